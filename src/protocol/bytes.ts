@@ -1,0 +1,97 @@
+/**
+ * Bytes and their text forms. Decoders are strict: one spelling for each value, because two spellings
+ * of one digest or signature are a way past a comparison.
+ */
+
+/** Bytes in memory of their own, the only kind WebCrypto takes without a cast. */
+export type Bytes = Uint8Array<ArrayBuffer>
+
+const encoder = new TextEncoder()
+const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** UTF-8 bytes of a string; lone surrogates become U+FFFD, as the Encoding Standard has it. */
+export function utf8(text: string): Bytes {
+  return encoder.encode(text)
+}
+
+/** Text of UTF-8 bytes. Throws `TypeError` on malformed UTF-8. */
+export function fromUtf8(bytes: Uint8Array): string {
+  return strictDecoder.decode(bytes)
+}
+
+/** A copy in memory of its own, whatever the bytes were a view of. */
+export function copyBytes(bytes: Uint8Array): Bytes {
+  return new Uint8Array(bytes)
+}
+
+/** One array of all parts in order. */
+export function concatBytes(...parts: readonly Uint8Array[]): Bytes {
+  const joined = new Uint8Array(parts.reduce((total, part) => total + part.length, 0))
+  let offset = 0
+  for (const part of parts) {
+    joined.set(part, offset)
+    offset += part.length
+  }
+  return joined
+}
+
+/** Compares in time that depends on the lengths alone. */
+export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
+  if (left.length !== right.length) return false
+  let difference = 0
+  for (let i = 0; i < left.length; i++) difference |= (left[i] ?? 0) ^ (right[i] ?? 0)
+  return difference === 0
+}
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** Lowercase hex. */
+export function toHex(bytes: Uint8Array): string {
+  let text = ''
+  for (const byte of bytes) text += HEX[byte]
+  return text
+}
+
+/** Bytes of lowercase hex. Throws `TypeError` on an odd length, uppercase or any other character. */
+export function fromHex(text: string): Bytes {
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new TypeError('not lowercase hex')
+  const bytes = new Uint8Array(text.length / 2)
+  for (let i = 0; i < bytes.length; i++)
+    bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16)
+  return bytes
+}
+
+const BINARY_CHUNK = 0x8000
+
+/** Standard padded base64 (RFC 4648 section 4). */
+export function toBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (let i = 0; i < bytes.length; i += BINARY_CHUNK) {
+    binary += String.fromCharCode(...bytes.subarray(i, i + BINARY_CHUNK))
+  }
+  return btoa(binary)
+}
+
+/** Bytes of standard padded base64. Throws `TypeError` unless the text is the one canonical spelling. */
+export function fromBase64(text: string): Bytes {
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) {
+    throw new TypeError('not standard base64')
+  }
+  const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0))
+  if (toBase64(bytes.subarray(bytes.length - (bytes.length % 3 || 3))) !== text.slice(-4)) {
+    throw new TypeError('not canonical base64')
+  }
+  return bytes
+}
+
+/** Base64url without padding (RFC 7515 section 2). */
+export function toBase64Url(bytes: Uint8Array): string {
+  return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+/** Bytes of unpadded base64url. Throws `TypeError` unless the text is the one canonical spelling. */
+export function fromBase64Url(text: string): Bytes {
+  if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) throw new TypeError('not base64url')
+  const standard = text.replaceAll('-', '+').replaceAll('_', '/')
+  return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, '='))
+}

@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import { EFFORTS } from './effort.ts'
+
+/**
+ * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing slip
+ * never becomes a silently weaker setting. Rules that span several members stand in `config-rules.ts`.
+ */
+
+const name = z.string().regex(/^[A-Za-z0-9._-]+$/, 'only letters, digits, ".", "_" and "-"')
+const milliseconds = z.int().min(1).max(86_400_000)
+const price = z.number().min(0).max(1_000_000)
+const hex = (bytes: number) =>
+  z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `${2 * bytes} lowercase hex digits`)
+const jsonObject = z.record(z.string(), z.json())
+
+export const ROUTE_TYPES = ['chat', 'transcription', 'embedding'] as const
+export const BILLING_UNITS = ['audio_minute', 'audio_second', 'request'] as const
+
+/** Prices of a route: per million tokens, or per unit of `billing_unit`, in major units of `currency`. */
+export const pricingSchema = z.strictObject({
+  currency: z.enum(['eur', 'usd']),
+  input_per_mtok: price.optional(),
+  output_per_mtok: price.optional(),
+  cache_input_per_mtok: price.optional(),
+  cache_read_input_per_mtok: price.optional(),
+  cache_write_input_per_mtok: price.optional(),
+  billing_unit: z.enum(BILLING_UNITS).optional(),
+  unit_amount: price.optional(),
+})
+
+const timeoutsSchema = z.strictObject({
+  connect_ms: milliseconds.default(5_000),
+  headers_ms: milliseconds.default(60_000),
+  first_delta_ms: milliseconds.default(60_000),
+  idle_ms: milliseconds.default(60_000),
+  stream_headers_after_ms: milliseconds.default(5_000),
+  keep_alive_ms: milliseconds.default(2_000),
+  stream_open_ms: milliseconds.default(180_000),
+  stream_ms: milliseconds.default(3_600_000),
+  transcription_ms: milliseconds.default(600_000),
+  sync_attempt_ms: milliseconds.optional(),
+})
+
+const breakerSchema = z.strictObject({
+  errors: z.int().min(1).max(1000).default(5),
+  window_ms: milliseconds.default(30_000),
+  cooldown_ms: milliseconds.default(15_000),
+})
+
+const tlsSchema = z.strictObject({
+  domains: z.array(z.string()).min(1).optional(),
+  acme_directory: z.url().optional(),
+  acme_email: z.email().optional(),
+  chain_file: z.string().optional(),
+})
+
+const releaseSchema = z.strictObject({
+  root_key: z.string(),
+  bundle: z.string(),
+  manifest: z.string(),
+})
+
+export const serviceSchema = z.strictObject({
+  name,
+  trust_bundle_url: z.url().optional(),
+  usd_eur: z.number().positive().max(1000).optional(),
+  auto: z.array(z.string()).min(1).optional(),
+  selection: z.enum(['order', 'price', 'latency']).default('order'),
+  receipt_retention_days: z.int().min(1).max(3650).default(14),
+  timeouts: timeoutsSchema.prefault({}),
+  max_attempts: z.int().min(1).max(50).default(6),
+  breaker: breakerSchema.prefault({}),
+  mode: z.enum(['production', 'local']).default('production'),
+  allow_unattested: z.array(name).default([]),
+  allow_simulated: z.boolean().default(false),
+  cors_origins: z.array(z.string()).default([]),
+  tls: tlsSchema.optional(),
+  release: releaseSchema.optional(),
+})
+
+const maxAge = z.int().min(60).max(604_800).default(3600)
+
+const attestationSchema = z.discriminatedUnion('adapter', [
+  z.strictObject({ adapter: z.literal('none') }),
+  z.strictObject({ adapter: z.literal('envelope'), root_key: jsonObject, max_age_seconds: maxAge }),
+  z.strictObject({
+    adapter: z.literal('tinfoil'),
+    allowed_measurements: z.array(z.string().regex(/^[0-9a-f]{96,}$/)).min(1),
+    max_age_seconds: maxAge,
+  }),
+  z.strictObject({
+    adapter: z.literal('dstack'),
+    allowed_compose_hashes: z.array(hex(32)).min(1),
+    tcb_statuses: z.array(z.string()).min(1).default(['UpToDate']),
+    gpu: z.enum(['required', 'optional']).default('required'),
+    max_age_seconds: maxAge,
+  }),
+])
+
+export const providerSchema = z.strictObject({
+  base_url: z.url({ protocol: /^https?$/ }),
+  api_key_env: z.string().min(1).optional(),
+  attestation: attestationSchema,
+})
+
+const reasoningSchema = z.strictObject({
+  default_effort: z.enum(EFFORTS),
+  history_field: name.optional(),
+  efforts: z.partialRecord(z.enum(EFFORTS), jsonObject),
+})
+
+const promptCachingSchema = z.strictObject({
+  supported: z.boolean(),
+  verified: z.boolean().optional(),
+  default_enabled: z.boolean().optional(),
+  billing_mode: z.string().optional(),
+})
+
+const audioSchema = z.strictObject({
+  max_bytes: z.int().min(1).optional(),
+  mime_types: z.array(z.string()).min(1).optional(),
+})
+
+export const routeSchema = z.strictObject({
+  model_key: name,
+  provider: name,
+  region: name.optional(),
+  upstream_model: z.string().min(1),
+  type: z.enum(ROUTE_TYPES),
+  precision: z.string().optional(),
+  pricing: pricingSchema.optional(),
+  prompt_caching: promptCachingSchema.optional(),
+  reasoning: reasoningSchema.optional(),
+  ocr: z.boolean().default(false),
+  max_output_tokens: z.int().min(1).default(32_768),
+  audio: audioSchema.optional(),
+  cache_salt_field: name.optional(),
+})
+
+export const planSchema = z.strictObject({
+  discount_pct: z.int().min(0).max(100).default(0),
+  requests_per_minute: z.int().min(1).optional(),
+  concurrent_requests: z.int().min(1).optional(),
+})
+
+export const configSchema = z.strictObject({
+  $schema: z.string().optional(),
+  service: serviceSchema,
+  providers: z.record(name, providerSchema),
+  routes: z.array(routeSchema),
+  plans: z.record(name, planSchema).default({}),
+})
+
+/** A checked configuration with every default filled in. */
+export type RouterConfig = z.output<typeof configSchema>
+export type ServiceConfig = RouterConfig['service']
+export type ProviderConfig = RouterConfig['providers'][string]
+export type RouteConfig = RouterConfig['routes'][number]
+export type PlanConfig = RouterConfig['plans'][string]
+export type Pricing = z.output<typeof pricingSchema>
+export type Timeouts = ServiceConfig['timeouts']
+export type RouteType = (typeof ROUTE_TYPES)[number]
+export type BillingUnit = 'token' | (typeof BILLING_UNITS)[number]

@@ -1,0 +1,16 @@
+/** The reasoning effort ladder of the interface, weakest first (spec: "Effort ladder"). */
+export const EFFORTS = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+export type Effort = (typeof EFFORTS)[number]
+
+/** The effort a request names; `none` is an alias of `off`; undefined when it names none of the ladder. */
+export function parseEffort(text: string): Effort | undefined {
+  const spelled = text === 'none' ? 'off' : text
+  return EFFORTS.find((effort) => effort === spelled)
+}
+
+/** The given efforts in ladder order, each once. */
+export function inLadderOrder(efforts: Iterable<Effort>): Effort[] {
+  const wanted = new Set(efforts)
+  return EFFORTS.filter((effort) => wanted.has(effort))
+}

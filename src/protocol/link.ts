@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { configSchema } from './config.ts'
+import { exchangeClaimsSchema } from './receipt.ts'
+
+/**
+ * The link between worker and enclave daemon: JSON over HTTP/1.1 inside TLS 1.3, pinned on both ends.
+ * Every path below is served by the daemon; a failure is `{"error": {"code", "message"}}` with a 4xx or 5xx.
+ */
+export const LINK_PATHS = {
+  /** GET: `LinkState`. Cheap; the worker asks before it starts work and caches the answer briefly. */
+  state: '/v1/state',
+  /** GET: `LinkConfig`, the configuration of the current generation with the secrets it names. */
+  config: '/v1/config',
+  /** POST `SignRequest`: `SignResponse`. All or nothing. */
+  sign: '/v1/sign',
+  /** GET `?nonce=<64 hex>`: the attestation envelope as served to clients. */
+  attestation: '/v1/attestation',
+  /** GET: `{"trust_bundle_jws"}` as served to clients. */
+  trust: '/v1/trust',
+  /** GET: `ProviderProof[]` under `providers`. */
+  providers: '/v1/providers',
+  /** GET `/v1/evidence/<sha256>`: the raw evidence bytes a receipt refers to by digest. */
+  evidence: '/v1/evidence',
+  /** Any method `/v1/egress/<provider>/<path below its base_url>`: a pinned call, both ways streamed. */
+  egress: '/v1/egress',
+} as const
+
+/** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */
+export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
+
+const publicJwkSchema = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string(),
+  y: z.string(),
+  kid: z.string(),
+  alg: z.literal('ES256'),
+  use: z.literal('sig'),
+})
+
+export const linkStateSchema = z.object({
+  /** Rises by one with every configuration the daemon accepts. */
+  generation: z.int().min(1),
+  kid: z.string(),
+  jwk: publicJwkSchema,
+  /** SHA-256 of the exact bytes of `envelope`; null while no envelope could be captured. */
+  envelope_sha256: z.string().nullable(),
+})
+
+export const linkConfigSchema = z.object({
+  generation: z.int().min(1),
+  config: configSchema,
+  secrets: z.object({
+    admin_token: z.string().min(1),
+    /** Provider name to API key, for providers that have one. */
+    provider_api_keys: z.record(z.string(), z.string()),
+  }),
+})
+
+export const signRequestSchema = z.object({
+  receipts: z
+    .array(
+      z.object({
+        claims: exchangeClaimsSchema,
+        provider: z.string(),
+        /** From `EGRESS_EVIDENCE_HEADER`; null for a provider that is reached without attestation. */
+        evidence_sha256: z.string().nullable(),
+        message_attestation: z.record(z.string(), z.json()).optional(),
+      }),
+    )
+    .min(1),
+})
+
+export const signResponseSchema = z.object({
+  kid: z.string(),
+  receipts: z.array(z.object({ jws: z.string(), evidence_refs: z.array(z.string()) })),
+})
+
+export const providerProofSchema = z.object({
+  provider: z.string(),
+  adapter: z.string(),
+  state: z.enum(['verified', 'pending', 'failed', 'unattested']),
+  reason: z.string().nullable(),
+  verified_at: z.string().nullable(),
+  expires_at: z.string().nullable(),
+})
+
+export type PublicJwk = z.output<typeof publicJwkSchema>
+export type LinkState = z.output<typeof linkStateSchema>
+export type LinkConfig = z.output<typeof linkConfigSchema>
+export type SignRequest = z.output<typeof signRequestSchema>
+export type SignResponse = z.output<typeof signResponseSchema>
+export type ProviderProof = z.output<typeof providerProofSchema>

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+
+/**
+ * The claims of a receipt (spec: "Receipt JWS payload claims") and the attestation block both hops share.
+ * Digests are lowercase hex SHA-256, times are Unix seconds.
+ */
+
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
+
+/** Evidence too large for a JWS stands in it by digest (docs/receipts.md). */
+const evidenceReference = z.object({ sha256: hex32, bytes: z.int().min(0) })
+
+export const attestationBlockSchema = z.looseObject({
+  tee: z.string().optional(),
+  measurement: z.string().optional(),
+  workload_identity_tag: hex32.optional(),
+  workload_identity_manifest_jws: z.string().optional(),
+  trust_bundle_url: z.string().optional(),
+  trust_bundle_jws: z.string().optional(),
+  verified: z.boolean(),
+  verification_mode: z.string(),
+  verified_at: z.int().optional(),
+  attestation_strength: z.string(),
+  evidence_summary: z.record(z.string(), z.json()).optional(),
+  message_attestation: z.record(z.string(), z.json()).optional(),
+  evidence_raw: z.union([evidenceReference, z.record(z.string(), z.json())]).optional(),
+})
+
+/** What the worker knows of an exchange; the daemon adds both hops and the key context, and signs. */
+export const exchangeClaimsSchema = z.object({
+  jti: z.uuid(),
+  iat: z.int(),
+  requested_route: z.string(),
+  routed_model: z.string(),
+  prompt_tokens: z.int().min(0),
+  completion_tokens: z.int().min(0),
+  request_digest: hex32,
+  response_digest: hex32,
+  digest_version: z.literal(1),
+  failover: z.boolean(),
+  client_request_digest: hex32,
+  client_response_digest: hex32,
+})
+
+export const receiptClaimsSchema = z.looseObject({
+  ...exchangeClaimsSchema.partial({ client_request_digest: true, client_response_digest: true })
+    .shape,
+  router_attestation: attestationBlockSchema,
+  inference_attestation: attestationBlockSchema.optional(),
+  /** What older receipts call `inference_attestation`. */
+  provider_attestation: attestationBlockSchema.optional(),
+  receipt_signature: z.object({
+    kid: z.string(),
+    alg: z.literal('ES256'),
+    verified: z.boolean(),
+    verification_mode: z.string(),
+    verified_at: z.int(),
+  }),
+})
+
+export type AttestationBlock = z.output<typeof attestationBlockSchema>
+export type ExchangeClaims = z.output<typeof exchangeClaimsSchema>
+export type ReceiptClaims = z.output<typeof receiptClaimsSchema>

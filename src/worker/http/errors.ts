@@ -1,0 +1,124 @@
+/**
+ * Every error a client can see: one table of codes, one class, one form. Nothing else in the worker knows
+ * status codes. Messages are written by us for the caller; a provider's text never enters one.
+ */
+export const ERROR_TYPES = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'insufficient_quota',
+  404: 'invalid_request_error',
+  405: 'invalid_request_error',
+  410: 'invalid_request_error',
+  413: 'invalid_request_error',
+  429: 'rate_limit_error',
+  500: 'server_error',
+  502: 'server_error',
+  503: 'server_error',
+  504: 'server_error',
+} as const
+
+type Status = keyof typeof ERROR_TYPES
+
+export const ERROR_STATUS = {
+  invalid_request_error: 400,
+  invalid_parameter: 400,
+  missing_field: 400,
+  invalid_timeout_override: 400,
+  unsupported_reasoning: 400,
+  unsupported_image_url: 400,
+  context_length_exceeded: 400,
+  content_policy_violation: 400,
+  upstream_rejected: 400,
+  invalid_content_type: 400,
+  invalid_multipart: 400,
+  invalid_model: 400,
+  invalid_file: 400,
+  unsupported_file_type: 400,
+  /** A route's own limit; the router's own is `upload_too_large`, which clients see as `file_too_large` too. */
+  file_too_large: 400,
+  invalid_response_format: 400,
+  unauthorized: 401,
+  insufficient_balance: 402,
+  not_found: 404,
+  model_not_found: 404,
+  unsupported_endpoint: 404,
+  method_not_allowed: 405,
+  expired: 410,
+  request_too_large: 413,
+  upload_too_large: 413,
+  rate_limit_exceeded: 429,
+  upstream_rate_limit: 429,
+  internal: 500,
+  upstream_error: 502,
+  bad_gateway: 502,
+  service_unavailable: 503,
+  routes_unavailable: 503,
+  route_not_priced: 503,
+  attestation_unavailable: 503,
+  upstream_timeout: 504,
+} as const satisfies Record<string, Status>
+
+export type ErrorCode = keyof typeof ERROR_STATUS
+
+/** Codes whose public spelling differs, because one spelling stands for two statuses. */
+const PUBLIC_CODES: Partial<Record<ErrorCode, string>> = { upload_too_large: 'file_too_large' }
+
+/** 5xx codes that the same request will meet again: clients are told not to retry. */
+const CANNOT_HEAL: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
+
+const LONGEST_RETRY_AFTER_SECONDS = 59
+
+export interface ErrorDetails {
+  /** The request member or parameter at fault. */
+  readonly param?: string
+  /** Seconds until a retry may succeed; clamped to 1..59 and rounded up. */
+  readonly retryAfter?: number
+  /** Further headers, such as `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Further members, at top level and inside `error`. */
+  readonly members?: Readonly<Record<string, string>>
+}
+
+/** An answer to the client in the shape of an error. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetails
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message)
+    this.name = 'ApiError'
+    this.code = code
+    this.details = details
+  }
+
+  get status(): Status {
+    return ERROR_STATUS[this.code]
+  }
+}
+
+/** The error body every OpenAI-format client reads, also sent as the event of a broken stream. */
+export function errorBody(error: ApiError): Record<string, unknown> {
+  const members = error.details.members ?? {}
+  return {
+    ...members,
+    error: {
+      message: error.message,
+      type: ERROR_TYPES[error.status],
+      code: PUBLIC_CODES[error.code] ?? error.code,
+      param: error.details.param ?? null,
+      ...members,
+    },
+  }
+}
+
+/** Headers that belong to an error beside the content type. Every 429 carries `Retry-After`. */
+export function errorHeaders(error: ApiError): Record<string, string> {
+  const headers: Record<string, string> = { ...error.details.headers }
+  const retryAfter = error.details.retryAfter ?? (error.status === 429 ? 1 : undefined)
+  if (retryAfter !== undefined) {
+    const whole = Math.ceil(Math.max(1, Math.min(retryAfter, LONGEST_RETRY_AFTER_SECONDS)))
+    headers['retry-after'] = String(whole)
+  }
+  if (CANNOT_HEAL.has(error.code)) headers['x-should-retry'] = 'false'
+  return headers
+}

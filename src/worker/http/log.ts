@@ -1,0 +1,49 @@
+/**
+ * The structured log. Its fields are an allow-list by type and values are short atoms, so a prompt, a
+ * completion, a key or a provider's wording cannot be passed to it.
+ */
+export interface LogFields {
+  readonly request_id?: string
+  readonly method?: string
+  /** The name of the matched endpoint, never the raw path. */
+  readonly endpoint?: string
+  readonly status?: number
+  readonly code?: string
+  readonly route?: string
+  readonly provider?: string
+  readonly attempt?: number
+  readonly failure?: string
+  readonly duration_ms?: number
+  readonly first_delta_ms?: number
+  readonly prompt_tokens?: number
+  readonly completion_tokens?: number
+  readonly usage_estimated?: boolean
+  readonly receipt?: boolean
+  readonly generation?: number
+  readonly count?: number
+  /** The constructor name of an unexpected error, never its message. */
+  readonly error?: string
+}
+
+export type Log = (event: LogEvent, fields?: LogFields) => void
+
+/** Every event the worker logs. */
+export type LogEvent =
+  | 'request'
+  | 'attempt_failed'
+  | 'settled'
+  | 'settle_failed'
+  | 'usage_estimated'
+  | 'config_loaded'
+  | 'config_refused'
+  | 'link_unavailable'
+  | 'storage_unavailable'
+  | 'unexpected_error'
+  | 'sweep'
+
+/** Writes one JSON line an event to the console. */
+export function consoleLog(now: () => number): Log {
+  return (event, fields = {}) => {
+    console.log(JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields }))
+  }
+}

@@ -1,0 +1,33 @@
+import { errorBody, errorHeaders, type ApiError } from './errors.ts'
+
+/** The few forms in which the worker answers. */
+
+type HeaderFields = Readonly<Record<string, string>>
+
+/** A JSON answer. */
+export function json(body: unknown, headers: HeaderFields = {}, status = 200): Response {
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
+}
+
+/** A plain-text answer, UTF-8. */
+export function text(body: string, headers: HeaderFields = {}): Response {
+  const fixed = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
+  return new Response(body, { headers: { ...fixed, ...headers } })
+}
+
+/** A server-sent event stream that no proxy should buffer or compress. */
+export function eventStream(body: ReadableStream, headers: HeaderFields = {}): Response {
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      ...headers,
+    },
+  })
+}
+
+/** An error answer. */
+export function errorReply(error: ApiError): Response {
+  return json(errorBody(error), errorHeaders(error), error.status)
+}

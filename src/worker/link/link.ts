@@ -1,0 +1,36 @@
+import type {
+  LinkConfig,
+  LinkState,
+  ProviderProof,
+  SignRequest,
+  SignResponse,
+} from '../../protocol/link.ts'
+
+/** The worker's side of the link to the enclave daemon. Every call has a time-out of its own. */
+export interface Link {
+  /** The daemon's state, at most a quarter of a second old. */
+  state(): Promise<LinkState>
+  config(): Promise<LinkConfig>
+  sign(request: SignRequest): Promise<SignResponse>
+  /** The envelope's exact JSON text; with a nonce a fresh one. Undefined when none could be captured. */
+  attestation(nonce?: string): Promise<AttestationAnswer>
+  /** The trust bundle document's exact JSON text. */
+  trustBundle(): Promise<string>
+  providers(): Promise<readonly ProviderProof[]>
+  /** The bytes of one piece of evidence, or undefined when the daemon no longer holds it. */
+  evidence(sha256: string): Promise<Response>
+  /** A call through the daemon's pinned egress; resolves when response headers are in. */
+  egress(provider: string, path: string, init: RequestInit): Promise<Response>
+}
+
+export type AttestationAnswer =
+  | { readonly ok: true; readonly envelope: string }
+  | { readonly ok: false; readonly reason: 'unavailable' | 'rate_limited' }
+
+/** The daemon does not answer, or answers nonsense: no new work may start. */
+export class LinkUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'LinkUnavailable'
+  }
+}

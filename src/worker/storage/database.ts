@@ -1,0 +1,35 @@
+/** The storage port (docs/storage.md): one method, the same promise from every engine. */
+
+/** Integers beyond 2^53 travel as decimal text: bound as text under CAST(? AS BIGINT), read as CAST(x AS TEXT). */
+export type SqlValue = string | number | null
+
+/** One SQL statement in the dialect SQLite and PostgreSQL share, with `?` placeholders. */
+export interface Statement {
+  readonly sql: string
+  readonly params: readonly SqlValue[]
+}
+
+export type Row = Readonly<Record<string, SqlValue>>
+
+export interface Database {
+  /**
+   * Runs all statements in order in one transaction, all or nothing, and answers the rows of each.
+   * @throws StorageUnavailable when the engine cannot be reached or is out of space or locked
+   */
+  batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
+}
+
+export interface Storage {
+  /** The rows of one customer. The id must have passed its MAC check before. */
+  customer(id: string): Database
+  /** What belongs to no single customer: the directory secret, customer ids, signing keys. */
+  directory(): Database
+}
+
+/** The engine does not answer: nothing may be served and nothing billed. */
+export class StorageUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StorageUnavailable'
+  }
+}
