@@ -1,0 +1,27 @@
+/** A value that JSON can carry. */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue | undefined }
+
+/**
+ * The one canonical text of a JSON value (RFC 8785): members sorted by UTF-16 code units, no spaces, numbers
+ * and strings as ECMAScript prints them. Members that are `undefined` are left out. Throws `TypeError` on a
+ * number that JSON cannot carry and on a lone surrogate.
+ */
+export function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map((item: JsonValue) => canonicalJson(item)).join()}]`
+  if (typeof value === 'object' && value !== null) {
+    const members = Object.entries(value)
+      .filter((member): member is [string, JsonValue] => member[1] !== undefined)
+      .toSorted(([left], [right]) => (left < right ? -1 : 1))
+      .map(([name, member]) => `${canonicalJson(name)}:${canonicalJson(member)}`)
+    return `{${members.join()}}`
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('not a JSON number')
+  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('lone surrogate')
+  return JSON.stringify(value)
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { fromBase64Url } from './bytes.ts'
+import { timestampSchema } from './timestamp.ts'
+
+/** The attestation envelope (spec: "Attestation envelope"). Unknown members are kept and ignored. */
+
+export const ENVELOPE_SCHEMA = 'service.attestation/v1'
+
+/** Keeps the digest in REPORT_DATA bytes 32..63 apart from every other use of SHA-256. */
+export const REPORT_DATA_LABEL = 'cmr/report-data/v1'
+
+/** A week: nobody should rely on evidence for longer without looking again. */
+const MAX_AGE_LIMIT_SECONDS = 604_800
+
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/, 'not 64 lowercase hex digits')
+
+/** The pre-image of REPORT_DATA bytes 32..63: binds the receipt key, and the caller's nonce if there was one. */
+export const reportDataBindingSchema = z.object({
+  label: z.literal(REPORT_DATA_LABEL),
+  receipt_key_thumbprint: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/, 'not a base64url SHA-256')
+    .refine(isCanonical, 'not canonical base64url'),
+  nonce: z.union([z.literal(''), hex32]),
+})
+
+function isCanonical(text: string): boolean {
+  try {
+    return fromBase64Url(text).length === 32
+  } catch {
+    return false
+  }
+}
+
+export const envelopeSchema = z.looseObject({
+  schema: z.literal(ENVELOPE_SCHEMA),
+  workload: z.string().min(1),
+  snp_report_b64: z.string(),
+  vcek_chain_pem: z.string(),
+  tls_spki_sha256: hex32,
+  workload_identity_tag: hex32,
+  workload_identity_manifest_jws: z.string(),
+  trust_bundle_url: z.string(),
+  issued_at: timestampSchema,
+  max_age_seconds: z.int().min(1).max(MAX_AGE_LIMIT_SECONDS),
+  /** Absent in envelopes of other builders, which bind no receipt key to the hardware. */
+  report_data_binding: reportDataBindingSchema.optional(),
+})
+
+export type Envelope = z.output<typeof envelopeSchema>
+export type ReportDataBinding = z.output<typeof reportDataBindingSchema>

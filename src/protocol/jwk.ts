@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { fromBase64Url, toBase64Url, utf8 } from './bytes.ts'
+import { canonicalJson } from './canonical-json.ts'
+import { sha256 } from './digest.ts'
+
+/** A coordinate of a P-256 point: exactly 32 bytes in canonical base64url (RFC 7518 section 6.2.1). */
+const coordinate = z.string().refine(isCoordinate, 'not 32 bytes in base64url')
+
+function isCoordinate(text: string): boolean {
+  try {
+    return fromBase64Url(text).length === 32
+  } catch {
+    return false
+  }
+}
+
+/** The public half of an ES256 key. Private members are refused: a public document must not carry them. */
+export const es256JwkSchema = z.looseObject({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: coordinate,
+  y: coordinate,
+  kid: z.string().optional(),
+  alg: z.literal('ES256').optional(),
+  use: z.literal('sig').optional(),
+  d: z.undefined().optional(),
+})
+
+export type Es256Jwk = z.output<typeof es256JwkSchema>
+
+/** The members that make a key, and nothing else. */
+export interface EcPoint {
+  readonly kty: 'EC'
+  readonly crv: string
+  readonly x: string
+  readonly y: string
+}
+
+/** RFC 7638 thumbprint of an EC public key: base64url of SHA-256. It is the `kid` of every key of ours. */
+export async function jwkThumbprint({ kty, crv, x, y }: EcPoint): Promise<string> {
+  return toBase64Url(await sha256(utf8(canonicalJson({ crv, kty, x, y }))))
+}

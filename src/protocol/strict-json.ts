@@ -1,0 +1,54 @@
+import { fromUtf8 } from './bytes.ts'
+import { MalformedEvidence } from './malformed-evidence.ts'
+
+/** Deeper documents are refused, so that no reader further on can run out of stack. */
+const MAX_DEPTH = 64
+
+/**
+ * Parses JSON (RFC 8259) that somebody signed. Two members of one name are refused, because two readers would
+ * disagree on what was signed; so are `__proto__` members, nesting beyond 64 and malformed UTF-8. Throws
+ * `MalformedEvidence` that names the document.
+ */
+export function parseStrictJson(input: string | Uint8Array, document: string): unknown {
+  const text = typeof input === 'string' ? input : decode(input, document)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new MalformedEvidence(document, 'not JSON')
+  }
+  const fault = findFault(text)
+  if (fault !== undefined) throw new MalformedEvidence(document, fault)
+  return value
+}
+
+function decode(bytes: Uint8Array, document: string): string {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    throw new MalformedEvidence(document, 'not UTF-8')
+  }
+}
+
+/** Matches the tokens that matter here: brackets, and whole strings with the colon that makes them names. */
+const TOKEN = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(?<colon>[ \t\r\n]*:)?/g
+
+/** Walks text that is known to be JSON; the stack holds the names seen in each open object. */
+function findFault(text: string): string | undefined {
+  const open: Set<string>[] = []
+  for (const match of text.matchAll(TOKEN)) {
+    const token = match[0]
+    if (token === '{' || token === '[') {
+      if (open.push(new Set()) > MAX_DEPTH) return `nested deeper than ${MAX_DEPTH}`
+    } else if (token === '}' || token === ']') {
+      open.pop()
+    } else if (match.groups?.['colon'] !== undefined) {
+      const name: unknown = JSON.parse(token.slice(0, -match.groups['colon'].length))
+      const seen = open.at(-1)
+      if (typeof name !== 'string' || name === '__proto__') return 'forbidden member name'
+      if (seen?.has(name)) return 'duplicate member name'
+      seen?.add(name)
+    }
+  }
+  return undefined
+}

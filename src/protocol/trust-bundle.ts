@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { es256JwkSchema } from './jwk.ts'
+import { timestampSchema } from './timestamp.ts'
+
+/**
+ * The trust bundle: what the holder of the offline release root says a relying party may accept. Signed as a
+ * compact JWS by that root and published as `{"trust_bundle_jws": "<compact JWS>"}`.
+ */
+
+export const TRUST_BUNDLE_SCHEMA = 'trust-bundle/v1'
+
+/** `typ` of the JWS header; keeps a manifest or a receipt from being read as a bundle. */
+export const TRUST_BUNDLE_TYP = 'trust-bundle+jwt'
+
+const hex = (bytes: number) =>
+  z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `not ${2 * bytes} lowercase hex digits`)
+const spl = z.int().min(0).max(255)
+const versionNumbers = (parts: number) =>
+  z
+    .string()
+    .regex(new RegExp(`^\\d{1,3}(\\.\\d{1,3}){${parts - 1}}$`), `not ${parts} numbers with dots`)
+
+/** Security patch levels, each a floor of its own: they are compared by component, never as one number. */
+const tcbSchema = z.strictObject({ bootloader: spl, tee: spl, snp: spl, microcode: spl })
+const tcbFloorSchema = z.strictObject({
+  milan: tcbSchema.optional(),
+  genoa: tcbSchema.optional(),
+  turin: tcbSchema.extend({ fmc: spl }).optional(),
+})
+
+/** Bits of PLATFORM_INFO by name, in bit order (SEV-SNP ABI, ATTESTATION_REPORT). */
+export const PLATFORM_INFO_BITS = [
+  'smt',
+  'tsme',
+  'ecc',
+  'rapl_disabled',
+  'ciphertext_hiding',
+  'alias_check_complete',
+  'reserved_6',
+  'tio',
+] as const
+
+const snpPolicySchema = z.strictObject({
+  min_report_version: z.int().min(2).max(5).default(3),
+  allowed_vmpl: z.array(z.int().min(0).max(3)).min(1).default([0]),
+  allow_smt: z.boolean().default(true),
+  /** Lowest `major.minor` of the firmware ABI that the guest policy may ask for. */
+  min_policy_abi: versionNumbers(2).default('0.0'),
+  required_platform_info: z.array(z.enum(PLATFORM_INFO_BITS)).default([]),
+  /** Bit numbers of the launch and current mitigation vectors (report version 5). */
+  required_mitigation_bits: z.array(z.int().min(0).max(63)).default([]),
+  /** Cloud providers whose VLEKs are accepted, as their certificates spell them; empty: no VLEK. */
+  allowed_vlek_csp_ids: z.array(z.string().min(1)).default([]),
+  allow_masked_chip_id: z.boolean().default(false),
+  allow_provisional_firmware: z.boolean().default(false),
+  /** Where given, the ID block must have been signed by one of these keys (SHA-384). */
+  allowed_id_key_digests: z.array(hex(48)).min(1).optional(),
+  allowed_author_key_digests: z.array(hex(48)).min(1).optional(),
+})
+
+/** A measurement is accepted for exactly this workload and this release, and for no other pairing of them. */
+const allowedMeasurementSchema = z.strictObject({
+  measurement: hex(48),
+  workload: z.string().min(1),
+  workload_identity_tag: hex(32),
+  host_data: hex(32).optional(),
+  not_after: timestampSchema.optional(),
+})
+
+const delegatedKeySchema = z.strictObject({
+  jwk: es256JwkSchema,
+  not_before: timestampSchema,
+  not_after: timestampSchema,
+})
+
+const revokedSchema = z.strictObject({
+  measurements: z.array(hex(48)).default([]),
+  identity_tags: z.array(hex(32)).default([]),
+  /** RFC 7638 thumbprints of delegated keys. */
+  keys: z.array(z.string()).default([]),
+})
+
+export const trustBundleSchema = z.looseObject({
+  schema: z.literal(TRUST_BUNDLE_SCHEMA),
+  /** Only ever grows. */
+  version: z.int().min(1),
+  environment: z.string().min(1),
+  issued_at: timestampSchema,
+  not_before: timestampSchema,
+  expires_at: timestampSchema,
+  allowed_measurements: z.array(allowedMeasurementSchema),
+  allowed_identity_tags: z.array(hex(32)),
+  tcb_floor: tcbFloorSchema,
+  launch_tcb_floor: tcbFloorSchema.optional(),
+  min_guest_svn: z.int().min(0).max(0xffff_ffff).default(0),
+  /** Lowest committed firmware, `major.minor.build`. */
+  min_firmware: versionNumbers(3).default('0.0.0'),
+  snp_policy: snpPolicySchema.prefault({}),
+  revoked: revokedSchema.prefault({}),
+  /** Without `workload_manifest` (a legacy bundle) the release root signs the manifest itself. */
+  delegated_keys: z.looseObject({ workload_manifest: delegatedKeySchema.optional() }).default({}),
+})
+
+/** The document served at the trust bundle's address. */
+export const publishedTrustBundleSchema = z.looseObject({ trust_bundle_jws: z.string() })
+
+export type TrustBundle = z.output<typeof trustBundleSchema>
+export type TrustBundleInput = z.input<typeof trustBundleSchema>
+export type TcbFloors = z.output<typeof tcbFloorSchema>
+export type PlatformInfoBit = (typeof PLATFORM_INFO_BITS)[number]
