@@ -1,0 +1,54 @@
+import { BrokenStream } from './broken-stream.ts'
+
+/**
+ * Reading a provider's JSON. Every member is `unknown` until one of these has looked at it. They are written
+ * by hand because they run for every frame of every stream, where a schema library costs more than the rest.
+ */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Whether a parsed JSON value is an object, not an array and not null. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The object a JSON text holds. Throws `BrokenStream` `malformed` on anything else. */
+export function parseJsonObject(text: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+  if (!isJsonObject(value)) throw new BrokenStream('malformed')
+  return value
+}
+
+/** JSON text of a value that came out of `parseJsonObject`. Throws `malformed` where it nests too deep to print. */
+export function printJson(value: unknown): string {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+}
+
+/** An optional object: undefined when absent or null. Throws `malformed` on another type. */
+export function optionalObject(value: unknown): JsonObject | undefined {
+  if (value === undefined || value === null) return undefined
+  if (!isJsonObject(value)) throw new BrokenStream('malformed')
+  return value
+}
+
+/** An optional string: undefined when absent or null. Throws `malformed` on another type. */
+export function optionalString(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'string') throw new BrokenStream('malformed')
+  return value
+}
+
+/** An optional list of objects: empty when absent or null. Throws `malformed` on another type, inside or out. */
+export function optionalObjects(value: unknown): readonly JsonObject[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value) || !value.every(isJsonObject)) throw new BrokenStream('malformed')
+  return value
+}

@@ -1,0 +1,41 @@
+import { BrokenStream } from './broken-stream.ts'
+import { isJsonObject, parseJsonObject, type JsonObject } from './json-object.ts'
+
+/** Members in which the error forms of the known servers carry a status or a kind. */
+const KIND_MEMBERS = ['code', 'status', 'status_code', 'type', 'error_type'] as const
+
+/**
+ * Throws `BrokenStream` when a chunk or body reports an error, whatever else it carries: an `error` object or
+ * string (also beside choices, as OpenRouter has it), or the flat `{"object": "error"}` of older servers.
+ */
+export function refuseProviderError(chunk: JsonObject): void {
+  const { error, object, type } = chunk
+  const reported = error !== undefined && error !== null
+  if (reported || object === 'error' || type === 'error') throw asBroken(chunk)
+}
+
+/** The failure that an event named `error` stands for, whatever its data is. */
+export function readErrorEvent(data: string): BrokenStream {
+  try {
+    return asBroken(parseJsonObject(data))
+  } catch {
+    return new BrokenStream('error_event')
+  }
+}
+
+/** Only codes and types are read to tell a rate limit; the provider's wording is never looked at. */
+function asBroken(chunk: JsonObject): BrokenStream {
+  const { error } = chunk
+  const limited = saysRateLimit(chunk) || (isJsonObject(error) && saysRateLimit(error))
+  return new BrokenStream(limited ? 'rate_limited' : 'error_event')
+}
+
+function saysRateLimit(error: JsonObject): boolean {
+  return KIND_MEMBERS.some((member) => {
+    const value = error[member]
+    if (value === 429 || value === '429') return true
+    if (typeof value !== 'string') return false
+    const kind = value.toLowerCase().replaceAll(/[^a-z]/g, '')
+    return kind.includes('ratelimit') || kind.includes('toomanyrequests')
+  })
+}

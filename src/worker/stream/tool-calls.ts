@@ -1,0 +1,133 @@
+import { BrokenStream } from './broken-stream.ts'
+import {
+  isJsonObject,
+  optionalObject,
+  optionalObjects,
+  optionalString,
+  printJson,
+  type JsonObject,
+} from './json-object.ts'
+
+/** A piece of a tool call as clients see it in a stream: nothing in it is ever null. */
+export interface ToolFragment {
+  readonly index: number
+  readonly id?: string
+  readonly type?: 'function'
+  readonly function: { readonly name?: string; readonly arguments: string }
+}
+
+/** A whole tool call as clients see it. */
+export interface ToolCall {
+  readonly id: string
+  readonly type: 'function'
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
+/** Indexes above this are made anew: clients keep calls in arrays, and a huge index means a huge array. */
+const HIGHEST_INDEX = 9_999
+
+interface Slot {
+  readonly index: number
+  readonly providerId: string | undefined
+  name: string
+}
+
+/**
+ * Rebuilds the tool-call fragments of one stream. Clients glue fragments of one `index` together, text by text,
+ * so id, type and name go out once for each call, and two calls never share an index.
+ */
+export class ToolFragments {
+  readonly #responseId: string
+  readonly #byProviderIndex = new Map<number, Slot>()
+  readonly #byProviderId = new Map<string, Slot>()
+  readonly #taken = new Set<number>()
+  #nextIndex = 0
+  #latest: Slot | undefined
+
+  /** `responseId` makes the ids of calls that the provider left without one. */
+  constructor(responseId: string) {
+    this.#responseId = responseId
+  }
+
+  /** The fragments of one delta, less those that say nothing new. Throws `BrokenStream` `malformed`. */
+  rebuild(toolCalls: unknown): readonly ToolFragment[] {
+    return optionalObjects(toolCalls).flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
+  }
+
+  #rebuildOne(fragment: JsonObject): ToolFragment | undefined {
+    const id = optionalString(fragment['id']) || undefined
+    const called = optionalObject(fragment['function']) ?? {}
+    const name = optionalString(called['name']) ?? ''
+    const text = argumentsText(called['arguments']) ?? ''
+    const known = this.#find(fragment['index'], id, name)
+    if (known === undefined) {
+      const { index } = this.#open(fragment['index'], id, name)
+      return {
+        index,
+        id: id ?? madeUpId(this.#responseId, index),
+        type: 'function',
+        function: { ...(name !== '' && { name }), arguments: text },
+      }
+    }
+    // Some servers repeat the name on every fragment; a client would glue the copies together.
+    const newName = name !== '' && name !== known.name
+    if (newName) known.name += name
+    if (!newName && text === '') return undefined
+    return { index: known.index, function: { ...(newName && { name }), arguments: text } }
+  }
+
+  /** The slot a fragment continues; undefined when it begins a call. */
+  #find(index: unknown, id: string | undefined, name: string): Slot | undefined {
+    if (!isIndex(index)) {
+      if (id !== undefined) return this.#byProviderId.get(id)
+      return name === '' ? this.#latest : undefined
+    }
+    const slot = this.#byProviderIndex.get(index)
+    // Servers exist that give every call index 0: another id together with a name is another call. Another id
+    // alone is not, because some servers make up a new id for each fragment.
+    const another = name !== '' && id !== undefined && slot?.providerId !== undefined
+    return another && slot.providerId !== id ? undefined : slot
+  }
+
+  /** A new slot, under the provider's own index where that is free. */
+  #open(wanted: unknown, providerId: string | undefined, name: string): Slot {
+    const index = isIndex(wanted) && !this.#taken.has(wanted) ? wanted : this.#nextIndex
+    const slot: Slot = { index, providerId, name }
+    this.#taken.add(index)
+    this.#nextIndex = Math.max(this.#nextIndex, index + 1)
+    this.#latest = slot
+    if (isIndex(wanted)) this.#byProviderIndex.set(wanted, slot)
+    if (providerId !== undefined) this.#byProviderId.set(providerId, slot)
+    return slot
+  }
+}
+
+/**
+ * The tool calls of a whole message. Throws `BrokenStream` `malformed` on a call without a name, which no client
+ * could run.
+ */
+export function readToolCalls(toolCalls: unknown, responseId: string): readonly ToolCall[] {
+  return optionalObjects(toolCalls).map((call, index) => {
+    const called = optionalObject(call['function']) ?? {}
+    const name = optionalString(called['name']) ?? ''
+    if (name === '') throw new BrokenStream('malformed')
+    return {
+      id: optionalString(call['id']) || madeUpId(responseId, index),
+      type: 'function',
+      function: { name, arguments: argumentsText(called['arguments']) ?? '{}' },
+    }
+  })
+}
+
+/** Arguments as JSON text: a string stays as it is, an object that a server forgot to print is printed. */
+function argumentsText(value: unknown): string | undefined {
+  return isJsonObject(value) ? printJson(value) : optionalString(value)
+}
+
+function isIndex(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= HIGHEST_INDEX
+}
+
+function madeUpId(responseId: string, index: number): string {
+  return `call_${responseId}_${index}`
+}

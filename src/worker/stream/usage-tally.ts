@@ -1,0 +1,116 @@
+import { isJsonObject, type JsonObject } from './json-object.ts'
+import type { TokenUsage } from './token-usage.ts'
+
+/** `usage` as clients see it (interface: "Non-streaming response"). */
+export interface PublicUsage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
+  readonly prompt_tokens_details?: {
+    readonly cached_tokens: number
+    readonly cache_write_tokens?: number
+  }
+  readonly completion_tokens_details?: { readonly reasoning_tokens: number }
+}
+
+/**
+ * A provider's token counts, gathered from every place the known servers put them. Each count is merged by
+ * maximum, because some servers repeat growing totals on every chunk and sums would bill them many times.
+ */
+export class UsageTally {
+  #prompt = 0
+  #completion = 0
+  #cached: number | undefined
+  #cacheWrite: number | undefined
+  #reasoning: number | undefined
+
+  /**
+   * Merges one `usage` member. Returns whether it counted anything: null, a wrong type, and the zeros that some
+   * servers send ahead of the real counts do not.
+   */
+  take(usage: unknown): boolean {
+    if (!isJsonObject(usage)) return false
+    const prompt = greatest(usage['prompt_tokens'], usage['input_tokens']) ?? 0
+    const total = greatest(usage['total_tokens']) ?? 0
+    const completion =
+      greatest(usage['completion_tokens'], usage['output_tokens']) ?? Math.max(0, total - prompt)
+    if (prompt === 0 && completion === 0) return false
+    this.#prompt = Math.max(this.#prompt, prompt)
+    this.#completion = Math.max(this.#completion, completion)
+    this.#takeDetails(usage)
+    return true
+  }
+
+  #takeDetails(usage: JsonObject): void {
+    const input = detailsOf(usage, 'prompt_tokens_details')
+    const output = detailsOf(usage, 'completion_tokens_details')
+    this.#cached = greatest(
+      this.#cached,
+      input['cached_tokens'],
+      usage['cached_tokens'],
+      usage['prompt_cache_hit_tokens'],
+      usage['cache_read_input_tokens'],
+    )
+    this.#cacheWrite = greatest(
+      this.#cacheWrite,
+      input['cache_write_tokens'],
+      usage['cache_write_tokens'],
+      usage['cache_creation_input_tokens'],
+    )
+    // Shown to the client, never billed: completion tokens contain them.
+    this.#reasoning = greatest(
+      this.#reasoning,
+      output['reasoning_tokens'],
+      usage['reasoning_tokens'],
+    )
+  }
+
+  /** The counts to bill, undefined where the provider gave none. The cache counts never exceed the prompt. */
+  get tokens(): TokenUsage | undefined {
+    if (this.#prompt === 0 && this.#completion === 0) return undefined
+    const cachedTokens = Math.min(this.#cached ?? 0, this.#prompt)
+    return {
+      promptTokens: this.#prompt,
+      completionTokens: this.#completion,
+      cachedTokens,
+      cacheWriteTokens: Math.min(this.#cacheWrite ?? 0, this.#prompt - cachedTokens),
+    }
+  }
+
+  /** The counts to show; `estimate` stands in where the provider gave none. Details only where it gave them. */
+  show(estimate?: TokenUsage): PublicUsage | undefined {
+    const tokens = this.tokens ?? estimate
+    if (tokens === undefined) return undefined
+    const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens } = tokens
+    const written = this.#cacheWrite !== undefined
+    return {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+      ...((this.#cached !== undefined || written) && {
+        prompt_tokens_details: {
+          cached_tokens: cachedTokens,
+          ...(written && { cache_write_tokens: cacheWriteTokens }),
+        },
+      }),
+      ...(this.#reasoning !== undefined && {
+        completion_tokens_details: { reasoning_tokens: this.#reasoning },
+      }),
+    }
+  }
+}
+
+function detailsOf(usage: JsonObject, member: string): JsonObject {
+  const details = usage[member]
+  return isJsonObject(details) ? details : {}
+}
+
+/** The greatest of the values that are counts, undefined if none is. */
+function greatest(...values: readonly unknown[]): number | undefined {
+  const counts = values.filter(isCount)
+  return counts.length === 0 ? undefined : Math.max(...counts)
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
