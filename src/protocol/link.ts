@@ -28,6 +28,9 @@ export const LINK_PATHS = {
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */
 export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 
+/** Set on an egress answer that is the daemon's own refusal and not the provider's; holds its code. */
+export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
+
 const publicJwkSchema = z.object({
   kty: z.literal('EC'),
   crv: z.literal('P-256'),

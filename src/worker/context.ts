@@ -1,20 +1,21 @@
-import type { RouterConfig } from '../protocol/config.ts'
+import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { Link } from './link/link.ts'
-import type { Catalogue } from './routing/catalogue.ts'
-import type { RouteHealth } from './routing/health.ts'
+import type { AttemptTools } from './routing/attempt.ts'
+import { pause } from './routing/budget.ts'
+import type { SettleTools } from './settle/settle.ts'
+import type { SigningKeyLog } from './settle/signing-key-log.ts'
+import type { Settings } from './settings.ts'
 import type { Storage } from './storage/database.ts'
 
 /** Everything a handler may touch, built anew for each request. Deeper steps get only the parts they need. */
-export interface Context {
+export interface Context extends Settings {
   /** UUID v4; also `x-request-id`, the idempotency key of settlement and the id of the usage row. */
   readonly requestId: string
-  readonly config: RouterConfig
-  readonly catalogue: Catalogue
-  readonly health: RouteHealth
   readonly storage: Storage
+  readonly keyring: Keyring
+  readonly signingKeys: SigningKeyLog
   readonly link: Link
-  readonly adminToken: string
   readonly log: Log
   /** Milliseconds since the epoch. */
   readonly now: () => number
@@ -30,3 +31,24 @@ export type Handler = (
   context: Context,
   params: Readonly<Record<string, string>>,
 ) => Promise<Response>
+
+/** What the attempt loop takes of a context. */
+export function attemptTools(context: Context, budget: AbortSignal): AttemptTools {
+  const { health, log, requestId, now } = context
+  const maxAttempts = context.config.service.max_attempts
+  return { health, log, requestId, now, pause, maxAttempts, budget }
+}
+
+/** What settlement takes of a context. */
+export function settleTools(context: Context, customerId: string): SettleTools {
+  const { link, log, now, signingKeys, config } = context
+  return {
+    ledger: context.storage.customer(customerId),
+    link,
+    log,
+    rememberKey: (kid) => signingKeys.remember(kid),
+    usdEur: config.service.usd_eur,
+    defaultRetentionDays: config.service.receipt_retention_days,
+    now,
+  }
+}

@@ -9,6 +9,12 @@ export function json(body: unknown, headers: HeaderFields = {}, status = 200): R
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
 }
 
+/** A JSON answer whose exact bytes are made already. */
+export function jsonText(body: Uint8Array, headers: HeaderFields = {}): Response {
+  const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return new Response(body, { headers: { ...fixed, ...headers } })
+}
+
 /** A plain-text answer, UTF-8. */
 export function text(body: string, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }

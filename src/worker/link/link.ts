@@ -10,6 +10,8 @@ import type {
 export interface Link {
   /** The daemon's state, at most a quarter of a second old. */
   state(): Promise<LinkState>
+  /** The daemon's state as of now. */
+  freshState(): Promise<LinkState>
   config(): Promise<LinkConfig>
   sign(request: SignRequest): Promise<SignResponse>
   /** The envelope's exact JSON text; with a nonce a fresh one. Undefined when none could be captured. */

@@ -1,0 +1,104 @@
+import type { IRequest } from 'itty-router'
+import type { Context } from './context.ts'
+import type { Endpoint } from './endpoints.ts'
+import type { Env } from './env.ts'
+import { crossOriginHeaders, SECURITY_HEADERS } from './http/browser-rules.ts'
+import { createKeyring } from './http/keyring.ts'
+import { consoleLog, type Log, type LogFields } from './http/log.ts'
+import { toApiError } from './http/to-api-error.ts'
+import { HttpLink } from './link/http-link.ts'
+import { createRouter } from './router.ts'
+import { SigningKeyLog } from './settle/signing-key-log.ts'
+import { SettingsSource } from './settings.ts'
+import { openStorage } from './storage/open.ts'
+
+/** Time and randomness, from outside so that tests can hold them still. */
+export interface Surroundings {
+  readonly now: () => number
+  readonly newId: () => string
+}
+
+/** The worker of one isolate: its bindings opened once, its caches, and the handling of one request. */
+export class App {
+  readonly #surroundings: Surroundings
+  readonly #log: Log
+  readonly #link: HttpLink
+  readonly #settings: SettingsSource
+  readonly #router = createRouter()
+  readonly #env: Env
+  #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
+
+  constructor(env: Env, surroundings: Surroundings) {
+    this.#env = env
+    this.#surroundings = surroundings
+    this.#log = consoleLog(surroundings.now)
+    this.#link = new HttpLink(env.LINK, surroundings.now)
+    this.#settings = new SettingsSource(this.#link, this.#log)
+  }
+
+  /** Answers one request; never throws. */
+  async handle(request: Request, execution: ExecutionContext): Promise<Response> {
+    const requestId = this.#surroundings.newId()
+    const startedAt = this.#surroundings.now()
+    const seen: Seen = { endpoint: undefined, error: undefined }
+    const response: Response = await this.#router.fetch(request as Request & IRequest, {
+      openContext: () => this.#openContext(requestId, execution),
+      matched: (endpoint) => (seen.endpoint = endpoint),
+      failed: (error) => (seen.error = error),
+    })
+    this.#dress(response.headers, request, requestId, seen.endpoint)
+    this.#log('request', {
+      request_id: requestId,
+      method: request.method,
+      endpoint: seen.endpoint?.name ?? 'none',
+      status: response.status,
+      duration_ms: this.#surroundings.now() - startedAt,
+      ...failureFields(seen.error),
+    })
+    return response
+  }
+
+  #dress(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
+    headers.set('x-request-id', requestId)
+    const crossOrigin = crossOriginHeaders({
+      audience: endpoint?.audience ?? 'admin',
+      origin: request.headers.get('origin'),
+      allowed: this.#settings.known?.config.service.cors_origins ?? [],
+      preflight: request.method === 'OPTIONS',
+    })
+    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...crossOrigin })) {
+      headers.set(name, value)
+    }
+  }
+
+  /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
+  #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
+    const storage = openStorage(this.#env)
+    const signingKeys = new SigningKeyLog(this.#link, storage, this.#surroundings.now)
+    return { storage, keyring: createKeyring(storage), signingKeys }
+  }
+
+  async #openContext(requestId: string, execution: ExecutionContext): Promise<Context> {
+    return {
+      ...(await this.#settings.current()),
+      ...(this.#parts ??= this.#openParts()),
+      ...this.#surroundings,
+      requestId,
+      link: this.#link,
+      log: this.#log,
+      waitUntil: (work) => execution.waitUntil(work),
+    }
+  }
+}
+
+/** What the router reports of one request. */
+interface Seen {
+  endpoint: Endpoint | undefined
+  error: unknown
+}
+
+function failureFields(error: unknown): LogFields {
+  if (error === undefined) return {}
+  const { code } = toApiError(error)
+  return code === 'internal' && error instanceof Error ? { code, error: error.name } : { code }
+}

@@ -1,0 +1,55 @@
+import type { Handler } from '../context.ts'
+import { ApiError } from '../http/errors.ts'
+import { json, jsonText } from '../http/reply.ts'
+import { utf8 } from '../../protocol/bytes.ts'
+import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
+
+const HEX_32 = /^[0-9a-f]{64}$/
+const DAY_MS = 86_400_000
+
+/** How long a key outlives the longest receipt it may have signed. */
+const KEY_AFTERLIFE_DAYS = 400
+
+/** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
+export const getAttestation: Handler = async (request, { link }) => {
+  const nonce = new URL(request.url).searchParams.get('nonce') ?? undefined
+  if (nonce !== undefined && !HEX_32.test(nonce)) {
+    throw new ApiError('invalid_parameter', 'The nonce must be 64 lowercase hex digits.', {
+      param: 'nonce',
+    })
+  }
+  const answer = await link.attestation(nonce)
+  if (answer.ok) return jsonText(utf8(answer.envelope))
+  if (answer.reason === 'rate_limited') {
+    throw new ApiError('rate_limit_exceeded', 'Too many attestations were asked for.', {
+      retryAfter: 30,
+    })
+  }
+  return attestationUnavailable()
+}
+
+/** The one error with a form of its own (interface: "GET /attestation"). */
+export function attestationUnavailable(): Response {
+  return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
+}
+
+/** GET /attestation/{sha256}: an envelope that some instance served before, by the digest of its bytes. */
+export const getStoredEnvelope: Handler = async (_request, { storage }, { sha256 = '' }) => {
+  const envelope = HEX_32.test(sha256)
+    ? await findEnvelope(storage.directory(), sha256)
+    : undefined
+  if (envelope === undefined) throw new ApiError('not_found', 'There is no such envelope.')
+  return jsonText(utf8(envelope), { 'cache-control': 'public, max-age=86400, immutable' })
+}
+
+/** GET /.well-known/trust.json: the trust bundle signed by the release root. */
+export const getTrustBundle: Handler = async (_request, { link }) =>
+  jsonText(utf8(await link.trustBundle()))
+
+/** GET /.well-known/jwks.json: every key that a receipt still to be verified may be signed with. */
+export const getJwks: Handler = async (_request, { storage, config, now }) => {
+  const days = config.service.receipt_retention_days + KEY_AFTERLIFE_DAYS
+  const rows = await listSigningKeys(storage.directory(), now() - days * DAY_MS)
+  const keys = new Map(rows.map(({ kid, jwkJson }) => [kid, JSON.parse(jwkJson) as unknown]))
+  return json({ keys: [...keys.values()] }, { 'cache-control': 'public, max-age=60' })
+}

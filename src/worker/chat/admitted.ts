@@ -1,0 +1,33 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { Context } from '../context.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import type { ChatPlan } from '../routing/plan.ts'
+import type { Admission } from '../settle/admit.ts'
+import { releaseReservation } from '../settle/ledger.ts'
+import type { ChatOptions } from './options.ts'
+
+/** An admitted chat request, as the two ways of answering it take it. */
+export interface AdmittedChat {
+  readonly context: Context
+  readonly chat: ChatRequest
+  readonly options: ChatOptions
+  readonly plan: ChatPlan
+  readonly admission: Admission
+  /** The router's own count of the prompt, billed only where no provider told one. */
+  readonly promptEstimate: number
+  /** Keeps one customer's prompts out of another's prefix cache, at providers that take a salt. */
+  readonly cacheSalt: string | undefined
+  /** The client's body bytes as received. */
+  readonly clientRequest: Bytes
+  /** Aborts when the client is seen to leave. */
+  readonly clientSignal: AbortSignal
+}
+
+/** Gives the reservation of a request that costs nothing back; where that fails the sweep does it later. */
+export async function releaseAdmission({ context, admission }: AdmittedChat): Promise<void> {
+  try {
+    await releaseReservation(context.storage.customer(admission.customerId), context.requestId)
+  } catch {
+    context.log('storage_unavailable', { request_id: context.requestId })
+  }
+}

@@ -1,0 +1,9 @@
+import { AttemptFailure } from '../provider/failure.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+
+/** What a broken answer says of its route: rate limited where the provider said so, else unclassified. */
+export function breakage(error: unknown): unknown {
+  if (!(error instanceof BrokenStream)) return error
+  const kind = error.reason === 'rate_limited' ? 'rate_limited' : 'unclassified'
+  return new AttemptFailure({ kind })
+}

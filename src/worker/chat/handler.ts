@@ -1,0 +1,72 @@
+import type { Handler } from '../context.ts'
+import { readBody } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+import { checkReasoningMembers } from '../provider/chat-request.ts'
+import { estimatePromptTokens } from '../provider/estimate.ts'
+import { planChat } from '../routing/plan.ts'
+import { admit } from '../settle/admit.ts'
+import { worstCase } from '../settle/price.ts'
+import type { AdmittedChat } from './admitted.ts'
+import { checkOcrRequest } from './ocr-rules.ts'
+import { readChatOptions } from './options.ts'
+import { parseChatRequest } from './request.ts'
+import { answerStream } from './stream-reply.ts'
+import { answerWhole } from './whole-reply.ts'
+
+const CHAT_BODY_BYTES = 10 * 1024 * 1024
+
+/** A reservation outlives the request's longest run by this much before a sweep may give it back. */
+const RESERVATION_SLACK_MS = 60_000
+
+const tooLarge = () =>
+  new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
+
+/**
+ * POST /v1/chat/completions: key -> body -> parsed -> options -> plan -> daemon alive -> admitted -> answered.
+ * Everything that can be refused is refused before the reservation; everything after it settles or releases.
+ */
+export const completeChat: Handler = async (request, context) => {
+  const key = await context.keyring.read(request)
+  const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
+  const chat = parseChatRequest(clientRequest)
+  const options = readChatOptions(request.headers, chat.stream)
+  const order = (routes: Parameters<typeof context.health.order>[0]) =>
+    context.health.order(routes, context.now())
+  const plan = planChat(context.catalogue, chat, { order })
+  if (plan.ocr) checkOcrRequest(chat)
+  else checkReasoningMembers(chat)
+  await context.link.state()
+
+  const promptEstimate = estimatePromptTokens(chat)
+  const routes = plan.attempts.map(({ route }) => route)
+  const { plans, service } = context.config
+  const longestMs = chat.stream
+    ? service.timeouts.stream_open_ms + service.timeouts.stream_ms
+    : options.timeoutMs
+  const now = context.now()
+  const admission = await admit(context.storage.customer(key.customerId), {
+    requestId: context.requestId,
+    key,
+    plans,
+    reserveNano: (discountPct) =>
+      worstCase(
+        routes,
+        { promptTokens: promptEstimate, maxTokens: chat.maxTokens, choices: chat.choices },
+        { discountPct, usdEur: service.usd_eur },
+      ),
+    expiresAt: now + longestMs + RESERVATION_SLACK_MS,
+    now,
+  })
+  const admitted: AdmittedChat = {
+    context,
+    chat,
+    options,
+    plan,
+    admission,
+    promptEstimate,
+    cacheSalt: await context.keyring.cacheSalt(key.customerId),
+    clientRequest,
+    clientSignal: request.signal,
+  }
+  return chat.stream ? answerStream(admitted) : answerWhole(admitted)
+}

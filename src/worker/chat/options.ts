@@ -1,0 +1,38 @@
+import { ApiError } from '../http/errors.ts'
+
+/** What the service's own request headers ask for. */
+export interface ChatOptions {
+  readonly receipt: boolean
+  /** Budget of a synchronous request in milliseconds; streams have their own clocks. */
+  readonly timeoutMs: number
+}
+
+const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
+const DEFAULT_SECONDS = 180
+const MOST_SECONDS = 600
+
+/**
+ * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions). A receipt is
+ * left out only for the word `false`, in any case; every other value keeps it, because a receipt too many
+ * does no harm.
+ * @throws ApiError invalid_timeout_override
+ */
+export function readChatOptions(headers: Headers, stream: boolean): ChatOptions {
+  return {
+    receipt: headers.get('x-service-receipt')?.trim().toLowerCase() !== 'false',
+    timeoutMs: readSeconds(headers.get(TIMEOUT_HEADER), stream) * 1000,
+  }
+}
+
+function readSeconds(text: string | null, stream: boolean): number {
+  if (text === null) return DEFAULT_SECONDS
+  if (stream) throw invalid('applies to synchronous requests only; leave it out with "stream": true')
+  if (!/^0*[1-9][0-9]*$/.test(text.trim())) throw invalid('must be a positive whole number')
+  return Math.min(Number(text), MOST_SECONDS)
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError('invalid_timeout_override', `${TIMEOUT_HEADER} ${reason}.`, {
+    param: TIMEOUT_HEADER,
+  })
+}

@@ -1,0 +1,73 @@
+import { sha256Hex } from '../../protocol/digest.ts'
+import { settleTools } from '../context.ts'
+import { errorBody } from '../http/errors.ts'
+import { toApiError } from '../http/to-api-error.ts'
+import { serviceObject } from '../settle/service-object.ts'
+import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
+import type { Exchange } from '../settle/exchange.ts'
+import { errorEvent } from '../stream/error-event.ts'
+import type { AdmittedChat } from './admitted.ts'
+import type { ClientStream } from './client-stream.ts'
+import { chatExchange } from './settling.ts'
+import type { StreamEnd } from './stream-relay.ts'
+import type { OpenStream } from './stream-turn.ts'
+
+/**
+ * Settles a relayed stream by how it ended and sends its last event. The row is always written; a receipt is
+ * issued for a complete answer only, and is stored before the client learns its id.
+ */
+export async function endStream(
+  admitted: AdmittedChat,
+  open: OpenStream,
+  end: StreamEnd,
+  client: ClientStream,
+): Promise<void> {
+  const exchange = chatExchange(admitted, open.attempt, open.stream)
+  if (end.kind === 'complete') return endComplete(admitted, open, exchange, client)
+  await settleUnreceipted(admitted, exchange)
+  if (end.kind === 'cut') {
+    const { context } = admitted
+    context.health.failed(open.attempt.route, context.now(), end.failure.failure)
+    await client.finish(errorEvent(errorBody(end.error)))
+  }
+}
+
+async function endComplete(
+  admitted: AdmittedChat,
+  open: OpenStream,
+  exchange: Exchange,
+  client: ClientStream,
+): Promise<void> {
+  const { context, options } = admitted
+  const receiptId = options.receipt ? context.newId() : null
+  const tools = settleTools(context, admitted.admission.customerId)
+  try {
+    if (receiptId === null) await settleWithoutReceipt(exchange, tools)
+    else {
+      const digests = {
+        providerRequest: open.requestDigest,
+        providerResponse: await open.responseDigest.finish(),
+        clientRequest: await sha256Hex(admitted.clientRequest),
+        clientResponse: await client.seal(),
+      }
+      const proof = { digests, evidenceSha256: open.evidenceSha256 }
+      await settleWithReceipt(exchange, proof, receiptId, tools)
+    }
+  } catch (error) {
+    context.log('settle_failed', { request_id: context.requestId })
+    if (receiptId !== null) await settleUnreceipted(admitted, exchange)
+    await client.finish(errorEvent(errorBody(toApiError(error))))
+    return
+  }
+  await client.finish(open.stream.finish(serviceObject(exchange, receiptId)))
+}
+
+/** Writes the row of an exchange that gets no receipt; where even that fails the sweep closes its reservation. */
+export async function settleUnreceipted(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
+  const { context, admission } = admitted
+  try {
+    await settleWithoutReceipt(exchange, settleTools(context, admission.customerId))
+  } catch {
+    context.log('settle_failed', { request_id: context.requestId })
+  }
+}

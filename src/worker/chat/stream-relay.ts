@@ -1,0 +1,72 @@
+import { ApiError } from '../http/errors.ts'
+import { lostConnection } from '../provider/call.ts'
+import { AttemptFailure } from '../provider/failure.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+import type { ClientStream } from './client-stream.ts'
+import type { OpenStream } from './stream-turn.ts'
+
+/** How a committed stream ended. */
+export type StreamEnd =
+  | { readonly kind: 'complete' }
+  | { readonly kind: 'client_gone' }
+  | { readonly kind: 'cut'; readonly failure: AttemptFailure; readonly error: ApiError }
+
+/** After the finish reason only the provider's usage and its terminator are still to come. */
+const TAIL_MS = 5_000
+
+/** After usage as well: only the terminator, which the digest of the provider's bytes should include. */
+const LAST_BYTES_MS = 1_000
+
+/**
+ * Relays a committed stream to its end: one read, one rewrite, one write at a time, so that a slow client
+ * slows the provider down and nothing piles up here. Completeness is judged by a finish reason alone.
+ */
+export async function relayStream(
+  open: OpenStream,
+  client: ClientStream,
+  clientGone: AbortSignal,
+): Promise<StreamEnd> {
+  const { clock, reader, stream } = open
+  try {
+    await client.send(open.head)
+    let ended = open.ended
+    while (!ended) {
+      enterTail(open)
+      const { value, done } = await reader.read()
+      clock.hold()
+      if (value) open.responseDigest.update(value)
+      await client.send(done ? stream.end() : stream.push(value))
+      clock.progress()
+      ended = done
+    }
+    return { kind: 'complete' }
+  } catch (error) {
+    if (clientGone.aborted) return { kind: 'client_gone' }
+    if (stream.finishReason !== undefined && !(error instanceof BrokenStream)) {
+      return { kind: 'complete' }
+    }
+    return cutBy(error, open)
+  } finally {
+    clock.abort(new AttemptFailure({ kind: 'unavailable' }))
+  }
+}
+
+function enterTail({ clock, stream }: OpenStream): void {
+  if (stream.done) clock.enter('idle', LAST_BYTES_MS)
+  else if (stream.finishReason !== undefined) clock.enter('idle', TAIL_MS)
+}
+
+function cutBy(error: unknown, { clock }: OpenStream): StreamEnd {
+  const cause = error instanceof BrokenStream ? error : lostConnection(clock, false)
+  const kind = cause instanceof AttemptFailure ? cause.failure.kind : 'unclassified'
+  return {
+    kind: 'cut',
+    failure: cause instanceof AttemptFailure ? cause : new AttemptFailure({ kind }),
+    error:
+      cause instanceof ApiError
+        ? cause
+        : kind === 'timeout'
+          ? new ApiError('upstream_timeout', 'The provider fell silent in the middle of its answer.')
+          : new ApiError('bad_gateway', 'The provider broke off its answer.'),
+  }
+}

@@ -1,0 +1,107 @@
+import { attemptTools } from '../context.ts'
+import { ApiError, errorBody } from '../http/errors.ts'
+import { eventStream } from '../http/reply.ts'
+import { toApiError } from '../http/to-api-error.ts'
+import { attemptRoutes } from '../routing/attempt.ts'
+import { Budget } from '../routing/budget.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import { errorEvent } from '../stream/error-event.ts'
+import { releaseAdmission, type AdmittedChat } from './admitted.ts'
+import { ClientStream } from './client-stream.ts'
+import { chatExchange } from './settling.ts'
+import { endStream, settleUnreceipted } from './stream-end.ts'
+import { relayStream } from './stream-relay.ts'
+import { openStream, type OpenStream } from './stream-turn.ts'
+
+/**
+ * Answers a request with a stream: attempts up to the commit point -> relay -> settle -> last event.
+ * The response starts at the commit point or after `stream_headers_after_ms`, whichever is first; until then a
+ * failure is a real status, afterwards an event.
+ */
+export async function answerStream(admitted: AdmittedChat): Promise<Response> {
+  const { context, admission } = admitted
+  const reply = new StreamReply(admitted)
+  const work = reply.run()
+  context.waitUntil(work.catch(() => {}))
+  await Promise.race([work, reply.client.begun])
+  return eventStream(reply.client.readable, admission.rateLimitHeaders)
+}
+
+/** The client was seen to leave; nobody reads this. */
+const clientGone = () => new ApiError('service_unavailable', 'The client has left.')
+
+const openingTimedOut = () =>
+  new ApiError('routes_unavailable', 'No route began to answer in time.')
+
+const streamTimedOut = () =>
+  new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
+
+class StreamReply {
+  readonly client: ClientStream
+  readonly #admitted: AdmittedChat
+  readonly #budget = new Budget()
+  readonly #gone = new AbortController()
+  /** The route that has accepted the prompt and has not failed since. */
+  #accepted: PlannedAttempt | undefined
+
+  constructor(admitted: AdmittedChat) {
+    const { context, clientSignal } = admitted
+    this.#admitted = admitted
+    const leave = () => this.#clientLeft()
+    const { keep_alive_ms } = context.config.service.timeouts
+    this.client = new ClientStream(keep_alive_ms, context.now, leave)
+    if (clientSignal.aborted) leave()
+    else clientSignal.addEventListener('abort', leave, { once: true })
+  }
+
+  async run(): Promise<void> {
+    const { timeouts } = this.#admitted.context.config.service
+    const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
+    try {
+      this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
+      const open = await this.#open()
+      this.#budget.limit(timeouts.stream_ms, streamTimedOut)
+      this.client.start()
+      const end = await relayStream(open, this.client, this.#gone.signal)
+      await endStream(this.#admitted, open, end, this.client)
+    } catch (error) {
+      await this.#fail(error)
+    } finally {
+      clearTimeout(headers)
+      this.#budget.end()
+    }
+  }
+
+  async #open(): Promise<OpenStream> {
+    const { context, plan } = this.#admitted
+    const { signal } = this.#budget
+    const turn = async (attempt: PlannedAttempt) => {
+      try {
+        return await openStream(this.#admitted, attempt, signal, () => (this.#accepted = attempt))
+      } catch (error) {
+        if (!signal.aborted) this.#accepted = undefined
+        throw error
+      }
+    }
+    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal))).value
+  }
+
+  /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */
+  async #fail(error: unknown): Promise<void> {
+    if (this.#gone.signal.aborted && this.#accepted) {
+      const nothing = { usage: undefined, deliveredTextBytes: 0 }
+      const exchange = chatExchange(this.#admitted, this.#accepted, nothing)
+      await settleUnreceipted(this.#admitted, exchange)
+    } else {
+      await releaseAdmission(this.#admitted)
+    }
+    const answer = toApiError(error)
+    if (!this.client.started) throw answer
+    await this.client.finish(errorEvent(errorBody(answer)))
+  }
+
+  #clientLeft(): void {
+    this.#gone.abort()
+    this.#budget.abort(clientGone())
+  }
+}

@@ -1,0 +1,95 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { AttemptClock } from '../provider/attempt-clock.ts'
+import { callProvider, lostConnection } from '../provider/call.ts'
+import { buildChatBody } from '../provider/chat-body.ts'
+import { AttemptFailure, classifyResponse } from '../provider/failure.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import { createChatStream, type ChatStream } from '../stream/chat-stream.ts'
+import { createDigest, type Digest } from '../stream/digest.ts'
+import type { AdmittedChat } from './admitted.ts'
+import { breakage } from './breakage.ts'
+import { completionShape } from './completion-shape.ts'
+
+/** A provider's stream that has reached the commit point: its first real delta, or its finish. */
+export interface OpenStream {
+  readonly attempt: PlannedAttempt
+  readonly clock: AttemptClock
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly stream: ChatStream
+  /** The held opening events, ready for the client. */
+  readonly head: Bytes
+  /** Whether the provider's body has ended already. */
+  readonly ended: boolean
+  readonly requestDigest: string
+  readonly responseDigest: Digest
+  readonly evidenceSha256: string | null
+}
+
+/**
+ * One streaming try of one route, up to the commit point. Opening frames are held, so whatever fails here
+ * leaves no trace at the client.
+ */
+export async function openStream(
+  admitted: AdmittedChat,
+  attempt: PlannedAttempt,
+  budget: AbortSignal,
+  onAccepted: () => void,
+): Promise<OpenStream> {
+  const { context, chat } = admitted
+  const { timeouts } = context.config.service
+  const clock = new AttemptClock(budget, context.now)
+  try {
+    clock.enter('headers', timeouts.headers_ms)
+    const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
+    const reply = await callProvider({
+      route: attempt.route,
+      path: '/chat/completions',
+      body,
+      contentType: 'application/json',
+      accept: 'text/event-stream',
+      clock,
+      link: context.link,
+      now: context.now,
+      classify: classifyResponse,
+    })
+    onAccepted()
+    clock.enter('first_delta', timeouts.first_delta_ms)
+    const stream = createChatStream({
+      ...completionShape(admitted, attempt),
+      includeUsage: chat.includeUsage,
+    })
+    const responseDigest = createDigest()
+    const reader = reply.body.getReader()
+    const opening = await readToCommit(reader, stream, responseDigest, clock)
+    clock.enter('idle', timeouts.idle_ms)
+    const { evidenceSha256 } = reply
+    const requestDigest = await sha256Hex(body)
+    return { attempt, clock, reader, stream, ...opening, requestDigest, responseDigest, evidenceSha256 }
+  } catch (error) {
+    const reason = breakage(error)
+    clock.abort(reason)
+    throw reason
+  }
+}
+
+async function readToCommit(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  stream: ChatStream,
+  digest: Digest,
+  clock: AttemptClock,
+): Promise<{ head: Bytes; ended: boolean }> {
+  for (;;) {
+    const { value, done } = await reader.read().catch(() => {
+      throw lostConnection(clock, false)
+    })
+    if (done) {
+      const head = stream.end()
+      if (!stream.committed) throw new AttemptFailure({ kind: 'unclassified' })
+      return { head, ended: true }
+    }
+    digest.update(value)
+    const head = stream.push(value)
+    if (stream.committed) return { head: concatBytes(head), ended: false }
+  }
+}

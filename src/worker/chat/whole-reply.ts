@@ -1,0 +1,72 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { attemptTools, settleTools } from '../context.ts'
+import { ApiError } from '../http/errors.ts'
+import { jsonText } from '../http/reply.ts'
+import { attemptRoutes, type Served } from '../routing/attempt.ts'
+import { Budget } from '../routing/budget.ts'
+import { serviceObject } from '../settle/service-object.ts'
+import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
+import { releaseAdmission, type AdmittedChat } from './admitted.ts'
+import { chatExchange } from './settling.ts'
+import { askWhole, type WholeAnswer } from './whole-turn.ts'
+
+/**
+ * Answers a request without streaming: attempts -> rebuilt answer -> settled -> body. If settling fails the
+ * answer is withheld and costs nothing. A client that leaves changes nothing: the request runs to its end.
+ */
+export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
+  const work = produce(admitted)
+  admitted.context.waitUntil(work.catch(() => {}))
+  return jsonText(await work, admitted.admission.rateLimitHeaders)
+}
+
+async function produce(admitted: AdmittedChat): Promise<Bytes> {
+  try {
+    return await settled(admitted, await served(admitted))
+  } catch (error) {
+    await releaseAdmission(admitted)
+    throw error
+  }
+}
+
+const outOfTime = () =>
+  new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
+
+async function served(admitted: AdmittedChat): Promise<Served<WholeAnswer>> {
+  const { context, plan, options } = admitted
+  const budget = new Budget()
+  budget.limit(options.timeoutMs, outOfTime)
+  try {
+    return await attemptRoutes(
+      plan.attempts,
+      (attempt, isLast) => askWhole(admitted, attempt, isLast, budget.signal),
+      attemptTools(context, budget.signal),
+    )
+  } finally {
+    budget.end()
+  }
+}
+
+async function settled(
+  admitted: AdmittedChat,
+  { attempt, value: answer }: Served<WholeAnswer>,
+): Promise<Bytes> {
+  const { context, options, admission } = admitted
+  const exchange = chatExchange(admitted, attempt, answer.completion)
+  const receiptId = options.receipt ? context.newId() : null
+  const body = utf8(answer.completion.json(serviceObject(exchange, receiptId)))
+  const tools = settleTools(context, admission.customerId)
+  if (receiptId === null) await settleWithoutReceipt(exchange, tools)
+  else {
+    const digests = {
+      providerRequest: answer.requestDigest,
+      providerResponse: answer.responseDigest,
+      clientRequest: await sha256Hex(admitted.clientRequest),
+      clientResponse: await sha256Hex(body),
+    }
+    const proof = { digests, evidenceSha256: answer.evidenceSha256 }
+    await settleWithReceipt(exchange, proof, receiptId, tools)
+  }
+  return body
+}

@@ -1,0 +1,86 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { AttemptClock } from '../provider/attempt-clock.ts'
+import { callProvider, lostConnection } from '../provider/call.ts'
+import { buildChatBody } from '../provider/chat-body.ts'
+import { AttemptFailure, classifyResponse } from '../provider/failure.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import { rebuildCompletion, type WholeCompletion } from '../stream/chat-whole.ts'
+import type { AdmittedChat } from './admitted.ts'
+import { breakage } from './breakage.ts'
+import { completionShape } from './completion-shape.ts'
+
+/** A provider's finished answer, rebuilt, with what a receipt says of its bytes. */
+export interface WholeAnswer {
+  readonly completion: WholeCompletion
+  readonly requestDigest: string
+  readonly responseDigest: string
+  readonly evidenceSha256: string | null
+}
+
+/** Far above any real completion; a provider that sends more is broken. */
+const WHOLE_ANSWER_BYTES = 32 * 1024 * 1024
+
+/**
+ * One synchronous try of one route. Providers send headers with the finished answer, so only the request's
+ * budget limits it, and `sync_attempt_ms` where the operator set it and other routes remain.
+ */
+export async function askWhole(
+  admitted: AdmittedChat,
+  attempt: PlannedAttempt,
+  isLast: boolean,
+  budget: AbortSignal,
+): Promise<WholeAnswer> {
+  const { context, chat } = admitted
+  const clock = new AttemptClock(budget, context.now)
+  clock.enter('whole', isLast ? undefined : context.config.service.timeouts.sync_attempt_ms)
+  try {
+    const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
+    const reply = await callProvider({
+      route: attempt.route,
+      path: '/chat/completions',
+      body,
+      contentType: 'application/json',
+      accept: 'application/json',
+      clock,
+      link: context.link,
+      now: context.now,
+      classify: classifyResponse,
+    })
+    const bytes = await readWhole(reply.body, clock)
+    return {
+      completion: rebuilt(bytes, admitted, attempt),
+      requestDigest: await sha256Hex(body),
+      responseDigest: await sha256Hex(bytes),
+      evidenceSha256: reply.evidenceSha256,
+    }
+  } finally {
+    clock.stop()
+  }
+}
+
+function rebuilt(bytes: Bytes, admitted: AdmittedChat, attempt: PlannedAttempt): WholeCompletion {
+  try {
+    return rebuildCompletion(bytes, completionShape(admitted, attempt))
+  } catch (error) {
+    throw breakage(error)
+  }
+}
+
+async function readWhole(body: ReadableStream<Uint8Array>, clock: AttemptClock): Promise<Bytes> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  const reader = body.getReader()
+  for (;;) {
+    const { value, done } = await reader.read().catch(() => {
+      throw lostConnection(clock, false)
+    })
+    if (done) return concatBytes(...parts)
+    parts.push(value)
+    length += value.length
+    if (length > WHOLE_ANSWER_BYTES) {
+      await reader.cancel()
+      throw new AttemptFailure({ kind: 'unclassified' })
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** What browsers are told: who may read an answer from another origin, and what they must not guess. */
+
+/** Headers that every answer carries. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'strict-transport-security': 'max-age=31536000',
+}
+
+const EXPOSED = 'x-request-id, retry-after, x-service-routed-model, x-service-receipt-id'
+
+const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'GET, POST',
+  'access-control-allow-headers':
+    'authorization, content-type, x-service-receipt, x-service-timeout-seconds',
+  'access-control-max-age': '600',
+}
+
+export interface CrossOrigin {
+  readonly audience: 'public' | 'keyed' | 'admin'
+  /** The request's `Origin`, if it came from a page. */
+  readonly origin: string | null
+  /** Origins the operator allows on keyed endpoints. */
+  readonly allowed: readonly string[]
+  /** Whether the browser only asks what it may send. */
+  readonly preflight: boolean
+}
+
+/** Headers that let a page of another origin read an answer: public ones all, keyed ones those configured. */
+export function crossOriginHeaders(ask: CrossOrigin): Readonly<Record<string, string>> {
+  const reader = readerOf(ask)
+  if (reader === undefined) return {}
+  return {
+    'access-control-allow-origin': reader,
+    ...(reader === '*' ? {} : { vary: 'origin' }),
+    ...(ask.preflight ? PREFLIGHT_HEADERS : { 'access-control-expose-headers': EXPOSED }),
+  }
+}
+
+function readerOf({ audience, origin, allowed }: CrossOrigin): string | undefined {
+  if (audience === 'public') return '*'
+  if (audience === 'admin' || origin === null) return undefined
+  return allowed.find((known) => known === origin)
+}

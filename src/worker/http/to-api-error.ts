@@ -1,0 +1,20 @@
+import { LinkUnavailable } from '../link/link.ts'
+import { StorageUnavailable } from '../storage/database.ts'
+import { ApiError } from './errors.ts'
+
+/** What a client should wait before it asks a router again that cannot work at the moment. */
+const RETRY_AFTER_SECONDS = 2
+
+/** The answer to any thrown thing: the error itself, unavailability, or an internal error that tells nothing. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (error instanceof LinkUnavailable) {
+    return unavailable('The enclave that signs receipts cannot be reached.')
+  }
+  if (error instanceof StorageUnavailable) return unavailable('The storage cannot be reached.')
+  return new ApiError('internal', 'The router failed on this request.')
+}
+
+function unavailable(message: string): ApiError {
+  return new ApiError('service_unavailable', message, { retryAfter: RETRY_AFTER_SECONDS })
+}

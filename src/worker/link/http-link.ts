@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import {
+  LINK_PATHS,
+  linkConfigSchema,
+  linkStateSchema,
+  providerProofSchema,
+  signResponseSchema,
+  type LinkState,
+} from '../../protocol/link.ts'
+import { LinkUnavailable, type AttestationAnswer, type Link } from './link.ts'
+
+/** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
+export interface LinkBinding {
+  fetch(url: string, init?: RequestInit): Promise<Response>
+}
+
+/** The binding decides where a call goes; the host name in the URL never leaves the worker. */
+const ORIGIN = 'https://enclave'
+
+/** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
+const CALL_TIMEOUT_MS = 3_000
+
+/** A capture may wait for the platform's firmware. */
+const CAPTURE_TIMEOUT_MS = 65_000
+
+/** How old the daemon's state may be before a request asks again. */
+const STATE_MAX_AGE_MS = 250
+
+const providersSchema = z.object({ providers: z.array(providerProofSchema) })
+
+/** The link over HTTP inside pinned mTLS. */
+export class HttpLink implements Link {
+  readonly #binding: LinkBinding
+  readonly #now: () => number
+  #state: { readonly value: LinkState; readonly at: number } | undefined
+
+  constructor(binding: LinkBinding, now: () => number) {
+    this.#binding = binding
+    this.#now = now
+  }
+
+  async state(): Promise<LinkState> {
+    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
+    if (this.#state && age >= 0 && age < STATE_MAX_AGE_MS) return this.#state.value
+    return this.freshState()
+  }
+
+  async freshState(): Promise<LinkState> {
+    const value = await this.#json(LINK_PATHS.state, linkStateSchema)
+    this.#state = { value, at: this.#now() }
+    return value
+  }
+
+  config() {
+    return this.#json(LINK_PATHS.config, linkConfigSchema)
+  }
+
+  sign(request: unknown) {
+    return this.#json(LINK_PATHS.sign, signResponseSchema, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(request),
+    })
+  }
+
+  async attestation(nonce?: string): Promise<AttestationAnswer> {
+    const query = nonce === undefined ? '' : `?nonce=${nonce}`
+    const response = await this.#call(`${LINK_PATHS.attestation}${query}`, {}, CAPTURE_TIMEOUT_MS)
+    const body = await this.#text(response)
+    if (response.ok) return { ok: true, envelope: body }
+    return { ok: false, reason: response.status === 429 ? 'rate_limited' : 'unavailable' }
+  }
+
+  async trustBundle(): Promise<string> {
+    const response = await this.#call(LINK_PATHS.trust)
+    const body = await this.#text(response)
+    if (!response.ok) throw new LinkUnavailable(`the enclave daemon answered ${response.status}`)
+    return body
+  }
+
+  async providers() {
+    return (await this.#json(LINK_PATHS.providers, providersSchema)).providers
+  }
+
+  evidence(sha256: string): Promise<Response> {
+    return this.#call(`${LINK_PATHS.evidence}/${sha256}`)
+  }
+
+  async egress(provider: string, path: string, init: RequestInit): Promise<Response> {
+    const url = `${ORIGIN}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
+    try {
+      return await this.#binding.fetch(url, init)
+    } catch (cause) {
+      if (init.signal?.aborted) throw cause
+      throw new LinkUnavailable('the enclave daemon cannot be reached', { cause })
+    }
+  }
+
+  async #json<T>(path: string, schema: z.ZodType<T>, init: RequestInit = {}): Promise<T> {
+    const response = await this.#call(path, init)
+    const body = await this.#text(response)
+    if (!response.ok) throw new LinkUnavailable(`the enclave daemon answered ${response.status}`)
+    try {
+      return schema.parse(JSON.parse(body))
+    } catch (cause) {
+      throw new LinkUnavailable('the enclave daemon answered in an unknown form', { cause })
+    }
+  }
+
+  async #call(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
+    try {
+      const signal = AbortSignal.timeout(timeoutMs)
+      return await this.#binding.fetch(`${ORIGIN}${path}`, { ...init, signal })
+    } catch (cause) {
+      throw new LinkUnavailable('the enclave daemon cannot be reached', { cause })
+    }
+  }
+
+  async #text(response: Response): Promise<string> {
+    try {
+      return await response.text()
+    } catch (cause) {
+      throw new LinkUnavailable('the enclave daemon broke off its answer', { cause })
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { EGRESS_ERROR_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
+import type { Link } from '../link/link.ts'
+import type { AttemptClock } from './attempt-clock.ts'
+import { AttemptFailure, type Failure } from './failure.ts'
+import type { Route } from './route.ts'
+
+/** One call of a provider's endpoint. */
+export interface ProviderCall {
+  readonly route: Route
+  /** Below the provider's base URL, with a leading slash. */
+  readonly path: string
+  readonly body: Bytes
+  readonly contentType: string
+  readonly accept: string
+  readonly clock: AttemptClock
+  readonly link: Link
+  readonly now: () => number
+  /** Tells what an answer other than 200 means for this endpoint. */
+  readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
+}
+
+/** A 200 whose body has not been read yet. */
+export interface ProviderReply {
+  readonly body: ReadableStream<Uint8Array>
+  /** The evidence that the connection was pinned to; null for a provider without attestation. */
+  readonly evidenceSha256: string | null
+}
+
+/** As much of an error body as classification looks at. */
+const ERROR_BODY_BYTES = 65_536
+
+/** How long an error body may take: its status has told most already. */
+const ERROR_BODY_MS = 2_000
+
+/**
+ * Calls a provider: directly where it has no attestation, else through the daemon's pinned egress.
+ * @throws AttemptFailure with what the answer, or its absence, means
+ * @throws LinkUnavailable when the pinned way needs a daemon that does not answer
+ */
+export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
+  const response = await send(call)
+  if (response.headers.has(EGRESS_ERROR_HEADER)) {
+    await response.body?.cancel()
+    throw new AttemptFailure({ kind: 'unavailable', unproven: true })
+  }
+  if (response.status !== 200) throw new AttemptFailure(await readFailure(response, call))
+  const encoding = response.headers.get('content-encoding') ?? 'identity'
+  if (encoding !== 'identity' || response.body === null) {
+    await response.body?.cancel()
+    throw new AttemptFailure({ kind: 'unclassified', status: response.status })
+  }
+  return {
+    body: response.body,
+    evidenceSha256: response.headers.get(EGRESS_EVIDENCE_HEADER),
+  }
+}
+
+async function send(call: ProviderCall): Promise<Response> {
+  const { provider } = call.route
+  const init: RequestInit = {
+    method: 'POST',
+    headers: {
+      'content-type': call.contentType,
+      accept: call.accept,
+      'accept-encoding': 'identity',
+      ...(provider.apiKey === undefined ? {} : { authorization: `Bearer ${provider.apiKey}` }),
+    },
+    body: call.body,
+    redirect: 'manual',
+    signal: call.clock.signal,
+  }
+  if (provider.adapter !== 'none') return call.link.egress(provider.name, call.path, init)
+  try {
+    return await fetch(`${provider.baseUrl}${call.path}`, init)
+  } catch {
+    throw lostConnection(call.clock, true)
+  }
+}
+
+/** What a broken connection means: the reason of an abort if there was one, else an unavailable route. */
+export function lostConnection(clock: AttemptClock, unanswered: boolean): unknown {
+  if (clock.signal.aborted) return clock.signal.reason
+  return new AttemptFailure({ kind: 'unavailable', unanswered })
+}
+
+async function readFailure(response: Response, call: ProviderCall): Promise<Failure> {
+  call.clock.enter('idle', ERROR_BODY_MS)
+  const body = await readStart(response.body)
+  return call.classify(response.status, response.headers, body, call.now())
+}
+
+/** The first bytes of a body that may be cut, endless or slow; what is missing is simply missing. */
+async function readStart(body: ReadableStream<Uint8Array> | null): Promise<Bytes> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  const reader = body?.getReader()
+  try {
+    while (reader && length < ERROR_BODY_BYTES) {
+      const { value, done } = await reader.read()
+      if (done) break
+      parts.push(value)
+      length += value.length
+    }
+    await reader?.cancel()
+  } catch {
+    // A body that breaks off is classified by what arrived of it.
+  }
+  return concatBytes(...parts).slice(0, ERROR_BODY_BYTES)
+}

@@ -1,0 +1,87 @@
+import { Router, type IRequest } from 'itty-router'
+import type { Context, Handler } from './context.ts'
+import { ENDPOINTS, type Endpoint } from './endpoints.ts'
+import { ApiError } from './http/errors.ts'
+import { errorReply } from './http/reply.ts'
+import { toApiError } from './http/to-api-error.ts'
+
+/** What a request brings along besides itself; its context is made once an endpoint has matched. */
+export interface Scope {
+  readonly openContext: () => Promise<Context>
+  readonly matched: (endpoint: Endpoint) => void
+  readonly failed: (error: unknown) => void
+}
+
+type Route = (request: IRequest & Request, scope: Scope) => Promise<Response>
+
+const SERVED_PATHS = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
+  .map(({ method, path }) => `${method} ${path.replace(/[?+]$/, '')}`)
+  .join(', ')
+
+/** Builds the router from the table of endpoints. */
+export function createRouter() {
+  const router = Router<IRequest & Request, [Scope], Response>()
+  for (const endpoint of ENDPOINTS) {
+    const method = endpoint.method.toLowerCase() as 'get' | 'post' | 'delete'
+    router[method](endpoint.path, routeOf(endpoint))
+    router.options(endpoint.path, preflightOf(endpoint))
+  }
+  for (const [path, allowed] of allowedMethods()) router.all(path, () => wrongMethod(allowed))
+  router.all('*', ({ url }) => unknownPath(new URL(url).pathname))
+  return router
+}
+
+function routeOf(endpoint: Endpoint): Route {
+  return async (request, scope) => {
+    scope.matched(endpoint)
+    try {
+      const params = decodeParams(request.params)
+      return await endpoint.handler(request, await scope.openContext(), params)
+    } catch (error) {
+      scope.failed(error)
+      const answer = toApiError(error)
+      const { unavailable } = endpoint
+      return unavailable && answer.status >= 500 ? unavailable() : errorReply(answer)
+    }
+  }
+}
+
+/** The headers that answer a preflight depend on the endpoint's audience and are added to every answer. */
+function preflightOf(endpoint: Endpoint): Route {
+  return async (_request, scope) => {
+    scope.matched(endpoint)
+    return new Response(null, { status: 204 })
+  }
+}
+
+function decodeParams(params: Record<string, string | undefined>): Parameters<Handler>[2] {
+  const decoded: Record<string, string> = {}
+  for (const [name, value] of Object.entries(params)) decoded[name] = decode(value ?? '')
+  return decoded
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new ApiError('invalid_parameter', 'The path holds a malformed percent escape.')
+  }
+}
+
+function allowedMethods(): ReadonlyMap<string, string> {
+  const methods = Map.groupBy(ENDPOINTS, ({ path }) => path)
+  return new Map([...methods].map(([path, rows]) => [path, rows.map((row) => row.method).join(', ')]))
+}
+
+function wrongMethod(allow: string): Response {
+  const message = `This path takes ${allow}.`
+  return errorReply(new ApiError('method_not_allowed', message, { headers: { allow } }))
+}
+
+function unknownPath(path: string): Response {
+  if (!path.startsWith('/v1/')) {
+    return errorReply(new ApiError('not_found', 'There is nothing at this path.'))
+  }
+  const message = `This endpoint is not supported. Supported are: ${SERVED_PATHS}.`
+  return errorReply(new ApiError('unsupported_endpoint', message))
+}

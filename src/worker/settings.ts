@@ -1,0 +1,58 @@
+import type { RouterConfig } from '../protocol/config.ts'
+import type { Log } from './http/log.ts'
+import { LinkUnavailable, type Link } from './link/link.ts'
+import { compileCatalogue, type Catalogue } from './routing/catalogue.ts'
+import { createRouteHealth, type RouteHealth } from './routing/health.ts'
+
+/** One generation of the configuration, compiled. */
+export interface Settings {
+  readonly generation: number
+  readonly config: RouterConfig
+  readonly catalogue: Catalogue
+  readonly health: RouteHealth
+  readonly adminToken: string
+}
+
+/**
+ * Holds the current generation, as the daemon has it. While the daemon is away the last one stays in force
+ * for what needs no daemon; the first one cannot be done without.
+ */
+export class SettingsSource {
+  readonly #link: Link
+  readonly #log: Log
+  #current: Settings | undefined
+
+  constructor(link: Link, log: Log) {
+    this.#link = link
+    this.#log = log
+  }
+
+  /** The generation last seen, if any: for what must not wait for the daemon. */
+  get known(): Settings | undefined {
+    return this.#current
+  }
+
+  /** @throws LinkUnavailable when there has been no configuration yet */
+  async current(): Promise<Settings> {
+    try {
+      const { generation } = await this.#link.state()
+      if (generation !== this.#current?.generation) this.#current = await this.#load()
+    } catch (error) {
+      if (!(error instanceof LinkUnavailable) || !this.#current) throw error
+    }
+    return this.#current
+  }
+
+  async #load(): Promise<Settings> {
+    const { generation, config, secrets } = await this.#link.config()
+    const { breaker, selection } = config.service
+    this.#log('config_loaded', { generation, count: config.routes.length })
+    return {
+      generation,
+      config,
+      catalogue: compileCatalogue(config, secrets.provider_api_keys),
+      health: createRouteHealth(breaker, selection),
+      adminToken: secrets.admin_token,
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import type { TokenUsage } from '../stream/token-usage.ts'
+import type { Route } from '../provider/route.ts'
+import type { Admission } from './admit.ts'
+
+/** The one record that flows from a served attempt to settlement. */
+export interface Exchange {
+  /** Also the usage row's id and the idempotency key of its settlement. */
+  readonly requestId: string
+  readonly admission: Admission
+  readonly modality: 'chat' | 'transcription'
+  /** Canonical primary route the caller asked for. */
+  readonly requestedRoute: string
+  /** The concrete route that served. */
+  readonly route: Route
+  readonly failover: boolean
+  readonly usage: TokenUsage
+  /** Seconds of audio to bill; undefined for chat. */
+  readonly billedSeconds: number | undefined
+  /** Seconds as the provider reported them; null where it reported none. */
+  readonly reportedSeconds: number | null
+}
+
+/** What a receipt says of the exact bytes, each a SHA-256 in lowercase hex. */
+export interface ExchangeDigests {
+  readonly providerRequest: string
+  readonly providerResponse: string
+  readonly clientRequest: string
+  readonly clientResponse: string
+}
+
+/** What binds an exchange to the enclave that served it. */
+export interface ExchangeProof {
+  readonly digests: ExchangeDigests
+  readonly evidenceSha256: string | null
+}

@@ -1,0 +1,117 @@
+import { DIGEST_VERSION, sha256Hex } from '../../protocol/digest.ts'
+import type { ExchangeClaims } from '../../protocol/receipt.ts'
+import type { Log } from '../http/log.ts'
+import type { Link } from '../link/link.ts'
+import type { Database } from '../storage/database.ts'
+import type { Exchange, ExchangeProof } from './exchange.ts'
+import { commitSettlement, type Settlement } from './ledger.ts'
+import { priceOf } from './price.ts'
+
+export interface SettleTools {
+  readonly ledger: Database
+  readonly link: Link
+  readonly log: Log
+  /** Makes the public half of a signing key readable before a receipt names it. */
+  readonly rememberKey: (kid: string) => Promise<void>
+  readonly usdEur: number | undefined
+  readonly defaultRetentionDays: number
+  readonly now: () => number
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation
+ * and receipt. Doing it twice changes nothing. Once it resolves the receipt can be read under its id.
+ * @throws LinkUnavailable when it could not be signed; nothing is stored then
+ * @throws StorageUnavailable when it could not be stored
+ */
+export async function settleWithReceipt(
+  exchange: Exchange,
+  proof: ExchangeProof,
+  id: string,
+  tools: SettleTools,
+): Promise<void> {
+  const now = tools.now()
+  const signed = await tools.link.sign({
+    receipts: [
+      {
+        claims: claimsOf(exchange, proof, id, now),
+        provider: exchange.route.provider.name,
+        evidence_sha256: proof.evidenceSha256,
+      },
+    ],
+  })
+  const [receipt] = signed.receipts
+  if (!receipt) throw new Error('internal error: the daemon signed nothing')
+  await tools.rememberKey(signed.kid)
+  const days = exchange.admission.receiptRetentionDays ?? tools.defaultRetentionDays
+  await commit(exchange, tools, {
+    id,
+    jws: receipt.jws,
+    sha256: await sha256Hex(receipt.jws),
+    expiresAtMs: now + days * DAY_MS,
+    evidenceRefs: receipt.evidence_refs,
+    kid: signed.kid,
+  })
+}
+
+/** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
+export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
+  return commit(exchange, tools, null)
+}
+
+async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlement['receipt']) {
+  const { admission, route, usage } = exchange
+  const cost = priceOf(
+    route,
+    { tokens: usage, audioSeconds: exchange.billedSeconds },
+    { discountPct: admission.discountPct, usdEur: tools.usdEur },
+  )
+  await commitSettlement(tools.ledger, {
+    requestId: exchange.requestId,
+    admission,
+    row: {
+      model: route.id,
+      modality: exchange.modality,
+      provider: route.provider.name,
+      region: route.region ?? null,
+      audioSeconds: exchange.reportedSeconds,
+      promptTokens: cost.billingUnit === 'token' ? usage.promptTokens : 0,
+      completionTokens: cost.billingUnit === 'token' ? usage.completionTokens : 0,
+      cost,
+      failover: exchange.failover,
+      createdAtMs: tools.now(),
+    },
+    receipt,
+  })
+  tools.log('settled', {
+    request_id: exchange.requestId,
+    route: route.id,
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.completionTokens,
+    receipt: receipt !== null,
+  })
+}
+
+function claimsOf(
+  exchange: Exchange,
+  { digests }: ExchangeProof,
+  id: string,
+  now: number,
+): ExchangeClaims {
+  return {
+    jti: id,
+    iat: Math.floor(now / 1000),
+    requested_route: exchange.requestedRoute,
+    routed_model: exchange.route.id,
+    prompt_tokens: exchange.usage.promptTokens,
+    completion_tokens: exchange.usage.completionTokens,
+    request_digest: digests.providerRequest,
+    response_digest: digests.providerResponse,
+    digest_version: DIGEST_VERSION,
+    failover: exchange.failover,
+    client_request_digest: digests.clientRequest,
+    client_response_digest: digests.clientResponse,
+  }
+}

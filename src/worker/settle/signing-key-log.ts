@@ -1,0 +1,47 @@
+import { sha256Hex } from '../../protocol/digest.ts'
+import { LinkUnavailable, type Link } from '../link/link.ts'
+import type { Storage } from '../storage/database.ts'
+import { rememberSigningKey } from '../storage/signing-keys.ts'
+
+/**
+ * Keeps every signing key's public half together with the envelope that bound it, so that a receipt can
+ * still be checked when its instance is gone. Nothing that a key signed is handed out before it is kept.
+ */
+export class SigningKeyLog {
+  readonly #link: Link
+  readonly #storage: Storage
+  readonly #now: () => number
+  /** The latest pair that is known to be stored. */
+  #stored: { readonly kid: string; readonly envelopeSha256: string } | undefined
+
+  constructor(link: Link, storage: Storage, now: () => number) {
+    this.#link = link
+    this.#storage = storage
+    this.#now = now
+  }
+
+  /**
+   * Stores the key and its current envelope unless they are stored already.
+   * @throws LinkUnavailable when the daemon signs with another key by now, or has no envelope
+   */
+  async remember(kid: string): Promise<void> {
+    const state = await this.#stateOf(kid)
+    if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
+    const answer = await this.#link.attestation()
+    if (!answer.ok) throw new LinkUnavailable('the signing key has no envelope')
+    const envelopeSha256 = await sha256Hex(answer.envelope)
+    await rememberSigningKey(
+      this.#storage.directory(),
+      { kid, jwkJson: JSON.stringify(state.jwk), envelopeSha256, envelopeJson: answer.envelope },
+      this.#now(),
+    )
+    this.#stored = { kid, envelopeSha256 }
+  }
+
+  async #stateOf(kid: string) {
+    const known = await this.#link.state()
+    const state = known.kid === kid ? known : await this.#link.freshState()
+    if (state.kid !== kid) throw new LinkUnavailable('the daemon has changed its signing key')
+    return state
+  }
+}
