@@ -24,6 +24,8 @@ export interface Storage {
   customer(id: string): Database
   /** What belongs to no single customer: the directory secret, customer ids, signing keys. */
   directory(): Database
+  /** Set where all customers live in one database, which is also the directory's. */
+  readonly shared?: true
 }
 
 /** The engine does not answer: nothing may be served and nothing billed. */

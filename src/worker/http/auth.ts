@@ -1,0 +1,90 @@
+import { equalBytes, utf8 } from '../../protocol/bytes.ts'
+import { sha256, sha256Hex } from '../../protocol/digest.ts'
+import type { Storage } from '../storage/database.ts'
+import { parseApiKey } from './api-key.ts'
+import { ApiError } from './errors.ts'
+import type { Keyring } from './keyring.ts'
+
+/** A key whose form and customer were checked, but not yet whether the customer has it. */
+export interface PresentedKey {
+  readonly customerId: string
+  readonly keyPrefix: string
+  /** SHA-256 of the whole key, lowercase hex. */
+  readonly keyHash: string
+}
+
+/** The owner of a key that exists. */
+export interface Caller {
+  readonly customerId: string
+  readonly keyPrefix: string
+  readonly keyName: string
+}
+
+/**
+ * Reads the bearer key of a request without touching the customer's storage.
+ * @throws ApiError `unauthorized` when there is none, or it cannot be one of ours
+ */
+export async function readApiKey(
+  request: Request,
+  { keyring }: { readonly keyring: Keyring },
+): Promise<PresentedKey> {
+  const text = readBearer(request)
+  if (text === undefined) {
+    throw new ApiError(
+      'unauthorized',
+      'An API key is needed: send it as "Authorization: Bearer <key>".',
+    )
+  }
+  const parts = parseApiKey(text)
+  if (parts === undefined || !(await keyring.knows(parts.customerId))) throw invalidKey()
+  return {
+    customerId: parts.customerId,
+    keyPrefix: parts.prefix,
+    keyHash: await sha256Hex(text),
+  }
+}
+
+/**
+ * The caller of an endpoint that needs no admission: one storage read.
+ * @throws ApiError `unauthorized` @throws StorageUnavailable
+ */
+export async function authenticate(
+  request: Request,
+  context: { readonly keyring: Keyring; readonly storage: Storage },
+): Promise<Caller> {
+  const { customerId, keyPrefix, keyHash } = await readApiKey(request, context)
+  const [rows = []] = await context.storage.customer(customerId).batch([
+    {
+      sql: `SELECT name FROM api_keys
+        WHERE customer_id = ? AND key_prefix = ? AND key_hash = ? AND deleted_at IS NULL`,
+      params: [customerId, keyPrefix, keyHash],
+    },
+  ])
+  const [row] = rows
+  if (row === undefined) throw invalidKey()
+  return { customerId, keyPrefix, keyName: String(row['name']) }
+}
+
+/** The one answer to a key that is malformed, invented, unknown or deleted. */
+export function invalidKey(): ApiError {
+  return new ApiError('unauthorized', 'The API key is not valid.')
+}
+
+/**
+ * Lets only the holder of the admin token pass. Digests are compared, so that the time tells nothing of the
+ * token's length or beginning.
+ * @throws ApiError `unauthorized`
+ */
+export async function requireAdmin(request: Request, adminToken: string): Promise<void> {
+  const given = readBearer(request) ?? ''
+  const [left, right] = await Promise.all([sha256(utf8(given)), sha256(utf8(adminToken))])
+  if (adminToken === '' || !equalBytes(left, right)) {
+    throw new ApiError('unauthorized', 'The admin token is missing or not valid.')
+  }
+}
+
+/** The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1); the scheme in any case. */
+function readBearer(request: Request): string | undefined {
+  const header = request.headers.get('authorization') ?? ''
+  return /^Bearer +(\S+)$/i.exec(header)?.[1]
+}

@@ -1,0 +1,55 @@
+import { fromHex, toHex, type Bytes } from '../../protocol/bytes.ts'
+import type { Storage } from '../storage/database.ts'
+import { keyringSecret } from '../storage/directory.ts'
+import {
+  importSecret,
+  isCustomerId,
+  newApiKey,
+  newCustomerId,
+  type NewApiKey,
+  type Random,
+} from './api-key.ts'
+
+const SECRET_BYTES = 32
+
+/** Makes and recognises customer ids, under the secret of the directory. */
+export interface Keyring {
+  /** Whether an id was given out by this service. @throws StorageUnavailable */
+  knows(customerId: string): Promise<boolean>
+  /** A new customer id. @throws StorageUnavailable */
+  newCustomerId(): Promise<string>
+  /** A new API key of a customer. */
+  newApiKey(customerId: string): NewApiKey
+}
+
+/**
+ * The keyring of an isolate. It reads the secret at its first use and keeps it; the secret never changes.
+ * Concurrent first uses each read it for themselves: a request may not wait for work another one began.
+ */
+export function createKeyring(
+  storage: Storage,
+  tools: { readonly random: Random; readonly now: () => number } = {
+    random: randomBytes,
+    now: Date.now,
+  },
+): Keyring {
+  let secret: CryptoKey | undefined
+
+  async function loadSecret(): Promise<CryptoKey> {
+    if (secret !== undefined) return secret
+    const candidate = toHex(tools.random(SECRET_BYTES))
+    const stored = await keyringSecret(storage.directory(), candidate, tools.now())
+    secret = await importSecret(fromHex(stored))
+    return secret
+  }
+
+  return {
+    knows: async (id) => isCustomerId(await loadSecret(), id),
+    newCustomerId: async () => newCustomerId(await loadSecret(), tools.random),
+    newApiKey: (id) => newApiKey(id, tools.random),
+  }
+}
+
+function randomBytes(length: number): Bytes {
+  return crypto.getRandomValues(new Uint8Array(length))
+}

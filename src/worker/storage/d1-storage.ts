@@ -1,0 +1,39 @@
+import { messageOf, StatementRefused } from './batch-outcome.ts'
+import { StorageUnavailable, type Database, type Row, type Storage } from './database.ts'
+import { migrate } from './migrate.ts'
+import { MIGRATIONS } from './migrations.ts'
+import { isSqliteRefusal } from './sqlite-refusal.ts'
+
+/** One D1 database for all customers; every key and every WHERE of the schema names the customer. */
+export function d1Storage(binding: D1Database): Storage {
+  const engine: Database = { batch: (statements) => runBatch(binding, statements) }
+  // A flag and not a shared promise: a request may not wait for work that another one began.
+  let migrated = false
+  const database: Database = {
+    async batch(statements) {
+      if (!migrated) {
+        await migrate(engine, MIGRATIONS)
+        migrated = true
+      }
+      return engine.batch(statements)
+    },
+  }
+  return { customer: () => database, directory: () => database, shared: true }
+}
+
+async function runBatch(
+  binding: D1Database,
+  statements: Parameters<Database['batch']>[0],
+): ReturnType<Database['batch']> {
+  if (statements.length === 0) return []
+  try {
+    const prepared = statements.map(({ sql, params }) => binding.prepare(sql).bind(...params))
+    const results = await binding.batch<Row>(prepared)
+    return results.map((result) => result.results)
+  } catch (error) {
+    const message = messageOf(error)
+    throw isSqliteRefusal(message)
+      ? new StatementRefused(message, { cause: error })
+      : new StorageUnavailable(message, { cause: error })
+  }
+}

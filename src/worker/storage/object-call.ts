@@ -1,0 +1,26 @@
+import { messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
+import { StorageUnavailable, type Row } from './database.ts'
+
+/** What the engines need of a Durable Object namespace. */
+export interface ObjectNamespace<Target> {
+  idFromName(name: string): DurableObjectId
+  get(id: DurableObjectId): Target
+}
+
+/**
+ * Calls an object by name and reads its outcome. The stub is made anew each time: one that has seen its object
+ * break stays broken. Whatever the call itself throws means that the object cannot be relied on.
+ */
+export async function callObject<Target>(
+  namespace: ObjectNamespace<Target>,
+  name: string,
+  call: (target: Target) => PromiseLike<BatchOutcome>,
+): Promise<readonly (readonly Row[])[]> {
+  let outcome: BatchOutcome
+  try {
+    outcome = await call(namespace.get(namespace.idFromName(name)))
+  } catch (error) {
+    throw new StorageUnavailable(`the storage object failed: ${messageOf(error)}`, { cause: error })
+  }
+  return rowsOf(outcome)
+}

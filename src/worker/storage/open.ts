@@ -1,0 +1,52 @@
+import { d1Storage } from './d1-storage.ts'
+import { StorageUnavailable, type Storage } from './database.ts'
+import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
+import type { ObjectNamespace } from './object-call.ts'
+import { postgresStorage, type PoolTarget } from './postgres-storage.ts'
+
+/** The bindings storage is made from. Which of them must be there depends on `STORAGE`. */
+export interface StorageEnv {
+  /** The engine: `durable-object` (also when absent), `d1` or `postgres`. */
+  readonly STORAGE?: string
+  /** Namespace of the class that `makeStoreObject` gives. */
+  readonly STORE?: ObjectNamespace<StoreTarget>
+  readonly DB?: D1Database
+  /** Namespace of the class that `makePostgresPool` gives. */
+  readonly POSTGRES?: ObjectNamespace<PoolTarget>
+  /** `postgres://` address; the pool reads it from its own environment. */
+  readonly DATABASE_URL?: string
+}
+
+const ENGINES: Readonly<Record<string, (env: StorageEnv) => Storage>> = {
+  'durable-object': (env) => durableObjectStorage(required(env, 'STORE')),
+  d1: (env) => d1Storage(required(env, 'DB')),
+  postgres: (env) => {
+    required(env, 'DATABASE_URL')
+    return postgresStorage(required(env, 'POSTGRES'))
+  },
+}
+
+/**
+ * The storage that the environment names. It reaches nothing yet.
+ * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
+ */
+export function openStorage(env: StorageEnv): Storage {
+  const name = env.STORAGE ?? 'durable-object'
+  const engine = Object.hasOwn(ENGINES, name) ? ENGINES[name] : undefined
+  if (engine === undefined) {
+    const known = Object.keys(ENGINES).join(', ')
+    throw new StorageUnavailable(`STORAGE names no engine; known are ${known}`)
+  }
+  return engine(env)
+}
+
+function required<Name extends keyof StorageEnv>(
+  env: StorageEnv,
+  name: Name,
+): NonNullable<StorageEnv[Name]> {
+  const binding = env[name]
+  if (binding === undefined || binding === '') {
+    throw new StorageUnavailable(`the storage engine needs the binding ${name}, which is missing`)
+  }
+  return binding
+}

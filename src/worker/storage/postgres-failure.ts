@@ -1,0 +1,24 @@
+/** What a failure of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
+export type PostgresFailure = 'retry' | 'refused' | 'unavailable'
+
+/** Another transaction came first: nothing was written, the same batch may win the next time. */
+const RETRY = new Set(['40001', '40P01'])
+
+/** Classes that blame the statement: unsupported feature, data, constraint, syntax and names. */
+const REFUSED_CLASSES = new Set(['0A', '21', '22', '23', '42'])
+
+/** Within those classes: rights the operator has yet to grant. */
+const OPERATORS_FAULT = new Set(['42501'])
+
+/** Judges an error by its SQLSTATE; one without (a lost connection, a time-out) is `unavailable`. */
+export function classifyPostgresError(error: unknown): PostgresFailure {
+  const state = sqlState(error)
+  if (RETRY.has(state)) return 'retry'
+  if (OPERATORS_FAULT.has(state)) return 'unavailable'
+  return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
+}
+
+function sqlState(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : ''
+}

@@ -1,0 +1,33 @@
+import postgres from 'postgres'
+import type { Lane } from './lanes.ts'
+import { flagFromText, integerFromText } from './postgres-dialect.ts'
+
+/** One connection to PostgreSQL; it comes back by itself after it was lost. */
+export interface PostgresLane extends Lane {
+  readonly sql: postgres.Sql
+}
+
+const CONNECT_TIMEOUT_SECONDS = 5
+const INT8 = 20
+const NUMERIC = 1700
+const BOOL = 16
+
+/** Opens a lane; the connection itself is made at the first query. */
+export function openPostgresLane(databaseUrl: string): PostgresLane {
+  const sql = postgres(databaseUrl, {
+    max: 1,
+    // A refused connection fails its own batch only; the next one tries again at once.
+    backoff: () => 0,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    // The types are those below; asking the server for its own costs a query per connection.
+    fetch_types: false,
+    connection: { application_name: 'confidential-model-router' },
+    types: {
+      integer: { to: INT8, from: [INT8, NUMERIC], serialize: String, parse: integerFromText },
+      flag: { to: BOOL, from: [BOOL], serialize: String, parse: flagFromText },
+    },
+    // Notices may quote values and would go to the console.
+    onnotice: () => {},
+  })
+  return { sql, discard: () => void sql.end({ timeout: 0 }).catch(() => {}) }
+}

@@ -1,0 +1,49 @@
+import type { Row } from './database.ts'
+
+/**
+ * Typed reads of a row's columns. PostgreSQL answers BIGINT as text and SQLite as a number; a column that is
+ * missing or of another kind is a fault of ours and throws.
+ */
+
+/** Text. */
+export function textOf(row: Row, column: string): string {
+  const value = row[column]
+  if (typeof value !== 'string') throw unexpected(column)
+  return value
+}
+
+/** Text or null. */
+export function optionalTextOf(row: Row, column: string): string | null {
+  return row[column] === null ? null : textOf(row, column)
+}
+
+/** A number that a double holds exactly where it is whole: a count, a time, a flag, a duration. */
+export function numberOf(row: Row, column: string): number {
+  const value = row[column]
+  if (value === null || value === undefined || value === '') throw unexpected(column)
+  const number = Number(value)
+  const exact = Number.isInteger(number) ? Number.isSafeInteger(number) : Number.isFinite(number)
+  if (!exact) throw unexpected(column)
+  return number
+}
+
+/** A number or null. */
+export function optionalNumberOf(row: Row, column: string): number | null {
+  return row[column] === null ? null : numberOf(row, column)
+}
+
+/** Money, read as `CAST(column AS TEXT)`. */
+export function bigintOf(row: Row, column: string): bigint {
+  const text = textOf(row, column)
+  if (!/^-?[0-9]+$/.test(text)) throw unexpected(column)
+  return BigInt(text)
+}
+
+/** A flag kept as 0 or 1. */
+export function flagOf(row: Row, column: string): boolean {
+  return numberOf(row, column) === 1
+}
+
+function unexpected(column: string): Error {
+  return new Error(`internal error: column ${column} is missing or not of its kind`)
+}

@@ -1,0 +1,58 @@
+import type { Database } from './database.ts'
+
+/** A receipt key's public half and one envelope that bound it. */
+export interface SigningKey {
+  readonly kid: string
+  /** The public JWK as JSON. */
+  readonly jwkJson: string
+  /** SHA-256 of the exact bytes of `envelopeJson`, lowercase hex. */
+  readonly envelopeSha256: string
+  readonly envelopeJson: string
+}
+
+/** Keeps a key with its envelope, or notes that the pair is still in use. `now` is ms since the epoch. */
+export async function rememberSigningKey(
+  directory: Database,
+  key: SigningKey,
+  now: number,
+): Promise<void> {
+  await directory.batch([
+    {
+      sql: `INSERT INTO signing_keys (kid, envelope_sha256, jwk, envelope, created_at, seen_at)
+        VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (kid, envelope_sha256) DO UPDATE SET seen_at = excluded.seen_at
+        WHERE signing_keys.seen_at < excluded.seen_at`,
+      params: [key.kid, key.envelopeSha256, key.jwkJson, key.envelopeJson, now, now],
+    },
+  ])
+}
+
+/** Each key that was in use since `notBefore` (ms since the epoch) once, newest first. */
+export async function listSigningKeys(
+  directory: Database,
+  notBefore: number,
+): Promise<readonly Pick<SigningKey, 'kid' | 'jwkJson'>[]> {
+  const [rows = []] = await directory.batch([
+    {
+      sql: `SELECT kid, MIN(jwk) AS jwk, MAX(seen_at) AS seen_at FROM signing_keys
+        WHERE seen_at >= ? GROUP BY kid ORDER BY MAX(seen_at) DESC, kid`,
+      params: [notBefore],
+    },
+  ])
+  return rows.map((row) => ({ kid: String(row['kid']), jwkJson: String(row['jwk']) }))
+}
+
+/** The exact text of a stored envelope, by the digest of its bytes. */
+export async function findEnvelope(
+  directory: Database,
+  sha256: string,
+): Promise<string | undefined> {
+  const [rows = []] = await directory.batch([
+    {
+      sql: 'SELECT envelope FROM signing_keys WHERE envelope_sha256 = ? LIMIT 1',
+      params: [sha256],
+    },
+  ])
+  const [row] = rows
+  return row === undefined ? undefined : String(row['envelope'])
+}
