@@ -1,4 +1,4 @@
-import { equalBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 
 /**
  * API keys: `cmr_<customer>_<key id>_<secret>`. The customer part names the storage to look in and ends in
@@ -21,7 +21,10 @@ const FORM = new RegExp(
   `^(cmr_(${CUSTOMER_ID})_${SIGN}{${KEY_ID_SIGNS}})_${SIGN}{${SECRET_SIGNS}}$`,
 )
 const CUSTOMER_FORM = new RegExp(`^${CUSTOMER_ID}$`)
+
+/** Keep the two uses of the one secret apart. */
 const MAC_LABEL = 'cmr/customer-id/v1\0'
+const SALT_LABEL = 'cmr/cache-salt/v1\0'
 
 /** Random bytes of the length asked for. */
 export type Random = (length: number) => Bytes
@@ -65,9 +68,18 @@ export function importSecret(secret: Bytes): Promise<CryptoKey> {
   return crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
 }
 
+/** The salt of a customer's prefix cache: 64 hex digits, the same on every instance of this service. */
+export async function cacheSaltOf(secret: CryptoKey, customerId: string): Promise<string> {
+  return toHex(await hmac(secret, SALT_LABEL + customerId))
+}
+
 async function macOf(secret: CryptoKey, name: string): Promise<string> {
-  const mac = new Uint8Array(await crypto.subtle.sign('HMAC', secret, utf8(MAC_LABEL + name)))
+  const mac = await hmac(secret, MAC_LABEL + name)
   return signs(mac.subarray(0, MAC_SIGNS))
+}
+
+async function hmac(secret: CryptoKey, text: string): Promise<Bytes> {
+  return new Uint8Array(await crypto.subtle.sign('HMAC', secret, utf8(text)))
 }
 
 /** Five bits of every byte, one sign each. */
