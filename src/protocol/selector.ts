@@ -1,0 +1,38 @@
+/**
+ * Route selectors (interface: Route selector forms). The text alone does not tell a region from a provider;
+ * the catalogue does, because no name is both.
+ */
+
+/** The selector that stands for the operator's approved selectors, in their order. No model key has this name. */
+export const AUTO = 'auto'
+
+const NAME = /^[A-Za-z0-9._-]+$/
+const MOST_NAMES = 3
+
+/** What a concrete route is made of. */
+export interface RouteTriple {
+  readonly modelKey: string
+  readonly provider: string
+  readonly region: string | undefined
+}
+
+/** Whether a text can name a model key, a provider or a region. */
+export function isName(text: string): boolean {
+  return NAME.test(text)
+}
+
+/** Whether a text has one of the selector forms: one to three names with slashes between. */
+export function isSelector(text: string): boolean {
+  const names = text.split('/', MOST_NAMES + 1)
+  return names.length <= MOST_NAMES && names.every(isName)
+}
+
+/** Joins names into a selector, leaving out what is undefined: region, provider, model key. */
+export function selectorOf(...names: readonly (string | undefined)[]): string {
+  return names.filter((name) => name !== undefined).join('/')
+}
+
+/** The form that names everything there is to name, accepted for every route whatever its canonical id. */
+export function fullSelector(route: RouteTriple): string {
+  return selectorOf(route.region, route.provider, route.modelKey)
+}

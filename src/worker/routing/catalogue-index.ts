@@ -1,0 +1,87 @@
+import { fullSelector, selectorOf } from '../../protocol/selector.ts'
+import type { Route } from '../provider/route.ts'
+
+/** The kinds of entries a selector can name, from the freest to the most pinned. */
+export type RouteKind = 'logical' | 'region' | 'provider' | 'concrete'
+
+/** What a selector stands for. All routes have the same model key, so resolution can never change it. */
+export interface Resolution {
+  /** The one spelling that answers, receipts and the models list use. */
+  readonly canonical: string
+  readonly modelKey: string
+  readonly kind: RouteKind
+  /** Present on region entries and on concrete ones that have a region. */
+  readonly region: string | undefined
+  /** Present on provider and concrete entries. */
+  readonly provider: string | undefined
+  /** At least one, in the order in which they are preferred. */
+  readonly routes: readonly Route[]
+}
+
+/** Everything the catalogue knows by name. */
+export interface CatalogueIndex {
+  /** Each entry once: by model key as configured; in it logical, region, provider and concrete entries. */
+  readonly entries: readonly Resolution[]
+  /** Every accepted spelling, canonical or not. */
+  readonly bySelector: ReadonlyMap<string, Resolution>
+}
+
+/** Names all entries of a set of routes. Linear in their number; done once for a configuration. */
+export function indexRoutes(routes: readonly Route[]): CatalogueIndex {
+  const entries = [...groupBy(routes, (route) => route.modelKey)].flatMap(([modelKey, group]) =>
+    entriesOfKey(modelKey, group),
+  )
+  const bySelector = new Map<string, Resolution>()
+  for (const entry of entries) {
+    bySelector.set(entry.canonical, entry)
+    const [route] = entry.routes
+    if (entry.kind === 'concrete' && route) bySelector.set(fullName(route), entry)
+  }
+  return { entries, bySelector }
+}
+
+function entriesOfKey(modelKey: string, routes: readonly Route[]): Resolution[] {
+  const logical: Resolution = {
+    canonical: modelKey,
+    modelKey,
+    kind: 'logical',
+    region: undefined,
+    provider: undefined,
+    routes,
+  }
+  const entries = [logical]
+  for (const [region, group] of groupBy(routes, (route) => route.region)) {
+    if (region === undefined) continue
+    const canonical = selectorOf(region, modelKey)
+    entries.push({ ...logical, canonical, kind: 'region', region, routes: group })
+  }
+  // A provider that runs the model once needs no aggregate: its two-part name is the concrete route.
+  for (const [provider, group] of groupBy(routes, (route) => route.provider.name)) {
+    if (group.length === 1) continue
+    const canonical = selectorOf(provider, modelKey)
+    entries.push({ ...logical, canonical, kind: 'provider', provider, routes: group })
+  }
+  for (const route of routes) {
+    const provider = route.provider.name
+    const { id: canonical, region } = route
+    entries.push({ modelKey, canonical, kind: 'concrete', region, provider, routes: [route] })
+  }
+  return entries
+}
+
+function fullName(route: Route): string {
+  const { modelKey, region } = route
+  return fullSelector({ modelKey, region, provider: route.provider.name })
+}
+
+/** Groups in order of first appearance; the order inside a group is kept. */
+export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const group = groups.get(key)
+    if (group) group.push(item)
+    else groups.set(key, [item])
+  }
+  return groups
+}

@@ -1,0 +1,83 @@
+import type { RouteConfig, RouterConfig, ServiceConfig } from '../../protocol/config.ts'
+import { selectorOf } from '../../protocol/selector.ts'
+import type { Provider, Route } from '../provider/route.ts'
+import { indexRoutes, type CatalogueIndex, type Resolution } from './catalogue-index.ts'
+import { preferByPrice } from './selection.ts'
+
+/** The routes of one configuration, compiled once so that a request pays a few map look-ups. */
+export interface Catalogue extends CatalogueIndex {
+  /** As configured, in configured order. */
+  readonly routes: readonly Route[]
+  /** What `auto` tries, in order; undefined where the operator approved nothing. */
+  readonly auto: readonly Resolution[] | undefined
+  readonly service: ServiceConfig
+  /** A value built from the catalogue at first use and kept as long as the catalogue lives. */
+  readonly derived: <T>(build: (catalogue: Catalogue) => T) => T
+}
+
+/**
+ * Compiles a checked configuration.
+ * @param providerApiKeys API keys by provider name, for providers that have one
+ * @throws Error naming the path of a reference that leads nowhere
+ */
+export function compileCatalogue(
+  config: RouterConfig,
+  providerApiKeys: Readonly<Record<string, string>>,
+): Catalogue {
+  const { service } = config
+  const routes = compileRoutes(config, compileProviders(config, providerApiKeys))
+  const preferred = service.selection === 'price' ? preferByPrice(routes, service.usd_eur) : routes
+  const index = indexRoutes(preferred)
+  const auto = service.auto?.map((selector, position) => {
+    const resolution = index.bySelector.get(selector)
+    if (!resolution) throw new Error(`service.auto[${position}]: no route answers this selector`)
+    return resolution
+  })
+  const memo = new Map<unknown, unknown>()
+  const catalogue: Catalogue = {
+    ...index,
+    routes,
+    auto,
+    service,
+    derived: <T>(build: (catalogue: Catalogue) => T): T => {
+      if (!memo.has(build)) memo.set(build, build(catalogue))
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each builder's own result is kept under it
+      return memo.get(build) as T
+    },
+  }
+  return catalogue
+}
+
+function compileProviders(
+  config: RouterConfig,
+  apiKeys: Readonly<Record<string, string>>,
+): Map<string, Provider> {
+  const entries = Object.entries(config.providers).map(([name, provider]): [string, Provider] => {
+    const { attestation, base_url: baseUrl } = provider
+    const apiKey = Object.hasOwn(apiKeys, name) ? apiKeys[name] : undefined
+    return [
+      name,
+      { name, baseUrl: baseUrl.replace(/\/+$/, ''), apiKey, adapter: attestation.adapter },
+    ]
+  })
+  return new Map(entries)
+}
+
+function compileRoutes(config: RouterConfig, providers: ReadonlyMap<string, Provider>): Route[] {
+  const timesRun = new Map<string, number>()
+  for (const route of config.routes) {
+    const pair = selectorOf(route.provider, route.model_key)
+    timesRun.set(pair, (timesRun.get(pair) ?? 0) + 1)
+  }
+  return config.routes.map((route, position) => {
+    const provider = providers.get(route.provider)
+    if (!provider) throw new Error(`routes[${position}].provider: no such provider`)
+    const pair = selectorOf(route.provider, route.model_key)
+    const id = timesRun.get(pair) === 1 ? pair : selectorOf(route.region, pair)
+    return toRoute(id, provider, route)
+  })
+}
+
+function toRoute(id: string, provider: Provider, config: RouteConfig): Route {
+  return { id, modelKey: config.model_key, provider, region: config.region, config }
+}

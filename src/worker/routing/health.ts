@@ -1,0 +1,147 @@
+import type { ServiceConfig } from '../../protocol/config.ts'
+import type { Route } from '../provider/route.ts'
+import { createCircuit, type Circuit, type CircuitState } from './health-circuit.ts'
+import { createLatency, type Latency } from './health-latency.ts'
+import { preferByLatency } from './selection.ts'
+
+/** What a failed attempt says about its route. */
+export interface RouteFailure {
+  /** One of the failure kinds of `provider/failure.ts`. */
+  readonly kind: string
+  /** How long the provider asked to be left alone. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/** The health of one route as `GET /admin/routes` shows it (docs/routing.md). */
+export interface RouteStatus {
+  readonly route: string
+  readonly model_key: string
+  readonly provider: string
+  readonly region: string | null
+  readonly state: CircuitState
+  /** Counted failures within the window. */
+  readonly errors: number
+  /** The kind of the newest failure. */
+  readonly last_failure: string | null
+  /** RFC 3339; null while the circuit is closed. */
+  readonly retry_at: string | null
+  /** Smoothed time to the first delta; null while unknown. */
+  readonly latency_ms: number | null
+}
+
+/** Which routes are well, from what this isolate saw of them. Times are milliseconds since the epoch. */
+export interface RouteHealth {
+  /**
+   * The same routes, each once, best first: those in service as preferred, then those resting. A route whose
+   * rest is over keeps its own place for one caller at a time, the probe; others find it behind the healthy.
+   */
+  order(routes: readonly Route[], now: number): readonly Route[]
+  /** An attempt begins: a probe is now in flight. Optional; without it a probe is forgotten sooner. */
+  started(route: Route, now: number): void
+  /** The route answered; `firstDeltaMs` is undefined where nothing was timed. */
+  succeeded(route: Route, now: number, firstDeltaMs: number | undefined): void
+  failed(route: Route, now: number, failure: RouteFailure): void
+  /** The health of the given routes; without any, of those that were tried. */
+  snapshot(now: number, routes?: readonly Route[]): readonly RouteStatus[]
+}
+
+interface Tracked {
+  readonly route: Route
+  readonly circuit: Circuit
+  readonly latency: Latency
+  lastFailure: string | null
+}
+
+/**
+ * Health of routes by route id, in memory. Selection by price needs nothing of it: the catalogue has already
+ * put the candidates of every selector in that order.
+ */
+export function createRouteHealth(
+  breaker: ServiceConfig['breaker'],
+  selection: ServiceConfig['selection'],
+): RouteHealth {
+  const tracked = new Map<string, Tracked>()
+
+  const find = (route: Route): Tracked => tracked.get(route.id) ?? untried(route, breaker)
+
+  const track = (route: Route): Tracked => {
+    const entry = find(route)
+    tracked.set(route.id, entry)
+    return entry
+  }
+
+  return {
+    order: (routes, now) => {
+      if (routes.length < 2) return routes
+      if (selection !== 'latency') return restingLast(routes, tracked, now)
+      return restingLast(quickestFirst(routes.map(track), now), tracked, now)
+    },
+    started: (route, now) => tracked.get(route.id)?.circuit.started(now),
+    succeeded: (route, now, firstDeltaMs) => {
+      const { circuit, latency } = track(route)
+      circuit.succeeded(now)
+      latency.answered(firstDeltaMs, now)
+    },
+    failed: (route, now, failure) => {
+      const entry = track(route)
+      entry.circuit.failed(now, failure)
+      entry.lastFailure = failure.kind
+    },
+    snapshot: (now, routes) => {
+      const entries = routes?.map(find) ?? [...tracked.values()]
+      return entries.map((entry) => statusOf(entry, now))
+    },
+  }
+}
+
+function untried(route: Route, breaker: ServiceConfig['breaker']): Tracked {
+  return { route, circuit: createCircuit(breaker), latency: createLatency(), lastFailure: null }
+}
+
+/** Quickest first, but at most one route that wants a look goes in front of them all. */
+function quickestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
+  const explored = entries.find(
+    ({ circuit, latency }) => circuit.state(now) === 'closed' && latency.claimExploration(now),
+  )
+  const byLatency = preferByLatency(entries).map(({ route }) => route)
+  if (!explored) return byLatency
+  return [explored.route, ...byLatency.filter((route) => route !== explored.route)]
+}
+
+/** Health decides before preference: the healthy, then those whose rest is over, then the soonest back. */
+function restingLast(
+  routes: readonly Route[],
+  tracked: ReadonlyMap<string, Tracked>,
+  now: number,
+): readonly Route[] {
+  const healthy: Route[] = []
+  const rested: Route[] = []
+  const resting: { route: Route; until: number }[] = []
+  for (const route of routes) {
+    const circuit = tracked.get(route.id)?.circuit
+    const state = circuit?.state(now) ?? 'closed'
+    if (state === 'closed') healthy.push(route)
+    else if (state === 'open') resting.push({ route, until: circuit?.retryAt ?? now })
+    // Only who stands first is sure to be tried, so only there a probe is claimed.
+    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(route)
+    else rested.push(route)
+  }
+  if (healthy.length === routes.length) return routes
+  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ route }) => route)
+  return [...healthy, ...rested, ...soonest]
+}
+
+function statusOf({ route, circuit, latency, lastFailure }: Tracked, now: number): RouteStatus {
+  const { retryAt } = circuit
+  return {
+    route: route.id,
+    model_key: route.modelKey,
+    provider: route.provider.name,
+    region: route.region ?? null,
+    state: circuit.state(now),
+    errors: circuit.errors(now),
+    last_failure: lastFailure,
+    retry_at: retryAt === undefined ? null : new Date(retryAt).toISOString(),
+    latency_ms: latency.ms === undefined ? null : Math.round(latency.ms),
+  }
+}

@@ -1,0 +1,138 @@
+import type { Effort } from '../../protocol/effort.ts'
+import { AUTO } from '../../protocol/selector.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Route } from '../provider/route.ts'
+import { isPriced, supportsEffort } from './capability.ts'
+import type { Catalogue } from './catalogue.ts'
+import { resolveSelector, type Resolution } from './resolve.ts'
+
+/** What a chat caller asks of routing. */
+export interface ChatWish {
+  readonly model: string
+  /** The caller's alternatives, in order. */
+  readonly failover: readonly string[]
+  readonly reasoning: Effort | undefined
+}
+
+/** One route to try. */
+export interface PlannedAttempt {
+  readonly route: Route
+  /** 0 for the primary, n for the n-th of the caller's alternatives. */
+  readonly entry: number
+  /** What `service.failover` says when this attempt serves. */
+  readonly failover: boolean
+  /** The effort to ask for: the caller's, else the route's own default, else none. */
+  readonly effort: Effort | undefined
+}
+
+export interface ChatPlan {
+  /** Canonical primary selector: a bare key stays bare, `auto` stays `auto`. */
+  readonly requestedRoute: string
+  /** Whether the rules of document OCR apply to the request. */
+  readonly ocr: boolean
+  /** At least one, each route once, in the order in which they are to be tried. */
+  readonly attempts: readonly PlannedAttempt[]
+}
+
+export interface PlanTools {
+  /** Orders the candidates of one selector; never removes one. */
+  readonly order: (routes: readonly Route[]) => readonly Route[]
+}
+
+/** One selector of the request: `auto` stands for several, every other for one. */
+interface Entry {
+  readonly position: number
+  readonly resolutions: readonly Resolution[]
+}
+
+/**
+ * Decides which routes may serve a chat request, and in which order: the primary's candidates, then those of
+ * each alternative. Routes that lack the effort, a price or (the primary decides) the OCR kind drop out; what
+ * remains is never widened, so a pin is never left and a model key never changed.
+ * @throws ApiError `model_not_found` (param `model` or `failover`), `invalid_request_error` for a model of
+ *   another endpoint (same params) or an effort that no candidate has (param `reasoning`),
+ *   `route_not_priced` when every candidate left is without a price
+ */
+export function planChat(catalogue: Catalogue, wish: ChatWish, tools: PlanTools): ChatPlan {
+  const entries = [wish.model, ...wish.failover].map((selector, position) =>
+    chatEntry(catalogue, selector, position),
+  )
+  const ocr = isOcr(entries[0])
+  const able = narrow(entries, (route) => route.config.ocr === ocr)
+  const willing = ocr ? able : narrow(able, (route) => supportsEffort(route, wish.reasoning))
+  if (willing.length === 0) {
+    const message = `No route of the requested models supports the reasoning effort '${wish.reasoning}'.`
+    throw new ApiError('invalid_request_error', message, { param: 'reasoning' })
+  }
+  const priced = narrow(willing, isPriced)
+  if (priced.length === 0) throw notPriced()
+  return {
+    requestedRoute: wish.model === AUTO ? AUTO : canonicalOf(entries[0]),
+    ocr,
+    attempts: inOrder(priced, wish, ocr, tools),
+  }
+}
+
+/** The answer where no candidate has a price; it cannot heal without the operator. */
+export function notPriced(): ApiError {
+  return new ApiError('route_not_priced', 'No route of the requested model has a price.')
+}
+
+function chatEntry(catalogue: Catalogue, selector: string, position: number): Entry {
+  const param = position === 0 ? 'model' : 'failover'
+  const found = selector === AUTO ? catalogue.auto : resolveSelector(catalogue, selector)
+  if (!found) {
+    const message = `No route answers the selector in \`${param}\`; GET /v1/models lists those that exist.`
+    throw new ApiError('model_not_found', message, { param })
+  }
+  const resolutions = 'canonical' in found ? [found] : found
+  if (!resolutions.every(isChat)) {
+    const message = `The model in \`${param}\` is not a chat model.`
+    throw new ApiError('invalid_request_error', message, { param })
+  }
+  return { position, resolutions }
+}
+
+/** One model key has one type, so any of its routes tells. */
+function isChat(resolution: Resolution): boolean {
+  return resolution.routes[0]?.config.type === 'chat'
+}
+
+/** The first candidate as configured decides, so that health never changes the rules a request is held to. */
+function isOcr(primary: Entry | undefined): boolean {
+  return primary?.resolutions[0]?.routes[0]?.config.ocr ?? false
+}
+
+function canonicalOf(primary: Entry | undefined): string {
+  return primary?.resolutions[0]?.canonical ?? AUTO
+}
+
+/** The entries with only the routes that fit; entries and selectors without any are left out. */
+function narrow(entries: readonly Entry[], fits: (route: Route) => boolean): Entry[] {
+  return entries.flatMap((entry) => {
+    const resolutions = entry.resolutions.flatMap((resolution) => {
+      if (resolution.routes.every(fits)) return [resolution]
+      const routes = resolution.routes.filter(fits)
+      return routes.length === 0 ? [] : [{ ...resolution, routes }]
+    })
+    return resolutions.length === 0 ? [] : [{ ...entry, resolutions }]
+  })
+}
+
+function inOrder(
+  entries: readonly Entry[],
+  wish: ChatWish,
+  ocr: boolean,
+  tools: PlanTools,
+): PlannedAttempt[] {
+  const attempts = new Map<Route, PlannedAttempt>()
+  for (const { position, resolutions } of entries) {
+    for (const route of resolutions.flatMap(({ routes }) => tools.order(routes))) {
+      if (attempts.has(route)) continue
+      const asked = ocr ? undefined : wish.reasoning
+      const effort = asked ?? route.config.reasoning?.default_effort
+      attempts.set(route, { route, entry: position, failover: position > 0, effort })
+    }
+  }
+  return [...attempts.values()]
+}

@@ -1,0 +1,67 @@
+import type { Pricing } from '../../protocol/config.ts'
+import { decimalOf, ONE, totalOf, type Nano } from '../../protocol/money.ts'
+import type { Route } from '../provider/route.ts'
+import { isPriced } from './capability.ts'
+
+/** The orders that candidates of one selector can be put in beside the configured one. */
+
+/**
+ * Cheapest first, routes without a price last; routes that cost the same stay as they were. A price is what a
+ * million tokens in and a million out cost together, or a minute of audio, or a request, in EUR. Prices of
+ * unlike units cannot be compared: tokens stand before audio, audio before requests.
+ */
+export function preferByPrice(
+  routes: readonly Route[],
+  usdEur: number | undefined,
+): readonly Route[] {
+  const ranked = routes.map((route) => ({ route, rank: rankOf(route, usdEur) }))
+  return ranked.toSorted((a, b) => compareRanks(a.rank, b.rank)).map(({ route }) => route)
+}
+
+/** Quickest first, unknown latencies last; equals stay as they were. */
+export function preferByLatency<
+  T extends { readonly latency: { readonly ms: number | undefined } },
+>(candidates: readonly T[]): readonly T[] {
+  const slowest = Number.MAX_VALUE
+  return candidates.toSorted((a, b) => (a.latency.ms ?? slowest) - (b.latency.ms ?? slowest))
+}
+
+/** What routes of one unit are compared by. */
+interface Rank {
+  readonly unit: number
+  readonly nano: Nano
+}
+
+const MILLION = 1_000_000
+const TOKENS = 0
+const UNPRICED: Rank = { unit: 3, nano: 0n }
+
+/** The place of each unit among the units, and how many of it are compared. */
+const UNITS = {
+  audio_minute: { unit: 1, count: 1 },
+  audio_second: { unit: 1, count: 60 },
+  request: { unit: 2, count: 1 },
+} as const
+
+function rankOf(route: Route, usdEur: number | undefined): Rank {
+  const { pricing } = route.config
+  if (!pricing || !isPriced(route)) return UNPRICED
+  const rate = pricing.currency === 'eur' ? ONE : decimalOf(usdEur ?? 1)
+  const { unit, per, lines } = sampleBill(pricing)
+  return { unit, nano: totalOf({ lines, per, discountPct: 0, rate }) }
+}
+
+function sampleBill(pricing: Pricing) {
+  if (pricing.billing_unit === undefined) {
+    const prices = [pricing.input_per_mtok ?? 0, pricing.output_per_mtok ?? 0]
+    const lines = prices.map((price) => ({ count: MILLION, price: decimalOf(price) }))
+    return { unit: TOKENS, per: MILLION, lines }
+  }
+  const { unit, count } = UNITS[pricing.billing_unit]
+  return { unit, per: 1, lines: [{ count, price: decimalOf(pricing.unit_amount ?? 0) }] }
+}
+
+function compareRanks(a: Rank, b: Rank): number {
+  if (a.unit !== b.unit) return a.unit - b.unit
+  return a.nano < b.nano ? -1 : a.nano > b.nano ? 1 : 0
+}
