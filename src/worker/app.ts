@@ -7,15 +7,17 @@ import { createKeyring } from './http/keyring.ts'
 import { consoleLog, type Log, type LogFields } from './http/log.ts'
 import { toApiError } from './http/to-api-error.ts'
 import { HttpLink } from './link/http-link.ts'
+import type { Reach } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { SettingsSource } from './settings.ts'
 import { openStorage } from './storage/open.ts'
 
-/** Time and randomness, from outside so that tests can hold them still. */
+/** What the platform gives, from outside so that tests can hold it still. */
 export interface Surroundings {
   readonly now: () => number
   readonly newId: () => string
+  readonly reach: Reach
 }
 
 /** The worker of one isolate: its bindings opened once, its caches, and the handling of one request. */

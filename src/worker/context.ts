@@ -1,6 +1,7 @@
 import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { Link } from './link/link.ts'
+import type { Reach } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
 import { pause } from './routing/budget.ts'
 import type { SettleTools } from './settle/settle.ts'
@@ -21,6 +22,7 @@ export interface Context extends Settings {
   readonly now: () => number
   /** A new UUID v4. */
   readonly newId: () => string
+  readonly reach: Reach
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }

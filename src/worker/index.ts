@@ -1,3 +1,4 @@
+import { connect } from 'cloudflare:sockets'
 import { App } from './app.ts'
 import type { Env } from './env.ts'
 
@@ -7,13 +8,19 @@ import type { Env } from './env.ts'
  */
 function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
-  const surroundings = { now: () => Date.now(), newId: () => crypto.randomUUID() }
+  const surroundings = { now: () => Date.now(), newId: () => crypto.randomUUID(), reach }
   return {
     fetch(request, env, execution) {
       app ??= new App(env, surroundings)
       return app.handle(request, execution)
     },
   }
+}
+
+async function reach(address: { hostname: string; port: number }): Promise<void> {
+  const socket = connect(address)
+  await socket.opened
+  await socket.close()
 }
 
 export default createWorker()

@@ -1,4 +1,5 @@
 import type { Handler } from '../context.ts'
+import { readApiKey } from '../http/auth.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers } from '../provider/chat-request.ts'
@@ -18,15 +19,14 @@ const CHAT_BODY_BYTES = 10 * 1024 * 1024
 /** A reservation outlives the request's longest run by this much before a sweep may give it back. */
 const RESERVATION_SLACK_MS = 60_000
 
-const tooLarge = () =>
-  new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
+const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 
 /**
  * POST /v1/chat/completions: key -> body -> parsed -> options -> plan -> daemon alive -> admitted -> answered.
  * Everything that can be refused is refused before the reservation; everything after it settles or releases.
  */
 export const completeChat: Handler = async (request, context) => {
-  const key = await context.keyring.read(request)
+  const key = await readApiKey(request, context)
   const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
   const chat = parseChatRequest(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)

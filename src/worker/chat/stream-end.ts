@@ -27,7 +27,7 @@ export async function endStream(
   await settleUnreceipted(admitted, exchange)
   if (end.kind === 'cut') {
     const { context } = admitted
-    context.health.failed(open.attempt.route, context.now(), end.failure.failure)
+    context.health.failed(open.attempt.route, context.now(), end.failure)
     await client.finish(errorEvent(errorBody(end.error)))
   }
 }
@@ -59,7 +59,7 @@ async function endComplete(
     await client.finish(errorEvent(errorBody(toApiError(error))))
     return
   }
-  await client.finish(open.stream.finish(serviceObject(exchange, receiptId)))
+  await client.finish(open.stream.finish(serviceObject(exchange, receiptId), exchange.usage))
 }
 
 /** Writes the row of an exchange that gets no receipt; where even that fails the sweep closes its reservation. */

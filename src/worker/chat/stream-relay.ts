@@ -1,7 +1,8 @@
 import { ApiError } from '../http/errors.ts'
 import { lostConnection } from '../provider/call.ts'
-import { AttemptFailure } from '../provider/failure.ts'
+import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
+import { breakage } from './breakage.ts'
 import type { ClientStream } from './client-stream.ts'
 import type { OpenStream } from './stream-turn.ts'
 
@@ -9,7 +10,7 @@ import type { OpenStream } from './stream-turn.ts'
 export type StreamEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'client_gone' }
-  | { readonly kind: 'cut'; readonly failure: AttemptFailure; readonly error: ApiError }
+  | { readonly kind: 'cut'; readonly failure: Failure; readonly error: ApiError }
 
 /** After the finish reason only the provider's usage and its terminator are still to come. */
 const TAIL_MS = 5_000
@@ -41,14 +42,27 @@ export async function relayStream(
     }
     return { kind: 'complete' }
   } catch (error) {
-    if (clientGone.aborted) return { kind: 'client_gone' }
-    if (stream.finishReason !== undefined && !(error instanceof BrokenStream)) {
-      return { kind: 'complete' }
-    }
-    return cutBy(error, open)
+    return await endOf(error, open, client, clientGone)
   } finally {
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }
+}
+
+/** What an interruption means: who ended the stream, and whether the answer was whole by then. */
+async function endOf(
+  error: unknown,
+  { clock, stream }: OpenStream,
+  client: ClientStream,
+  clientGone: AbortSignal,
+): Promise<StreamEnd> {
+  if (clientGone.aborted) return { kind: 'client_gone' }
+  if (error instanceof BrokenStream) {
+    await client.send(error.output).catch(() => {})
+    return cutBy(breakage(error))
+  }
+  return stream.finishReason === undefined
+    ? cutBy(lostConnection(clock, false))
+    : { kind: 'complete' }
 }
 
 function enterTail({ clock, stream }: OpenStream): void {
@@ -56,17 +70,11 @@ function enterTail({ clock, stream }: OpenStream): void {
   else if (stream.finishReason !== undefined) clock.enter('idle', TAIL_MS)
 }
 
-function cutBy(error: unknown, { clock }: OpenStream): StreamEnd {
-  const cause = error instanceof BrokenStream ? error : lostConnection(clock, false)
-  const kind = cause instanceof AttemptFailure ? cause.failure.kind : 'unclassified'
-  return {
-    kind: 'cut',
-    failure: cause instanceof AttemptFailure ? cause : new AttemptFailure({ kind }),
-    error:
-      cause instanceof ApiError
-        ? cause
-        : kind === 'timeout'
-          ? new ApiError('upstream_timeout', 'The provider fell silent in the middle of its answer.')
-          : new ApiError('bad_gateway', 'The provider broke off its answer.'),
-  }
+function cutBy(cause: unknown): StreamEnd {
+  const failure = cause instanceof AttemptFailure ? cause.failure : { kind: 'timeout' as const }
+  const error =
+    failure.kind === 'timeout'
+      ? new ApiError('upstream_timeout', 'The provider took too long in the middle of its answer.')
+      : new ApiError('bad_gateway', 'The provider broke off its answer.')
+  return { kind: 'cut', failure, error }
 }

@@ -51,6 +51,8 @@ export async function openStream(
       clock,
       link: context.link,
       now: context.now,
+      connectMs: timeouts.connect_ms,
+      reach: context.reach,
       classify: classifyResponse,
     })
     onAccepted()
@@ -65,7 +67,16 @@ export async function openStream(
     clock.enter('idle', timeouts.idle_ms)
     const { evidenceSha256 } = reply
     const requestDigest = await sha256Hex(body)
-    return { attempt, clock, reader, stream, ...opening, requestDigest, responseDigest, evidenceSha256 }
+    return {
+      attempt,
+      clock,
+      reader,
+      stream,
+      ...opening,
+      requestDigest,
+      responseDigest,
+      evidenceSha256,
+    }
   } catch (error) {
     const reason = breakage(error)
     clock.abort(reason)

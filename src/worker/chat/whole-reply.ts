@@ -55,7 +55,7 @@ async function settled(
   const { context, options, admission } = admitted
   const exchange = chatExchange(admitted, attempt, answer.completion)
   const receiptId = options.receipt ? context.newId() : null
-  const body = utf8(answer.completion.json(serviceObject(exchange, receiptId)))
+  const body = utf8(answer.completion.json(serviceObject(exchange, receiptId), exchange.usage))
   const tools = settleTools(context, admission.customerId)
   if (receiptId === null) await settleWithoutReceipt(exchange, tools)
   else {

@@ -32,8 +32,9 @@ export async function askWhole(
   budget: AbortSignal,
 ): Promise<WholeAnswer> {
   const { context, chat } = admitted
+  const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
-  clock.enter('whole', isLast ? undefined : context.config.service.timeouts.sync_attempt_ms)
+  clock.enter('whole', isLast ? undefined : timeouts.sync_attempt_ms)
   try {
     const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
     const reply = await callProvider({
@@ -45,6 +46,8 @@ export async function askWhole(
       clock,
       link: context.link,
       now: context.now,
+      connectMs: timeouts.connect_ms,
+      reach: context.reach,
       classify: classifyResponse,
     })
     const bytes = await readWhole(reply.body, clock)

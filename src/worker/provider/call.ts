@@ -2,6 +2,7 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EGRESS_ERROR_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from './attempt-clock.ts'
+import { watchConnect, type Reach } from './connect-watch.ts'
 import { AttemptFailure, type Failure } from './failure.ts'
 import type { Route } from './route.ts'
 
@@ -16,6 +17,8 @@ export interface ProviderCall {
   readonly clock: AttemptClock
   readonly link: Link
   readonly now: () => number
+  readonly connectMs: number
+  readonly reach: Reach
   /** Tells what an answer other than 200 means for this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
@@ -71,10 +74,14 @@ async function send(call: ProviderCall): Promise<Response> {
     signal: call.clock.signal,
   }
   if (provider.adapter !== 'none') return call.link.egress(provider.name, call.path, init)
+  const { baseUrl } = provider
+  const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.reach)
   try {
-    return await fetch(`${provider.baseUrl}${call.path}`, init)
+    return await fetch(`${baseUrl}${call.path}`, init)
   } catch {
     throw lostConnection(call.clock, true)
+  } finally {
+    endWatch()
   }
 }
 

@@ -30,9 +30,13 @@ const SAME_ROUTE_PAUSE_MS = 100
 
 /** What a failure means for the attempts that are left: try on, try on with another model, or give up. */
 const FINAL_ERRORS: Partial<Record<Failure['kind'], () => ApiError>> = {
-  rejected: () => new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
+  rejected: () =>
+    new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
   content_policy: () =>
-    new ApiError('content_policy_violation', 'The provider refused this request by its content policy.'),
+    new ApiError(
+      'content_policy_violation',
+      'The provider refused this request by its content policy.',
+    ),
 }
 
 /**
@@ -56,8 +60,12 @@ export async function attemptRoutes<T>(
       await tools.pause(SAME_ROUTE_PAUSE_MS, tools.budget)
     }
     tools.budget.throwIfAborted()
+    const startedAt = tools.now()
+    tools.health.started(attempt.route, startedAt)
     try {
-      return { attempt, value: await turn(attempt, index === queue.length - 1) }
+      const value = await turn(attempt, index === queue.length - 1)
+      tools.health.succeeded(attempt.route, tools.now(), tools.now() - startedAt)
+      return { attempt, value }
     } catch (error) {
       tools.budget.throwIfAborted()
       if (!(error instanceof AttemptFailure)) throw error
@@ -91,7 +99,8 @@ function noteFailure(
   index: number,
   tools: AttemptTools,
 ): void {
-  if (!BLAMELESS.has(failure.kind)) tools.health.failed(attempt.route, tools.now(), failure)
+  if (BLAMELESS.has(failure.kind)) tools.health.succeeded(attempt.route, tools.now(), undefined)
+  else tools.health.failed(attempt.route, tools.now(), failure)
   tools.log('attempt_failed', {
     request_id: tools.requestId,
     route: attempt.route.id,
@@ -113,7 +122,11 @@ function allFailed(failures: readonly Failure[], planned: number): ApiError {
     )
   }
   if (failures.length > 0 && every('rate_limited')) {
-    return new ApiError('upstream_rate_limit', 'Every route for this request is rate limited.', retryAfter)
+    return new ApiError(
+      'upstream_rate_limit',
+      'Every route for this request is rate limited.',
+      retryAfter,
+    )
   }
   if (planned === 1 && failures.at(-1)?.kind === 'unclassified') {
     return new ApiError('bad_gateway', 'The provider failed to answer this request.')

@@ -1,0 +1,154 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/** The import rules of the project, checked on the text of every source file. */
+
+const ROOT = join(import.meta.dirname, '..')
+
+interface SourceFile {
+  /** From the repository's root, such as `src/worker/http/errors.ts`. */
+  readonly path: string
+  readonly text: string
+  readonly imports: readonly string[]
+}
+
+const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => readSource(join('src', name)))
+
+function readSource(path: string): SourceFile {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const specifiers = [
+    ...text.matchAll(/^(?:import|export)\s[^'"]*?from\s+['"]([^'"]+)['"]/gm),
+    ...text.matchAll(/^import\s+['"]([^'"]+)['"]/gm),
+    ...text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g),
+  ].map((match) => match[1] ?? '')
+  const resolve = (specifier: string) =>
+    specifier.startsWith('.') ? normalize(join(dirname(path), specifier)) : specifier
+  return { path, text, imports: specifiers.map(resolve) }
+}
+
+/** All imports that break a rule, as `file -> import`. */
+function offences(broken: (from: string, to: string) => boolean): string[] {
+  return SOURCES.flatMap(({ path, imports }) =>
+    imports.filter((to) => broken(path, to)).map((to) => `${path} -> ${to}`),
+  )
+}
+
+const part = (path: string) => (path.startsWith('src/') ? (path.split('/')[1] ?? '') : undefined)
+
+const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
+  protocol: ['protocol'],
+  verify: ['verify', 'protocol'],
+  worker: ['worker', 'protocol', 'verify'],
+  enclave: ['enclave', 'protocol', 'verify'],
+  standin: ['standin', 'protocol', 'verify', 'enclave'],
+}
+
+/** Each rank may import from itself where it is one folder, and from every rank before it. */
+const WORKER_RANKS: readonly (readonly string[])[] = [
+  ['storage', 'stream', 'link'],
+  ['http'],
+  ['provider'],
+  ['routing'],
+  ['settle'],
+  ['env.ts', 'settings.ts', 'context.ts'],
+  ['chat', 'transcription', 'models', 'receipts', 'usage', 'attestation', 'admin', 'metrics'],
+  ['endpoints.ts'],
+  ['router.ts'],
+  ['app.ts'],
+  ['index.ts'],
+]
+
+function workerRank(path: string): { rank: number; place: string } {
+  const place = path.split('/')[2] ?? ''
+  return { rank: WORKER_RANKS.findIndex((names) => names.includes(place)), place }
+}
+
+describe('the architecture', () => {
+  it('keeps protocol free of the project, verify above protocol, and worker and enclave apart', () => {
+    const broken = (from: string, to: string) => {
+      const target = part(to)
+      return target !== undefined && !ALLOWED_PARTS[part(from) ?? '']?.includes(target)
+    }
+    expect(offences(broken)).toEqual([])
+  })
+
+  it('gives every file of the worker a place in the order', () => {
+    const worker = SOURCES.filter(({ path }) => path.startsWith('src/worker/'))
+    expect(worker.filter(({ path }) => workerRank(path).rank < 0).map(({ path }) => path)).toEqual(
+      [],
+    )
+  })
+
+  it('lets a file of the worker import from its own folder or further left only', () => {
+    const broken = (from: string, to: string) => {
+      if (!from.startsWith('src/worker/') || !to.startsWith('src/worker/')) return false
+      const source = workerRank(from)
+      const target = workerRank(to)
+      if (source.place === target.place) return false
+      const sameLevel = source.rank === target.rank && source.place.endsWith('.ts')
+      return target.rank > source.rank || (target.rank === source.rank && !sameLevel)
+    }
+    expect(offences(broken)).toEqual([])
+  })
+
+  it('keeps Node out of the protocol, the verifier and the worker', () => {
+    const broken = (from: string, to: string) =>
+      /^src\/(protocol|verify|worker)\//.test(from) && /^node:/.test(to)
+    expect(offences(broken)).toEqual([])
+  })
+
+  it('names storage engines in storage alone', () => {
+    const engines = /\b(D1Database|DurableObjectNamespace|DurableObjectState|postgres)\b/
+    const naming = SOURCES.filter(
+      ({ path, text }) => engines.test(text) && !path.startsWith('src/worker/storage/'),
+    )
+    expect(naming.map(({ path }) => path)).toEqual([])
+  })
+
+  it('builds error answers and knows status codes in http alone', () => {
+    const building = SOURCES.filter(
+      ({ path, text }) =>
+        path.startsWith('src/worker/') &&
+        !path.startsWith('src/worker/http/') &&
+        /errorBody\(|new Response\([^)]*\{\s*status:\s*[45]/.test(text) &&
+        !/from '\.\.\/http\/errors\.ts'/.test(text),
+    )
+    expect(building.map(({ path }) => path)).toEqual([])
+  })
+
+  it('reads the clock and makes ids at the entries alone', () => {
+    const entries = /^src\/(worker\/index|enclave\/main|standin\/)/
+    const reading = SOURCES.filter(
+      ({ path, text }) =>
+        !entries.test(path) && /\bDate\.now\(\)|\brandomUUID\(\)|new Date\(\)/.test(code(text)),
+    )
+    expect(reading.map(({ path }) => path)).toEqual([])
+  })
+
+  it('has no drawer files and no barrels', () => {
+    const drawer = /\/(utils?|helpers?|common|misc|shared)(\/|\.ts$)/
+    const names = SOURCES.map(({ path }) => path)
+    expect(names.filter((path) => drawer.test(path))).toEqual([])
+    const isIndex = (path: string) => path.endsWith('/index.ts') && path !== 'src/worker/index.ts'
+    expect(names.filter(isIndex)).toEqual([])
+  })
+
+  it('keeps every file within 250 lines', () => {
+    const long = SOURCES.filter(({ text }) => text.split('\n').length > 251)
+    expect(long.map(({ path }) => path)).toEqual([])
+  })
+
+  it('points every relative import at a file that is there', () => {
+    const known = new Set(SOURCES.map(({ path }) => path))
+    const broken = (_from: string, to: string) => part(to) !== undefined && !known.has(to)
+    expect(offences(broken)).toEqual([])
+  })
+})
+
+/** Source text without comments, so that a docstring may speak of what code may not do. */
+function code(text: string): string {
+  return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/(^|\s)\/\/.*$/gm, '')
+}
