@@ -1,0 +1,97 @@
+import type { Statement } from '../storage/database.ts'
+import { big, part, sql, text } from '../storage/sql.ts'
+import type { AdmissionAsk } from './admit.ts'
+import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
+
+/** A request window of a key: a minute from the first request that found no window open. */
+export const WINDOW_MS = 60_000
+
+/**
+ * The most that one request reserves: a million euros. It keeps an absurd `max_tokens` from overflowing the
+ * sum of a postpaid customer's reservations; a prepaid one is refused long before.
+ */
+const LARGEST_RESERVATION = 1_000_000_000_000_000n
+
+const NO_LIMIT = part(String(UNLIMITED))
+
+/**
+ * One batch that admits a request or leaves everything as it was. Its first statement takes the customer's row
+ * lock, so on PostgreSQL (READ COMMITTED) each later statement sees all that earlier holders committed:
+ * races are decided there, one after another. `customers.turn` names the request only once all conditions
+ * held, and the remaining writes hang on it. Running the batch twice admits once.
+ */
+export function admissionBatch(ask: AdmissionAsk): readonly Statement[] {
+  return [takeTurn(ask), reserve(ask), openReservation(ask), countRequest(ask), readFacts(ask)]
+}
+
+/** Locks the customer and notes what its plan makes of the reservation. */
+function takeTurn({ plans, key, reserveNano }: AdmissionAsk): Statement {
+  const amount = planAmount(plans, (discountPct) => atMost(reserveNano(discountPct)))
+  return sql`UPDATE customers SET turn = '', turn_nano = ${amount}
+    WHERE customer_id = ${key.customerId}`
+}
+
+function reserve({ requestId, key, plans, now }: AdmissionAsk): Statement {
+  const perMinute = planLimit(plans, 'requests_per_minute')
+  const concurrent = planLimit(plans, 'concurrent_requests')
+  return sql`UPDATE customers SET turn = ${requestId}, reserved_nano = reserved_nano + turn_nano
+    WHERE customer_id = ${key.customerId}
+      AND NOT EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
+      AND (billing = 'postpaid' OR balance_nano - reserved_nano >= turn_nano)
+      AND EXISTS (SELECT 1 FROM api_keys
+        WHERE api_keys.customer_id = customers.customer_id
+          AND key_prefix = ${key.keyPrefix} AND key_hash = ${key.keyHash} AND deleted_at IS NULL
+          AND (window_requests < ${perMinute} OR ${windowIsOver(now)}))
+      AND (${concurrent} = ${NO_LIMIT} OR ${concurrent} > ${openOfKey(key.keyPrefix, now)})`
+}
+
+function openReservation({ requestId, key, expiresAt, now }: AdmissionAsk): Statement {
+  return sql`INSERT INTO reservations
+      (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
+    SELECT ${text(requestId)}, customer_id, ${text(key.keyPrefix)}, turn_nano,
+      ${big(now)}, ${big(expiresAt)}
+    FROM customers WHERE customer_id = ${key.customerId} AND turn = ${requestId}`
+}
+
+/** Counts an admitted request in its key's window, opening a new one where the old is over. */
+function countRequest({ requestId, key, plans, now }: AdmissionAsk): Statement {
+  return sql`UPDATE api_keys SET
+      window_requests = CASE WHEN ${windowIsOver(now)} THEN 1 ELSE window_requests + 1 END,
+      window_started_at = CASE WHEN ${windowIsOver(now)} THEN ${big(now)}
+        ELSE window_started_at END
+    WHERE customer_id = ${key.customerId} AND key_prefix = ${key.keyPrefix}
+      AND EXISTS (SELECT 1 FROM customers
+        WHERE customer_id = ${key.customerId} AND turn = ${requestId}
+          AND ${planLimit(plans, 'requests_per_minute')} < ${NO_LIMIT})`
+}
+
+/** All that an answer needs: whether the request is in, and else why not. No row: no such key. */
+function readFacts({ requestId, key, now }: AdmissionAsk): Statement {
+  return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
+      api_keys.window_started_at, api_keys.window_requests,
+      CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
+        THEN 1 ELSE 0 END AS admitted,
+      CASE WHEN customers.turn = ${requestId} THEN 0
+        ELSE ${openOfKey(key.keyPrefix, now)} END AS open_requests
+    FROM customers JOIN api_keys ON api_keys.customer_id = customers.customer_id
+    WHERE customers.customer_id = ${key.customerId} AND api_keys.key_prefix = ${key.keyPrefix}
+      AND api_keys.key_hash = ${key.keyHash} AND api_keys.deleted_at IS NULL`
+}
+
+/** Open, unexpired reservations of a key. */
+function openOfKey(keyPrefix: string, now: number): Statement {
+  return sql`(SELECT COUNT(*) FROM reservations
+    WHERE reservations.customer_id = customers.customer_id
+      AND reservations.key_prefix = ${keyPrefix} AND reservations.expires_at > ${big(now)})`
+}
+
+/** Whether a key's window has ended. One that starts far in the future shows a clock that was set back. */
+function windowIsOver(now: number): Statement {
+  const length = part(String(WINDOW_MS))
+  return sql`(${big(now)} - window_started_at >= ${length}
+    OR window_started_at - ${big(now)} >= ${length})`
+}
+
+function atMost(amount: bigint): bigint {
+  return amount > LARGEST_RESERVATION ? LARGEST_RESERVATION : amount
+}

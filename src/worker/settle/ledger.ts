@@ -1,0 +1,157 @@
+import type { Database, Row, Statement } from '../storage/database.ts'
+import { textOf } from '../storage/row.ts'
+import { big, list, real, small, sql, text } from '../storage/sql.ts'
+import type { Admission } from './admit.ts'
+import type { Cost } from './price.ts'
+
+/** The end of an exchange: what it is billed, and its receipt if it has one. */
+export interface Settlement {
+  /** Also the id of the usage row; settling it again changes nothing. */
+  readonly requestId: string
+  readonly admission: Pick<Admission, 'customerId' | 'keyPrefix'>
+  readonly row: UsageEntry
+  readonly receipt: StoredReceipt | null
+}
+
+export interface UsageEntry {
+  /** Id of the concrete route. */
+  readonly model: string
+  readonly modality: 'chat' | 'transcription' | 'embedding'
+  readonly provider: string
+  readonly region: string | null
+  /** The duration the provider reported, in seconds. */
+  readonly audioSeconds: number | null
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly cost: Cost
+  readonly failover: boolean
+  /** The row is never dated before the customer's latest one, whatever the clocks of two instances say. */
+  readonly createdAtMs: number
+}
+
+export interface StoredReceipt {
+  readonly id: string
+  readonly jws: string
+  /** SHA-256 of the compact JWS string, lowercase hex. */
+  readonly sha256: string
+  readonly kid: string
+  readonly expiresAtMs: number
+  /** SHA-256 of each piece of evidence that the receipt names by digest. */
+  readonly evidenceRefs: readonly string[]
+}
+
+/**
+ * Settles a request in one atomic batch: balance, usage row, receipt, reservation. The bill stands even if the
+ * reservation lapsed before, and may take a balance below zero.
+ * @returns the evidence that the receipt names and that is not stored yet: `storeEvidence` wants it
+ * @throws StorageUnavailable
+ */
+export async function commitSettlement(
+  db: Database,
+  settlement: Settlement,
+): Promise<{ readonly missingEvidence: readonly string[] }> {
+  const { receipt } = settlement
+  const rows = await db.batch([
+    takeTurn(settlement),
+    bill(settlement),
+    writeUsage(settlement),
+    closeReservation(settlement),
+    ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
+  ])
+  if (receipt === null || receipt.evidenceRefs.length === 0) return { missingEvidence: [] }
+  const held = new Set((rows.at(-1) ?? []).map((row: Row) => textOf(row, 'sha256')))
+  return { missingEvidence: receipt.evidenceRefs.filter((ref) => !held.has(ref)) }
+}
+
+/** Keeps a piece of evidence for the customer's receipts that name it. Storing it twice changes nothing. */
+export async function storeEvidence(
+  db: Database,
+  evidence: {
+    readonly customerId: string
+    readonly sha256: string
+    /** Standard base64 of the exact bytes. */
+    readonly dataB64: string
+    /** When the receipt that names it expires, ms. */
+    readonly expiresAtMs: number
+  },
+): Promise<void> {
+  const { customerId, sha256, dataB64, expiresAtMs } = evidence
+  await db.batch([
+    sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
+      VALUES (${customerId}, ${sha256}, ${dataB64}, ${big(expiresAtMs)})
+      ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
+        WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
+        ELSE evidence.expires_at END`,
+  ])
+}
+
+/** Ends the reservation of a request that costs nothing. Without one, or repeated, it changes nothing. */
+export async function releaseReservation(db: Database, requestId: string): Promise<void> {
+  const own = sql`(SELECT customer_id FROM reservations WHERE request_id = ${requestId})`
+  const amount = sql`(SELECT amount_nano FROM reservations WHERE request_id = ${requestId})`
+  await db.batch([
+    sql`UPDATE customers SET turn = '' WHERE customer_id = ${own}`,
+    sql`UPDATE customers SET reserved_nano = reserved_nano - ${amount} WHERE customer_id = ${own}`,
+    sql`DELETE FROM reservations WHERE request_id = ${requestId}`,
+  ])
+}
+
+/** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
+function takeTurn({ admission }: Settlement): Statement {
+  return sql`UPDATE customers SET turn = '' WHERE customer_id = ${admission.customerId}`
+}
+
+/** Unless the request has its row already: takes the cost, frees the reservation, gives the row its place. */
+function bill({ requestId, admission, row }: Settlement): Statement {
+  const now = big(row.createdAtMs)
+  return sql`UPDATE customers SET turn = ${requestId},
+      balance_nano = balance_nano - ${big(row.cost.nano)},
+      reserved_nano = reserved_nano - COALESCE(
+        (SELECT amount_nano FROM reservations WHERE request_id = ${requestId}), 0),
+      usage_count = usage_count + 1,
+      last_usage_at = CASE WHEN last_usage_at > ${now} THEN last_usage_at ELSE ${now} END
+    WHERE customer_id = ${admission.customerId}
+      AND NOT EXISTS (SELECT 1 FROM usage WHERE id = ${requestId})`
+}
+
+function writeUsage({ requestId, admission, row, receipt }: Settlement): Statement {
+  const { cost } = row
+  return sql`INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality,
+      provider, region, billing_unit, audio_seconds, prompt_tokens, completion_tokens, cost_nano,
+      discount_pct, usd_eur, receipt_id, failover)
+    SELECT turn, customer_id, usage_count, last_usage_at, ${text(admission.keyPrefix)},
+      ${text(row.model)}, ${text(row.modality)}, ${text(row.provider)}, ${text(row.region)},
+      ${text(cost.billingUnit)}, ${real(row.audioSeconds)}, ${big(row.promptTokens)},
+      ${big(row.completionTokens)}, ${big(cost.nano)}, ${small(cost.discountPct)},
+      ${text(cost.usdEur)}, ${text(receipt?.id ?? null)}, ${small(row.failover ? 1 : 0)}
+    FROM customers WHERE customer_id = ${admission.customerId} AND turn = ${requestId}`
+}
+
+function closeReservation({ requestId, admission }: Settlement): Statement {
+  return sql`DELETE FROM reservations WHERE request_id = ${requestId} AND EXISTS (
+    SELECT 1 FROM customers WHERE customer_id = ${admission.customerId} AND turn = ${requestId})`
+}
+
+/** The receipt's row, a longer life for evidence it shares with others, and which of that is there. */
+function writeReceipt(
+  { requestId, admission, row }: Settlement,
+  receipt: StoredReceipt,
+): readonly Statement[] {
+  const { customerId } = admission
+  const refs = receipt.evidenceRefs
+  const expiry = big(receipt.expiresAtMs)
+  const insert = sql`INSERT INTO receipts (customer_id, receipt_id, jws, sha256, kid, evidence_refs,
+      model, provider, prompt_tokens, completion_tokens, created_at, expires_at)
+    SELECT customer_id, ${text(receipt.id)}, ${text(receipt.jws)}, ${text(receipt.sha256)},
+      ${text(receipt.kid)}, ${text(JSON.stringify(refs))}, ${text(row.model)},
+      ${text(row.provider)}, ${big(row.promptTokens)}, ${big(row.completionTokens)},
+      last_usage_at, ${expiry}
+    FROM customers WHERE customer_id = ${customerId} AND turn = ${requestId}`
+  if (refs.length === 0) return [insert]
+  const named = sql`customer_id = ${customerId} AND sha256 IN ${list(refs)}`
+  return [
+    insert,
+    sql`UPDATE evidence SET expires_at = ${expiry} WHERE ${named} AND expires_at < ${expiry}`,
+    sql`SELECT sha256 FROM evidence WHERE ${named}`,
+  ]
+}

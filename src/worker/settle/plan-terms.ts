@@ -1,0 +1,75 @@
+import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
+import type { Statement } from '../storage/database.ts'
+import { big, part, sql } from '../storage/sql.ts'
+
+/** The plan of customers that name none, and of those whose plan the configuration no longer has. */
+export const DEFAULT_PLAN = 'standard'
+
+/** Stands for "no limit" in SQL, where NULL would have no type. */
+export const UNLIMITED = Number.MAX_SAFE_INTEGER
+
+type Plans = RouterConfig['plans']
+
+const NO_TERMS: PlanConfig = { discount_pct: 0 }
+
+/** The terms of a plan by its name; without a plan of that name those of `standard`, else no limits at all. */
+export function termsOfPlan(plans: Plans, name: string): PlanConfig {
+  return ownPlan(plans, name) ?? ownPlan(plans, DEFAULT_PLAN) ?? NO_TERMS
+}
+
+/**
+ * A limit of the customer's plan as a part of a statement on `customers`. Names and limits are in its text,
+ * not in parameters, so that one configuration makes one text and D1's cap of 100 parameters is far away.
+ */
+export function planLimit(
+  plans: Plans,
+  limit: 'requests_per_minute' | 'concurrent_requests',
+): Statement {
+  const literal = (terms: PlanConfig) =>
+    part(`CAST(${wholeLiteral(terms[limit] ?? UNLIMITED)} AS BIGINT)`)
+  return byPlan(
+    Object.entries(plans).map(([name, terms]) => ({ names: [name], value: literal(terms) })),
+    literal(termsOfPlan(plans, DEFAULT_PLAN)),
+  )
+}
+
+/** An amount that hangs on the discount of the customer's plan, as a part of a statement on `customers`. */
+export function planAmount(plans: Plans, amount: (discountPct: number) => bigint): Statement {
+  const names = new Map<number, string[]>()
+  for (const [name, { discount_pct: discount }] of Object.entries(plans)) {
+    names.set(discount, [...(names.get(discount) ?? []), name])
+  }
+  return byPlan(
+    [...names].map(([discount, group]) => ({ names: group, value: big(amount(discount)) })),
+    big(amount(termsOfPlan(plans, DEFAULT_PLAN).discount_pct)),
+  )
+}
+
+function byPlan(
+  cases: readonly { readonly names: readonly string[]; readonly value: Statement }[],
+  otherwise: Statement,
+): Statement {
+  if (cases.length === 0) return otherwise
+  const branches = cases.map(({ names, value }) => {
+    const literals = part(names.map(nameLiteral).join(', '))
+    return sql`WHEN customers.plan IN (${literals}) THEN ${value}`
+  })
+  const joined = branches.reduce((left, right) => sql`${left} ${right}`)
+  return sql`CASE ${joined} ELSE ${otherwise} END`
+}
+
+function ownPlan(plans: Plans, name: string): PlanConfig | undefined {
+  return Object.hasOwn(plans, name) ? plans[name] : undefined
+}
+
+/** The configuration's schema has checked names and limits; what enters SQL as text is checked again. */
+function nameLiteral(name: string): string {
+  if (!/^[A-Za-z0-9._-]+$/.test(name))
+    throw new Error('internal error: a plan name with odd letters')
+  return `'${name}'`
+}
+
+function wholeLiteral(value: number): string {
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error('internal error: not a limit')
+  return String(value)
+}

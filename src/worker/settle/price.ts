@@ -1,0 +1,160 @@
+import type { BillingUnit, Pricing } from '../../protocol/config.ts'
+import {
+  decimalOf,
+  formatDecimal,
+  ONE,
+  totalOf,
+  type BillLine,
+  type Decimal,
+  type Nano,
+} from '../../protocol/money.ts'
+import type { Route } from '../provider/route.ts'
+import type { TokenUsage } from '../stream/token-usage.ts'
+
+/** What one exchange is billed for. */
+export interface BilledUsage {
+  readonly tokens: TokenUsage
+  /** Seconds of audio; undefined for chat. Rounded up to whole seconds here. */
+  readonly audioSeconds: number | undefined
+}
+
+/** What a price depends on beside the route. */
+export interface Terms {
+  /** The plan's discount in whole percent. */
+  readonly discountPct: number
+  /** EUR for one USD; needed by routes priced in USD. */
+  readonly usdEur: number | undefined
+}
+
+/** What one exchange costs. */
+export interface Cost {
+  readonly nano: Nano
+  readonly billingUnit: BillingUnit
+  readonly discountPct: number
+  /** The rate used, as decimal text; null for a route priced in EUR. */
+  readonly usdEur: string | null
+}
+
+/** What a request may use at most, as known before it is sent. */
+export interface Estimate {
+  readonly promptTokens: number
+  /** The caller's cap on output tokens, for each choice; undefined: the route's own cap. */
+  readonly maxTokens: number | undefined
+  readonly choices: number
+  readonly audioSeconds?: number
+}
+
+/**
+ * The net cost of an exchange on a route (docs/storage.md, "How a price is made").
+ * @throws Error when the route has no full price, or an audio price and no duration: callers have checked
+ */
+export function priceOf(route: Route, usage: BilledUsage, terms: Terms): Cost {
+  return costOf(pricingOf(route), usage, terms)
+}
+
+/** The most a request can cost by its estimate on any of the routes that may serve it; 0 of none. */
+export function worstCase(routes: readonly Route[], estimate: Estimate, terms: Terms): Nano {
+  let most = 0n
+  for (const route of routes) {
+    const { nano } = costOf(dearest(pricingOf(route)), usageAtMost(route, estimate), terms)
+    if (nano > most) most = nano
+  }
+  return most
+}
+
+function costOf(pricing: Pricing, usage: BilledUsage, terms: Terms): Cost {
+  const billingUnit = pricing.billing_unit ?? 'token'
+  const rate = rateOf(pricing, terms)
+  const { lines, per } = METERS[billingUnit](pricing, usage)
+  return {
+    nano: totalOf({ lines, per, discountPct: terms.discountPct, rate }),
+    billingUnit,
+    discountPct: terms.discountPct,
+    usdEur: pricing.currency === 'usd' ? formatDecimal(rate) : null,
+  }
+}
+
+type Meter = (
+  pricing: Pricing,
+  usage: BilledUsage,
+) => { readonly lines: readonly BillLine[]; readonly per: number }
+
+const PER_MILLION = 1_000_000
+const SECONDS_PER_MINUTE = 60
+
+const METERS: Record<BillingUnit, Meter> = {
+  token: (pricing, { tokens }) => ({ lines: tokenLines(pricing, tokens), per: PER_MILLION }),
+  audio_minute: (pricing, usage) => ({
+    lines: [{ count: wholeSeconds(usage), price: unitPrice(pricing) }],
+    per: SECONDS_PER_MINUTE,
+  }),
+  audio_second: (pricing, usage) => ({
+    lines: [{ count: wholeSeconds(usage), price: unitPrice(pricing) }],
+    per: 1,
+  }),
+  request: (pricing) => ({ lines: [{ count: 1, price: unitPrice(pricing) }], per: 1 }),
+}
+
+/**
+ * Cached counts are parts of the prompt: what a provider claims beyond the prompt is ignored. A cache price
+ * that the route does not name is the full input price.
+ */
+function tokenLines(pricing: Pricing, tokens: TokenUsage): readonly BillLine[] {
+  const input = required(pricing.input_per_mtok)
+  const read = Math.min(tokens.cachedTokens, tokens.promptTokens)
+  const written = Math.min(tokens.cacheWriteTokens, tokens.promptTokens - read)
+  const readPrice = pricing.cache_read_input_per_mtok ?? pricing.cache_input_per_mtok
+  const writePrice = pricing.cache_write_input_per_mtok
+  return [
+    { count: tokens.promptTokens - read - written, price: input },
+    { count: read, price: readPrice === undefined ? input : decimalOf(readPrice) },
+    { count: written, price: writePrice === undefined ? input : decimalOf(writePrice) },
+    { count: tokens.completionTokens, price: required(pricing.output_per_mtok) },
+  ]
+}
+
+function wholeSeconds({ audioSeconds }: BilledUsage): number {
+  if (audioSeconds === undefined) throw new Error('internal error: audio without a duration')
+  return Math.ceil(audioSeconds)
+}
+
+/** The same prices with all input at the dearest one, since nobody knows yet what a cache will take. */
+function dearest(pricing: Pricing): Pricing {
+  if (pricing.input_per_mtok === undefined) return pricing
+  const { cache_input_per_mtok: cached = 0, cache_read_input_per_mtok: read = 0 } = pricing
+  const written = pricing.cache_write_input_per_mtok ?? 0
+  return { ...pricing, input_per_mtok: Math.max(pricing.input_per_mtok, cached, read, written) }
+}
+
+function usageAtMost(route: Route, estimate: Estimate): BilledUsage {
+  const output = (estimate.maxTokens ?? route.config.max_output_tokens) * estimate.choices
+  return {
+    tokens: {
+      promptTokens: estimate.promptTokens,
+      completionTokens: Math.min(output, Number.MAX_SAFE_INTEGER),
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+    },
+    audioSeconds: estimate.audioSeconds,
+  }
+}
+
+function pricingOf(route: Route): Pricing {
+  if (route.config.pricing === undefined) throw new Error('internal error: an unpriced route')
+  return route.config.pricing
+}
+
+function unitPrice(pricing: Pricing): Decimal {
+  return required(pricing.unit_amount)
+}
+
+function required(price: number | undefined): Decimal {
+  if (price === undefined) throw new Error('internal error: a route that is priced in part')
+  return decimalOf(price)
+}
+
+function rateOf(pricing: Pricing, { usdEur }: Terms): Decimal {
+  if (pricing.currency === 'eur') return ONE
+  if (usdEur === undefined) throw new Error('internal error: a price in USD without a rate')
+  return decimalOf(usdEur)
+}

@@ -1,0 +1,54 @@
+import type { SqlValue, Statement } from './database.ts'
+
+/**
+ * A statement, or a part of one, written with its values in place: a value becomes a `?` with its parameter,
+ * a part brings its own text and parameters. Only parts change the text, so values can never become SQL.
+ */
+export function sql(
+  texts: TemplateStringsArray,
+  ...values: readonly (SqlValue | Statement)[]
+): Statement {
+  let text = texts[0] ?? ''
+  const params: SqlValue[] = []
+  for (const [index, value] of values.entries()) {
+    if (value !== null && typeof value === 'object') {
+      text += value.sql
+      params.push(...value.params)
+    } else {
+      text += '?'
+      params.push(value)
+    }
+    text += texts[index + 1] ?? ''
+  }
+  return { sql: text, params }
+}
+
+/** A 64-bit integer: bound as text, so that no engine turns it into a float on the way. */
+export function big(value: bigint | number): Statement {
+  return { sql: 'CAST(? AS BIGINT)', params: [value.toString()] }
+}
+
+/** Text or null where the engine cannot tell the type from its place, as in a SELECT list. */
+export function text(value: string | null): Statement {
+  return { sql: 'CAST(? AS TEXT)', params: [value] }
+}
+
+/** A measured quantity or null in a SELECT list. */
+export function real(value: number | null): Statement {
+  return { sql: 'CAST(? AS DOUBLE PRECISION)', params: [value] }
+}
+
+/** A small integer or flag in a SELECT list. */
+export function small(value: number): Statement {
+  return { sql: 'CAST(? AS INTEGER)', params: [value] }
+}
+
+/** A list of values between parentheses, for IN; never empty. */
+export function list(values: readonly string[]): Statement {
+  return { sql: `(${values.map(() => '?').join(', ')})`, params: values }
+}
+
+/** A part without values. */
+export function part(sqlText: string): Statement {
+  return { sql: sqlText, params: [] }
+}
