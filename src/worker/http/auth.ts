@@ -1,17 +1,50 @@
 import { equalBytes, utf8 } from '../../protocol/bytes.ts'
-import { sha256 } from '../../protocol/digest.ts'
+import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import type { Storage } from '../storage/database.ts'
-import { readBearer } from './bearer.ts'
+import { textOf } from '../storage/row.ts'
+import { parseApiKey } from './api-key.ts'
 import { ApiError } from './errors.ts'
-import { invalidKey, type Keyring } from './keyring.ts'
+import type { Keyring } from './keyring.ts'
 
-export type { PresentedKey } from './keyring.ts'
+/** A key whose form and customer were checked, but not yet whether the customer has it. */
+export interface PresentedKey {
+  readonly customerId: string
+  /** `cmr_<customer>_<key id>`, which is no secret. */
+  readonly keyPrefix: string
+  /** SHA-256 of the whole key, lowercase hex. */
+  readonly keyHash: string
+}
 
 /** The owner of a key that exists. */
 export interface Caller {
   readonly customerId: string
   readonly keyPrefix: string
   readonly keyName: string
+}
+
+/**
+ * Reads the bearer key of a request without touching the customer's storage.
+ * @throws ApiError `unauthorized` when there is none or it cannot be one of ours
+ * @throws StorageUnavailable
+ */
+export async function readApiKey(
+  request: Request,
+  { keyring }: { readonly keyring: Keyring },
+): Promise<PresentedKey> {
+  const text = readBearer(request)
+  if (text === undefined) {
+    throw new ApiError(
+      'unauthorized',
+      'An API key is needed: send it as "Authorization: Bearer <key>".',
+    )
+  }
+  const parts = parseApiKey(text)
+  if (parts === undefined || !(await keyring.knows(parts.customerId))) throw invalidKey()
+  return {
+    customerId: parts.customerId,
+    keyPrefix: parts.prefix,
+    keyHash: await sha256Hex(text),
+  }
 }
 
 /**
@@ -22,7 +55,7 @@ export async function authenticate(
   request: Request,
   context: { readonly keyring: Keyring; readonly storage: Storage },
 ): Promise<Caller> {
-  const { customerId, keyPrefix, keyHash } = await context.keyring.read(request)
+  const { customerId, keyPrefix, keyHash } = await readApiKey(request, context)
   const [rows = []] = await context.storage.customer(customerId).batch([
     {
       sql: `SELECT name FROM api_keys
@@ -32,7 +65,12 @@ export async function authenticate(
   ])
   const [row] = rows
   if (row === undefined) throw invalidKey()
-  return { customerId, keyPrefix, keyName: String(row['name']) }
+  return { customerId, keyPrefix, keyName: textOf(row, 'name') }
+}
+
+/** The one answer to a key that is malformed, invented, unknown or deleted. */
+export function invalidKey(): ApiError {
+  return new ApiError('unauthorized', 'The API key is not valid.')
 }
 
 /**
@@ -46,4 +84,10 @@ export async function requireAdmin(request: Request, adminToken: string): Promis
   if (adminToken === '' || !equalBytes(left, right)) {
     throw new ApiError('unauthorized', 'The admin token is missing or not valid.')
   }
+}
+
+/** The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1), the scheme in any case. */
+function readBearer(request: Request): string | undefined {
+  const header = request.headers.get('authorization') ?? ''
+  return /^Bearer +(\S+)$/i.exec(header)?.[1]
 }

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts'
+import { textOf } from './row.ts'
 
 /** The directory's rows that are neither a customer's own nor a signing key. */
 
@@ -23,7 +24,7 @@ export async function keyringSecret(
   ])
   const [row] = rows
   if (row === undefined) throw new Error('internal error: the keyring secret was not kept')
-  return String(row['value'])
+  return textOf(row, 'value')
 }
 
 /** Lists a new customer in the directory. */
@@ -53,5 +54,5 @@ export async function customerIds(
       params: [after, limit],
     },
   ])
-  return rows.map((row) => String(row['customer_id']))
+  return rows.map((row) => textOf(row, 'customer_id'))
 }

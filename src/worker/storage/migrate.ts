@@ -1,4 +1,5 @@
 import type { Database, Statement } from './database.ts'
+import { textOf } from './row.ts'
 
 /** One numbered step of the schema. Ids are never reused and a step that was released never changes. */
 export interface Migration {
@@ -48,7 +49,7 @@ async function tryOr(
 
 async function appliedIds(db: Database): Promise<ReadonlySet<string>> {
   const [rows = []] = await db.batch([plain('SELECT id FROM schema_migrations')])
-  return new Set(rows.map((row) => String(row['id'])))
+  return new Set(rows.map((row) => textOf(row, 'id')))
 }
 
 function plain(sql: string): Statement {

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts'
+import { textOf } from './row.ts'
 
 /** A receipt key's public half and one envelope that bound it. */
 export interface SigningKey {
@@ -39,7 +40,7 @@ export async function listSigningKeys(
       params: [notBefore],
     },
   ])
-  return rows.map((row) => ({ kid: String(row['kid']), jwkJson: String(row['jwk']) }))
+  return rows.map((row) => ({ kid: textOf(row, 'kid'), jwkJson: textOf(row, 'jwk') }))
 }
 
 /** The exact text of a stored envelope, by the digest of its bytes. */
@@ -54,5 +55,5 @@ export async function findEnvelope(
     },
   ])
   const [row] = rows
-  return row === undefined ? undefined : String(row['envelope'])
+  return row === undefined ? undefined : textOf(row, 'envelope')
 }
