@@ -70,7 +70,9 @@ function decode(segment: string): string {
 
 function allowedMethods(): ReadonlyMap<string, string> {
   const methods = Map.groupBy(ENDPOINTS, ({ path }) => path)
-  return new Map([...methods].map(([path, rows]) => [path, rows.map((row) => row.method).join(', ')]))
+  return new Map(
+    [...methods].map(([path, rows]) => [path, rows.map((row) => row.method).join(', ')]),
+  )
 }
 
 function wrongMethod(allow: string): Response {

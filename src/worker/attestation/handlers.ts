@@ -35,9 +35,7 @@ export function attestationUnavailable(): Response {
 
 /** GET /attestation/{sha256}: an envelope that some instance served before, by the digest of its bytes. */
 export const getStoredEnvelope: Handler = async (_request, { storage }, { sha256 = '' }) => {
-  const envelope = HEX_32.test(sha256)
-    ? await findEnvelope(storage.directory(), sha256)
-    : undefined
+  const envelope = HEX_32.test(sha256) ? await findEnvelope(storage.directory(), sha256) : undefined
   if (envelope === undefined) throw new ApiError('not_found', 'There is no such envelope.')
   return jsonText(utf8(envelope), { 'cache-control': 'public, max-age=86400, immutable' })
 }

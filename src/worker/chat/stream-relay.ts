@@ -66,8 +66,8 @@ async function endOf(
 }
 
 function enterTail({ clock, stream }: OpenStream): void {
-  if (stream.done) clock.enter('idle', LAST_BYTES_MS)
-  else if (stream.finishReason !== undefined) clock.enter('idle', TAIL_MS)
+  if (stream.done) clock.enter(LAST_BYTES_MS)
+  else if (stream.finishReason !== undefined) clock.enter(TAIL_MS)
 }
 
 function cutBy(cause: unknown): StreamEnd {

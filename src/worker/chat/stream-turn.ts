@@ -40,7 +40,7 @@ export async function openStream(
   const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
   try {
-    clock.enter('headers', timeouts.headers_ms)
+    clock.enter(timeouts.headers_ms)
     const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
     const reply = await callProvider({
       route: attempt.route,
@@ -56,7 +56,7 @@ export async function openStream(
       classify: classifyResponse,
     })
     onAccepted()
-    clock.enter('first_delta', timeouts.first_delta_ms)
+    clock.enter(timeouts.first_delta_ms)
     const stream = createChatStream({
       ...completionShape(admitted, attempt),
       includeUsage: chat.includeUsage,
@@ -64,7 +64,7 @@ export async function openStream(
     const responseDigest = createDigest()
     const reader = reply.body.getReader()
     const opening = await readToCommit(reader, stream, responseDigest, clock)
-    clock.enter('idle', timeouts.idle_ms)
+    clock.enter(timeouts.idle_ms)
     const { evidenceSha256 } = reply
     const requestDigest = await sha256Hex(body)
     return {

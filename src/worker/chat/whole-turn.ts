@@ -34,7 +34,7 @@ export async function askWhole(
   const { context, chat } = admitted
   const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
-  clock.enter('whole', isLast ? undefined : timeouts.sync_attempt_ms)
+  clock.enter(isLast ? undefined : timeouts.sync_attempt_ms)
   try {
     const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
     const reply = await callProvider({

@@ -1,8 +1,5 @@
 import { AttemptFailure } from './failure.ts'
 
-/** The stages of an attempt that have a time limit of their own. */
-export type Stage = 'connect' | 'headers' | 'first_delta' | 'idle' | 'whole'
-
 /**
  * The clock of one attempt: at most one stage runs at a time, and its end aborts the attempt with a
  * time-out. An outer signal (the request's budget, the client leaving) aborts it too, with its own reason.
@@ -31,10 +28,10 @@ export class AttemptClock {
   }
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined means without limit. */
-  enter(stage: Stage, ms: number | undefined): void {
+  enter(ms: number | undefined): void {
     clearTimeout(this.#timer ?? null)
     this.progress()
-    if (ms !== undefined) this.#watch(stage, ms, ms)
+    if (ms !== undefined) this.#watch(ms, ms)
   }
 
   /** The stage's limit counts anew from here. */
@@ -60,11 +57,11 @@ export class AttemptClock {
     this.#controller.abort(reason)
   }
 
-  #watch(stage: Stage, limit: number, wait: number): void {
+  #watch(limit: number, wait: number): void {
     this.#timer = setTimeout(() => {
       const left = this.#held ? limit : limit - (this.#now() - this.#progressAt)
-      if (left > 0) this.#watch(stage, limit, left)
-      else this.#controller.abort(new AttemptFailure({ kind: 'timeout', stage }))
+      if (left > 0) this.#watch(limit, left)
+      else this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
     }, wait)
   }
 }

@@ -92,7 +92,7 @@ export function lostConnection(clock: AttemptClock, unanswered: boolean): unknow
 }
 
 async function readFailure(response: Response, call: ProviderCall): Promise<Failure> {
-  call.clock.enter('idle', ERROR_BODY_MS)
+  call.clock.enter(ERROR_BODY_MS)
   const body = await readStart(response.body)
   return call.classify(response.status, response.headers, body, call.now())
 }

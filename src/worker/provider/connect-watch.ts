@@ -19,7 +19,7 @@ export function watchConnect(
   let ended = false
   const giveUp = () => {
     if (!ended)
-      clock.abort(new AttemptFailure({ kind: 'timeout', stage: 'connect', unanswered: true }))
+      clock.abort(new AttemptFailure({ kind: 'timeout', unanswered: true }))
   }
   let timer = setTimeout(() => {
     timer = setTimeout(giveUp, ms)
