@@ -1,0 +1,36 @@
+import { PROVES, type CheckName } from './check-names.ts'
+
+/** The outcome of one check. A failed check is a value, so that nobody can lose it by forgetting a catch. */
+export interface Check {
+  readonly name: string
+  readonly ok: boolean
+  /** What was seen where it holds, what is wrong where it does not. */
+  readonly detail: string
+  /** What a relying party knows once this check holds. */
+  readonly proves: string
+}
+
+/** What a list of checks comes to: it holds when every one of them does. */
+export interface Verdict {
+  readonly ok: boolean
+  readonly checks: readonly Check[]
+}
+
+/** A check that fails for the given fault, and holds with what was seen where there is none. */
+export function judge(name: CheckName, fault: string | undefined, seen: string): Check {
+  return { name, ok: fault === undefined, detail: fault ?? seen, proves: PROVES[name] }
+}
+
+/** The first fault whose condition is true; the order is the order of telling. */
+export function firstFault(...faults: readonly (string | false | undefined)[]): string | undefined {
+  return faults.find((fault): fault is string => typeof fault === 'string')
+}
+
+export function verdict(checks: readonly Check[]): Verdict {
+  return { ok: checks.length > 0 && checks.every(({ ok }) => ok), checks }
+}
+
+/** The same checks under `prefix.name`, where one result holds the checks of several documents. */
+export function prefixed(prefix: string, checks: readonly Check[]): Check[] {
+  return checks.map((one) => ({ ...one, name: `${prefix}.${one.name}` }))
+}

@@ -1,0 +1,63 @@
+import type { PlatformInfoBit, TcbFloors, TrustBundle } from '../../protocol/trust-bundle.ts'
+import type { FirmwareVersion } from './report.ts'
+
+/**
+ * What a relying party demands of a report beyond being genuine. Debugging, migration agents and unknown policy
+ * bits are refused always and by no policy allowed. What is undefined is not demanded.
+ */
+export interface SnpPolicy {
+  readonly minReportVersion: number
+  readonly allowedVmpl: readonly number[]
+  readonly allowSmt: boolean
+  readonly minPolicyAbi: readonly [major: number, minor: number]
+  readonly requiredPlatformInfo: readonly PlatformInfoBit[]
+  readonly requiredMitigationBits: readonly number[]
+  readonly minGuestSvn: number
+  readonly minFirmware: FirmwareVersion
+  readonly allowProvisionalFirmware: boolean
+  readonly allowMaskedChipId: boolean
+  readonly allowedVlekCspIds?: readonly string[]
+  readonly allowedIdKeyDigests?: readonly string[] | undefined
+  readonly allowedAuthorKeyDigests?: readonly string[] | undefined
+  /** A product without a floor in it is refused. */
+  readonly tcbFloor?: TcbFloors
+  readonly launchTcbFloor?: TcbFloors | undefined
+}
+
+/** For a report that is judged by itself, without a trust bundle: is it genuine, and is the guest closed? */
+export const STANDALONE_POLICY: SnpPolicy = {
+  minReportVersion: 3,
+  allowedVmpl: [0],
+  allowSmt: true,
+  minPolicyAbi: [0, 0],
+  requiredPlatformInfo: [],
+  requiredMitigationBits: [],
+  minGuestSvn: 0,
+  minFirmware: [0, 0, 0],
+  allowProvisionalFirmware: true,
+  allowMaskedChipId: false,
+}
+
+/** What a trust bundle demands. */
+export function policyOfBundle(bundle: TrustBundle): SnpPolicy {
+  const { snp_policy: snp } = bundle
+  const [abiMajor = 0, abiMinor = 0] = snp.min_policy_abi.split('.').map(Number)
+  const [major = 0, minor = 0, build = 0] = bundle.min_firmware.split('.').map(Number)
+  return {
+    minReportVersion: snp.min_report_version,
+    allowedVmpl: snp.allowed_vmpl,
+    allowSmt: snp.allow_smt,
+    minPolicyAbi: [abiMajor, abiMinor],
+    requiredPlatformInfo: snp.required_platform_info,
+    requiredMitigationBits: snp.required_mitigation_bits,
+    minGuestSvn: bundle.min_guest_svn,
+    minFirmware: [major, minor, build],
+    allowProvisionalFirmware: snp.allow_provisional_firmware,
+    allowMaskedChipId: snp.allow_masked_chip_id,
+    allowedVlekCspIds: snp.allowed_vlek_csp_ids,
+    tcbFloor: bundle.tcb_floor,
+    allowedIdKeyDigests: snp.allowed_id_key_digests,
+    allowedAuthorKeyDigests: snp.allowed_author_key_digests,
+    launchTcbFloor: bundle.launch_tcb_floor,
+  }
+}

@@ -1,0 +1,80 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { judge, verdict, type Check, type Verdict } from '../check.ts'
+import { keyKind } from '../x509/public-key.ts'
+import { AMD_ANCHORS, type Anchor, type SimulatedPolicy } from './anchors.ts'
+import { checkChain, type VekChain } from './chain.ts'
+import { checkChip, checkSubject } from './chip-checks.ts'
+import { checkGuest } from './guest-checks.ts'
+import { STANDALONE_POLICY, type SnpPolicy } from './policy.ts'
+import { readReport, type SnpReport } from './report.ts'
+import { checkReportedTcb, checkTcb } from './tcb-checks.ts'
+
+export interface SnpOptions {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly policy?: SnpPolicy
+  /** AMD's roots unless given. */
+  readonly anchors?: readonly Anchor[]
+  /** Refused unless given. */
+  readonly simulated?: SimulatedPolicy
+  /** The root's revocation list in DER. */
+  readonly crl?: Bytes
+}
+
+export interface SnpResult extends Verdict {
+  readonly report: SnpReport
+  /** Absent where the certificates are no chain at all. */
+  readonly chain?: VekChain
+}
+
+/**
+ * Verifies a SEV-SNP report against its certificates: chain -> signature -> chip -> TCB -> guest. Throws
+ * `MalformedEvidence` where report or certificates cannot be read; everything else is a check.
+ */
+export async function verifySnp(
+  reportBytes: Bytes,
+  chainPem: string,
+  options: SnpOptions,
+): Promise<SnpResult> {
+  const report = readReport(reportBytes)
+  const policy = options.policy ?? STANDALONE_POLICY
+  const { checks, chain, claims } = await checkChain(chainPem, {
+    now: options.now,
+    anchors: options.anchors ?? AMD_ANCHORS,
+    simulated: options.simulated ?? 'refuse',
+    crl: options.crl,
+  })
+  const guest = checkGuest(report, policy)
+  if (chain === undefined) return { ...verdict([...checks, ...guest]), report }
+  const byCertificate = claims && [
+    checkSubject(report, claims, policy),
+    checkReportedTcb(report, chain.product, claims.tcb),
+  ]
+  const all = [
+    ...checks,
+    ...(await checkSignature(report, chain.vek.spki)),
+    ...checkChip(report, chain, policy),
+    ...(byCertificate ?? []),
+    ...checkTcb(report, chain.product, policy),
+    ...guest,
+  ]
+  return { ...verdict(all), report, chain }
+}
+
+/** No check where the key is of another kind: `certificate_keys` has told so, and nothing can verify. */
+async function checkSignature(report: SnpReport, spki: Bytes): Promise<Check[]> {
+  if (keyKind(spki) !== 'P-384') return []
+  const verified = await verifyP384(report, spki)
+  const fault = verified ? undefined : 'the signature does not verify'
+  return [judge('report_signature', fault, 'ECDSA P-384 with SHA-384')]
+}
+
+async function verifyP384({ signature, signed }: SnpReport, spki: Bytes): Promise<boolean> {
+  try {
+    const scheme = { name: 'ECDSA', namedCurve: 'P-384' }
+    const key = await crypto.subtle.importKey('spki', spki, scheme, false, ['verify'])
+    return await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-384' }, key, signature, signed)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,49 @@
+import { fromBase64, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+
+const BEGIN = '-----BEGIN CERTIFICATE-----'
+const END = '-----END CERTIFICATE-----'
+const MAX_PEM_CHARS = 65_536
+
+export interface PemBlock {
+  readonly der: Bytes
+  /** What a comment line before the block says, without its `# `. */
+  readonly comment: string | undefined
+}
+
+/**
+ * The certificates of a PEM file in their order (RFC 7468): blocks of base64, before each at most one comment
+ * line `# text`, and nothing else but blank lines. Throws `MalformedEvidence`.
+ */
+export function readPem(text: string): PemBlock[] {
+  if (text.length > MAX_PEM_CHARS) throw malformed('too large')
+  const blocks: PemBlock[] = []
+  let comment: string | undefined
+  let open: string[] | undefined
+  for (const line of text.replaceAll('\r\n', '\n').split('\n')) {
+    if (open !== undefined && line === END) {
+      blocks.push({ der: decode(open), comment })
+      open = comment = undefined
+    } else if (open !== undefined && line !== '' && line.length <= 76) open.push(line)
+    else if (open === undefined && line === BEGIN) open = []
+    else if (open === undefined && comment === undefined && line.startsWith('# ')) {
+      comment = line.slice(2)
+    } else if (open !== undefined || line !== '') {
+      throw malformed('text that belongs to no certificate')
+    }
+  }
+  if (open !== undefined || comment !== undefined) throw malformed('certificate without an end')
+  return blocks
+}
+
+function decode(lines: readonly string[]): Bytes {
+  try {
+    return fromBase64(lines.join(''))
+  } catch {
+    throw malformed('not standard base64')
+  }
+}
+
+function malformed(reason: string): MalformedEvidence {
+  return new MalformedEvidence('PEM', reason)
+}
