@@ -26,7 +26,8 @@ export function readChatOptions(headers: Headers, stream: boolean): ChatOptions 
 
 function readSeconds(text: string | null, stream: boolean): number {
   if (text === null) return DEFAULT_SECONDS
-  if (stream) throw invalid('applies to synchronous requests only; leave it out with "stream": true')
+  if (stream)
+    throw invalid('applies to synchronous requests only; leave it out with "stream": true')
   if (!/^0*[1-9][0-9]*$/.test(text.trim())) throw invalid('must be a positive whole number')
   return Math.min(Number(text), MOST_SECONDS)
 }

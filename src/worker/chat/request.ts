@@ -1,53 +1,100 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { parseEffort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
-import { JsonCursor, JsonSyntaxError, valueOf, type Range } from '../http/json-scan.ts'
-import {
-  PASSED_MEMBERS,
-  REASONING_MEMBERS,
-  type ChatRequest,
-  type Messages,
-} from '../provider/chat-request.ts'
-import { checkMembers, SMALL_MEMBERS, type SmallMembers } from './request-members.ts'
+import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../http/json-scan.ts'
+import { PASSED_MEMBERS, REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
+import { checkMembers, CHECKED_MEMBERS } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
-/** Every member the router reads or forwards; all others are passed over (interface: unknown members). */
+/** Every member the router reads or forwards; all others are passed over. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
-  ...SMALL_MEMBERS,
+  ...CHECKED_MEMBERS,
   ...PASSED_MEMBERS,
   ...REASONING_MEMBERS,
   'messages',
   'skip_special_tokens',
 ])
 
-/** What one pass over the body finds. */
-interface Outline {
-  readonly members: Map<string, Range>
-  messages: MessagesScan | undefined
-}
+/** More answers than any provider gives to one request; keeps a reservation finite. */
+const MOST_CHOICES = 16_384
 
 /**
- * Reads and checks a chat completion body as far as that needs no catalogue: what hangs on the planned route
- * is left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts; an
- * optional member that is null counts as absent.
- * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error
+ * Reads and checks a chat completion body as far as that needs no catalogue; what hangs on the planned route is
+ * left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null
+ * counts as absent (interface: POST /v1/chat/completions).
+ * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
-  const { members, messages } = outline(bytes)
-  const small = checkMembers((name) => {
+  const { members, messages } = readOutline(bytes)
+  const present = (name: string) => {
     const range = members.get(name)
+    return range === undefined || isNull(bytes, range) ? undefined : range
+  }
+  const valueNamed = (name: string) => {
+    const range = present(name)
     return range === undefined ? undefined : valueOf(bytes, range)
-  })
-  const reasoningMembers = REASONING_MEMBERS.filter((name) => {
-    const range = members.get(name)
-    return range !== undefined && valueOf(bytes, range) !== null
-  })
+  }
+  for (const name of ['model', 'messages']) {
+    if (present(name) === undefined) throw missing(name)
+  }
+  const checked = checkMembers(valueNamed)
+  if (checked.model === '') throw missing('model')
+  if (messages === undefined || 'problem' in messages) {
+    throw invalid(messages?.problem ?? '"messages" must be an array.', 'messages')
+  }
   return {
     bytes,
-    ...settled(small),
-    reasoning: reasoningMembers.length === 1 ? effortOf(bytes, members.get('reasoning')) : undefined,
-    reasoningMembers,
+    ...checked,
+    reasoning: effortOf(valueNamed('reasoning')),
+    reasoningMembers: REASONING_MEMBERS.filter(present),
+    choices: choicesOf(valueNamed('n')),
     members,
-    messages: checkedMessages(messages),
+    messages,
   }
+}
+
+interface Outline {
+  readonly members: ReadonlyMap<string, Range>
+  readonly messages: MessagesScan | undefined
+}
+
+/** The one pass over the whole body: checks its syntax and finds the members worth keeping. */
+function readOutline(bytes: Bytes): Outline {
+  const members = new Map<string, Range>()
+  let messages: MessagesScan | undefined
+  const cursor = new JsonCursor(bytes)
+  try {
+    if (cursor.peek() !== 'object') throw invalid('The request body must be a JSON object.')
+    cursor.object((name) => {
+      if (name === 'messages') {
+        messages = scanMessages(cursor)
+        members.set(name, messages)
+      } else if (KNOWN_MEMBERS.has(name)) {
+        members.set(name, cursor.skip())
+      }
+    })
+    cursor.end()
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw invalid(`The request body is not valid JSON: ${error.message}.`)
+  }
+  return { members, messages }
+}
+
+function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
+  return typeof reasoning === 'string' ? parseEffort(reasoning) : undefined
+}
+
+/** `n` goes on unchecked, so a number in quotes counts too: some providers take it for one. */
+function choicesOf(n: unknown): number {
+  const choices = typeof n === 'number' || typeof n === 'string' ? Math.ceil(Number(n)) : 1
+  return choices >= 1 ? Math.min(choices, MOST_CHOICES) : 1
+}
+
+function missing(name: string): ApiError {
+  return new ApiError('missing_field', `"${name}" is missing.`, { param: name })
+}
+
+function invalid(message: string, param?: string): ApiError {
+  return new ApiError('invalid_request_error', message, param === undefined ? {} : { param })
 }

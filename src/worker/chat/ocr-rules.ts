@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { ApiError, type ErrorCode } from '../http/errors.ts'
+import { isNull, valueOf } from '../http/json-scan.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import { checkImageUrl } from './ocr-image.ts'
+
+/** The two prompts the OCR model was trained on; one word more makes it ramble. */
+const PROMPTS: ReadonlySet<string> = new Set([
+  'Free OCR.',
+  '<|grounding|>Convert the document to markdown.',
+])
+
+const imagePart = z.object({
+  type: z.literal('image_url'),
+  image_url: z.object({ url: z.string() }),
+})
+const textPart = z.object({ type: z.literal('text'), text: z.string() })
+
+/** Plain text passes: the provider then answers without an image. */
+const userMessage = z.object({
+  role: z.literal('user'),
+  content: z.union([z.string(), z.array(z.discriminatedUnion('type', [imagePart, textPart]))]),
+})
+
+/**
+ * The rules of an OCR route (interface: Document OCR). Not looked at: the size of the page, which is the
+ * provider's affair, and members beside `role` and `content`, which it ignores.
+ * @throws ApiError unsupported_reasoning, unsupported_image_url or invalid_request_error, always with `param`
+ */
+export function checkOcrRequest(request: ChatRequest): void {
+  const [reasoning] = request.reasoningMembers
+  if (reasoning !== undefined) {
+    throw refusal('unsupported_reasoning', 'OCR models have no reasoning controls.', reasoning)
+  }
+  checkFixedMembers(request)
+  const content = contentOf(request)
+  if (typeof content === 'string') return
+  const [image, ...moreImages] = content.filter((part) => part.type === 'image_url')
+  const [text, ...moreTexts] = content.filter((part) => part.type === 'text')
+  if (!image || !text || moreImages.length > 0 || moreTexts.length > 0) {
+    throw invalid('An OCR message holds exactly one image and one text part.', 'messages')
+  }
+  if (!PROMPTS.has(text.text)) {
+    const allowed = [...PROMPTS].map((prompt) => `"${prompt}"`).join(' or ')
+    throw invalid(`The text part of an OCR message must be exactly ${allowed}.`, 'messages')
+  }
+  checkImageUrl(image.image_url.url)
+}
+
+/** `temperature` and `skip_special_tokens` may only say what is sent anyway. */
+function checkFixedMembers({ bytes, members, temperature }: ChatRequest): void {
+  if (temperature !== undefined && temperature !== 0) {
+    throw invalid('OCR models run at "temperature" 0.', 'temperature')
+  }
+  const skip = members.get('skip_special_tokens')
+  if (skip !== undefined && !isNull(bytes, skip) && valueOf(bytes, skip) !== false) {
+    throw invalid('OCR models need "skip_special_tokens" to be false.', 'skip_special_tokens')
+  }
+}
+
+function contentOf({ bytes, messages }: ChatRequest): z.infer<typeof userMessage>['content'] {
+  if (messages.count !== 1) {
+    throw invalid('OCR models take exactly one message and no system prompt.', 'messages')
+  }
+  const [message] = z.array(z.unknown()).parse(valueOf(bytes, messages))
+  const result = userMessage.safeParse(message)
+  if (!result.success) {
+    throw invalid('OCR models take one user message of an image and a text part.', 'messages')
+  }
+  return result.data.content
+}
+
+function invalid(message: string, param: string): ApiError {
+  return refusal('invalid_request_error', message, param)
+}
+
+function refusal(code: ErrorCode, message: string, param: string): ApiError {
+  return new ApiError(code, message, { param })
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { ApiError } from '../http/errors.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+
+/** Types and ranges of the small members of a chat request (interface: POST /v1/chat/completions). */
+
+const MOST_FAILOVERS = 5
+
+const flag = z.boolean('must be true or false').optional()
+
+const TOKENS = 'must be a whole number of at least 1'
+const tokens = z.int(TOKENS).min(1, TOKENS).optional()
+
+const TEMPERATURE = 'must be a number from 0 to 2'
+
+/** Counted before the entries are looked at, so that a long list costs nothing. */
+const failover = z
+  .array(z.unknown(), 'must be an array of strings')
+  .max(MOST_FAILOVERS, `must have at most ${MOST_FAILOVERS} entries`)
+  .pipe(z.array(z.string('must be an array of strings')))
+
+const members = z.object({
+  model: z.string('must be a string'),
+  stream: flag,
+  temperature: z.number(TEMPERATURE).min(0, TEMPERATURE).max(2, TEMPERATURE).optional(),
+  max_tokens: tokens,
+  max_completion_tokens: tokens,
+  failover: failover.optional(),
+  include_reasoning: flag,
+  stream_options: z
+    .object(
+      { include_usage: z.boolean('must have true or false as "include_usage"').nullish() },
+      'must be an object',
+    )
+    .optional(),
+})
+
+export const CHECKED_MEMBERS: readonly string[] = Object.keys(members.shape)
+
+type CheckedMembers = Pick<
+  ChatRequest,
+  | 'model'
+  | 'stream'
+  | 'includeUsage'
+  | 'includeReasoning'
+  | 'failover'
+  | 'temperature'
+  | 'maxTokens'
+>
+
+/**
+ * Checks the small members and fills in their defaults. `valueNamed` gives a member's value, undefined where it
+ * is absent or null. `max_completion_tokens` is another name of `max_tokens`; two different caps are refused,
+ * for either could be the one that was meant.
+ * @throws ApiError invalid_request_error with the member's name and no word of its value
+ */
+export function checkMembers(valueNamed: (name: string) => unknown): CheckedMembers {
+  const values = Object.fromEntries(CHECKED_MEMBERS.map((name) => [name, valueNamed(name)]))
+  const result = members.safeParse(values)
+  if (!result.success) {
+    const [issue] = result.error.issues
+    throw invalid(String(issue?.path[0]), issue?.message ?? 'is invalid')
+  }
+  const { data } = result
+  const { max_tokens: cap, max_completion_tokens: alias } = data
+  if (cap !== undefined && alias !== undefined && cap !== alias) {
+    throw invalid('max_completion_tokens', 'must not differ from "max_tokens"')
+  }
+  return {
+    model: data.model,
+    stream: data.stream ?? false,
+    includeUsage: data.stream_options?.include_usage ?? false,
+    includeReasoning: data.include_reasoning ?? true,
+    failover: data.failover ?? [],
+    temperature: data.temperature,
+    maxTokens: cap ?? alias,
+  }
+}
+
+function invalid(param: string, reason: string): ApiError {
+  return new ApiError('invalid_request_error', `"${param}" ${reason}.`, { param })
+}

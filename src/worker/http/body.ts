@@ -1,0 +1,81 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { ApiError } from './errors.ts'
+
+/** Room made for a body of undeclared length; it doubles as needed. */
+const FIRST_BYTES = 65_536
+
+/**
+ * The whole body of a request, at most `maxBytes` of it, whether its length was declared or not. An absent body
+ * is empty. What is not wanted is not read: the rest is cancelled.
+ * @throws ApiError what `tooLarge` makes; `invalid_request_error` for a compressed body or one that breaks off
+ */
+export async function readBody(
+  request: Request,
+  maxBytes: number,
+  tooLarge: () => ApiError,
+): Promise<Bytes> {
+  const refusal = refusalByHeaders(request.headers, maxBytes, tooLarge)
+  if (refusal) {
+    discard(request.body)
+    throw refusal
+  }
+  if (request.body === null) return new Uint8Array()
+  const declared = Number(request.headers.get('content-length'))
+  return collect(request.body.getReader(), declared || FIRST_BYTES, maxBytes, tooLarge)
+}
+
+/**
+ * Limits and digests are about the bytes that were sent, so a compressed body would need limits of its own;
+ * no client of this format compresses.
+ */
+function refusalByHeaders(
+  headers: Headers,
+  maxBytes: number,
+  tooLarge: () => ApiError,
+): ApiError | undefined {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
+  if (encoding !== '' && encoding !== 'identity') {
+    return new ApiError('invalid_request_error', 'The request body must not be compressed.', {
+      param: 'Content-Encoding',
+    })
+  }
+  return Number(headers.get('content-length')) > maxBytes ? tooLarge() : undefined
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  expected: number,
+  maxBytes: number,
+  tooLarge: () => ApiError,
+): Promise<Bytes> {
+  let whole: Bytes = new Uint8Array(expected)
+  let length = 0
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => {
+      throw new ApiError('invalid_request_error', 'The request body broke off.')
+    })
+    if (done) return resized(whole, length)
+    const end = length + value.length
+    if (end > maxBytes) {
+      reader.cancel().catch(ignoreGoneClient)
+      throw tooLarge()
+    }
+    if (end > whole.length) whole = resized(whole, Math.max(end, 2 * whole.length))
+    whole.set(value, length)
+    length = end
+  }
+}
+
+/** Moves rather than copies where the platform can. */
+function resized(bytes: Bytes, length: number): Bytes {
+  return bytes.length === length ? bytes : new Uint8Array(bytes.buffer.transfer(length))
+}
+
+/** Not awaited: the answer must not wait for a client that still sends. */
+function discard(body: Request['body']): void {
+  body?.cancel().catch(ignoreGoneClient)
+}
+
+function ignoreGoneClient(): void {
+  // There is nobody left to tell.
+}

@@ -1,0 +1,250 @@
+import { fromUtf8 } from '../../protocol/bytes.ts'
+import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './json-string.ts'
+
+/**
+ * A strict reader of JSON text (RFC 8259) in the bytes it came in. One pass checks the grammar and the UTF-8
+ * and tells where the values stand; none is built unless asked for. What it accepts is what `JSON.parse`
+ * accepts, but for the depth limit.
+ */
+
+/** Where a value stands in the bytes: `start` inclusive, `end` exclusive, no white space around it. */
+export interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
+
+/** The text is no JSON, or too deep. The message names a position, never the text. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError'
+}
+
+/** Deeper nesting is refused (RFC 8259 section 9 allows it): each level costs stack frames. */
+export const DEEPEST_NESTING = 512
+
+const KINDS: Readonly<Record<number, JsonKind>> = {
+  0x7b: 'object',
+  0x5b: 'array',
+  0x22: 'string',
+  0x74: 'boolean',
+  0x66: 'boolean',
+  0x6e: 'null',
+}
+const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' }
+
+/** Stands for the end of the text where a byte is expected; no byte of JSON. */
+const END = 0
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+
+/**
+ * Reads one JSON text from front to back. Every method takes the value at the cursor and leaves the cursor
+ * behind it; all throw `JsonSyntaxError`.
+ */
+export class JsonCursor {
+  readonly #bytes: Uint8Array
+  #at: number
+  #depth = 0
+  /** Length of the string read last once decoded, in bytes of UTF-8. */
+  #textBytes = 0
+
+  constructor(bytes: Uint8Array, start = 0) {
+    this.#bytes = bytes
+    this.#at = start
+  }
+
+  /** The cursor's position; inside a visit it is where the value starts. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** The kind of the value ahead, told by its first byte; the value itself may yet prove malformed. */
+  peek(): JsonKind {
+    const byte = this.#next()
+    if (byte === 0x2d || isDigit(byte)) return 'number'
+    return KINDS[byte] ?? this.#fail()
+  }
+
+  /** Passes over the value and tells where it stands. */
+  skip(): Range {
+    this.#next()
+    const start = this.#at
+    this.#value()
+    return { start, end: this.#at }
+  }
+
+  /** The text of a string. A lone surrogate escape is legal and comes out as a lone surrogate. */
+  string(): string {
+    this.#next()
+    const start = this.#at
+    this.#string()
+    return decodeString(this.#bytes, start, this.#at)
+  }
+
+  /** Passes over a string and gives its length once decoded, in bytes of UTF-8. */
+  textBytes(): number {
+    this.#next()
+    this.#string()
+    return this.#textBytes
+  }
+
+  /**
+   * Walks an object. `visit` gets each member's decoded name, repeated names included, and the position of
+   * its first quote, and may take the value; what it leaves is passed over.
+   */
+  object(visit?: (name: string, start: number) => void): Range {
+    const start = this.#enter(0x7b)
+    if (!this.#closes(0x7d)) {
+      do {
+        this.#next()
+        const nameStart = this.#at
+        this.#string()
+        const name = visit === undefined ? '' : decodeString(this.#bytes, nameStart, this.#at)
+        this.#take(0x3a)
+        this.#next()
+        const valueStart = this.#at
+        visit?.(name, nameStart)
+        if (this.#at === valueStart) this.#value()
+      } while (this.#continues(0x7d))
+    }
+    return { start, end: this.#at }
+  }
+
+  /** Walks an array. `visit` gets each element's index and may take the element. */
+  array(visit?: (index: number) => void): Range {
+    const start = this.#enter(0x5b)
+    if (!this.#closes(0x5d)) {
+      let index = 0
+      do {
+        this.#next()
+        const elementStart = this.#at
+        visit?.(index++)
+        if (this.#at === elementStart) this.#value()
+      } while (this.#continues(0x5d))
+    }
+    return { start, end: this.#at }
+  }
+
+  /** Checks that nothing but white space follows. */
+  end(): void {
+    this.#next()
+    if (this.#at < this.#bytes.length) this.#fail()
+  }
+
+  #value(): void {
+    const byte = this.#next()
+    if (byte === QUOTE) this.#string()
+    else if (byte === 0x7b) this.object()
+    else if (byte === 0x5b) this.array()
+    else if (byte === 0x2d || isDigit(byte)) this.#number()
+    else this.#literal(LITERALS[byte] ?? this.#fail())
+  }
+
+  #enter(bracket: number): number {
+    this.#take(bracket)
+    this.#depth += 1
+    if (this.#depth > DEEPEST_NESTING) {
+      throw new JsonSyntaxError(`nested deeper than ${DEEPEST_NESTING} levels`)
+    }
+    return this.#at - 1
+  }
+
+  #closes(bracket: number): boolean {
+    if (this.#next() !== bracket) return false
+    this.#at += 1
+    this.#depth -= 1
+    return true
+  }
+
+  #continues(bracket: number): boolean {
+    if (this.#closes(bracket)) return false
+    this.#take(COMMA)
+    return true
+  }
+
+  #take(byte: number): void {
+    if (this.#next() !== byte) this.#fail()
+    this.#at += 1
+  }
+
+  #string(): void {
+    this.#take(QUOTE)
+    const bytes = this.#bytes
+    const start = this.#at
+    let at = start
+    let surplus = 0
+    for (;;) {
+      while (PLAIN[bytes[at] ?? END] === 1) at += 1
+      const byte = bytes[at] ?? END
+      if (byte === QUOTE) break
+      this.#at = at
+      if (byte === BACKSLASH) {
+        const escape = escapeAt(bytes, at) ?? this.#fail()
+        surplus += escape.spelled - escape.decoded
+        at += escape.spelled
+      } else {
+        at += utf8SequenceLength(bytes, at) || this.#fail()
+      }
+    }
+    this.#textBytes = at - start - surplus
+    this.#at = at + 1
+  }
+
+  #number(): void {
+    if (this.#bytes[this.#at] === 0x2d) this.#at += 1
+    if (this.#bytes[this.#at] === 0x30) this.#at += 1
+    else this.#digits()
+    if (this.#bytes[this.#at] === 0x2e) {
+      this.#at += 1
+      this.#digits()
+    }
+    if (((this.#bytes[this.#at] ?? END) | 0x20) !== 0x65) return
+    this.#at += 1
+    const sign = this.#bytes[this.#at]
+    if (sign === 0x2b || sign === 0x2d) this.#at += 1
+    this.#digits()
+  }
+
+  #digits(): void {
+    const start = this.#at
+    while (isDigit(this.#bytes[this.#at] ?? END)) this.#at += 1
+    if (this.#at === start) this.#fail()
+  }
+
+  #literal(word: string): void {
+    for (let i = 0; i < word.length; i++) {
+      if (this.#bytes[this.#at] !== word.charCodeAt(i)) this.#fail()
+      this.#at += 1
+    }
+  }
+
+  /** Passes over white space and looks at the byte behind it. */
+  #next(): number {
+    for (;;) {
+      const byte = this.#bytes[this.#at] ?? END
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte
+      this.#at += 1
+    }
+  }
+
+  #fail(): never {
+    throw new JsonSyntaxError(`no valid JSON at byte ${this.#at}`)
+  }
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39
+}
+
+/** The value that stands in `range`, built. For small values whose text has been checked. */
+export function valueOf(bytes: Uint8Array, range: Range): unknown {
+  return JSON.parse(fromUtf8(bytes.subarray(range.start, range.end)))
+}
+
+/** Whether the checked value in `range` is `null`. */
+export function isNull(bytes: Uint8Array, range: Range): boolean {
+  return bytes[range.start] === 0x6e
+}

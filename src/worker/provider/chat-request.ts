@@ -1,0 +1,80 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { EFFORTS, type Effort } from '../../protocol/effort.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Range } from '../http/json-scan.ts'
+
+/** Members handed on byte for byte and unread; the provider answers for what it does not support. */
+export const PASSED_MEMBERS = [
+  'top_p',
+  'top_k',
+  'n',
+  'stop',
+  'seed',
+  'frequency_penalty',
+  'presence_penalty',
+  'logprobs',
+  'top_logprobs',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'user',
+] as const
+
+/** Members in which callers ask for reasoning; only `reasoning`, as one word of the ladder, is allowed. */
+export const REASONING_MEMBERS = ['reasoning', 'reasoning_effort', 'chat_template_kwargs'] as const
+
+export type ReasoningMember = (typeof REASONING_MEMBERS)[number]
+
+/** What the messages hold, as far as the router needs to know. */
+export interface Messages extends Range {
+  readonly count: number
+  /** UTF-8 bytes of text: contents, text parts, earlier reasoning; tool calls as written. */
+  readonly textBytes: number
+  /** Content parts that are no text. */
+  readonly images: number
+  /** Assistant messages that carry earlier reasoning, in order. */
+  readonly withReasoning: readonly Range[]
+}
+
+/** A checked chat completion request. Values stay in the client's bytes; ranges tell where. */
+export interface ChatRequest {
+  /** The body as the client sent it. */
+  readonly bytes: Bytes
+  readonly model: string
+  readonly stream: boolean
+  /** Whether the caller wants usage on the last chunk of the stream. */
+  readonly includeUsage: boolean
+  readonly includeReasoning: boolean
+  /** The effort asked for; undefined also where `reasoningMembers` holds something unusable. */
+  readonly reasoning: Effort | undefined
+  /** Members about reasoning that were sent and not null. */
+  readonly reasoningMembers: readonly ReasoningMember[]
+  readonly failover: readonly string[]
+  readonly temperature: number | undefined
+  /** The cap on generated tokens, whichever of its two names was used. */
+  readonly maxTokens: number | undefined
+  /** Answers asked for with `n`, at least 1. */
+  readonly choices: number
+  /** The last occurrence of each member that the router forwards or checks; `null` ones are left in. */
+  readonly members: ReadonlyMap<string, Range>
+  readonly messages: Messages
+}
+
+/**
+ * Refuses every way to ask for reasoning but one word of the ladder in `reasoning`. For plans without OCR rules;
+ * where those apply, `checkOcrRequest` answers instead.
+ * @throws ApiError invalid_request_error naming `reasoning`
+ */
+export function checkReasoningMembers(request: ChatRequest): void {
+  const foreign = request.reasoningMembers.find((name) => name !== 'reasoning')
+  if (foreign !== undefined)
+    throw invalidReasoning(`"${foreign}" is not supported; use "reasoning".`)
+  if (request.reasoningMembers.length > 0 && request.reasoning === undefined) {
+    throw invalidReasoning(`"reasoning" must be one of the strings ${EFFORTS.join(', ')}.`)
+  }
+}
+
+function invalidReasoning(message: string): ApiError {
+  return new ApiError('invalid_request_error', message, { param: 'reasoning' })
+}
