@@ -26,11 +26,15 @@ export interface CatalogueIndex {
   readonly bySelector: ReadonlyMap<string, Resolution>
 }
 
+/** Puts candidates of one selector in the order in which they are preferred. */
+export type Prefer = (routes: readonly Route[]) => readonly Route[]
+
 /** Names all entries of a set of routes. Linear in their number; done once for a configuration. */
-export function indexRoutes(routes: readonly Route[]): CatalogueIndex {
-  const entries = [...groupBy(routes, (route) => route.modelKey)].flatMap(([modelKey, group]) =>
-    entriesOfKey(modelKey, group),
-  )
+export function indexRoutes(routes: readonly Route[], prefer: Prefer): CatalogueIndex {
+  const byKey = Map.groupBy(routes, (route) => route.modelKey)
+  const entries = [...byKey]
+    .flatMap(([modelKey, group]) => entriesOfKey(modelKey, group))
+    .map((entry) => ({ ...entry, routes: prefer(entry.routes) }))
   const bySelector = new Map<string, Resolution>()
   for (const entry of entries) {
     bySelector.set(entry.canonical, entry)
@@ -50,13 +54,13 @@ function entriesOfKey(modelKey: string, routes: readonly Route[]): Resolution[] 
     routes,
   }
   const entries = [logical]
-  for (const [region, group] of groupBy(routes, (route) => route.region)) {
+  for (const [region, group] of Map.groupBy(routes, (route) => route.region)) {
     if (region === undefined) continue
     const canonical = selectorOf(region, modelKey)
     entries.push({ ...logical, canonical, kind: 'region', region, routes: group })
   }
   // A provider that runs the model once needs no aggregate: its two-part name is the concrete route.
-  for (const [provider, group] of groupBy(routes, (route) => route.provider.name)) {
+  for (const [provider, group] of Map.groupBy(routes, (route) => route.provider.name)) {
     if (group.length === 1) continue
     const canonical = selectorOf(provider, modelKey)
     entries.push({ ...logical, canonical, kind: 'provider', provider, routes: group })
@@ -72,16 +76,4 @@ function entriesOfKey(modelKey: string, routes: readonly Route[]): Resolution[] 
 function fullName(route: Route): string {
   const { modelKey, region } = route
   return fullSelector({ modelKey, region, provider: route.provider.name })
-}
-
-/** Groups in order of first appearance; the order inside a group is kept. */
-export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
-  const groups = new Map<K, T[]>()
-  for (const item of items) {
-    const key = keyOf(item)
-    const group = groups.get(key)
-    if (group) group.push(item)
-    else groups.set(key, [item])
-  }
-  return groups
 }

@@ -1,7 +1,12 @@
 import type { RouteConfig, RouterConfig, ServiceConfig } from '../../protocol/config.ts'
 import { selectorOf } from '../../protocol/selector.ts'
 import type { Provider, Route } from '../provider/route.ts'
-import { indexRoutes, type CatalogueIndex, type Resolution } from './catalogue-index.ts'
+import {
+  indexRoutes,
+  type CatalogueIndex,
+  type Prefer,
+  type Resolution,
+} from './catalogue-index.ts'
 import { preferByPrice } from './selection.ts'
 
 /** The routes of one configuration, compiled once so that a request pays a few map look-ups. */
@@ -26,8 +31,9 @@ export function compileCatalogue(
 ): Catalogue {
   const { service } = config
   const routes = compileRoutes(config, compileProviders(config, providerApiKeys))
-  const preferred = service.selection === 'price' ? preferByPrice(routes, service.usd_eur) : routes
-  const index = indexRoutes(preferred)
+  const prefer: Prefer =
+    service.selection === 'price' ? preferByPrice(routes, service.usd_eur) : (group) => group
+  const index = indexRoutes(routes, prefer)
   const auto = service.auto?.map((selector, position) => {
     const resolution = index.bySelector.get(selector)
     if (!resolution) throw new Error(`service.auto[${position}]: no route answers this selector`)

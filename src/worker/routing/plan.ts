@@ -98,7 +98,7 @@ function isChat(resolution: Resolution): boolean {
   return resolution.routes[0]?.config.type === 'chat'
 }
 
-/** The first candidate as configured decides, so that health never changes the rules a request is held to. */
+/** The first candidate decides before health is asked, which must not change a request's rules. */
 function isOcr(primary: Entry | undefined): boolean {
   return primary?.resolutions[0]?.routes[0]?.config.ocr ?? false
 }

@@ -6,16 +6,20 @@ import { isPriced } from './capability.ts'
 /** The orders that candidates of one selector can be put in beside the configured one. */
 
 /**
- * Cheapest first, routes without a price last; routes that cost the same stay as they were. A price is what a
- * million tokens in and a million out cost together, or a minute of audio, or a request, in EUR. Prices of
- * unlike units cannot be compared: tokens stand before audio, audio before requests.
+ * Ranks routes by price once and answers the order of any of them: cheapest first, those without a price
+ * last, equals as they were. A price is what a million tokens in and a million out cost together, or a minute
+ * of audio, or a request, in EUR. Unlike units cannot be compared: tokens stand before audio, audio before
+ * requests.
  */
 export function preferByPrice(
   routes: readonly Route[],
   usdEur: number | undefined,
-): readonly Route[] {
-  const ranked = routes.map((route) => ({ route, rank: rankOf(route, usdEur) }))
-  return ranked.toSorted((a, b) => compareRanks(a.rank, b.rank)).map(({ route }) => route)
+): (group: readonly Route[]) => readonly Route[] {
+  const priced = routes.map((route) => ({ route, rank: rankOf(route, usdEur) }))
+  const sorted = priced.toSorted((a, b) => compareRanks(a.rank, b.rank))
+  const places = new Map(sorted.map(({ route }, place) => [route, place]))
+  const placeOf = (route: Route): number => places.get(route) ?? sorted.length
+  return (group) => group.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
 /** Quickest first, unknown latencies last; equals stay as they were. */

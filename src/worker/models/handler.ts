@@ -1,0 +1,43 @@
+import { ROUTE_TYPES } from '../../protocol/config.ts'
+import type { Handler } from '../context.ts'
+import { ApiError } from '../http/errors.ts'
+import { BOOLEAN, NAME, oneOf, readParameter, SELECTOR } from '../http/query.ts'
+import { text } from '../http/reply.ts'
+import { filterModels, findModel, type ListedModel } from './listing.ts'
+
+/**
+ * GET /v1/models: every entry that matches all filters. Unknown values match nothing.
+ * @throws ApiError `invalid_parameter` for a malformed value
+ */
+export const listModels: Handler = async (request, { catalogue }) => {
+  const query = new URL(request.url).searchParams
+  const detail = readParameter(query, 'detail', BOOLEAN)
+  const models = filterModels(catalogue, {
+    modelKey: readParameter(query, 'model_key', NAME),
+    region: readParameter(query, 'region', NAME),
+    provider: readParameter(query, 'provider', NAME),
+    routeId: readParameter(query, 'route_id', SELECTOR),
+    type: readParameter(query, 'type', oneOf(ROUTE_TYPES)),
+  })
+  const data = models.map((model) => printed(model, detail))
+  return printedJson(`{"object":"list","data":[${data.join(',')}]}`)
+}
+
+/**
+ * GET /v1/models/{id}: the entry that a selector names, by its canonical id or a compatibility id.
+ * @throws ApiError `model_not_found`, or `invalid_parameter` for a malformed `detail`
+ */
+export const retrieveModel: Handler = async (request, { catalogue }, params) => {
+  const detail = readParameter(new URL(request.url).searchParams, 'detail', BOOLEAN)
+  const model = findModel(catalogue, params['id'] ?? '')
+  if (!model) throw new ApiError('model_not_found', 'No model has this id.', { param: 'model' })
+  return printedJson(printed(model, detail))
+}
+
+function printed(model: ListedModel, detail: boolean | undefined): string {
+  return detail === true ? model.detailed : model.brief
+}
+
+function printedJson(body: string): Response {
+  return text(body, { 'content-type': 'application/json' })
+}

@@ -1,0 +1,67 @@
+import type { RouteType } from '../../protocol/config.ts'
+import type { Catalogue } from '../routing/catalogue.ts'
+import { resolveSelector, type Resolution } from '../routing/resolve.ts'
+import { detailsOf, entryOf } from './entry.ts'
+
+/** The models of one catalogue, each printed once: the endpoint is public and must stay cheap. */
+export interface Listing {
+  readonly models: readonly ListedModel[]
+  readonly byResolution: ReadonlyMap<Resolution, ListedModel>
+}
+
+/** One entry with what it can be filtered by, and its JSON without and with details. */
+export interface ListedModel {
+  readonly resolution: Resolution
+  readonly type: RouteType
+  readonly brief: string
+  readonly detailed: string
+}
+
+/** What a list is filtered by; entries match by their own members, so an aggregate has no region it spans. */
+export interface ModelFilter {
+  readonly modelKey: string | undefined
+  readonly region: string | undefined
+  readonly provider: string | undefined
+  readonly type: RouteType | undefined
+  /** A selector, canonical or not. */
+  readonly routeId: string | undefined
+}
+
+/** Builds the listing; meant for `catalogue.derived`, so that it happens once. */
+export function buildListing(catalogue: Catalogue): Listing {
+  const models = catalogue.entries.map((resolution) => listedModel(resolution, catalogue))
+  return { models, byResolution: new Map(models.map((model) => [model.resolution, model])) }
+}
+
+/** The model that a selector names, by any spelling. */
+export function findModel(catalogue: Catalogue, selector: string): ListedModel | undefined {
+  const resolution = resolveSelector(catalogue, selector)
+  return resolution && catalogue.derived(buildListing).byResolution.get(resolution)
+}
+
+/** The models that match every filter given, in catalogue order. */
+export function filterModels(catalogue: Catalogue, filter: ModelFilter): readonly ListedModel[] {
+  const { routeId, modelKey, region, provider, type } = filter
+  const named =
+    routeId === undefined
+      ? catalogue.derived(buildListing).models
+      : [findModel(catalogue, routeId)].filter((model) => model !== undefined)
+  return named.filter(
+    ({ resolution, type: ownType }) =>
+      (modelKey === undefined || resolution.modelKey === modelKey) &&
+      (region === undefined || resolution.region === region) &&
+      (provider === undefined || resolution.provider === provider) &&
+      (type === undefined || ownType === type),
+  )
+}
+
+function listedModel(resolution: Resolution, { service }: Catalogue): ListedModel {
+  const entry = entryOf(resolution, service.name)
+  const details = detailsOf(resolution, service)
+  return {
+    resolution,
+    type: details.type,
+    brief: JSON.stringify(entry),
+    detailed: JSON.stringify({ ...entry, service: details }),
+  }
+}

@@ -1,0 +1,68 @@
+import type { RouteConfig } from '../../protocol/config.ts'
+import { EFFORTS, type Effort } from '../../protocol/effort.ts'
+
+/** What entries publish of the routes behind them beside their price (interface: Model entry). */
+
+export type PromptCaching = NonNullable<RouteConfig['prompt_caching']>
+
+export interface Reasoning {
+  /** In ladder order. On an aggregate: what at least one route can do. */
+  readonly supported_efforts: readonly Effort[]
+  /** Aggregates only: what every route can do. */
+  readonly guaranteed_efforts?: readonly Effort[]
+  readonly default_effort?: Effort
+}
+
+/** The precision that every route has; undefined where they disagree or one does not say. */
+export function commonPrecision(routes: readonly RouteConfig[]): string | undefined {
+  return agreed(routes.map((route) => route.precision))
+}
+
+/** A route's own reasoning. */
+export function reasoningOf(route: RouteConfig): Reasoning | undefined {
+  if (!route.reasoning) return undefined
+  const { default_effort: defaultEffort } = route.reasoning
+  return { supported_efforts: effortsOf(route), default_effort: defaultEffort }
+}
+
+/** Union and intersection; a route without reasoning guarantees nothing and agrees to no default. */
+export function combineReasoning(routes: readonly RouteConfig[]): Reasoning | undefined {
+  if (routes.every((route) => route.reasoning === undefined)) return undefined
+  const ladders = routes.map(effortsOf)
+  const defaultEffort = agreed(routes.map((route) => route.reasoning?.default_effort))
+  return {
+    supported_efforts: EFFORTS.filter((effort) =>
+      ladders.some((ladder) => ladder.includes(effort)),
+    ),
+    guaranteed_efforts: EFFORTS.filter((effort) =>
+      ladders.every((ladder) => ladder.includes(effort)),
+    ),
+    ...(defaultEffort === undefined ? {} : { default_effort: defaultEffort }),
+  }
+}
+
+/** By and; a route without the metadata counts as no. The billing mode is published where all agree. */
+export function combineCaching(routes: readonly RouteConfig[]): PromptCaching | undefined {
+  const caching = routes.map((route) => route.prompt_caching)
+  if (caching.every((entry) => entry === undefined)) return undefined
+  const all = (flag: 'supported' | 'verified' | 'default_enabled') =>
+    caching.every((entry) => entry?.[flag] === true)
+  const billingMode = agreed(caching.map((entry) => entry?.billing_mode))
+  return {
+    supported: all('supported'),
+    verified: all('verified'),
+    ...(caching.some((entry) => entry?.default_enabled !== undefined)
+      ? { default_enabled: all('default_enabled') }
+      : {}),
+    ...(billingMode === undefined ? {} : { billing_mode: billingMode }),
+  }
+}
+
+function effortsOf({ reasoning }: RouteConfig): readonly Effort[] {
+  return EFFORTS.filter((effort) => reasoning?.efforts[effort] !== undefined)
+}
+
+function agreed<T>(values: readonly T[]): T | undefined {
+  const [first] = values
+  return values.every((value) => value === first) ? first : undefined
+}
