@@ -1,0 +1,93 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { openSync, closeSync, renameSync, statSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** A child process of the stack. */
+export interface Child {
+  readonly pid: number
+  readonly process: ChildProcess
+  /** Resolves when it has ended, with the reason in words. Never rejects. */
+  readonly ended: Promise<string>
+  /** SIGTERM, and SIGKILL when the grace is over. Resolves when it has ended. */
+  stop(graceMs: number): Promise<void>
+}
+
+export interface ChildCommand {
+  readonly file: string
+  readonly args: readonly string[]
+  /** Standard output and standard error are appended to it. */
+  readonly logFile: string
+  readonly environment?: Readonly<Record<string, string>>
+  /** Further stdio entries from descriptor 3 on; `stdin` is descriptor 0. */
+  readonly stdin: 'ignore' | 'pipe'
+  readonly extra: 'ipc' | 'pipe'
+}
+
+/**
+ * Starts a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops its
+ * children in order; a guard kills the child at once when the supervisor itself is gone.
+ * @throws when the executable cannot be started
+ */
+export async function startChild(command: ChildCommand): Promise<Child> {
+  const log = openLog(command.logFile)
+  const child = spawn(command.file, command.args, {
+    detached: true,
+    env: { ...process.env, ...command.environment },
+    stdio: [command.stdin, log, log, command.extra],
+  })
+  closeSync(log)
+  const { promise: spawned, resolve, reject } = Promise.withResolvers<number>()
+  child.once('spawn', () => resolve(child.pid ?? 0))
+  child.once('error', reject)
+  const pid = await spawned
+  const guard = startGuard(pid)
+  const ended = new Promise<string>((done) => {
+    child.once('exit', (code, signal) => {
+      guard.kill('SIGKILL')
+      done(signal === null ? `exit status ${code}` : `signal ${signal}`)
+    })
+  })
+  return { pid, process: child, ended, stop: (graceMs) => stop(child, ended, graceMs) }
+}
+
+/** The last lines a child wrote, for the report of its death. */
+export function lastLines(logFile: string, lines: number): string[] {
+  try {
+    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-lines)
+  } catch {
+    return []
+  }
+}
+
+/**
+ * A shell that waits for the end of its standard input, which comes with the end of this process, however
+ * that ends, and then kills the child. A frozen child would not notice a closed channel by itself.
+ */
+function startGuard(pid: number): ChildProcess {
+  const script = 'read -r _; kill -KILL "$0" 2>/dev/null'
+  const guard = spawn('/bin/sh', ['-c', script, String(pid)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  guard.unref()
+  guard.on('error', () => process.kill(pid, 'SIGKILL'))
+  return guard
+}
+
+async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number): Promise<void> {
+  child.kill('SIGTERM')
+  const timer = new AbortController()
+  const late = delay(graceMs, true, { signal: timer.signal }).catch(() => false)
+  if (await Promise.race([late, ended.then(() => false)])) child.kill('SIGKILL')
+  timer.abort()
+  await ended
+}
+
+const LARGEST_LOG_BYTES = 16 * 1024 * 1024
+
+/** Opens a log for appending; one that has grown large moves aside first, over the one moved before. */
+function openLog(path: string): number {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  if (size > LARGEST_LOG_BYTES) renameSync(path, `${path}.1`)
+  return openSync(path, 'a', 0o600)
+}

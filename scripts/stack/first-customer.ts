@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { AdminApi } from './admin-api.ts'
+import type { StateDir } from './state-dir.ts'
+
+/** The customer a local stack makes for the person who started it. */
+export interface FirstCustomer {
+  readonly customerId: string
+  readonly apiKey: string
+}
+
+const FILE = 'first-customer.json'
+const OPENING_BALANCE_EUR = '1000.00'
+
+const keptSchema = z.object({ customerId: z.string(), apiKey: z.string() })
+
+/** The kept customer if its key still opens the router, else a new one with play money. */
+export async function firstCustomer(
+  state: StateDir,
+  baseUrl: string,
+  adminToken: string,
+): Promise<FirstCustomer> {
+  const kept = keptCustomer(state)
+  if (kept !== undefined && (await opens(baseUrl, kept.apiKey))) return kept
+  const made = await makeCustomer(new AdminApi(baseUrl, adminToken))
+  state.write(FILE, `${JSON.stringify(made, null, 2)}\n`)
+  return made
+}
+
+function keptCustomer(state: StateDir): FirstCustomer | undefined {
+  const text = state.read(FILE)
+  if (text === undefined) return undefined
+  const parsed = keptSchema.safeParse(JSON.parse(text))
+  return parsed.success ? parsed.data : undefined
+}
+
+async function opens(baseUrl: string, apiKey: string): Promise<boolean> {
+  const headers = { authorization: `Bearer ${apiKey}` }
+  const answer = await fetch(`${baseUrl}/v1/usage?limit=1`, { headers })
+  await answer.body?.cancel()
+  return answer.status !== 401
+}
+
+async function makeCustomer(admin: AdminApi): Promise<FirstCustomer> {
+  const customer = await admin.call('POST', '/admin/customers', {
+    name: 'local',
+    billing: 'prepaid',
+    balance_eur: OPENING_BALANCE_EUR,
+  })
+  const { id } = z.object({ id: z.string() }).parse(customer)
+  const key = await admin.call('POST', `/admin/customers/${id}/keys`, { name: 'local' })
+  return { customerId: id, apiKey: z.object({ key: z.string() }).parse(key).key }
+}

@@ -1,0 +1,33 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Child } from './child.ts'
+
+const START_TIMEOUT_MS = 30_000
+
+/**
+ * The first thing a child says over its IPC channel.
+ * @throws when it ends or stays silent for half a minute; the child has ended then
+ */
+export async function firstMessage<Message>(child: Child): Promise<Message> {
+  const message = new Promise<Message>((resolve) => child.process.once('message', resolve))
+  return orFailure(child, message)
+}
+
+/** What a child is waited for, or a failure when it ends or takes half a minute. */
+export async function orFailure<T>(child: Child, awaited: Promise<T>): Promise<T> {
+  const done = new AbortController()
+  const failure = Promise.race([
+    child.ended,
+    delay(START_TIMEOUT_MS, 'no sign of life for 30 s', { signal: done.signal }),
+  ])
+  try {
+    const outcome = await Promise.race([
+      awaited.then((value) => ({ value })),
+      failure.then((why) => ({ why })),
+    ])
+    if ('value' in outcome) return outcome.value
+    await child.stop(0)
+    throw new Error(`did not come up: ${outcome.why}`)
+  } finally {
+    done.abort()
+  }
+}

@@ -1,0 +1,22 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+const POLL_MS = 50
+const ONE_TRY_MS = 2_000
+
+/** Waits until `GET /healthz` answers 200. @throws Error after `withinMs`, naming the last answer */
+export async function untilHealthy(baseUrl: string, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs
+  let last = 'no answer'
+  while (performance.now() < deadline) {
+    try {
+      const answer = await fetch(`${baseUrl}/healthz`, { signal: AbortSignal.timeout(ONE_TRY_MS) })
+      await answer.body?.cancel()
+      if (answer.status === 200) return
+      last = `status ${answer.status}`
+    } catch (error) {
+      last = error instanceof Error ? error.name : 'no answer'
+    }
+    await delay(POLL_MS)
+  }
+  throw new Error(`the router is not healthy after ${withinMs / 1000} s: ${last}`)
+}

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import type { RouterConfig } from '../../src/protocol/config.ts'
+import { checkConfig } from '../../src/protocol/config-rules.ts'
+import { StartError } from './start-error.ts'
+
+/** The host that stands for the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`. */
+const STANDIN_URL = 'http://standin.localhost/'
+
+/** A configuration file as far as the supervisor needs it. */
+export interface RouterConfigFile {
+  readonly path: string
+  readonly config: RouterConfig
+  /** Whether a provider is the stand-in. */
+  readonly usesStandin: boolean
+  /** The file's text with the stand-in's real address. */
+  textFor(standinPort: number): string
+}
+
+/**
+ * Reads and checks the configuration, so that a mistake is told before anything is started.
+ * @throws StartError naming the file, the path inside it and the reason
+ */
+export function readRouterConfig(path: string): RouterConfigFile {
+  const text = readText(path)
+  const check = checkConfig(parseJson(path, text))
+  if (!check.ok) {
+    const problems = check.problems.map((problem) => `${problem.path}: ${problem.reason}`)
+    throw new StartError(`${path}: ${problems.join('; ')}`)
+  }
+  return {
+    path,
+    config: check.config,
+    usesStandin: text.includes(STANDIN_URL),
+    textFor: (port) => text.replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`),
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new StartError(`${path}: cannot be read`, { cause: error })
+  }
+}
+
+function parseJson(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? error.message : 'not JSON'
+    throw new StartError(`${path}: ${reason}`, { cause: error })
+  }
+}

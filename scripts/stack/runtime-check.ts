@@ -1,0 +1,40 @@
+import { execPath } from 'node:process'
+import { StartError } from './start-error.ts'
+
+/** The first Node with everything the daemon and these scripts use. */
+const LEAST_NODE_MAJOR = 24
+/** workerd ends when descriptors run out; below this, a few thousand streams are enough for that. */
+const LEAST_OPEN_FILES = 16_384
+const WANTED_OPEN_FILES = 65_536
+const RAISED = 'CMR_OPEN_FILES_RAISED'
+
+/**
+ * Refuses a Node that is too old and a limit on open files that is too low. Node has raised the soft limit
+ * to the hard one by now; where root may raise the hard one too, the process starts itself again under it.
+ * @throws StartError
+ */
+export function checkRuntime(): void {
+  const major = Number(process.versions.node.split('.')[0])
+  if (major < LEAST_NODE_MAJOR) {
+    throw new StartError(
+      `Node ${process.versions.node} is too old: ${LEAST_NODE_MAJOR} or later is needed ("npm ci" installs one for "npm start")`,
+    )
+  }
+  if (openFilesLimit() >= LEAST_OPEN_FILES) return
+  if (process.getuid?.() === 0 && process.env[RAISED] === undefined) startAgainWithMoreFiles()
+  throw new StartError(
+    `at most ${openFilesLimit()} files may be open, ${LEAST_OPEN_FILES} are needed: raise it with "ulimit -n ${WANTED_OPEN_FILES}"`,
+  )
+}
+
+function openFilesLimit(): number {
+  const limits: unknown = process.report.getReport()
+  const soft = /"open_files":\{"soft":"?(\d+|unlimited)/.exec(JSON.stringify(limits))?.[1]
+  return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
+}
+
+function startAgainWithMoreFiles(): void {
+  const script = `ulimit -n ${WANTED_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`
+  const args = ['sh', '-c', script, execPath, ...process.argv.slice(1)]
+  process.execve?.('/bin/sh', args, { ...process.env, [RAISED]: '1' })
+}

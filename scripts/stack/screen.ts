@@ -1,0 +1,53 @@
+/** What a person sees when everything is up. */
+export interface ScreenFacts {
+  readonly baseUrl: string
+  readonly tlsBaseUrl: string
+  readonly apiKey: string
+  readonly model: string
+  readonly stateDir: string
+}
+
+/** The welcome text. The curl line and the snippet run as they are printed. */
+export function screen(facts: ScreenFacts): string {
+  const { baseUrl, tlsBaseUrl, apiKey, model, stateDir } = facts
+  return `
+  Confidential Model Router is up (local mode: simulated SNP platform, stand-in provider)
+
+    address   ${baseUrl}
+    TLS       ${tlsBaseUrl}  (its key is named in ${baseUrl}/attestation)
+    API key   ${apiKey}
+    state     ${stateDir}  (local.json, log/)
+
+  Ask it something:
+
+${curlCommand(baseUrl, apiKey, model)}
+
+  Or from a program (npm install openai):
+
+${sdkSnippet(baseUrl, apiKey, model)}
+
+  Keys and credit: npm run admin -- --help      Stop: Ctrl-C
+`
+}
+
+/** A shell command that asks for one completion. */
+export function curlCommand(baseUrl: string, apiKey: string, model: string): string {
+  const body = { model, messages: [{ role: 'user', content: 'Hello!' }] }
+  return [
+    `curl ${baseUrl}/v1/chat/completions \\`,
+    `  -H 'Authorization: Bearer ${apiKey}' \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d '${JSON.stringify(body)}'`,
+  ].join('\n')
+}
+
+/** A module that asks for one completion with the official client. */
+export function sdkSnippet(baseUrl: string, apiKey: string, model: string): string {
+  return `import OpenAI from 'openai'
+const client = new OpenAI({ baseURL: '${baseUrl}/v1', apiKey: '${apiKey}' })
+const answer = await client.chat.completions.create({
+  model: '${model}',
+  messages: [{ role: 'user', content: 'Hello!' }],
+})
+console.log(answer.choices[0].message.content, answer.service)`
+}

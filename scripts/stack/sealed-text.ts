@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto'
+
+/**
+ * Keeps secrets out of the files a compiler reads. Each secret is replaced by random text of the same
+ * length; Cap'n Proto stores text as its plain bytes, so the real ones can take their place in the result.
+ */
+export class SealedText {
+  readonly #secrets = new Map<string, string>()
+
+  /** What to write instead of the secret (ASCII). */
+  seal(secret: string): string {
+    const length = Buffer.byteLength(secret)
+    const placeholder = randomBytes(length).toString('base64url').slice(0, length)
+    this.#secrets.set(placeholder, secret)
+    return placeholder
+  }
+
+  /** The compiled bytes with the secrets in place. Throws when a placeholder is not there exactly once. */
+  unseal(compiled: Buffer): Buffer {
+    const unsealed = Buffer.from(compiled)
+    for (const [placeholder, secret] of this.#secrets) {
+      const at = unsealed.indexOf(placeholder, 0, 'latin1')
+      if (at < 0 || unsealed.includes(placeholder, at + 1, 'latin1')) {
+        throw new Error('a sealed text is not in the compiled configuration exactly once')
+      }
+      unsealed.write(secret, at)
+    }
+    return unsealed
+  }
+}

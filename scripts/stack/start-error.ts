@@ -1,0 +1,7 @@
+/** Why the stack cannot run, in one line for the person at the terminal. */
+export class StartError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StartError'
+  }
+}

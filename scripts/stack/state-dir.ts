@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { StartError } from './start-error.ts'
+
+/** A state directory that is ours alone until the process ends. */
+export interface StateDir {
+  readonly path: string
+  /** An absolute path inside it. */
+  file(name: string): string
+  /** A directory inside it, made if need be. */
+  directory(name: string): string
+  read(name: string): string | undefined
+  /** Replaces a file in one step, readable by the owner only. */
+  write(name: string, text: string): void
+  remove(name: string): void
+}
+
+/**
+ * Makes the directory if need be and locks it: two workers on one directory would both write to it.
+ * The lock is SQLite's own, because the kernel drops it with the process, however that ends.
+ * @throws StartError when another stack holds it
+ */
+export function openStateDir(path: string): StateDir {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  chmodSync(path, 0o700)
+  lock(path)
+  const file = (name: string) => join(path, name)
+  return {
+    path,
+    file,
+    directory: (name) => {
+      mkdirSync(file(name), { recursive: true, mode: 0o700 })
+      return file(name)
+    },
+    read: (name) => readIfThere(file(name)),
+    write: (name, text) => {
+      writeFileSync(file(`${name}.new`), text, { mode: 0o600 })
+      renameSync(file(`${name}.new`), file(name))
+    },
+    remove: (name) => rmSync(file(name), { force: true }),
+  }
+}
+
+/** A secret kept in a file of its own: the given one, else the kept one, else a new one. */
+export function keptSecret(state: StateDir, name: string, given: string | undefined): string {
+  const secret = given ?? state.read(name)?.trim() ?? randomBytes(32).toString('base64url')
+  state.write(name, `${secret}\n`)
+  return secret
+}
+
+function lock(path: string): void {
+  try {
+    const database = new DatabaseSync(join(path, 'lock'))
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    process.once('exit', () => database.close())
+  } catch (error) {
+    if (error instanceof Error && error.message.includes('locked')) {
+      throw new StartError(`${path} is in use by another stack: stop it, or set STATE_DIR`)
+    }
+    throw new StartError(`${path} cannot be used as a state directory`, { cause: error })
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Bare, capnpText, type CapnpValue } from './capnp-text.ts'
+import { LINK_HOST, type KeyPair } from './link-certificates.ts'
+import { SealedText } from './sealed-text.ts'
+import type { StorageSettings } from './settings.ts'
+
+/** Everything workerd has to know. */
+export interface WorkerdPlan {
+  /** The bundled worker, an ES module. */
+  readonly script: string
+  readonly port: number
+  readonly tlsPort: number
+  readonly tls: KeyPair
+  readonly link: { readonly port: number; readonly worker: KeyPair; readonly serverCertPem: string }
+  readonly storage: StorageSettings
+  /** Where the Durable Objects keep their files. */
+  readonly storageDir: string
+  /** Whether the worker itself may connect to loopback and private addresses. */
+  readonly privateNetwork: boolean
+}
+
+const workerd: { readonly default: string } = createRequire(import.meta.url)('workerd')
+
+/** Path of the native workerd for this machine. */
+export const WORKERD = workerd.default
+
+const COMPATIBILITY_DATE = '2026-11-17'
+
+/**
+ * The binary configuration for `workerd serve --binary -`. workerd's own compiler makes it from a text in
+ * a temporary directory; private keys and passwords are put in afterwards, in memory.
+ */
+export async function compileWorkerdConfig(plan: WorkerdPlan): Promise<Buffer> {
+  const sealed = new SealedText()
+  const text = configText(plan, (secret) => sealed.seal(secret))
+  const directory = await mkdtemp(join(tmpdir(), 'cmr-workerd-'))
+  try {
+    await writeFile(join(directory, 'worker.js'), plan.script)
+    await writeFile(join(directory, 'config.capnp'), text)
+    const args = ['compile', '--config-only', join(directory, 'config.capnp')]
+    const { stdout } = await promisify(execFile)(WORKERD, args, {
+      encoding: 'buffer',
+      maxBuffer: 64 * 1024 * 1024,
+    })
+    return sealed.unseal(stdout)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+type Seal = (secret: string) => string
+
+function configText(plan: WorkerdPlan, seal: Seal): string {
+  const config = {
+    services: [
+      { name: 'router', worker: workerService(plan, seal) },
+      { name: 'link', external: linkService(plan, seal) },
+      { name: 'storage', disk: { path: plan.storageDir, writable: true } },
+      { name: 'internet', network: outbound(plan) },
+    ],
+    sockets: [
+      { name: 'http', address: `127.0.0.1:${plan.port}`, http: {}, service: 'router' },
+      {
+        name: 'https',
+        address: `127.0.0.1:${plan.tlsPort}`,
+        https: {
+          options: {},
+          tlsOptions: { keypair: keypair(plan.tls, seal), minVersion: new Bare('tls1Dot2') },
+        },
+        service: 'router',
+      },
+    ],
+  }
+  const schema = 'using Workerd = import "/workerd/workerd.capnp";'
+  return `${schema}\nconst config :Workerd.Config = ${capnpText(config)};\n`
+}
+
+function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
+  return {
+    modules: [{ name: 'worker.js', esModule: new Bare('embed "worker.js"') }],
+    compatibilityDate: COMPATIBILITY_DATE,
+    bindings: [
+      { name: 'LINK', service: 'link' },
+      { name: 'STORAGE', text: plan.storage.engine },
+      { name: 'STORE', durableObjectNamespace: 'StoreObject' },
+      ...(plan.storage.engine === 'postgres'
+        ? [
+            { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
+            { name: 'DATABASE_URL', text: seal(plan.storage.databaseUrl) },
+          ]
+        : []),
+    ],
+    durableObjectNamespaces: [
+      { className: 'StoreObject', uniqueKey: 'cmr-store', enableSql: true },
+      { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
+    ],
+    durableObjectStorage: { localDisk: 'storage' },
+  }
+}
+
+/** The daemon, behind TLS 1.3 that trusts one certificate and shows one. */
+function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
+  return {
+    address: `127.0.0.1:${link.port}`,
+    https: {
+      options: {},
+      certificateHost: LINK_HOST,
+      tlsOptions: {
+        keypair: keypair(link.worker, seal),
+        trustedCertificates: [link.serverCertPem],
+        minVersion: new Bare('tls1Dot3'),
+      },
+    },
+  }
+}
+
+function outbound(plan: WorkerdPlan): CapnpValue {
+  const reachesPrivate = plan.privateNetwork || plan.storage.engine === 'postgres'
+  return {
+    allow: reachesPrivate ? ['public', 'private'] : ['public'],
+    tlsOptions: { trustBrowserCas: true },
+  }
+}
+
+function keypair(pair: KeyPair, seal: Seal): CapnpValue {
+  return { privateKey: seal(pair.keyPem), certificateChain: pair.certPem }
+}

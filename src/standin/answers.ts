@@ -1,0 +1,121 @@
+import type {
+  ChatCompletionRequest,
+  ChatMessage,
+  FixtureResponse,
+  LLMock,
+  TranscriptionResponse,
+} from '@copilotkit/aimock'
+import { sampleValue } from './sample-value.ts'
+
+/**
+ * What the stand-in says. The same request always gets the same words, so that a person sees at once that
+ * no model is behind them and a test can name them.
+ */
+export function addAnswers(mock: LLMock): void {
+  mock.on({ endpoint: 'chat', predicate: wantsTool }, toolCall, { chunkSize: CHUNK_CHARACTERS })
+  mock.on({ endpoint: 'chat' }, words, { chunkSize: CHUNK_CHARACTERS })
+  mock.onTranscription(TRANSCRIPT)
+}
+
+/** The transcript of every file. */
+export const TRANSCRIPT_TEXT =
+  'The stand-in provider heard this file, and says this about every file.'
+
+const CHUNK_CHARACTERS = 16
+const LONGEST_COUNT = 10_000
+const ECHOED_CHARACTERS = 200
+
+const TRANSCRIPT: TranscriptionResponse = {
+  transcription: {
+    text: TRANSCRIPT_TEXT,
+    language: 'english',
+    duration: 4.2,
+    segments: [
+      { id: 0, start: 0, end: 2.1, text: 'The stand-in provider heard this file,' },
+      { id: 1, start: 2.1, end: 4.2, text: ' and says this about every file.' },
+    ],
+  },
+}
+
+/** A turn that offers tools and ends with the user is answered by a call of the first tool. */
+function wantsTool(request: ChatCompletionRequest): boolean {
+  const offered = request.tools !== undefined && request.tools.length > 0
+  return offered && request.tool_choice !== 'none' && request.messages.at(-1)?.role === 'user'
+}
+
+function toolCall(request: ChatCompletionRequest): FixtureResponse {
+  const tool = request.tools?.[0]?.function
+  const args = JSON.stringify(sampleValue(tool?.parameters))
+  return {
+    toolCalls: [{ name: tool?.name ?? 'unknown', arguments: args }],
+    ...thoughts(request),
+    usage: usage(request, args),
+  }
+}
+
+function words(request: ChatCompletionRequest): FixtureResponse {
+  const content = contentFor(request)
+  return { content, ...thoughts(request), usage: usage(request, content) }
+}
+
+function contentFor(request: ChatCompletionRequest): string {
+  if (request.response_format?.type === 'json_object') return '{"answer":"Berlin"}'
+  if (request.response_format?.type === 'json_schema') {
+    return JSON.stringify(sampleValue(schemaOf(request.response_format)))
+  }
+  const last = request.messages.at(-1)
+  if (last === undefined) return 'Hello from the stand-in provider.'
+  if (last.role === 'tool') return `The tool answered: ${textOf(last)}`
+  const image = imageOf(last)
+  if (image !== undefined) return `The stand-in provider was shown an image of ${image} bytes.`
+  const count = /\bcount to (\d{1,5})\b/i.exec(textOf(last))?.[1]
+  if (count !== undefined) return countTo(Math.min(Number(count), LONGEST_COUNT))
+  return `Hello from the stand-in provider. You said: ${textOf(last).slice(0, ECHOED_CHARACTERS)}`
+}
+
+/** The JSON Schema of a `json_schema` response format. */
+function schemaOf(format: Readonly<Record<string, unknown>>): unknown {
+  const named = format['json_schema']
+  return typeof named === 'object' && named !== null && 'schema' in named ? named.schema : undefined
+}
+
+function countTo(end: number): string {
+  return Array.from({ length: end }, (_, i) => i + 1).join(' ')
+}
+
+/** Reasoning comes when the request asks for some in one of the ways models have. */
+function thoughts(request: ChatCompletionRequest): { reasoning?: string } {
+  const effort = request['reasoning_effort']
+  const kwargs = request['chat_template_kwargs']
+  const switchedOn =
+    typeof kwargs === 'object' &&
+    kwargs !== null &&
+    'enable_thinking' in kwargs &&
+    kwargs.enable_thinking === true
+  const asked = (typeof effort === 'string' && effort !== 'none') || switchedOn
+  return asked ? { reasoning: 'A stand-in does not think; it repeats what it was told.' } : {}
+}
+
+function textOf(message: ChatMessage): string {
+  if (typeof message.content === 'string') return message.content
+  return (message.content ?? []).map((part) => part.text ?? '').join('')
+}
+
+/** Bytes of the first image of a message, undefined when it has none. */
+function imageOf(message: ChatMessage): number | undefined {
+  if (typeof message.content === 'string') return undefined
+  const image = message.content?.find((part) => part.type === 'image_url')?.['image_url']
+  if (typeof image !== 'object' || image === null || !('url' in image)) return undefined
+  return Buffer.from(String(image.url).replace(/^[^,]*,/, ''), 'base64').length
+}
+
+/** A token for every four characters begun, and four for every message. */
+function usage(request: ChatCompletionRequest, answer: string) {
+  const asked = request.messages.reduce((sum, message) => sum + tokensIn(textOf(message)) + 4, 0)
+  const answered = tokensIn(answer) + tokensIn(thoughts(request).reasoning ?? '')
+  return { prompt_tokens: asked, completion_tokens: answered, total_tokens: asked + answered }
+}
+
+function tokensIn(text: string): number {
+  return Math.ceil(text.length / 4)
+}

@@ -1,0 +1,132 @@
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { recorded, type ExchangeLog } from './exchange-log.ts'
+import { play, scriptedAnswerSchema, type AnswerSink, type Script } from './script.ts'
+
+/**
+ * The stand-in's front door. It keeps the exact bytes of both directions and passes calls on to the mock
+ * behind it, or answers from the script. `/<provider>/v1/...` lets one process be several providers.
+ *
+ * - `GET /__standin/exchanges`: `{"exchanges": ExchangeEntry[]}`; `DELETE` forgets them and the script.
+ * - `POST /__standin/script`: adds one `ScriptedAnswer`.
+ */
+export function createFront(mockUrl: string, log: ExchangeLog, script: Script): Server {
+  return createServer((request, response) => {
+    const url = request.url ?? '/'
+    const serve = url.startsWith('/__standin/')
+      ? control(url, request, response, log, script)
+      : exchange(url, request, response, { mockUrl, log, script })
+    serve.catch(() => response.destroy())
+  })
+}
+
+interface Parts {
+  readonly mockUrl: string
+  readonly log: ExchangeLog
+  readonly script: Script
+}
+
+const PROVIDER_PATH = /^\/(?<provider>[A-Za-z0-9._-]+)(?<path>\/v1\/.*)$/
+/** Headers of one connection, which a forwarder must not copy (RFC 9110 section 7.6.1). */
+const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade']
+
+async function exchange(
+  url: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { mockUrl, log, script }: Parts,
+): Promise<void> {
+  const { provider = '', path = url } = PROVIDER_PATH.exec(url)?.groups ?? {}
+  const body = await bodyOf(request)
+  const sink = recordingSink(response)
+  response.once('close', () =>
+    log.add({
+      provider,
+      method: request.method ?? '',
+      path,
+      request: { headers: request.headers, ...recorded(body) },
+      response: {
+        status: response.statusCode,
+        headers: response.getHeaders(),
+        complete: response.writableFinished,
+        ...recorded(sink.sent),
+      },
+    }),
+  )
+  const scripted = script.take(provider)
+  if (scripted !== undefined) return play(scripted, sink)
+  passOn(new URL(path, mockUrl), request, Buffer.concat(body), sink)
+}
+
+function passOn(target: URL, request: IncomingMessage, body: Buffer, sink: AnswerSink): void {
+  const headers = { ...endToEnd(request.headers), 'content-length': body.length }
+  const call = httpRequest(target, { method: request.method ?? 'GET', headers }, (answer) => {
+    sink.head(answer.statusCode ?? 502, endToEnd(answer.headers))
+    answer.on('data', (chunk: Buffer) => sink.write(chunk))
+    answer.on('end', () => sink.end())
+    answer.on('error', () => sink.reset())
+  })
+  call.on('error', () => sink.reset())
+  call.end(body)
+}
+
+function recordingSink(response: ServerResponse): AnswerSink & { readonly sent: Buffer[] } {
+  const sent: Buffer[] = []
+  return {
+    sent,
+    head: (status, headers) => {
+      response.writeHead(status, headers)
+      response.flushHeaders()
+    },
+    write: (bytes) => {
+      sent.push(bytes)
+      response.write(bytes)
+    },
+    end: () => void response.end(),
+    reset: () => void response.destroy(),
+  }
+}
+
+async function control(
+  url: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  log: ExchangeLog,
+  script: Script,
+): Promise<void> {
+  const endpoints: Record<string, (body: string) => unknown> = {
+    'GET /__standin/exchanges': () => ({ exchanges: log.list() }),
+    'DELETE /__standin/exchanges': () => {
+      log.clear()
+      script.clear()
+      return {}
+    },
+    'POST /__standin/script': (body) => {
+      script.add(scriptedAnswerSchema.parse(JSON.parse(body)))
+      return {}
+    },
+  }
+  const endpoint = endpoints[`${request.method} ${url}`]
+  const answer = endpoint?.(Buffer.concat(await bodyOf(request)).toString())
+  response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(answer ?? {}))
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer[]> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  return chunks
+}
+
+function endToEnd(headers: OutgoingHttpHeaders): Record<string, string> {
+  const kept = Object.entries(headers).filter(
+    ([name, value]) => !HOP_BY_HOP.includes(name) && value !== undefined,
+  )
+  return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]))
+}
