@@ -43,11 +43,14 @@ export class App {
     const requestId = this.#surroundings.newId()
     const startedAt = this.#surroundings.now()
     const seen: Seen = { endpoint: undefined, error: undefined }
-    const response: Response = await this.#router.fetch(request as Request & IRequest, {
+    const answer: Promise<Response> = this.#router.fetch(request as Request & IRequest, {
       openContext: () => this.#openContext(requestId, execution),
       matched: (endpoint) => (seen.endpoint = endpoint),
       failed: (error) => (seen.error = error),
     })
+    // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
+    execution.waitUntil(answer)
+    const response = await answer
     this.#dress(response.headers, request, requestId, seen.endpoint)
     this.#log('request', {
       request_id: requestId,

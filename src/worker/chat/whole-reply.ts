@@ -16,14 +16,9 @@ import { askWhole, type WholeAnswer } from './whole-turn.ts'
  * answer is withheld and costs nothing. A client that leaves changes nothing: the request runs to its end.
  */
 export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
-  const work = produce(admitted)
-  admitted.context.waitUntil(work.catch(() => {}))
-  return jsonText(await work, admitted.admission.rateLimitHeaders)
-}
-
-async function produce(admitted: AdmittedChat): Promise<Bytes> {
   try {
-    return await settled(admitted, await served(admitted))
+    const body = await settled(admitted, await served(admitted))
+    return jsonText(body, admitted.admission.rateLimitHeaders)
   } catch (error) {
     await releaseAdmission(admitted)
     throw error
