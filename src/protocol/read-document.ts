@@ -1,0 +1,15 @@
+import type { z } from 'zod'
+import { MalformedEvidence } from './malformed-evidence.ts'
+
+/** The value in the form of the schema. Throws `MalformedEvidence` that names the first member that is wrong. */
+export function readDocument<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  document: string,
+): z.output<Schema> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const place = issue?.path.join('.') ?? ''
+  throw new MalformedEvidence(document, `${place === '' ? 'document' : place}: ${issue?.message}`)
+}

@@ -1,0 +1,67 @@
+import { equalBytes, fromBase64, toHex, type Bytes } from '../protocol/bytes.ts'
+import { envelopeSchema, type Envelope } from '../protocol/envelope.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { readDocument } from '../protocol/read-document.ts'
+import { receiptKeyDigest, tlsAndIdentityDigest } from '../protocol/report-data.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
+import type { VekChain } from './snp/chain.ts'
+import type { SnpReport } from './snp/report.ts'
+import { verifySnp, type SnpOptions } from './snp/verify-snp.ts'
+
+const DOCUMENT = 'attestation envelope'
+
+export interface HardwareResult extends Verdict {
+  /** Absent where the envelope brings no certificates. */
+  readonly report?: SnpReport
+  readonly chain?: VekChain
+}
+
+/** Reads an envelope from JSON text as it was served. Throws `MalformedEvidence`. */
+export function readEnvelope(text: string | Uint8Array): Envelope {
+  return readDocument(envelopeSchema, parseStrictJson(text, DOCUMENT), DOCUMENT)
+}
+
+/**
+ * Checks what the hardware alone vouches for: a genuine report, and that it names the envelope's TLS key, identity
+ * tag and receipt key. Whose guest it is, only a trust bundle can tell. Throws `MalformedEvidence`.
+ */
+export async function verifyEnvelopeHardware(
+  envelope: Envelope,
+  options: SnpOptions,
+): Promise<HardwareResult> {
+  if (envelope.vcek_chain_pem === '') {
+    return verdict([judge('vcek_chain', 'vcek_chain_pem is empty', '')])
+  }
+  const snp = await verifySnp(readReportBytes(envelope), envelope.vcek_chain_pem, options)
+  const { report, chain } = snp
+  const bound = await checkReportData(envelope, report.reportData)
+  return {
+    ...verdict([...snp.checks, ...bound]),
+    report,
+    ...(chain === undefined ? {} : { chain }),
+  }
+}
+
+function readReportBytes({ snp_report_b64: text }: Envelope): Bytes {
+  try {
+    return fromBase64(text)
+  } catch {
+    throw new MalformedEvidence(DOCUMENT, 'snp_report_b64: not standard base64')
+  }
+}
+
+async function checkReportData(envelope: Envelope, reportData: Bytes): Promise<Check[]> {
+  const { tls_spki_sha256: spki, workload_identity_tag: tag } = envelope
+  const first = await tlsAndIdentityDigest(spki, tag)
+  const names = equalBytes(first, reportData.slice(0, 32))
+  const fault = firstFault(!names && 'bytes 0..31 are not the digest of TLS key and identity tag')
+  const checks = [judge('report_data', fault, toHex(first))]
+  const { report_data_binding: binding } = envelope
+  if (binding === undefined) return checks
+  const second = await receiptKeyDigest(binding)
+  const binds = equalBytes(second, reportData.slice(32))
+  const bindingFault = firstFault(!binds && 'bytes 32..63 are not the digest of the binding')
+  const seen = `receipt key ${binding.receipt_key_thumbprint}`
+  return [...checks, judge('report_data_binding', bindingFault, seen)]
+}

@@ -1,0 +1,123 @@
+import { toHex } from '../protocol/bytes.ts'
+import type { Envelope } from '../protocol/envelope.ts'
+import type { Manifest } from '../protocol/manifest.ts'
+import type { TrustBundle } from '../protocol/trust-bundle.ts'
+import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
+import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+import { verifyEnvelopeHardware } from './envelope-hardware.ts'
+import { checkManifest, checkTag, type Trust } from './manifest.ts'
+import type { VekChain } from './snp/chain.ts'
+import { policyOfBundle } from './snp/policy.ts'
+import type { SnpReport } from './snp/report.ts'
+import type { SnpOptions } from './snp/verify-snp.ts'
+
+export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
+  /** A bundle that `verifyTrustBundle` has accepted, and the root it was accepted under. */
+  readonly trust: Trust
+  readonly live?: LiveExpectations
+}
+
+/** What the caller knows of this moment. Left away where an envelope of the past is judged. */
+export interface LiveExpectations {
+  /** Seconds; the envelope's own limit holds besides. */
+  readonly maxAgeSeconds?: number
+  /** The nonce that was sent, 64 lowercase hex digits. */
+  readonly nonce?: string | undefined
+  /** SHA-256 over the SPKI of the peer of the connection in use, lowercase hex. */
+  readonly tlsSpkiSha256?: string | undefined
+}
+
+export interface EnvelopeResult extends Verdict {
+  readonly report?: SnpReport
+  readonly chain?: VekChain
+  readonly manifest?: Manifest
+}
+
+/**
+ * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
+ * connection. Throws `MalformedEvidence`.
+ */
+export async function verifyEnvelope(
+  envelope: Envelope,
+  options: EnvelopeOptions,
+): Promise<EnvelopeResult> {
+  const { trust, live, ...snp } = options
+  const hardware = await verifyEnvelopeHardware(envelope, {
+    ...snp,
+    policy: policyOfBundle(trust.bundle),
+  })
+  const { workload, workload_identity_manifest_jws: manifestJws } = envelope
+  const { checks: manifestChecks, manifest } = await checkManifest(manifestJws, workload, options)
+  const checks = [
+    ...hardware.checks,
+    await checkTag(manifestJws, envelope.workload_identity_tag),
+    ...manifestChecks,
+    ...(hardware.report === undefined
+      ? []
+      : checkAllowed(envelope, hardware.report, trust.bundle, options.now)),
+    ...(live === undefined ? [] : checkLive(envelope, live, options.now)),
+  ]
+  return { ...hardware, ...verdict(checks), ...(manifest === undefined ? {} : { manifest }) }
+}
+
+/** Guest, workload and release must stand in one entry together; a revocation outweighs any entry. */
+function checkAllowed(
+  envelope: Envelope,
+  report: SnpReport,
+  bundle: TrustBundle,
+  now: number,
+): Check[] {
+  const measurement = toHex(report.measurement)
+  const hostData = toHex(report.hostData)
+  const { workload_identity_tag: tag, workload } = envelope
+  const ofGuest = bundle.allowed_measurements.filter((entry) => entry.measurement === measurement)
+  const ofRelease = ofGuest.filter(
+    (entry) => entry.workload === workload && entry.workload_identity_tag === tag,
+  )
+  const ofHost = ofRelease.filter(({ host_data: allowed = hostData }) => allowed === hostData)
+  const inForce = ofHost.some(({ not_after: end }) => end === undefined || milliseconds(end) > now)
+  const allowed = firstFault(
+    ofGuest.length === 0 && `measurement ${measurement} is not in the bundle`,
+    ofRelease.length === 0 && 'the measurement is allowed, but not for this workload and release',
+    ofHost.length === 0 && `host data ${hostData} is not allowed`,
+    !inForce && 'the entry for this measurement has ended',
+    !bundle.allowed_identity_tags.includes(tag) && `identity tag ${tag} is not in the bundle`,
+  )
+  const revoked = firstFault(
+    bundle.revoked.measurements.includes(measurement) && `measurement ${measurement} is revoked`,
+    bundle.revoked.identity_tags.includes(tag) && `identity tag ${tag} is revoked`,
+  )
+  return [
+    judge('measurement_allowed', allowed, `${measurement} as ${workload}`),
+    judge('not_revoked', revoked, 'neither measurement nor tag'),
+  ]
+}
+
+function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Check[] {
+  const checks = [checkFreshness(envelope, live.maxAgeSeconds, now)]
+  if (live.nonce !== undefined) {
+    const bound = envelope.report_data_binding?.nonce
+    const fault = bound === live.nonce ? undefined : 'the report was not made for this nonce'
+    checks.push(judge('nonce', fault, live.nonce))
+  }
+  if (live.tlsSpkiSha256 !== undefined) {
+    const same = envelope.tls_spki_sha256 === live.tlsSpkiSha256
+    const fault = same ? undefined : `the connection has the key ${live.tlsSpkiSha256}`
+    checks.push(judge('tls_key', fault, live.tlsSpkiSha256))
+  }
+  return checks
+}
+
+function checkFreshness(
+  { issued_at: issuedAt, max_age_seconds: stated }: Envelope,
+  limit: number | undefined,
+  now: number,
+): Check {
+  const maxAge = Math.min(stated, limit ?? stated)
+  const age = now - milliseconds(issuedAt)
+  const fault = firstFault(
+    age < -CLOCK_SKEW_MS && `issued in the future, at ${issuedAt}`,
+    age > maxAge * 1000 + CLOCK_SKEW_MS && `issued at ${issuedAt}, more than ${maxAge} s ago`,
+  )
+  return judge('freshness', fault, `issued at ${issuedAt}`)
+}

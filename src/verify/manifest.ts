@@ -1,0 +1,72 @@
+import { parseCompactJws } from '../protocol/compact-jws.ts'
+import { sha256Hex } from '../protocol/digest.ts'
+import { jwkThumbprint, type EcPoint } from '../protocol/jwk.ts'
+import { MANIFEST_TYP, manifestSchema, type Manifest } from '../protocol/manifest.ts'
+import { readDocument } from '../protocol/read-document.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import type { TrustBundle } from '../protocol/trust-bundle.ts'
+import { firstFault, judge, verdict, type Check } from './check.ts'
+import { milliseconds } from './clock.ts'
+import { checkJws } from './jws.ts'
+
+const DOCUMENT = 'workload manifest'
+
+/** What a relying party has accepted before it looks at an envelope. */
+export interface Trust {
+  readonly bundle: TrustBundle
+  readonly rootJwk: EcPoint
+}
+
+export interface ManifestResult {
+  readonly checks: readonly Check[]
+  /** Only where its signature is verified. */
+  readonly manifest?: Manifest
+}
+
+/** Checks that the tag is SHA-256 over the very text of the manifest. */
+export async function checkTag(manifestJws: string, tag: string): Promise<Check> {
+  const actual = await sha256Hex(manifestJws)
+  const fault = actual === tag ? undefined : `the manifest's tag is ${actual}`
+  return judge('workload_identity_tag', fault, tag)
+}
+
+/**
+ * Verifies the workload manifest under the key that the bundle delegates this to, or under the release root
+ * where a legacy bundle names none. Throws `MalformedEvidence`.
+ */
+export async function checkManifest(
+  text: string,
+  workload: string,
+  { trust, now }: { trust: Trust; now: number },
+): Promise<ManifestResult> {
+  if (text === '') {
+    const fault = 'there is none: a build that nobody signed'
+    return { checks: [judge('manifest_signature', fault, '')] }
+  }
+  const { key, check } = await manifestKey(trust, now)
+  const jws = parseCompactJws(text, DOCUMENT)
+  const expectation = { document: 'manifest', typ: [MANIFEST_TYP], key } as const
+  const signature = await checkJws(jws, expectation)
+  if (!verdict(signature).ok) return { checks: [check, ...signature] }
+  const manifest = readDocument(manifestSchema, parseStrictJson(jws.payload, DOCUMENT), DOCUMENT)
+  const fault = manifest.workload === workload ? undefined : `it describes ${manifest.workload}`
+  const described = judge('manifest_workload', fault, `${workload} ${manifest.version}`)
+  return { checks: [check, ...signature, described], manifest }
+}
+
+async function manifestKey(
+  { bundle, rootJwk }: Trust,
+  now: number,
+): Promise<{ key: EcPoint; check: Check }> {
+  const delegated = bundle.delegated_keys.workload_manifest
+  if (delegated === undefined) {
+    return { key: rootJwk, check: judge('manifest_key', undefined, 'the release root') }
+  }
+  const kid = await jwkThumbprint(delegated.jwk)
+  const fault = firstFault(
+    bundle.revoked.keys.includes(kid) && `key ${kid} is revoked`,
+    milliseconds(delegated.not_before) > now && `key ${kid} is not yet in force`,
+    milliseconds(delegated.not_after) <= now && `key ${kid} expired at ${delegated.not_after}`,
+  )
+  return { key: delegated.jwk, check: judge('manifest_key', fault, `delegated key ${kid}`) }
+}

@@ -1,0 +1,97 @@
+import { parseCompactJws } from '../protocol/compact-jws.ts'
+import { sha256Hex } from '../protocol/digest.ts'
+import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
+import { readDocument } from '../protocol/read-document.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import { TRUST_BUNDLE_TYP, trustBundleSchema, type TrustBundle } from '../protocol/trust-bundle.ts'
+import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
+import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+import { checkJws } from './jws.ts'
+
+const DOCUMENT = 'trust bundle'
+
+/** The last good bundle of a root; a relying party keeps it between two looks. */
+export interface SeenBundle {
+  /** RFC 7638 thumbprint of the release root. */
+  readonly root: string
+  readonly version: number
+  /** Over the JWS text, lowercase hex. */
+  readonly sha256: string
+}
+
+export interface TrustBundleOptions {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Environments whose bundles are accepted. */
+  readonly environments: readonly string[]
+  readonly lastSeen?: SeenBundle | undefined
+}
+
+export interface TrustBundleResult extends Verdict {
+  /** Only where every check holds, so that a refused bundle cannot be used by mistake. */
+  readonly bundle?: TrustBundle
+  /** What to keep as the next `lastSeen`; only where every check holds. */
+  readonly seen?: SeenBundle
+}
+
+/**
+ * Verifies a trust bundle against the release root: signature -> dates -> environment -> version. Nothing of it is
+ * read before its signature is verified. Throws `MalformedEvidence`.
+ */
+export async function verifyTrustBundle(
+  text: string,
+  rootJwk: unknown,
+  options: TrustBundleOptions,
+): Promise<TrustBundleResult> {
+  const root = readDocument(es256JwkSchema, rootJwk, 'release root key')
+  const jws = parseCompactJws(text, DOCUMENT)
+  const expectation = { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root } as const
+  const signature = await checkJws(jws, expectation)
+  if (!verdict(signature).ok) return verdict(signature)
+  const bundle = readDocument(trustBundleSchema, parseStrictJson(jws.payload, DOCUMENT), DOCUMENT)
+  const seen = {
+    root: await jwkThumbprint(root),
+    version: bundle.version,
+    sha256: await sha256Hex(text),
+  }
+  const result = verdict([
+    ...signature,
+    checkDates(bundle, options.now),
+    checkEnvironment(bundle, options.environments),
+    checkVersion(seen, options.lastSeen),
+  ])
+  return result.ok ? { ...result, bundle, seen } : result
+}
+
+function checkDates(bundle: TrustBundle, now: number): Check {
+  const { issued_at, not_before, expires_at } = bundle
+  const fault = firstFault(
+    milliseconds(issued_at) > now + CLOCK_SKEW_MS && `issued in the future, at ${issued_at}`,
+    milliseconds(not_before) > now + CLOCK_SKEW_MS && `not in force before ${not_before}`,
+    milliseconds(expires_at) <= now && `expired at ${expires_at}`,
+  )
+  return judge('trust_bundle_dates', fault, `until ${expires_at}`)
+}
+
+function checkEnvironment({ environment }: TrustBundle, accepted: readonly string[]): Check {
+  const fault = accepted.includes(environment)
+    ? undefined
+    : `made for ${environment}, not for ${accepted.join(' or ')}`
+  return judge('trust_bundle_environment', fault, environment)
+}
+
+/** Another root starts a history of its own: what was seen under one root says nothing about the other. */
+function checkVersion(seen: SeenBundle, last: SeenBundle | undefined): Check {
+  const before = last?.root === seen.root ? last : undefined
+  const fault =
+    before &&
+    firstFault(
+      seen.version < before.version &&
+        `version ${seen.version} is older than ${before.version}, seen before`,
+      seen.version === before.version &&
+        seen.sha256 !== before.sha256 &&
+        `another bundle of version ${seen.version} was seen before`,
+    )
+  const history = before === undefined ? 'none seen before' : `${before.version} seen before`
+  return judge('trust_bundle_version', fault, `version ${seen.version}, ${history}`)
+}
