@@ -58,6 +58,7 @@ export async function commitSettlement(
     closeReservation(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
   ])
+  if (rows[0]?.length !== 1) throw new Error('internal error: the customer has no account')
   if (receipt === null || receipt.evidenceRefs.length === 0) return { missingEvidence: [] }
   const held = new Set((rows.at(-1) ?? []).map((row: Row) => textOf(row, 'sha256')))
   return { missingEvidence: receipt.evidenceRefs.filter((ref) => !held.has(ref)) }
@@ -98,7 +99,8 @@ export async function releaseReservation(db: Database, requestId: string): Promi
 
 /** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
 function takeTurn({ admission }: Settlement): Statement {
-  return sql`UPDATE customers SET turn = '' WHERE customer_id = ${admission.customerId}`
+  return sql`UPDATE customers SET turn = '' WHERE customer_id = ${admission.customerId}
+    RETURNING customer_id`
 }
 
 /** Unless the request has its row already: takes the cost, frees the reservation, gives the row its place. */

@@ -8,19 +8,19 @@ export function sql(
   texts: TemplateStringsArray,
   ...values: readonly (SqlValue | Statement)[]
 ): Statement {
-  let text = texts[0] ?? ''
+  let joined = texts[0] ?? ''
   const params: SqlValue[] = []
   for (const [index, value] of values.entries()) {
     if (value !== null && typeof value === 'object') {
-      text += value.sql
+      joined += value.sql
       params.push(...value.params)
     } else {
-      text += '?'
+      joined += '?'
       params.push(value)
     }
-    text += texts[index + 1] ?? ''
+    joined += texts[index + 1] ?? ''
   }
-  return { sql: text, params }
+  return { sql: joined, params }
 }
 
 /** A 64-bit integer: bound as text, so that no engine turns it into a float on the way. */

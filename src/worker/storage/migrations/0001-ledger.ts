@@ -134,8 +134,10 @@ const INDEXES = [
   'usage_time ON usage (customer_id, created_at, seq)',
   'usage_model ON usage (customer_id, model, seq, key_prefix)',
   'usage_key ON usage (customer_id, key_prefix, seq)',
+  // SQLite uses a partial index only where a query repeats its condition word for word.
+  'receipts_stored ON receipts (expires_at) WHERE body_state = 0',
+  'receipts_overwritten ON receipts (expires_at) WHERE body_state = 1',
   'evidence_expiry ON evidence (expires_at)',
-  'directory_customers_age ON directory_customers (created_at, customer_id)',
   'signing_keys_seen ON signing_keys (seen_at)',
   'signing_keys_envelope ON signing_keys (envelope_sha256)',
 ].map((index) => `CREATE INDEX IF NOT EXISTS ${index}`)
@@ -153,6 +155,4 @@ export const statements: readonly string[] = [
   SECRETS,
   ...INDEXES,
   'CREATE UNIQUE INDEX IF NOT EXISTS usage_order ON usage (customer_id, seq)',
-  `CREATE INDEX IF NOT EXISTS receipts_due ON receipts (body_state, expires_at)
-    WHERE body_state < 2`,
 ]

@@ -1,0 +1,53 @@
+import type { Context, Handler } from '../context.ts'
+import { authenticate } from '../http/auth.ts'
+import { json } from '../http/reply.ts'
+import type { Database } from '../storage/database.ts'
+import { textOf } from '../storage/row.ts'
+import { list, sql } from '../storage/sql.ts'
+import { findReceipt, type LiveReceipt } from './find.ts'
+
+/** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (interface: "Receipt response"). */
+export const getReceipt: Handler = async (request, context, params) => {
+  const { receipt } = await ownReceipt(request, context, params['id'] ?? '')
+  return json({ id: receipt.id, receipt: receipt.jws })
+}
+
+/**
+ * `GET /v1/receipts/{id}/evidence`: the evidence that the receipt names by digest, for as long as the receipt
+ * lives: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
+ */
+export const getReceiptEvidence: Handler = async (request, context, params) => {
+  const { receipt, ledger, customerId } = await ownReceipt(request, context, params['id'] ?? '')
+  const stored = await readEvidence(ledger, customerId, receipt.evidenceRefs)
+  const evidence = receipt.evidenceRefs.flatMap((sha256) => {
+    const dataB64 = stored.get(sha256)
+    return dataB64 === undefined ? [] : [{ sha256, data_b64: dataB64 }]
+  })
+  return json({ evidence })
+}
+
+interface OwnReceipt {
+  readonly receipt: LiveReceipt
+  readonly ledger: Database
+  readonly customerId: string
+}
+
+async function ownReceipt(request: Request, context: Context, id: string): Promise<OwnReceipt> {
+  const { customerId } = await authenticate(request, context)
+  const ledger = context.storage.customer(customerId)
+  return { receipt: await findReceipt(ledger, customerId, id, context.now()), ledger, customerId }
+}
+
+/** Base64 of each stored piece, by its digest. */
+async function readEvidence(
+  ledger: Database,
+  customerId: string,
+  refs: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (refs.length === 0) return new Map()
+  const [rows = []] = await ledger.batch([
+    sql`SELECT sha256, data_b64 FROM evidence
+      WHERE customer_id = ${customerId} AND sha256 IN ${list(refs)}`,
+  ])
+  return new Map(rows.map((row) => [textOf(row, 'sha256'), textOf(row, 'data_b64')]))
+}

@@ -1,0 +1,141 @@
+import type { Database, Statement } from '../storage/database.ts'
+import { numberOf, textOf } from '../storage/row.ts'
+import { big, sql } from '../storage/sql.ts'
+
+/** How much one round may do. */
+export interface SweepLimits {
+  readonly reservations: number
+  readonly receipts: number
+}
+
+/** A round holds its locks for a few milliseconds on every engine. */
+export const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 200 }
+
+/** What one round did, and when the next one is due (ms); undefined: nothing is left that time makes due. */
+export interface SweepReport {
+  /** Reservations whose time was over. */
+  readonly released: number
+  /** Receipt bodies that were overwritten. */
+  readonly expired: number
+  /** Overwritten bodies that were cleared. */
+  readonly cleared: number
+  readonly next: number | undefined
+}
+
+/**
+ * One bounded round of maintenance on a database, of one customer or of all: releases reservations that a
+ * crash left open, and removes receipt bodies past their retention together with evidence no receipt needs.
+ *
+ * A body goes in two transactions. Rewriting it in its own length makes SQLite write over the very bytes in
+ * the file; clearing alone would only mark them free. In between lies a whole round, because a Durable Object
+ * may commit what one event does as one. Every step can be repeated, and two instances may sweep at once.
+ */
+export async function sweep(
+  db: Database,
+  now: number,
+  limits: SweepLimits = SWEEP_LIMITS,
+): Promise<SweepReport> {
+  const cleared = await clearBodies(db, limits.receipts)
+  const expired = await overwriteBodies(db, now, limits.receipts)
+  await dropEvidence(db, now, limits.receipts)
+  const released = await releaseExpired(db, now, limits.reservations)
+  return { released, expired, cleared, next: await nextDue(db) }
+}
+
+/** Rounds until nothing is due at `now`, or as many as `rounds`; the sums of what they did. */
+export async function sweepAll(db: Database, now: number, rounds = 10_000): Promise<SweepReport> {
+  const sum = { released: 0, expired: 0, cleared: 0 }
+  let next: number | undefined = now
+  for (let round = 0; round < rounds && next !== undefined && next <= now; round++) {
+    const report = await sweep(db, now)
+    sum.released += report.released
+    sum.expired += report.expired
+    sum.cleared += report.cleared
+    next = report.next
+  }
+  return { ...sum, next }
+}
+
+/** `body_state` grows to a byte here, so SQLite rebuilds the row and drops the filler. */
+async function clearBodies(db: Database, limit: number): Promise<number> {
+  const [rows = []] = await db.batch([
+    sql`UPDATE receipts SET jws = NULL, body_state = 2
+      WHERE body_state = 1 AND (customer_id, receipt_id) IN (
+        SELECT customer_id, receipt_id FROM receipts WHERE body_state = 1
+        ORDER BY expires_at LIMIT ${limit})
+      RETURNING receipt_id`,
+  ])
+  return rows.length
+}
+
+/** Filler of the very length of the body, and a state that SQLite stores in as many bytes: none. */
+async function overwriteBodies(db: Database, now: number, limit: number): Promise<number> {
+  const due = sql`SELECT customer_id, receipt_id FROM receipts
+    WHERE body_state = 0 AND expires_at <= ${big(now)} ORDER BY expires_at LIMIT ${limit}`
+  const [sizes = []] = await db.batch([
+    sql`SELECT COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts
+      WHERE (customer_id, receipt_id) IN (${due})`,
+  ])
+  const longest = sizes[0] ? numberOf(sizes[0], 'longest') : 0
+  if (longest === 0) return 0
+  const [rows = []] = await db.batch([
+    sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
+      WHERE body_state = 0 AND LENGTH(jws) <= ${big(longest)}
+        AND (customer_id, receipt_id) IN (${due})
+      RETURNING receipt_id`,
+  ])
+  return rows.length
+}
+
+async function dropEvidence(db: Database, now: number, limit: number): Promise<void> {
+  await db.batch([
+    sql`DELETE FROM evidence WHERE (customer_id, sha256) IN (
+      SELECT customer_id, sha256 FROM evidence WHERE expires_at <= ${big(now)}
+      ORDER BY expires_at LIMIT ${limit})`,
+  ])
+}
+
+/** Customer by customer, each behind its own lock as in settlement, so that no two orders of locks exist. */
+async function releaseExpired(db: Database, now: number, limit: number): Promise<number> {
+  const [owners = []] = await db.batch([
+    sql`SELECT customer_id, COUNT(*) AS due FROM (
+        SELECT customer_id FROM reservations WHERE expires_at <= ${big(now)}
+        ORDER BY expires_at LIMIT ${limit}) AS oldest
+      GROUP BY customer_id`,
+  ])
+  let released = 0
+  for (const owner of owners) {
+    const customerId = textOf(owner, 'customer_id')
+    const rows = await db.batch(releaseOf(customerId, now, numberOf(owner, 'due')))
+    released += rows.at(-1)?.length ?? 0
+  }
+  return released
+}
+
+function releaseOf(customerId: string, now: number, limit: number): readonly Statement[] {
+  const due = sql`SELECT request_id, amount_nano FROM reservations
+    WHERE customer_id = ${customerId} AND expires_at <= ${big(now)}
+    ORDER BY expires_at, request_id LIMIT ${limit}`
+  return [
+    sql`UPDATE customers SET turn = '' WHERE customer_id = ${customerId}`,
+    sql`UPDATE customers SET reserved_nano = reserved_nano -
+        CAST((SELECT COALESCE(SUM(amount_nano), 0) FROM (${due}) AS due) AS BIGINT)
+      WHERE customer_id = ${customerId}`,
+    sql`DELETE FROM reservations WHERE request_id IN (
+        SELECT request_id FROM (${due}) AS due)
+      RETURNING request_id`,
+  ]
+}
+
+/** The earliest moment at which any row falls due; an overwritten body is due at once. */
+async function nextDue(db: Database): Promise<number | undefined> {
+  const [rows = []] = await db.batch([
+    sql`SELECT MIN(due) AS due FROM (
+        SELECT MIN(expires_at) AS due FROM reservations
+        UNION ALL SELECT MIN(expires_at) FROM receipts WHERE body_state = 0
+        UNION ALL SELECT MIN(expires_at) FROM receipts WHERE body_state = 1
+        UNION ALL SELECT MIN(expires_at) FROM evidence) AS times`,
+  ])
+  const [row] = rows
+  return row && row['due'] !== null ? numberOf(row, 'due') : undefined
+}

@@ -1,0 +1,38 @@
+import { utf8 } from '../../protocol/bytes.ts'
+import type { Handler } from '../context.ts'
+import { authenticate } from '../http/auth.ts'
+import { ApiError } from '../http/errors.ts'
+import { jsonText } from '../http/reply.ts'
+import { StorageUnavailable, type Database } from '../storage/database.ts'
+import { readUsagePage, type UsagePage } from './page.ts'
+import { readUsageQuery, type UsageQuery } from './query.ts'
+import { usageRowJson } from './row-json.ts'
+
+const RETRY_AFTER_SECONDS = 5
+
+/** `GET /v1/usage`: the caller's own ledger, newest first. */
+export const listUsage: Handler = async (request, context) => {
+  const { customerId } = await authenticate(request, context)
+  const query = readUsageQuery(new URL(request.url).searchParams)
+  const ledger = context.storage.customer(customerId)
+  const { rows, total } = await queryLedger(ledger, customerId, query)
+  const data = rows.map(usageRowJson).join(',')
+  const tail = JSON.stringify({ total_count: total, limit: query.limit, offset: query.offset })
+  return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
+}
+
+/** A storage that answers, but not this query, is another failure than one that does not answer. */
+async function queryLedger(
+  ledger: Database,
+  customerId: string,
+  query: UsageQuery,
+): Promise<UsagePage> {
+  try {
+    return await readUsagePage(ledger, customerId, query)
+  } catch (error) {
+    if (error instanceof StorageUnavailable) throw error
+    throw new ApiError('internal', 'The ledger could not be queried.', {
+      retryAfter: RETRY_AFTER_SECONDS,
+    })
+  }
+}

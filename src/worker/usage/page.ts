@@ -1,0 +1,86 @@
+import type { Database, Row, Statement } from '../storage/database.ts'
+import { numberOf } from '../storage/row.ts'
+import { big, part, sql } from '../storage/sql.ts'
+import type { UsageQuery } from './query.ts'
+
+/** One page of rows, newest first, and how many rows match on all pages. */
+export interface UsagePage {
+  readonly rows: readonly Row[]
+  readonly total: number
+}
+
+/**
+ * Reads a page of a customer's ledger in one statement, so that rows and count are of one moment.
+ *
+ * A customer's rows are numbered 1, 2, 3, ... without a gap and never dated before their predecessor, so a
+ * range of times is a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page
+ * is found by its numbers, and depth costs nothing. With a filter the matching entries of one index are
+ * counted and skipped; rows themselves are read for the page alone (docs/storage.md has the measured times).
+ */
+export async function readUsagePage(
+  db: Database,
+  customerId: string,
+  query: UsageQuery,
+): Promise<UsagePage> {
+  const filtered = query.model !== undefined || query.keyPrefix !== undefined
+  const statement = filtered ? filteredPage(customerId, query) : numberedPage(customerId, query)
+  const [rows = []] = await db.batch([statement])
+  const [first] = rows
+  if (!first) return { rows: [], total: 0 }
+  return { rows: rows.filter((row) => row['id'] !== null), total: numberOf(first, 'total') }
+}
+
+/** The answer always has a first row, which carries the count even where the page is empty. */
+const COLUMNS = part(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
+  usage.billing_unit, usage.audio_seconds, usage.prompt_tokens, usage.completion_tokens,
+  CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
+  usage.failover, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
+
+const LIVE_KEY = part(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
+  AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)
+
+/** Greater than every number: nothing is dated that late. */
+const BEYOND = part(String(Number.MAX_SAFE_INTEGER))
+
+/** The first and last number of the range of times; the last is below the first where nothing matches. */
+function bounds(customerId: string, { start, end }: UsageQuery): Statement {
+  return sql`SELECT
+    COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
+      AND created_at >= ${big(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND}) AS lo,
+    COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
+      AND created_at <= ${big(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0) AS hi`
+}
+
+function numberedPage(customerId: string, query: UsageQuery): Statement {
+  const { limit, offset } = query
+  return sql`WITH bounds AS (${bounds(customerId, query)})
+    SELECT CASE WHEN hi >= lo THEN hi - lo + 1 ELSE 0 END AS total, ${COLUMNS}
+    FROM bounds
+    LEFT JOIN usage ON usage.customer_id = ${customerId}
+      AND usage.seq <= hi - ${big(offset)} AND usage.seq > hi - ${big(offset + limit)}
+      AND usage.seq >= lo
+    ${LIVE_KEY}
+    ORDER BY usage.seq DESC`
+}
+
+function filteredPage(customerId: string, query: UsageQuery): Statement {
+  const { limit, offset } = query
+  const matching = sql`FROM usage WHERE customer_id = ${customerId}
+    AND seq BETWEEN (SELECT lo FROM bounds) AND (SELECT hi FROM bounds)${filters(customerId, query)}`
+  return sql`WITH bounds AS (${bounds(customerId, query)}),
+    counted AS (SELECT COUNT(*) AS total ${matching}),
+    page AS (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${limit} OFFSET ${offset})
+    SELECT counted.total, ${COLUMNS}
+    FROM counted LEFT JOIN page ON 1 = 1
+    LEFT JOIN usage ON usage.customer_id = ${customerId} AND usage.seq = page.seq
+    ${LIVE_KEY}
+    ORDER BY usage.seq DESC`
+}
+
+/** A deleted key's rows show no prefix, so its prefix finds none. */
+function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
+  const byModel = model === undefined ? part('') : sql` AND model = ${model}`
+  if (keyPrefix === undefined) return byModel
+  return sql`${byModel} AND key_prefix = ${keyPrefix} AND EXISTS (SELECT 1 FROM api_keys k
+    WHERE k.customer_id = ${customerId} AND k.key_prefix = ${keyPrefix} AND k.deleted_at IS NULL)`
+}

@@ -1,0 +1,47 @@
+import { formatNano } from '../../protocol/money.ts'
+import type { Row } from '../storage/database.ts'
+import {
+  bigintOf,
+  flagOf,
+  numberOf,
+  optionalNumberOf,
+  optionalTextOf,
+  textOf,
+} from '../storage/row.ts'
+
+/**
+ * The JSON of one usage row (interface: "Usage row"). `cost_eur` is a number whose digits are written out
+ * exactly: a double cannot hold every amount, and a client that wants all digits can read them.
+ */
+export function usageRowJson(row: Row): string {
+  const region = optionalTextOf(row, 'region')
+  const before = {
+    id: textOf(row, 'id'),
+    model: textOf(row, 'model'),
+    modality: textOf(row, 'modality'),
+    provider: textOf(row, 'provider'),
+    ...(region === null ? {} : { region }),
+    billing_unit: textOf(row, 'billing_unit'),
+    audio_seconds: optionalNumberOf(row, 'audio_seconds'),
+    prompt_tokens: numberOf(row, 'prompt_tokens'),
+    completion_tokens: numberOf(row, 'completion_tokens'),
+  }
+  const after = {
+    discount_applied_pct: numberOf(row, 'discount_pct'),
+    receipt_id: optionalTextOf(row, 'receipt_id'),
+    failover: flagOf(row, 'failover'),
+    key_prefix: optionalTextOf(row, 'key_prefix'),
+    key_name: optionalTextOf(row, 'key_name'),
+    created_at: new Date(numberOf(row, 'created_at')).toISOString(),
+  }
+  return joinMembers(
+    JSON.stringify(before),
+    `{"cost_eur":${formatNano(bigintOf(row, 'cost_nano'))}}`,
+    JSON.stringify(after),
+  )
+}
+
+/** One JSON object of the members of several, none of them empty. */
+function joinMembers(...objects: readonly string[]): string {
+  return `{${objects.map((object) => object.slice(1, -1)).join(',')}}`
+}

@@ -1,0 +1,41 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { Database, Row, Storage } from '../../src/worker/storage/database.ts'
+import { statements as ledger } from '../../src/worker/storage/migrations/0001-ledger.ts'
+
+/** A real SQLite behind the storage port, with the whole schema, in memory unless a path is given. */
+export function openSqlite(path = ':memory:'): SqliteDatabase {
+  const connection = new DatabaseSync(path)
+  if (path !== ':memory:') connection.exec('PRAGMA journal_mode = WAL')
+  for (const statement of ledger) connection.exec(statement)
+  const prepared = new Map<string, StatementSync>()
+
+  function prepare(sql: string): StatementSync {
+    const statement = prepared.get(sql) ?? connection.prepare(sql)
+    prepared.set(sql, statement)
+    return statement
+  }
+
+  return {
+    connection,
+    batch: async (statements) => {
+      connection.exec('BEGIN IMMEDIATE')
+      try {
+        const rows = statements.map(({ sql, params }) => prepare(sql).all(...params) as Row[])
+        connection.exec('COMMIT')
+        return rows
+      } catch (error) {
+        connection.exec('ROLLBACK')
+        throw error
+      }
+    },
+  }
+}
+
+export interface SqliteDatabase extends Database {
+  readonly connection: DatabaseSync
+}
+
+/** One database for all customers and the directory, as D1 and PostgreSQL have it. */
+export function sharedStorage(db: Database): Storage {
+  return { customer: () => db, directory: () => db, shared: true }
+}
