@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises'
+import type { Platform } from '../../protocol/boot.ts'
+import type { RouterConfig } from '../../protocol/config.ts'
+import { checkConfig, type ConfigProblem } from '../../protocol/config-rules.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { findStartProblems } from './start-rules.ts'
+
+/** A configuration that may run here, with the secrets it names. */
+export interface LoadedConfig {
+  readonly config: RouterConfig
+  /** Provider name to API key, for providers that have one. */
+  readonly providerApiKeys: Readonly<Record<string, string>>
+}
+
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: Platform
+}
+
+/** The configuration cannot be used. The message lists every problem; the operator edits the file. */
+export class ConfigRefused extends Error {
+  readonly problems: readonly ConfigProblem[]
+
+  constructor(file: string, problems: readonly ConfigProblem[]) {
+    const lines = problems.map(({ path, reason }) => `\n  ${path}: ${reason}`)
+    super(`the configuration ${file} cannot be used:${lines.join('')}`)
+    this.name = 'ConfigRefused'
+    this.problems = problems
+  }
+}
+
+/** Reads and checks the configuration file. Throws `ConfigRefused`. */
+export async function loadConfig(file: string, surroundings: Surroundings): Promise<LoadedConfig> {
+  const check = checkConfig(await readJson(file))
+  if (!check.ok) throw new ConfigRefused(file, check.problems)
+  const problems = findStartProblems(check.config, surroundings)
+  if (problems.length > 0) throw new ConfigRefused(file, problems)
+  return {
+    config: check.config,
+    providerApiKeys: readApiKeys(check.config, surroundings.env),
+  }
+}
+
+/** A member given twice is refused: the reader of the file and the program would disagree on its value. */
+async function readJson(file: string): Promise<unknown> {
+  const whole = '(the whole file)'
+  let bytes: Uint8Array
+  try {
+    bytes = await readFile(file)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    throw new ConfigRefused(file, [{ path: whole, reason: `cannot be read (${code})` }])
+  }
+  try {
+    return parseStrictJson(bytes, 'configuration')
+  } catch (error) {
+    if (!(error instanceof MalformedEvidence)) throw error
+    throw new ConfigRefused(file, [{ path: whole, reason: error.reason }])
+  }
+}
+
+function readApiKeys(config: RouterConfig, env: Surroundings['env']): Record<string, string> {
+  const found = Object.entries(config.providers).flatMap(([name, { api_key_env: variable }]) => {
+    const key = variable === undefined ? undefined : env[variable]
+    return key ? [[name, key] as const] : []
+  })
+  return Object.fromEntries(found)
+}

@@ -1,0 +1,108 @@
+import type {
+  DaemonBoot,
+  DaemonReady,
+  DaemonTls,
+  FromDaemon,
+  TlsMaterial,
+} from '../protocol/boot.ts'
+import { Generations } from './config/generations.ts'
+import { loadConfig } from './config/load-config.ts'
+import { watchFile } from './config/watch-file.ts'
+import { createRefusingEgress } from './egress.ts'
+import { makeReceiptKey } from './keys/receipt-key.ts'
+import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
+import { createDispatcher } from './link/dispatch.ts'
+import { createLinkRoutes } from './link/routes.ts'
+import { startLinkServer } from './link/server.ts'
+import { createUnattestedProofs } from './proofs.ts'
+import { storeRootKey } from './release/root-key-file.ts'
+import { createReleases } from './release/releases.ts'
+import type { Machine } from './snp/machine.ts'
+import { startIdentity } from './identity.ts'
+
+export interface DaemonTools {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Milliseconds. */
+  readonly now: () => number
+  readonly notify: (message: FromDaemon) => void
+  readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
+}
+
+export interface Daemon {
+  readonly ready: DaemonReady
+  /** Reads the configuration again. Never rejects: the outcome is notified. */
+  reload(): Promise<void>
+  /** Makes a new TLS key, and an envelope for it. Rejects when no report can be captured. */
+  renewTls(): Promise<DaemonTls>
+  close(): Promise<void>
+}
+
+/**
+ * Configuration -> keys, machine and release side by side -> first report -> link server. Throws before anything
+ * is served when a step fails; the message is for the operator.
+ */
+export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
+  const { now, notify } = tools
+  const load = () => loadConfig(boot.configPath, { env: tools.env, platform: boot.platform })
+  const first = await load()
+  const machine = tools.openMachine(boot, now)
+  const releases = createReleases(boot, machine, now)
+  const [key, tls] = await Promise.all([
+    makeReceiptKey(),
+    obtainTls(boot.tls, first.config.service.tls?.domains ?? [], now()),
+  ])
+  const identity = await startIdentity({ boot, machine, releases, key, tls, first, now, notify })
+  const proofs = createUnattestedProofs()
+  proofs.configure(first.config.providers)
+  const generations = new Generations(first, {
+    load,
+    async adopt(loaded) {
+      await identity.adoptConfig(loaded)
+      proofs.configure(loaded.config.providers)
+    },
+    onReloaded: (generation) => notify({ type: 'reloaded', generation }),
+    onRefused: (reason) => notify({ type: 'reload_refused', reason }),
+  })
+  const routes = createLinkRoutes({
+    adminToken: boot.adminToken,
+    signer: { key, proofs, routerHop: identity.routerHop },
+    envelopes: identity.envelopes,
+    proofs,
+    egress: createRefusingEgress(proofs),
+    generation: () => generations.current,
+    release: identity.release,
+  })
+  const server = await startLinkServer(boot.link, createDispatcher(routes))
+  const unwatch = watchFile(boot.configPath, () => void generations.reload())
+  return {
+    ready: {
+      linkPort: server.port,
+      tls,
+      kid: key.kid,
+      rootKeyPath: await storeRootKey(boot.stateDir, identity.release().rootPublicJwk),
+      generation: generations.current.generation,
+      release: await releases.handBack(),
+    },
+    reload: () => generations.reload(),
+    async renewTls() {
+      const domains = generations.current.config.service.tls?.domains ?? []
+      const renewed = await makeTlsIdentity(domains, new Date(now()))
+      await identity.adoptTls(renewed)
+      return renewed
+    },
+    async close() {
+      unwatch()
+      identity.envelopes.close()
+      proofs.close()
+      await server.close()
+    },
+  }
+}
+
+function obtainTls(
+  kept: TlsMaterial | null,
+  domains: readonly string[],
+  now: number,
+): Promise<DaemonTls> {
+  return kept === null ? makeTlsIdentity(domains, new Date(now)) : adoptTlsIdentity(kept)
+}

@@ -1,0 +1,72 @@
+import { toBase64, toHex } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { ENVELOPE_SCHEMA, REPORT_DATA_LABEL, type Envelope } from '../../protocol/envelope.ts'
+import { reportData } from '../../protocol/report-data.ts'
+import type { ReportSource } from '../snp/report-source.ts'
+
+/** What an envelope says besides what the platform says. */
+export interface EnvelopeSubject {
+  readonly kid: string
+  readonly tlsSpkiSha256: string
+  readonly identityTag: string
+  readonly manifestJws: string
+  readonly trustBundleUrl: string
+}
+
+/** An envelope as it is served, with the exact bytes that its digest is over. */
+export interface ServedEnvelope {
+  readonly envelope: Envelope
+  readonly json: string
+  readonly sha256: string
+  /** The launch digest that the report carries, lowercase hex. */
+  readonly measurement: string
+  /** Milliseconds. */
+  readonly capturedAt: number
+}
+
+/** How long clients may rely on an envelope, and the daemon on its own. */
+export const ENVELOPE_MAX_AGE_SECONDS = 3600
+
+/** The logical name of this workload (interface: "Attestation envelope"). */
+export const WORKLOAD = 'router'
+
+const MEASUREMENT_OFFSET = 0x90
+const MEASUREMENT_BYTES = 48
+
+/** Captures a report for the subject and the nonce (64 hex digits or empty), and wraps it. Throws `CaptureError`. */
+export async function buildEnvelope(
+  source: ReportSource,
+  subject: EnvelopeSubject,
+  { nonce, now }: { nonce: string; now: () => number },
+): Promise<ServedEnvelope> {
+  const bound = {
+    tls_spki_sha256: subject.tlsSpkiSha256,
+    workload_identity_tag: subject.identityTag,
+    report_data_binding: {
+      label: REPORT_DATA_LABEL,
+      receipt_key_thumbprint: subject.kid,
+      nonce,
+    },
+  } as const
+  const { report, chainPem } = await source.capture(await reportData(bound))
+  const capturedAt = now()
+  const envelope = {
+    schema: ENVELOPE_SCHEMA,
+    workload: WORKLOAD,
+    snp_report_b64: toBase64(report),
+    vcek_chain_pem: chainPem,
+    ...bound,
+    workload_identity_manifest_jws: subject.manifestJws,
+    trust_bundle_url: subject.trustBundleUrl,
+    issued_at: new Date(capturedAt).toISOString(),
+    max_age_seconds: ENVELOPE_MAX_AGE_SECONDS,
+  } as const
+  const json = JSON.stringify(envelope)
+  return {
+    envelope,
+    json,
+    sha256: await sha256Hex(json),
+    measurement: toHex(report.subarray(MEASUREMENT_OFFSET, MEASUREMENT_OFFSET + MEASUREMENT_BYTES)),
+    capturedAt,
+  }
+}

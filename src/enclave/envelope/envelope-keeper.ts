@@ -1,0 +1,150 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { LinkError } from '../link/link-error.ts'
+import { ENVELOPE_MAX_AGE_SECONDS, type ServedEnvelope } from './build-envelope.ts'
+import { createLimit } from './nonce-limit.ts'
+import type { SelfCheck } from './self-check.ts'
+
+/** Half of what clients may rely on, so that a fetched envelope has a life before it. */
+const REFRESH_MS = (ENVELOPE_MAX_AGE_SECONDS * 1000) / 2
+const RETRY_MS = 30_000
+
+/** While captures fail, callers share a failure for this long instead of asking the firmware again. */
+const FAILURE_SHARED_MS = 2_000
+
+const NONCES_PER_MINUTE = 60
+
+/** Former envelopes that the worker can still ask for by digest; about 10 KiB each. */
+const KEPT_ENVELOPES = 64
+
+/** An envelope of this instance, and what the daemon's own verification of it found. */
+export interface KeptEnvelope extends ServedEnvelope {
+  readonly check: SelfCheck
+}
+
+export interface EnvelopeTools {
+  /** Captures; the nonce is 64 hex digits or empty. */
+  readonly build: (nonce: string) => Promise<ServedEnvelope>
+  readonly check: (envelope: ServedEnvelope) => Promise<SelfCheck>
+  readonly now: () => number
+  readonly onFailure: (reason: string) => void
+  readonly onRestored: () => void
+}
+
+/**
+ * Holds the cached envelope: captured at start, again on a cadence and whenever what it binds has changed. A
+ * failing platform leaves the last one in service until its age is up; then there is none.
+ */
+export class EnvelopeKeeper {
+  readonly #tools: EnvelopeTools
+  readonly #nonceLimit = createLimit(NONCES_PER_MINUTE, 60_000)
+  readonly #kept = new Map<string, Bytes>()
+  #current: KeptEnvelope | undefined
+  #pending: Promise<KeptEnvelope> | undefined
+  #failure: { readonly at: number; readonly error: unknown } | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(tools: EnvelopeTools) {
+    this.#tools = tools
+  }
+
+  /** The last envelope whatever its age: what it binds stays true for the life of the keys. */
+  get last(): KeptEnvelope | undefined {
+    return this.#current
+  }
+
+  /** The last envelope while clients may still rely on it. */
+  get current(): KeptEnvelope | undefined {
+    const age = this.#tools.now() - (this.#current?.capturedAt ?? 0)
+    return age < ENVELOPE_MAX_AGE_SECONDS * 1000 ? this.#current : undefined
+  }
+
+  /** The cached envelope, captured now if there is none. Throws `LinkError`. */
+  async get(): Promise<KeptEnvelope> {
+    if (this.current !== undefined) return this.current
+    const failedFor = this.#tools.now() - (this.#failure?.at ?? Number.NEGATIVE_INFINITY)
+    if (failedFor < FAILURE_SHARED_MS) throw unavailable(this.#failure?.error)
+    try {
+      return await this.refresh()
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+
+  /** An envelope for the caller's nonce (64 lowercase hex digits), never cached. Throws `LinkError`. */
+  async fresh(nonce: string): Promise<ServedEnvelope> {
+    if (!this.#nonceLimit(this.#tools.now())) {
+      throw new LinkError('rate_limited', `at most ${NONCES_PER_MINUTE} nonces a minute`)
+    }
+    try {
+      return await this.#tools.build(nonce)
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+
+  /** Captures now; callers at the same time share one capture. Throws `CaptureError`. */
+  refresh(): Promise<KeptEnvelope> {
+    this.#pending ??= this.#capture().finally(() => {
+      this.#pending = undefined
+    })
+    return this.#pending
+  }
+
+  /** Captures what is bound now, and not what a capture that is under way began with. */
+  async renew(): Promise<KeptEnvelope> {
+    await this.#pending?.catch(() => {})
+    return this.refresh()
+  }
+
+  /** The exact bytes of a cached envelope of this instance, a former one included. */
+  find(sha256: string): Bytes | undefined {
+    return this.#kept.get(sha256)
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+  }
+
+  async #capture(): Promise<KeptEnvelope> {
+    try {
+      const served = await this.#tools.build('')
+      const kept = { ...served, check: await this.#tools.check(served) }
+      this.#keep(kept)
+      if (this.#failure !== undefined) this.#tools.onRestored()
+      this.#failure = undefined
+      this.#schedule(REFRESH_MS)
+      return kept
+    } catch (error) {
+      if (this.#failure === undefined) this.#tools.onFailure(messageOf(error))
+      this.#failure = { at: this.#tools.now(), error }
+      this.#schedule(RETRY_MS)
+      throw error
+    }
+  }
+
+  #keep(envelope: KeptEnvelope): void {
+    this.#current = envelope
+    this.#kept.set(envelope.sha256, utf8(envelope.json))
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size > KEPT_ENVELOPES && oldest !== undefined) this.#kept.delete(oldest)
+  }
+
+  #schedule(delayMs: number): void {
+    clearTimeout(this.#timer)
+    if (this.#closed) return
+    this.#timer = setTimeout(() => {
+      this.refresh().catch(() => {})
+    }, delayMs)
+    this.#timer.unref()
+  }
+}
+
+function unavailable(cause: unknown): LinkError {
+  return new LinkError('attestation_unavailable', messageOf(cause), { cause })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'the report could not be captured'
+}

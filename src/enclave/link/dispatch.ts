@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sendAnswer, sendError, type LinkAnswer } from './answer.ts'
+import { LinkError } from './link-error.ts'
+import type { LinkListener } from './server.ts'
+
+/** A request that reached a handler. */
+export interface LinkCall {
+  readonly request: IncomingMessage
+  readonly url: URL
+  /** What follows the route's path: empty, or `/` and more. */
+  readonly rest: string
+}
+
+export interface LinkRoute {
+  /** `any` hands the exchange over whole: the handler answers by itself. */
+  readonly method: 'GET' | 'POST' | 'any'
+  readonly path: string
+  /** True: the route also takes everything below its path. */
+  readonly below?: boolean
+  handle(call: LinkCall, response: ServerResponse): Promise<LinkAnswer | undefined>
+}
+
+/** A listener that finds the route of a request, and answers. */
+export function createDispatcher(routes: readonly LinkRoute[]): LinkListener {
+  return (request, response) => {
+    answer(routes, request, response).catch((error: unknown) => sendError(response, error))
+  }
+}
+
+async function answer(
+  routes: readonly LinkRoute[],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(`https://link${request.url ?? '/'}`)
+  const route = routes.find((candidate) => matches(candidate, url.pathname))
+  if (route === undefined) throw new LinkError('not_found', 'the link has no such path')
+  if (route.method !== 'any' && route.method !== request.method) {
+    throw new LinkError('method_not_allowed', `this path takes ${route.method}`)
+  }
+  const rest = url.pathname.slice(route.path.length)
+  const result = await route.handle({ request, url, rest }, response)
+  if (result !== undefined) sendAnswer(response, result)
+}
+
+function matches({ path, below }: LinkRoute, pathname: string): boolean {
+  return pathname === path || (below === true && pathname.startsWith(`${path}/`))
+}

@@ -1,0 +1,29 @@
+/** Every refusal of the link and its status; the message says what the worker's operator should know. */
+const STATUS = {
+  invalid_request: 400,
+  unknown_evidence: 400,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_too_large: 413,
+  rate_limited: 429,
+  internal: 500,
+  attestation_unavailable: 503,
+  provider_unproven: 503,
+} as const
+
+export type LinkErrorCode = keyof typeof STATUS
+
+/** A refusal that goes back over the link as `{"error": {"code", "message"}}`. */
+export class LinkError extends Error {
+  readonly code: LinkErrorCode
+
+  constructor(code: LinkErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'LinkError'
+    this.code = code
+  }
+
+  get status(): number {
+    return STATUS[this.code]
+  }
+}

@@ -1,0 +1,70 @@
+import { createServer, type Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { X509Certificate } from 'node:crypto'
+import type { TLSSocket } from 'node:tls'
+import type { DaemonBoot } from '../../protocol/boot.ts'
+import { equalBytes } from '../../protocol/bytes.ts'
+
+export interface LinkServer {
+  readonly port: number
+  /** Stops listening, and ends every connection. */
+  close(): Promise<void>
+}
+
+export type LinkListener = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Longer than a worker keeps an idle connection, so that none is closed under a request on its way. */
+const KEEP_ALIVE_MS = 60_000
+
+/**
+ * Listens for the one peer of the link. The handshake trusts the worker's certificate alone, and the certificate
+ * presented is then compared byte for byte: whoever shows none or another one gets no HTTP at all. TLS 1.3 only.
+ */
+export async function startLinkServer(
+  link: DaemonBoot['link'],
+  listener: LinkListener,
+): Promise<LinkServer> {
+  const expected = new X509Certificate(link.workerCertPem).raw
+  const server = createServer(
+    {
+      cert: link.serverCertPem,
+      key: link.serverKeyPem,
+      ca: link.workerCertPem,
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion: 'TLSv1.3',
+      maxVersion: 'TLSv1.3',
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      noDelay: true,
+    },
+    listener,
+  )
+  server.prependListener('secureConnection', (socket: TLSSocket) => {
+    if (!isPeer(socket, expected)) socket.destroy()
+  })
+  await listen(server, link)
+  return { port: (server.address() as AddressInfo).port, close: () => close(server) }
+}
+
+function isPeer(socket: TLSSocket, expected: Uint8Array): boolean {
+  const presented: { raw?: Uint8Array } | null = socket.getPeerCertificate()
+  return socket.authorized && presented?.raw !== undefined && equalBytes(presented.raw, expected)
+}
+
+function listen(server: Server, { host, port }: DaemonBoot['link']): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

@@ -1,0 +1,62 @@
+import { toDaemonSchema, type FromDaemon, type ToDaemon } from '../protocol/boot.ts'
+import { startDaemon, type Daemon } from './daemon.ts'
+import { openMachine } from './open-machine.ts'
+
+/**
+ * The enclave daemon's process. The supervisor starts it with an IPC channel, and it lives no longer than that
+ * channel: its keys are of use to nobody else.
+ */
+function main(): void {
+  let starting: Promise<Daemon> | undefined
+
+  const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
+    async boot(message) {
+      if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
+      const tools = { env: process.env, now: Date.now, notify: tell, openMachine }
+      starting = startDaemon(message.boot, tools)
+      tell({ type: 'ready', ready: (await starting).ready })
+    },
+    async reload() {
+      await (await starting)?.reload()
+    },
+    async renew_tls() {
+      const daemon = await starting
+      try {
+        if (daemon) tell({ type: 'tls_renewed', tls: await daemon.renewTls() })
+      } catch (error) {
+        tell({ type: 'tls_refused', reason: reasonOf(error) })
+      }
+    },
+  }
+
+  async function stop(): Promise<void> {
+    const daemon = await starting?.catch(() => undefined)
+    await daemon?.close()
+    process.exit(0)
+  }
+
+  process.on('message', (received) => {
+    const message = toDaemonSchema.safeParse(received)
+    if (!message.success) refuse('the supervisor sent a message of an unknown form')
+    else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
+  })
+  process.on('SIGHUP', () => void act.reload({ type: 'reload' }).catch(() => {}))
+  for (const ending of ['disconnect', 'SIGTERM', 'SIGINT']) process.on(ending, () => void stop())
+}
+
+function tell(message: FromDaemon): void {
+  if (process.connected) process.send?.(message)
+}
+
+/** Leaves once the supervisor has been told. */
+function refuse(reason: string): void {
+  const leave = () => process.exit(1)
+  if (!process.connected || process.send === undefined) leave()
+  else process.send({ type: 'refused', reason } satisfies FromDaemon, leave)
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown error'
+}
+
+main()

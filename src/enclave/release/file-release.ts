@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { parseCompactJws } from '../../protocol/compact-jws.ts'
+import type { ServiceConfig } from '../../protocol/config.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { publishedTrustBundleSchema } from '../../protocol/trust-bundle.ts'
+import type { Release } from './release.ts'
+import { describePublicKey } from './signing-key.ts'
+
+type ReleaseFiles = NonNullable<ServiceConfig['release']>
+
+/** Paths in a configuration are relative to the configuration file. */
+export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): ReleaseFiles {
+  const base = dirname(resolve(configPath))
+  return {
+    root_key: resolve(base, files.root_key),
+    bundle: resolve(base, files.bundle),
+    manifest: resolve(base, files.manifest),
+  }
+}
+
+/**
+ * Reads what the release tools wrote: the root's public JWK, the bundle (bare or as published) and the manifest.
+ * Throws an error that names the file; whether they fit each other and this machine is the envelope's check.
+ */
+export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
+  const [root, bundleText, manifestText] = await Promise.all([
+    readText(files.root_key),
+    readText(files.bundle),
+    readText(files.manifest),
+  ])
+  const rootPublicJwk = await named(files.root_key, async () =>
+    describePublicKey(parseStrictJson(root, 'release root key') as JsonWebKey),
+  )
+  const bundleJws = await named(files.bundle, async () => readBundle(bundleText))
+  const manifestJws = manifestText.trim()
+  await named(files.manifest, async () => parseCompactJws(manifestJws, 'workload manifest'))
+  return { rootPublicJwk, bundleJws, manifestJws, identityTag: await sha256Hex(manifestJws) }
+}
+
+function readBundle(text: string): string {
+  const trimmed = text.trim()
+  const jws = trimmed.startsWith('{')
+    ? publishedTrustBundleSchema.parse(parseStrictJson(trimmed, 'trust bundle')).trust_bundle_jws
+    : trimmed
+  parseCompactJws(jws, 'trust bundle')
+  return jws
+}
+
+async function readText(path: string): Promise<string> {
+  return named(path, async () => fromUtf8((await readFile(path)) as Bytes))
+}
+
+async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'unknown error'
+    throw new Error(`the release file ${path} cannot be used: ${reason}`, { cause })
+  }
+}

@@ -1,0 +1,107 @@
+import type { LocalRelease } from '../../protocol/boot.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { MANIFEST_SCHEMA, type Manifest } from '../../protocol/manifest.ts'
+import { TRUST_BUNDLE_SCHEMA, type TrustBundleInput } from '../../protocol/trust-bundle.ts'
+import { WORKLOAD } from '../envelope/build-envelope.ts'
+import type { Release } from './release.ts'
+import { signManifest, signTrustBundle } from './sign-documents.ts'
+import { describePublicKey, makeSigningKey } from './signing-key.ts'
+
+const DAY_MS = 86_400_000
+
+/** Longer than any local stack runs; clocks of the same machine need no skew. */
+const VALIDITY_DAYS = 397
+
+/** What the manifest of a local stack names. */
+export interface LocalBuild {
+  readonly version: string
+  /** SHA-256 over the daemon's sources, which are what runs here in place of an image. */
+  readonly sourceSha256: string
+  /** SHA-256 of the worker's bundle. */
+  readonly bundleSha256: string
+}
+
+export interface LocalReleaseInputs {
+  readonly build: LocalBuild
+  /** The launch digest to allow, lowercase hex, once the identity tag is known. */
+  readonly measure: (identityTag: string) => Promise<string>
+  readonly now: Date
+}
+
+/**
+ * Makes a throw-away release root, and with it a manifest and a bundle as the release tools would. The private
+ * keys cannot be exported and are dropped here: nothing else is ever signed with this root.
+ */
+export async function makeLocalRelease({
+  build,
+  measure,
+  now,
+}: LocalReleaseInputs): Promise<Release> {
+  const [root, manifestKey] = await Promise.all([
+    makeSigningKey({ extractable: false }),
+    makeSigningKey({ extractable: false }),
+  ])
+  const manifestJws = await signManifest(describeBuild(build), manifestKey)
+  const identityTag = await sha256Hex(manifestJws)
+  const validity = {
+    not_before: timestamp(now.getTime() - DAY_MS),
+    not_after: timestamp(now.getTime() + VALIDITY_DAYS * DAY_MS),
+  }
+  const bundle = {
+    schema: TRUST_BUNDLE_SCHEMA,
+    version: Math.floor(now.getTime() / 1000),
+    environment: 'local',
+    issued_at: timestamp(now.getTime()),
+    not_before: validity.not_before,
+    expires_at: validity.not_after,
+    allowed_measurements: [
+      {
+        measurement: await measure(identityTag),
+        workload: WORKLOAD,
+        workload_identity_tag: identityTag,
+      },
+    ],
+    allowed_identity_tags: [identityTag],
+    tcb_floor: NO_FLOOR,
+    delegated_keys: { workload_manifest: { jwk: { ...manifestKey.publicJwk }, ...validity } },
+  } satisfies TrustBundleInput
+  const bundleJws = await signTrustBundle(bundle, root)
+  return { rootPublicJwk: root.publicJwk, bundleJws, manifestJws, identityTag }
+}
+
+/** Takes back what an earlier start made. */
+export async function adoptLocalRelease(kept: LocalRelease): Promise<Release> {
+  return {
+    rootPublicJwk: await describePublicKey(kept.rootPublicJwk),
+    bundleJws: kept.bundleJws,
+    manifestJws: kept.manifestJws,
+    identityTag: await sha256Hex(kept.manifestJws),
+  }
+}
+
+/** A local stack says nothing of the machine's firmware; a real bundle has floors. */
+const NO_FLOOR = {
+  milan: { bootloader: 0, tee: 0, snp: 0, microcode: 0 },
+  genoa: { bootloader: 0, tee: 0, snp: 0, microcode: 0 },
+  turin: { fmc: 0, bootloader: 0, tee: 0, snp: 0, microcode: 0 },
+}
+
+function describeBuild({ version, sourceSha256, bundleSha256 }: LocalBuild) {
+  return {
+    schema: MANIFEST_SCHEMA,
+    workload: WORKLOAD,
+    version,
+    image_digest: `sha256:${sourceSha256}`,
+    binary_digest: `sha256:${bundleSha256}`,
+    build_metadata: {
+      build_type: 'local stack',
+      image_digest_of: 'the source tree',
+      reproducible: false,
+    },
+  } satisfies Manifest
+}
+
+/** RFC 3339 in UTC, whole seconds. */
+function timestamp(milliseconds: number): string {
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`
+}

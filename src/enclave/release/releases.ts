@@ -1,0 +1,39 @@
+import type { DaemonBoot, LocalRelease } from '../../protocol/boot.ts'
+import type { LoadedConfig } from '../config/load-config.ts'
+import type { Machine } from '../snp/machine.ts'
+import { readFileRelease, resolveReleaseFiles } from './file-release.ts'
+import { describeLocalBuild } from './local-build.ts'
+import { adoptLocalRelease, makeLocalRelease } from './local-release.ts'
+import type { Release } from './release.ts'
+
+/** Where the daemon's release comes from: files that the configuration names, else a throw-away one. */
+export interface Releases {
+  /** Throws an error that names the file at fault. */
+  of(loaded: LoadedConfig): Promise<Release>
+  /** What a restarted daemon needs to be the same local stack; null when no throw-away release was made. */
+  handBack(): Promise<LocalRelease | null>
+}
+
+/** `now` in milliseconds. */
+export function createReleases(boot: DaemonBoot, machine: Machine, now: () => number): Releases {
+  let local: Promise<Release> | undefined
+  async function makeLocal(): Promise<Release> {
+    if (boot.release !== null) return adoptLocalRelease(boot.release)
+    const build = await describeLocalBuild(boot.workerBundlePath)
+    return makeLocalRelease({ build, measure: machine.measure, now: new Date(now()) })
+  }
+  return {
+    of({ config }) {
+      const files = config.service.release
+      if (files !== undefined) return readFileRelease(resolveReleaseFiles(files, boot.configPath))
+      local ??= makeLocal()
+      return local
+    },
+    async handBack() {
+      if (local === undefined) return null
+      const { rootPublicJwk, manifestJws, bundleJws } = await local
+      const jwk = { ...rootPublicJwk }
+      return { rootPublicJwk: jwk, manifestJws, bundleJws, simulated: await machine.keep() }
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import { es256JwkSchema, jwkThumbprint, type EcPoint } from '../../protocol/jwk.ts'
+
+/** A key that signs release documents: the release root, or one the root delegates to. */
+export interface SigningKey {
+  readonly privateKey: CryptoKey
+  readonly publicJwk: PublicSigningJwk
+  /** RFC 7638 thumbprint. */
+  readonly kid: string
+}
+
+export interface PublicSigningJwk extends EcPoint {
+  readonly crv: 'P-256'
+  readonly kid: string
+  readonly alg: 'ES256'
+  readonly use: 'sig'
+}
+
+const SCHEME = { name: 'ECDSA', namedCurve: 'P-256' } as const
+
+/** Makes a key. Only an extractable one can be kept in a file. */
+export async function makeSigningKey({
+  extractable,
+}: {
+  extractable: boolean
+}): Promise<SigningKey> {
+  const pair = await crypto.subtle.generateKey(SCHEME, extractable, ['sign', 'verify'])
+  const publicJwk = await describePublicKey(await crypto.subtle.exportKey('jwk', pair.publicKey))
+  return { privateKey: pair.privateKey, publicJwk, kid: publicJwk.kid }
+}
+
+/** Takes a private JWK into a key that can sign and not be exported. Throws on anything that is no P-256 key. */
+export async function importSigningKey(jwk: JsonWebKey): Promise<SigningKey> {
+  const publicJwk = await describePublicKey(jwk)
+  const { kty, crv, x, y } = publicJwk
+  const parts = { kty, crv, x, y, ...(jwk.d === undefined ? {} : { d: jwk.d }) }
+  const privateKey = await crypto.subtle.importKey('jwk', parts, SCHEME, false, ['sign'])
+  return { privateKey, publicJwk, kid: publicJwk.kid }
+}
+
+/** The public half in the one form that release documents and key files have. */
+export async function describePublicKey(jwk: JsonWebKey): Promise<PublicSigningJwk> {
+  const { kty, crv, x, y } = es256JwkSchema.parse({
+    kty: jwk.kty,
+    crv: jwk.crv,
+    x: jwk.x,
+    y: jwk.y,
+  })
+  const kid = await jwkThumbprint({ kty, crv, x, y })
+  return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }
+}

@@ -1,0 +1,22 @@
+import type { KeptEnvelope } from '../envelope/envelope-keeper.ts'
+import { describeRouterHop, type RouterHop, type RouterHopInputs } from './router-block.ts'
+
+/** The router's hop for what is in effect now; described once for each envelope and bundle, not for each receipt. */
+export function createRouterHops(
+  inputs: () => Omit<RouterHopInputs, 'envelope'> & { envelope: KeptEnvelope | undefined },
+): () => RouterHop | undefined {
+  let described: { readonly of: RouterHopInputs; readonly hop: RouterHop } | undefined
+  return () => {
+    const { envelope, ...rest } = inputs()
+    if (envelope === undefined) return undefined
+    const of = { envelope, ...rest }
+    if (described === undefined || !isSame(described.of, of)) {
+      described = { of, hop: describeRouterHop(of) }
+    }
+    return described.hop
+  }
+}
+
+function isSame(left: RouterHopInputs, right: RouterHopInputs): boolean {
+  return left.envelope === right.envelope && left.trustBundleJws === right.trustBundleJws
+}

@@ -1,0 +1,16 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+
+/** Where SNP reports come from. */
+export interface ReportSource {
+  /** Asks for a report over exactly these 64 bytes. Throws `CaptureError`. */
+  capture(reportData: Bytes): Promise<CapturedReport>
+}
+
+export interface CapturedReport {
+  /** The 1184 bytes. */
+  readonly report: Bytes
+  /** VEK, ASK (or ASVK), ARK in PEM. */
+  readonly chainPem: string
+  /** What made the report: `sev_guest`, or `simulated`. */
+  readonly provider: string
+}

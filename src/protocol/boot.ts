@@ -1,0 +1,97 @@
+import { z } from 'zod'
+
+/**
+ * What the supervisor and the enclave daemon tell each other over the child process's IPC channel. Private
+ * keys travel here and nowhere else: the channel is a socket pair between parent and child, never a file.
+ */
+
+export const PLATFORMS = ['simulated', 'configfs-tsm'] as const
+
+const pemSchema = z.string().startsWith('-----BEGIN ')
+
+const tlsMaterialSchema = z.strictObject({ certPem: pemSchema, keyPem: pemSchema })
+
+/** A simulated chip: its chain, and its signing key (PKCS #8, base64), worthless outside the local stack. */
+const simulatedChipSchema = z.strictObject({
+  product: z.enum(['milan', 'genoa', 'turin']),
+  chipId: z.string(),
+  tcb: z.record(z.string(), z.int()),
+  chainPem: pemSchema,
+  arkSpkiSha256: z.string(),
+  vekPkcs8: z.string(),
+})
+
+/**
+ * The throw-away release of a local stack. The daemon makes it once; the supervisor holds it in memory and
+ * hands it back after a restart, so that one run of the stack has one root, one bundle and one simulated chip.
+ */
+const localReleaseSchema = z.strictObject({
+  rootPublicJwk: z.record(z.string(), z.json()),
+  manifestJws: z.string(),
+  bundleJws: z.string(),
+  simulated: simulatedChipSchema.nullable(),
+})
+
+export const daemonBootSchema = z.strictObject({
+  configPath: z.string().min(1),
+  stateDir: z.string().min(1),
+  adminToken: z.string().min(1),
+  link: z.strictObject({
+    /** 0 = any free port. */
+    port: z.int().min(0).max(65_535),
+    host: z.literal('127.0.0.1'),
+    serverCertPem: pemSchema,
+    serverKeyPem: pemSchema,
+    /** The only client certificate the link accepts. */
+    workerCertPem: pemSchema,
+  }),
+  platform: z.enum(PLATFORMS),
+  /** Handed back after a restart of the daemon; null: the daemon makes a key and a certificate. */
+  tls: tlsMaterialSchema.nullable(),
+  /** `DaemonReady.release` of an earlier start in the same run of the stack. */
+  release: localReleaseSchema.nullable(),
+  /** The worker's bundle, whose digest the local manifest names. */
+  workerBundlePath: z.string().optional(),
+})
+
+/** Messages to the daemon. `boot` comes first and once. */
+export const toDaemonSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('boot'), boot: daemonBootSchema }),
+  z.strictObject({ type: z.literal('reload') }),
+  z.strictObject({ type: z.literal('renew_tls') }),
+])
+
+export interface DaemonTls extends TlsMaterial {
+  /** SHA-256 of the certificate's SubjectPublicKeyInfo, lowercase hex. */
+  readonly spkiSha256: string
+}
+
+export interface DaemonReady {
+  readonly linkPort: number
+  readonly tls: DaemonTls
+  readonly kid: string
+  /** File with the release root's public JWK. */
+  readonly rootKeyPath: string
+  readonly generation: number
+  /** To be handed back in `DaemonBoot.release`; null where the release comes from files. */
+  readonly release: LocalRelease | null
+}
+
+/** Messages from the daemon. After `refused` it exits with status 1. */
+export type FromDaemon =
+  | { readonly type: 'ready'; readonly ready: DaemonReady }
+  | { readonly type: 'refused'; readonly reason: string }
+  | { readonly type: 'reloaded'; readonly generation: number }
+  | { readonly type: 'reload_refused'; readonly reason: string }
+  /** The envelope in service names this key from now on. */
+  | { readonly type: 'tls_renewed'; readonly tls: DaemonTls }
+  | { readonly type: 'tls_refused'; readonly reason: string }
+  | { readonly type: 'attestation_failed'; readonly reason: string }
+  | { readonly type: 'attestation_restored' }
+
+export type Platform = (typeof PLATFORMS)[number]
+export type DaemonBoot = z.output<typeof daemonBootSchema>
+export type ToDaemon = z.input<typeof toDaemonSchema>
+export type TlsMaterial = z.output<typeof tlsMaterialSchema>
+export type SimulatedChipKeys = z.output<typeof simulatedChipSchema>
+export type LocalRelease = z.output<typeof localReleaseSchema>

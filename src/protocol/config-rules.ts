@@ -1,0 +1,231 @@
+import type { z } from 'zod'
+import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
+
+/** One thing wrong with a configuration: where, and why. */
+export interface ConfigProblem {
+  /** As a reader would write it: `routes[2].provider`. */
+  readonly path: string
+  readonly reason: string
+}
+
+export type ConfigCheck =
+  | { readonly ok: true; readonly config: RouterConfig }
+  | { readonly ok: false; readonly problems: readonly ConfigProblem[] }
+
+/** Checks a parsed configuration file: its schema first, then the rules that span several members. */
+export function checkConfig(json: unknown): ConfigCheck {
+  const parsed = configSchema.safeParse(json)
+  if (!parsed.success) return { ok: false, problems: parsed.error.issues.map(describeIssue) }
+  const problems = RULES.flatMap((rule) => rule(parsed.data))
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, config: parsed.data }
+}
+
+/** `routes[2].reasoning.efforts.off`; the empty path is the file itself. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else if (/^[A-Za-z_$][\w$]*$/.test(String(part))) text += `${text && '.'}${String(part)}`
+    else text += `[${JSON.stringify(String(part))}]`
+  }
+  return text || '(the whole file)'
+}
+
+function describeIssue(issue: z.core.$ZodIssue): ConfigProblem {
+  return { path: formatPath(issue.path), reason: issue.message }
+}
+
+type Rule = (config: RouterConfig) => readonly ConfigProblem[]
+
+const RULES: readonly Rule[] = [
+  namesAreNotReserved,
+  providersAndRegionsDiffer,
+  baseUrlsAreBare,
+  routesNameTheirProvider,
+  routesAreUnique,
+  modelKeysHaveOneType,
+  regionsAreAllOrNothing,
+  pricesAreWhole,
+  usdHasARate,
+  defaultEffortsExist,
+  autoSelectorsResolve,
+  allowancesNameProviders,
+  originsAreOrigins,
+]
+
+const RESERVED_NAME = 'auto'
+
+function namesAreNotReserved({ providers, routes }: RouterConfig): ConfigProblem[] {
+  const reason = `"${RESERVED_NAME}" is a reserved name`
+  const found: ConfigProblem[] = []
+  if (Object.hasOwn(providers, RESERVED_NAME)) {
+    found.push({ path: formatPath(['providers', RESERVED_NAME]), reason })
+  }
+  routes.forEach((route, index) => {
+    for (const member of ['model_key', 'region'] as const) {
+      if (route[member] === RESERVED_NAME) found.push(atRoute(index, member, reason))
+    }
+  })
+  return found
+}
+
+/** `<a>/<model_key>` would mean two things. */
+function providersAndRegionsDiffer({ providers, routes }: RouterConfig): ConfigProblem[] {
+  return routes.flatMap((route, index) =>
+    route.region !== undefined && Object.hasOwn(providers, route.region)
+      ? [atRoute(index, 'region', `"${route.region}" is also the name of a provider`)]
+      : [],
+  )
+}
+
+function baseUrlsAreBare({ providers }: RouterConfig): ConfigProblem[] {
+  return Object.entries(providers).flatMap(([name, provider]) => {
+    const url = new URL(provider.base_url)
+    const bare = !url.username && !url.password && !url.search && !url.hash
+    const path = formatPath(['providers', name, 'base_url'])
+    return bare ? [] : [{ path, reason: 'must have no user, password, query or fragment' }]
+  })
+}
+
+function routesNameTheirProvider({ providers, routes }: RouterConfig): ConfigProblem[] {
+  return routes.flatMap((route, index) =>
+    Object.hasOwn(providers, route.provider)
+      ? []
+      : [atRoute(index, 'provider', `no provider is named "${route.provider}"`)],
+  )
+}
+
+function routesAreUnique({ routes }: RouterConfig): ConfigProblem[] {
+  const first = new Map<string, number>()
+  return routes.flatMap((route, index) => {
+    const triple = [route.region ?? '', route.provider, route.model_key].join('/')
+    const earlier = first.get(triple)
+    if (earlier === undefined) {
+      first.set(triple, index)
+      return []
+    }
+    const reason = `the same region, provider and model_key as routes[${earlier}]`
+    return [{ path: formatPath(['routes', index]), reason }]
+  })
+}
+
+function modelKeysHaveOneType({ routes }: RouterConfig): ConfigProblem[] {
+  const types = new Map<string, RouteConfig['type']>()
+  return routes.flatMap((route, index) => {
+    const type = types.get(route.model_key) ?? route.type
+    types.set(route.model_key, type)
+    if (type === route.type) return []
+    return [atRoute(index, 'type', `another route of "${route.model_key}" has type "${type}"`)]
+  })
+}
+
+/** Else `<provider>/<model_key>` would name both one route and several. */
+function regionsAreAllOrNothing({ routes }: RouterConfig): ConfigProblem[] {
+  const regional = new Map<string, boolean>()
+  return routes.flatMap((route, index) => {
+    const pair = `${route.provider}/${route.model_key}`
+    const hasRegion = route.region !== undefined
+    const expected = regional.get(pair) ?? hasRegion
+    regional.set(pair, expected)
+    if (expected === hasRegion) return []
+    const other = expected ? 'with' : 'without'
+    return [atRoute(index, 'region', `"${pair}" also has a route ${other} a region`)]
+  })
+}
+
+/** A half-given price would bill a half. */
+function pricesAreWhole({ routes }: RouterConfig): ConfigProblem[] {
+  return routes.flatMap((route, index) => {
+    const reason = priceProblem(route)
+    return reason === undefined ? [] : [atRoute(index, 'pricing', reason)]
+  })
+}
+
+const TOKEN_PRICES = [
+  'input_per_mtok',
+  'output_per_mtok',
+  'cache_input_per_mtok',
+  'cache_read_input_per_mtok',
+  'cache_write_input_per_mtok',
+] as const
+
+function priceProblem({ type, pricing }: RouteConfig): string | undefined {
+  if (pricing === undefined) return undefined
+  const perToken = TOKEN_PRICES.some((member) => pricing[member] !== undefined)
+  const perUnit = pricing.billing_unit !== undefined || pricing.unit_amount !== undefined
+  if (perToken && perUnit) return 'has token prices and a unit price; give one kind'
+  if (!perToken && !perUnit) return 'names a currency and no price'
+  if (perUnit) {
+    if (type !== 'transcription') return 'unit prices are for transcription routes'
+    if (pricing.billing_unit === undefined) return 'unit_amount needs billing_unit'
+    return pricing.unit_amount === undefined ? 'billing_unit needs unit_amount' : undefined
+  }
+  if (pricing.input_per_mtok === undefined) return 'input_per_mtok is missing'
+  if (type === 'embedding') return undefined
+  return pricing.output_per_mtok === undefined ? 'output_per_mtok is missing' : undefined
+}
+
+function usdHasARate({ service, routes }: RouterConfig): ConfigProblem[] {
+  if (service.usd_eur !== undefined) return []
+  return routes.some((route) => route.pricing?.currency === 'usd')
+    ? [{ path: 'service.usd_eur', reason: 'is needed because a route is priced in usd' }]
+    : []
+}
+
+function defaultEffortsExist({ routes }: RouterConfig): ConfigProblem[] {
+  return routes.flatMap(({ reasoning }, index) => {
+    if (reasoning === undefined || reasoning.efforts[reasoning.default_effort] !== undefined) {
+      return []
+    }
+    const path = formatPath(['routes', index, 'reasoning', 'default_effort'])
+    return [{ path, reason: `"${reasoning.default_effort}" is not among efforts` }]
+  })
+}
+
+function autoSelectorsResolve({ service, routes }: RouterConfig): ConfigProblem[] {
+  return (service.auto ?? []).flatMap((selector, index) => {
+    const path = formatPath(['service', 'auto', index])
+    const matched = routes.filter((route) => selectorsOf(route).includes(selector))
+    if (matched.length === 0) return [{ path, reason: `no route matches "${selector}"` }]
+    return matched.some((route) => route.type === 'chat')
+      ? []
+      : [{ path, reason: `"${selector}" is not a chat model` }]
+  })
+}
+
+function selectorsOf({ region, provider, model_key: key }: RouteConfig): string[] {
+  const selectors = [key, `${provider}/${key}`]
+  return region === undefined
+    ? selectors
+    : [...selectors, `${region}/${key}`, `${region}/${provider}/${key}`]
+}
+
+function allowancesNameProviders({ service, providers }: RouterConfig): ConfigProblem[] {
+  return service.allow_unattested.flatMap((name, index) =>
+    Object.hasOwn(providers, name)
+      ? []
+      : [
+          {
+            path: formatPath(['service', 'allow_unattested', index]),
+            reason: `no provider is named "${name}"`,
+          },
+        ],
+  )
+}
+
+function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
+  return service.cors_origins.flatMap((origin, index) =>
+    origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin)
+      ? []
+      : [
+          {
+            path: formatPath(['service', 'cors_origins', index]),
+            reason: 'must be "*" or an origin such as "https://app.example"',
+          },
+        ],
+  )
+}
+
+function atRoute(index: number, member: keyof RouteConfig, reason: string): ConfigProblem {
+  return { path: formatPath(['routes', index, member]), reason }
+}

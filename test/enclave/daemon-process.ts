@@ -1,0 +1,101 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../src/protocol/boot.ts'
+import { callLink, type LinkReply } from './link-client.ts'
+import { makeCertificatePair, type CertificatePair } from './link-material.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/enclave/main.ts', import.meta.url))
+
+export interface DaemonProcess {
+  readonly child: ChildProcess
+  readonly boot: DaemonBoot
+  readonly worker: CertificatePair
+  readonly directory: string
+  readonly configPath: string
+  /** The next message of that type, or the first one already received and not yet taken. */
+  next<T extends FromDaemon['type']>(type: T): Promise<Extract<FromDaemon, { type: T }>>
+  send(message: ToDaemon): void
+  writeConfig(config: unknown): Promise<void>
+  call(
+    ready: DaemonReady,
+    path: string,
+    init?: { method?: string; body?: string },
+  ): Promise<LinkReply>
+  exit: Promise<number | null>
+  stop(): Promise<void>
+}
+
+/** A daemon as a real child process, booted over IPC. */
+export async function startDaemonProcess(
+  config: unknown,
+  change: Partial<DaemonBoot> = {},
+  env: NodeJS.ProcessEnv = {},
+): Promise<DaemonProcess> {
+  const directory = await mkdtemp(join(tmpdir(), 'cmr-daemon-'))
+  const configPath = join(directory, 'config.json')
+  const writeConfig = (value: unknown) => writeFile(configPath, JSON.stringify(value))
+  await writeConfig(config)
+  const [server, worker] = await Promise.all([
+    makeCertificatePair('enclave'),
+    makeCertificatePair('worker'),
+  ])
+  const boot: DaemonBoot = {
+    configPath,
+    stateDir: join(directory, 'state'),
+    adminToken: 'admin-token',
+    link: {
+      port: 0,
+      host: '127.0.0.1',
+      serverCertPem: server.certPem,
+      serverKeyPem: server.keyPem,
+      workerCertPem: worker.certPem,
+    },
+    platform: 'simulated',
+    tls: null,
+    release: null,
+    ...change,
+  }
+  const child = fork(MAIN, { env: { PATH: process.env['PATH'], ...env }, stdio: 'inherit' })
+  const inbox = createInbox(child)
+  const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  child.send({ type: 'boot', boot } satisfies ToDaemon)
+  return {
+    child,
+    boot,
+    worker,
+    directory,
+    configPath,
+    next: inbox,
+    send: (message) => void child.send(message),
+    writeConfig,
+    call: ({ linkPort: port }, path, init) =>
+      callLink({ port, serverCertPem: server.certPem, client: worker }, path, init),
+    exit,
+    async stop() {
+      child.kill('SIGKILL')
+      await exit
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function createInbox(child: ChildProcess): DaemonProcess['next'] {
+  const received: FromDaemon[] = []
+  const waiting: { type: string; resolve: (message: FromDaemon) => void }[] = []
+  child.on('message', (message: FromDaemon) => {
+    const index = waiting.findIndex(({ type }) => type === message.type)
+    if (index === -1) received.push(message)
+    else waiting.splice(index, 1)[0]?.resolve(message)
+  })
+  return <T extends FromDaemon['type']>(type: T) =>
+    new Promise<Extract<FromDaemon, { type: T }>>((resolve) => {
+      const take = (message: FromDaemon) => resolve(message as Extract<FromDaemon, { type: T }>)
+      const index = received.findIndex((message) => message.type === type)
+      const [message] = index === -1 ? [] : received.splice(index, 1)
+      if (message === undefined) waiting.push({ type, resolve: take })
+      else take(message)
+    })
+}
