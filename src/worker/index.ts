@@ -1,6 +1,13 @@
 import { connect } from 'cloudflare:sockets'
 import { App } from './app.ts'
 import type { Env } from './env.ts'
+import { sweep } from './settle/sweep.ts'
+import { makePostgresPool } from './storage/postgres-pool.ts'
+import { makeStoreObject } from './storage/store-object.ts'
+
+/** The Durable Object classes that the runtime's configuration names. */
+export const StoreObject = makeStoreObject(sweep)
+export const PostgresPool = makePostgresPool(sweep)
 
 /**
  * The worker's entry. An isolate has one environment, so its App is opened on the first request and kept,
