@@ -1,19 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { StartError } from './start-error.ts'
 import type { StateDir } from './state-dir.ts'
-
-/** `local.json`: where a running stack is found, for programs. It is there only while every part answers. */
-export interface LocalFile {
-  readonly base_url: string
-  readonly tls_base_url: string
-  readonly api_key: string
-  readonly customer_id: string
-  readonly admin_token: string
-  /** Path of the release root's public JWK. */
-  readonly root_key: string
-  readonly pids: { readonly worker: number; readonly enclave: number; readonly standin?: number }
-}
 
 export const LOCAL_FILE = 'local.json'
 
+const localFileSchema = z.object({
+  base_url: z.string(),
+  tls_base_url: z.string(),
+  api_key: z.string(),
+  customer_id: z.string(),
+  admin_token: z.string(),
+  /** Path of the release root's public JWK. */
+  root_key: z.string(),
+  pids: z.object({ worker: z.int(), enclave: z.int(), standin: z.int().optional() }),
+})
+
+/** `local.json`: where a running stack is found, for programs. It is there only while every part answers. */
+export type LocalFile = z.output<typeof localFileSchema>
+
 export function writeLocalFile(state: StateDir, local: LocalFile): void {
   state.write(LOCAL_FILE, `${JSON.stringify(local, null, 2)}\n`)
+}
+
+/** @throws StartError when no stack is running on that state directory */
+export function readLocalFile(stateDir: string): LocalFile {
+  const path = join(stateDir, LOCAL_FILE)
+  try {
+    return localFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch (error) {
+    throw new StartError(`no router is running here: ${path} is missing or not readable`, {
+      cause: error,
+    })
+  }
 }
