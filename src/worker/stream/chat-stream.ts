@@ -107,11 +107,12 @@ export class ChatStream {
   /** Takes the next provider bytes and returns what to send now. Throws `BrokenStream`; not usable after that. */
   push(bytes: Uint8Array): Bytes {
     try {
-      this.#framer.push(bytes)
+      if (!this.#terminated) this.#framer.push(bytes)
       this.#limitOpening()
     } catch (error) {
-      if (error instanceof BrokenStream) throw new BrokenStream(error.reason, this.#release())
-      throw error
+      if (!(error instanceof BrokenStream)) throw error
+      // What follows `[DONE]` is no part of the stream, so no fault in it counts.
+      if (!this.#terminated) throw new BrokenStream(error.reason, this.#release())
     }
     return this.#release()
   }

@@ -1,0 +1,254 @@
+import { describe, expect, test } from 'vitest'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import {
+  MAX_OPENING_BYTES,
+  createChatStream,
+  type ChatStream,
+} from '../../../src/worker/stream/chat-stream.ts'
+import { OPTIONS, chunksOf } from '../../support/golden-streams.ts'
+
+function event(choice: object, more: object = {}): string {
+  return `data: ${JSON.stringify({ id: 'p', choices: [{ index: 0, ...choice }], ...more })}\n\n`
+}
+
+const ROLE = event({ delta: { role: 'assistant', content: '' } })
+const TEXT = event({ delta: { content: 'a' } })
+const FINISH = event({ delta: {}, finish_reason: 'stop' })
+const USAGE = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\n`
+const DONE = 'data: [DONE]\n\n'
+
+function started(...events: readonly string[]): ChatStream {
+  const stream = createChatStream(OPTIONS)
+  for (const text of events) stream.push(utf8(text))
+  return stream
+}
+
+function push(stream: ChatStream, text: string): string {
+  return fromUtf8(stream.push(utf8(text)))
+}
+
+function brokenBy(run: () => unknown): BrokenStream {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof BrokenStream) return error
+    throw error
+  }
+  return expect.unreachable()
+}
+
+describe('the commit point', () => {
+  test.each([
+    ['content', { delta: { content: 'a' } }],
+    ['reasoning', { delta: { reasoning: 'a' } }],
+    ['reasoning under its older name', { delta: { reasoning_content: 'a' } }],
+    ['a tool call', { delta: { tool_calls: [{ index: 0, function: { name: 'f' } }] } }],
+    ['a refusal', { delta: { refusal: 'a' } }],
+    ['a finish reason', { delta: {}, finish_reason: 'length' }],
+  ])('%s commits, and the role goes out first', (_, choice) => {
+    const stream = started(ROLE)
+    expect(stream.committed).toBe(false)
+    const [first] = chunksOf(push(stream, event(choice)))
+    expect(stream.committed).toBe(true)
+    expect(first?.['choices']).toEqual([
+      {
+        index: 0,
+        delta: { role: 'assistant', content: '' },
+        logprobs: null,
+        finish_reason: null,
+      },
+    ])
+  })
+
+  test.each([
+    ['a role', { delta: { role: 'assistant' } }],
+    ['empty texts', { delta: { content: '', reasoning: '', refusal: '', tool_calls: [] } }],
+    ['a null delta', { delta: null, finish_reason: null }],
+    ['another choice', { index: 1, delta: { content: 'b' } }],
+    ['log probabilities without text', { delta: {}, logprobs: { content: [] } }],
+  ])('%s does not commit, and nothing goes out', (_, choice) => {
+    const stream = createChatStream(OPTIONS)
+    expect(push(stream, event(choice))).toBe('')
+    expect(stream.committed).toBe(false)
+    expect(stream.openingFrames).toBe(1)
+  })
+
+  test('log probabilities held before the commit point go out after the role', () => {
+    const logprobs = { content: [{ token: '', logprob: -1 }] }
+    const stream = started(event({ delta: { content: '' }, logprobs }))
+    const deltas = chunksOf(push(stream, TEXT)).map((chunk) => chunk['choices'])
+    expect(deltas).toMatchObject([
+      [{ delta: { role: 'assistant' } }],
+      [{ delta: { content: '' }, logprobs: { content: [{ token: '' }] } }],
+      [{ delta: { content: 'a' } }],
+    ])
+  })
+
+  test('reasoning commits although the client does not want it', () => {
+    const stream = createChatStream({ ...OPTIONS, includeReasoning: false })
+    const chunks = chunksOf(push(stream, event({ delta: { reasoning: 'hidden' } })))
+    expect(stream.committed).toBe(true)
+    expect(chunks).toHaveLength(1)
+    expect(stream.deliveredTextBytes).toBe(0)
+  })
+})
+
+describe('the opening limits', () => {
+  test('64 frames pass, the 65th fails', () => {
+    const stream = started(...Array.from({ length: 64 }, () => ROLE))
+    expect(stream.openingFrames).toBe(64)
+    const broken = brokenBy(() => stream.push(utf8(ROLE)))
+    expect([broken.reason, broken.message]).toEqual(['opening_too_long', 'opening_too_long'])
+  })
+
+  test('a real delta may follow 64 frames', () => {
+    const stream = started(...Array.from({ length: 64 }, () => ROLE))
+    expect(push(stream, TEXT)).not.toBe('')
+  })
+
+  test('comments are no frames, but their bytes count', () => {
+    const comment = `:${'x'.repeat(1022)}\n`
+    const stream = started(...Array.from({ length: MAX_OPENING_BYTES / 1024 }, () => comment))
+    expect([stream.openingFrames, stream.openingBytes]).toEqual([0, MAX_OPENING_BYTES])
+    expect(brokenBy(() => stream.push(utf8(':\n'))).reason).toBe('opening_too_long')
+  })
+
+  test('the first real delta itself may be longer than the limit, in one read or many', () => {
+    const long = utf8(event({ delta: { content: 'x'.repeat(2 * MAX_OPENING_BYTES) } }))
+    const stream = createChatStream(OPTIONS)
+    for (let i = 0; i < long.length; i += 1000) stream.push(long.subarray(i, i + 1000))
+    expect(stream.committed).toBe(true)
+    expect(push(createChatStream(OPTIONS), fromUtf8(long))).not.toBe('')
+  })
+
+  test('too many bytes fail even where a delta follows in the same read', () => {
+    const opening = `:${'x'.repeat(MAX_OPENING_BYTES)}\n`
+    const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(opening + TEXT)))
+    expect([broken.reason, broken.output.length]).toEqual(['opening_too_long', 0])
+  })
+})
+
+describe('a fault', () => {
+  test('brings along what was sound before it in the same read', () => {
+    const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(`${TEXT}data: {\n\n`)))
+    expect(broken.reason).toBe('malformed')
+    expect(chunksOf(fromUtf8(broken.output))).toHaveLength(2)
+  })
+
+  test('brings nothing along before the commit point', () => {
+    const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(`${ROLE}data: {\n\n`)))
+    expect(broken.output).toHaveLength(0)
+  })
+
+  test('never carries provider text', () => {
+    const text = 'data: {"error":{"message":"SECRET","type":"SECRET","code":"SECRET"}}\n\n'
+    const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(text)))
+    expect(`${broken.message}${broken.stack}${JSON.stringify(broken)}`).not.toContain('SECRET')
+  })
+
+  test.each([
+    ['malformed', 'data: {"SECRET\n\n'],
+    ['malformed', 'data: SECRET\n\n'],
+    ['malformed', event({ delta: { tool_calls: 'SECRET' } })],
+    ['malformed', event({ delta: { content: [{ type: 'image', url: 'SECRET' }] } })],
+    ['malformed', event({ delta: 'SECRET' })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'SECRET' })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'function_call' })],
+  ])('is %s for %j', (reason, text) => {
+    const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(text)))
+    expect([broken.reason, broken.message]).toEqual([reason, reason])
+  })
+})
+
+describe('the end', () => {
+  test('a stream without a finish reason fails at its end', () => {
+    expect(brokenBy(() => started(TEXT).end()).reason).toBe('no_finish')
+  })
+
+  test('[DONE] without a finish reason fails at once, for the body may stay open', () => {
+    expect(brokenBy(() => started(TEXT, DONE)).reason).toBe('no_finish')
+  })
+
+  test.each([
+    ['usage', [TEXT, FINISH, USAGE]],
+    ['[DONE]', [TEXT, FINISH, DONE]],
+    [
+      'usage on the finish chunk',
+      [TEXT, event({ finish_reason: 'stop' }, { usage: { prompt_tokens: 1 } })],
+    ],
+  ])('nothing more is needed after finish reason and %s', (_, events) => {
+    expect(started(...events).done).toBe(true)
+  })
+
+  test('nothing more is needed after finish reason and the end of the body', () => {
+    const stream = started(TEXT, FINISH)
+    expect(stream.done).toBe(false)
+    expect(stream.end()).toHaveLength(0)
+    expect(stream.done).toBe(true)
+  })
+
+  test('usage before the finish reason does not mean that nothing more is needed', () => {
+    expect(started(TEXT, USAGE, FINISH).done).toBe(false)
+  })
+
+  test('growing usage of other choices does not mean that nothing more is needed', () => {
+    const other = event({ index: 1, delta: { content: 'b' } }, { usage: { prompt_tokens: 1 } })
+    const stream = started(TEXT, other, FINISH, other)
+    expect(stream.done).toBe(false)
+    stream.push(utf8(USAGE))
+    expect(stream.done).toBe(true)
+  })
+})
+
+describe('the last chunk', () => {
+  test('carries finish reason, usage and service, and the terminator follows', () => {
+    const text = fromUtf8(started(TEXT, FINISH, USAGE).finish({ receipt_id: 'r' }))
+    expect(text.endsWith('\n\ndata: [DONE]\n\n')).toBe(true)
+    expect(chunksOf(text)).toEqual([
+      {
+        id: OPTIONS.id,
+        object: 'chat.completion.chunk',
+        created: OPTIONS.created,
+        model: OPTIONS.model,
+        choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+        service: { receipt_id: 'r' },
+      },
+    ])
+  })
+
+  test('shows an estimate where the provider gave no usage', () => {
+    const estimate = { promptTokens: 7, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
+    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH).finish({}, estimate)))
+    expect(last?.['usage']).toEqual({ prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 })
+  })
+
+  test('prefers the provider usage to an estimate', () => {
+    const estimate = { promptTokens: 7, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
+    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH, USAGE).finish({}, estimate)))
+    expect(last?.['usage']).toMatchObject({ total_tokens: 5 })
+  })
+
+  test('cannot be made without a finish reason', () => {
+    expect(() => started(TEXT).finish({})).toThrow('internal error: no finish reason')
+  })
+})
+
+test('delivered text is counted in UTF-8 bytes, of every kind of text', () => {
+  const call = { index: 0, id: 'c', function: { name: 'f', arguments: '{"a":"é"}' } }
+  const delta = { content: '🦊€', reasoning: 'é', refusal: 'n', tool_calls: [call] }
+  expect(started(event({ delta })).deliveredTextBytes).toBe(7 + 2 + 1 + 10)
+})
+
+test('model, id, created and fingerprints of the provider never leak', () => {
+  const hidden = { model: 'SECRET', system_fingerprint: 'SECRET', provider: 'SECRET', created: 9 }
+  const stream = createChatStream(OPTIONS)
+  const text =
+    push(stream, event({ delta: { content: 'a', SECRET: 1 }, SECRET: 1 }, hidden)) +
+    push(stream, FINISH) +
+    fromUtf8(stream.finish({}))
+  expect(text).not.toContain('SECRET')
+  expect(text).not.toContain('"p"')
+  expect(stream.providerResponseId).toBe('p')
+})

@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest'
+import { concatBytes, utf8 } from '../../../src/protocol/bytes.ts'
+import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { rebuildCompletion } from '../../../src/worker/stream/chat-whole.ts'
+import { OPTIONS, SERVICE } from '../../support/golden-streams.ts'
+
+const FIXED = {
+  id: OPTIONS.id,
+  object: 'chat.completion',
+  created: OPTIONS.created,
+  model: OPTIONS.model,
+}
+
+function answer(message: unknown, choice: object = {}, more: object = {}): string {
+  const full = { index: 0, message, finish_reason: 'stop', ...choice }
+  return JSON.stringify({ id: 'p', object: 'chat.completion', choices: [full], ...more })
+}
+
+function rebuild(text: string, options: Partial<typeof OPTIONS> = {}) {
+  return rebuildCompletion(utf8(text), { ...OPTIONS, ...options })
+}
+
+function messageOf(text: string, options: Partial<typeof OPTIONS> = {}): unknown {
+  return JSON.parse(rebuild(text, options).json({})).choices[0].message
+}
+
+function reasonOf(body: string | Uint8Array): string[] {
+  try {
+    rebuildCompletion(typeof body === 'string' ? utf8(body) : body, OPTIONS)
+  } catch (error) {
+    if (error instanceof BrokenStream) return [error.reason, error.message]
+    throw error
+  }
+  return expect.unreachable()
+}
+
+describe('whole answers of the known servers', () => {
+  test('vLLM: nulls, token ids and fingerprints go, the schema holds', () => {
+    const message = {
+      role: 'assistant',
+      content: 'Hello',
+      refusal: null,
+      annotations: null,
+      audio: null,
+      function_call: null,
+      tool_calls: [],
+      reasoning: null,
+    }
+    const usage = {
+      prompt_tokens: 5,
+      total_tokens: 8,
+      completion_tokens: 3,
+      prompt_tokens_details: null,
+    }
+    const more = { model: 'zai-org/GLM-5', system_fingerprint: 'x', usage, prompt_logprobs: null }
+    const text = answer(message, { logprobs: null, stop_reason: null, token_ids: null }, more)
+    const completion = rebuild(text)
+    expect(JSON.parse(completion.json(SERVICE))).toEqual({
+      ...FIXED,
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'Hello', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ],
+      usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+      service: SERVICE,
+    })
+    expect(completion).toMatchObject({
+      usage: { promptTokens: 5, completionTokens: 3, cachedTokens: 0, cacheWriteTokens: 0 },
+      providerResponseId: 'p',
+      finishReasons: ['stop'],
+      deliveredTextBytes: 5,
+    })
+  })
+
+  test('DeepSeek: blank lines ahead of the body, cache hits under their own name', () => {
+    const usage = {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      prompt_cache_hit_tokens: 8,
+      total_tokens: 12,
+    }
+    const text = answer({ role: 'assistant', content: 'a', reasoning_content: 'b' }, {}, { usage })
+    const shown = JSON.parse(rebuild(`\n\n\r\n \n${text}\n`).json({}))
+    expect(shown.choices[0].message).toMatchObject({ content: 'a', reasoning: 'b' })
+    expect(shown.usage.prompt_tokens_details).toEqual({ cached_tokens: 8 })
+  })
+
+  test('Ollama: arguments that are an object become JSON text', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: { a: ['é', 1] } } }
+    const text = answer({ role: 'assistant', content: '', tool_calls: [call] })
+    expect(messageOf(text)).toEqual({
+      role: 'assistant',
+      content: '',
+      refusal: null,
+      tool_calls: [
+        { id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":["é",1]}' } },
+      ],
+    })
+  })
+
+  test('TGI: an empty id is none, a call without id gets one', () => {
+    const call = { id: '', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const text = answer(
+      { role: 'assistant', content: null, tool_calls: [call, call] },
+      {},
+      { id: '' },
+    )
+    expect(rebuild(text).providerResponseId).toBeUndefined()
+    expect(messageOf(text)).toMatchObject({
+      content: null,
+      tool_calls: [{ id: 'call_chatcmpl-golden_0' }, { id: 'call_chatcmpl-golden_1' }],
+    })
+  })
+
+  test('SGLang: reasoning tokens at top level of usage are shown and not billed', () => {
+    const usage = { prompt_tokens: 2, completion_tokens: 7, total_tokens: 9, reasoning_tokens: 5 }
+    const completion = rebuild(answer({ content: 'a' }, {}, { usage }))
+    expect(completion.usage).toMatchObject({ completionTokens: 7 })
+    expect(JSON.parse(completion.json({})).usage.completion_tokens_details).toEqual({
+      reasoning_tokens: 5,
+    })
+  })
+
+  test('Mistral: list-form content becomes text and reasoning', () => {
+    const content = [
+      { type: 'thinking', thinking: [{ type: 'text', text: 'Mm' }] },
+      { type: 'text', text: 'Oui' },
+      { type: 'text', text: '!' },
+    ]
+    expect(messageOf(answer({ content }))).toMatchObject({ content: 'Oui!', reasoning: 'Mm' })
+  })
+})
+
+describe('members of an answer', () => {
+  test('all choices are kept, each with its index', () => {
+    const choices = [
+      { index: 1, message: { content: 'b' }, finish_reason: 'length' },
+      { index: 0, message: { content: 'a' }, finish_reason: 'stop' },
+      { message: { content: 'c' }, finish_reason: 'stop' },
+    ]
+    const completion = rebuild(JSON.stringify({ choices }))
+    expect(JSON.parse(completion.json({})).choices).toMatchObject([
+      { index: 1, message: { content: 'b' } },
+      { index: 0, message: { content: 'a' } },
+      { index: 2, message: { content: 'c' } },
+    ])
+    expect(completion.finishReasons).toEqual(['length', 'stop', 'stop'])
+  })
+
+  test('numbers inside tool arguments stay as they are', () => {
+    const text = '{"a":12345678901234567890,"b":0.50,"c":1e2}'
+    const call = { id: 'c', function: { name: 'f', arguments: text } }
+    expect(messageOf(answer({ tool_calls: [call] }))).toMatchObject({
+      tool_calls: [{ function: { arguments: text } }],
+    })
+  })
+
+  test('a call without arguments has an empty object of them', () => {
+    const call = { id: 'c', function: { name: 'f', arguments: null } }
+    expect(messageOf(answer({ tool_calls: [call] }))).toMatchObject({
+      tool_calls: [{ function: { arguments: '{}' } }],
+    })
+  })
+
+  test('a refusal passes', () => {
+    expect(messageOf(answer({ content: null, refusal: 'No.' }))).toMatchObject({ refusal: 'No.' })
+  })
+
+  test('include_reasoning false drops reasoning and the log probabilities that spell it', () => {
+    const logprobs = { content: [{ token: 'SECRET', logprob: 0 }] }
+    const text = answer(
+      { content: 'a', reasoning: 'SECRET', reasoning_content: 'SECRET' },
+      { logprobs },
+    )
+    const completion = rebuild(text, { includeReasoning: false })
+    expect(completion.json({})).not.toContain('SECRET')
+    expect(completion.deliveredTextBytes).toBe(1)
+  })
+
+  test('the older reasoning name is there only while it lasts', () => {
+    const text = answer({ content: 'a', reasoning: 'b' })
+    expect(messageOf(text)).not.toHaveProperty('reasoning_content')
+    expect(messageOf(text, { reasoningAlias: true })).toMatchObject({ reasoning_content: 'b' })
+  })
+
+  test('an answer without usage shows an estimate, or none', () => {
+    const completion = rebuild(answer({ content: 'a' }))
+    const estimate = { promptTokens: 3, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
+    expect(completion.usage).toBeUndefined()
+    expect(JSON.parse(completion.json({}))).not.toHaveProperty('usage')
+    expect(JSON.parse(completion.json({}, estimate)).usage).toMatchObject({ total_tokens: 4 })
+  })
+
+  test('nothing else of the provider passes', () => {
+    const hidden = { SECRET: 1, annotations: ['SECRET'], audio: { data: 'SECRET' } }
+    const more = {
+      model: 'SECRET',
+      system_fingerprint: 'SECRET',
+      provider: 'SECRET',
+      usage: { SECRET: 1 },
+    }
+    const text = answer({ role: 'SECRET', content: 'a', ...hidden }, { ...hidden }, more)
+    expect(rebuild(text).json({})).not.toContain('SECRET')
+  })
+})
+
+describe('answers that are none', () => {
+  test.each([
+    ['error_event', '{"error":{"message":"x","code":500}}'],
+    ['error_event', '{"error":"overloaded"}'],
+    ['error_event', '{"object":"error","message":"x"}'],
+    ['error_event', answer({ content: 'a' }, {}, { error: { code: 502 } })],
+    ['rate_limited', '{"error":{"message":"x","code":429}}'],
+    ['rate_limited', '{"error":{"type":"RateLimitError"}}'],
+    ['malformed', '{"detail":"x"}'],
+    ['malformed', '{"choices":[]}'],
+    ['malformed', '{"choices":[null]}'],
+    ['malformed', '{"choices":{}}'],
+    ['malformed', '[]'],
+    ['malformed', 'null'],
+    ['malformed', ''],
+    ['malformed', '<html></html>'],
+    ['malformed', `${answer({ content: 'a' })}x`],
+    ['malformed', answer(null)],
+    ['malformed', answer({ content: 1 })],
+    ['malformed', answer({ content: 'a', tool_calls: [{ function: {} }] })],
+    [
+      'malformed',
+      answer({ content: 'a', tool_calls: [{ function: { name: 'f', arguments: 1 } }] }),
+    ],
+    ['no_finish', answer({ content: 'a' }, { finish_reason: null })],
+    ['bad_finish', answer({ content: 'a' }, { finish_reason: 'error' })],
+    ['bad_finish', answer({ content: 'a' }, { finish_reason: 'abort' })],
+    ['bad_finish', answer({ content: 'a' }, { finish_reason: 'insufficient_system_resource' })],
+    ['bad_finish', answer({ content: 'a' }, { finish_reason: 'eos_token' })],
+  ])('%s: %s', (reason, body) => {
+    expect(reasonOf(body)).toEqual([reason, reason])
+  })
+
+  test('invalid UTF-8 is malformed', () => {
+    const body = concatBytes(utf8('{"choices":"'), Uint8Array.of(0xff), utf8('"}'))
+    expect(reasonOf(body)).toEqual(['malformed', 'malformed'])
+  })
+
+  test('nesting too deep to print is malformed', () => {
+    const deep = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`
+    const call = `{"function":{"name":"f","arguments":${deep}}}`
+    const body = `{"choices":[{"finish_reason":"stop","message":{"tool_calls":[${call}]}}]}`
+    expect(reasonOf(body)).toEqual(['malformed', 'malformed'])
+  })
+
+  test('a byte order mark harms nothing', () => {
+    expect(rebuild(`\uFEFF${answer({ content: 'a' })}`).finishReasons).toEqual(['stop'])
+  })
+})
