@@ -1,16 +1,14 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
+import type { FailureKind } from '../provider/failure.ts'
 import type { Route } from '../provider/route.ts'
-import { createCircuit, type Circuit, type CircuitState } from './health-circuit.ts'
+import {
+  createCircuit,
+  type Circuit,
+  type CircuitState,
+  type RouteFailure,
+} from './health-circuit.ts'
 import { createLatency, type Latency } from './health-latency.ts'
 import { preferByLatency } from './selection.ts'
-
-/** What a failed attempt says about its route. */
-export interface RouteFailure {
-  /** One of the failure kinds of `provider/failure.ts`. */
-  readonly kind: string
-  /** How long the provider asked to be left alone. */
-  readonly retryAfterMs?: number | undefined
-}
 
 /** The health of one route as `GET /admin/routes` shows it (docs/routing.md). */
 export interface RouteStatus {
@@ -22,7 +20,7 @@ export interface RouteStatus {
   /** Counted failures within the window. */
   readonly errors: number
   /** The kind of the newest failure. */
-  readonly last_failure: string | null
+  readonly last_failure: FailureKind | null
   /** RFC 3339; null while the circuit is closed. */
   readonly retry_at: string | null
   /** Smoothed time to the first delta; null while unknown. */
@@ -49,7 +47,7 @@ interface Tracked {
   readonly route: Route
   readonly circuit: Circuit
   readonly latency: Latency
-  lastFailure: string | null
+  lastFailure: FailureKind | null
 }
 
 /**
