@@ -1,12 +1,12 @@
 import { type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import { SIMULATED_ARK_NAME } from '../../verify/snp/anchors.ts'
 import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
 import { TCB_LAYOUT, type Tcb, type TcbComponent } from '../../verify/snp/tcb.ts'
 import { issueCertificate, pssSigner, toPem, type Extension } from './certificate.ts'
 import * as der from './der-writer.ts'
 
-/** The common name by which everybody can tell that a chain is not AMD's. */
-export const SIMULATED_ARK_NAME = 'ARK-Simulated'
+export { SIMULATED_ARK_NAME }
 
 /** What a simulated chip is. The same values go into its certificate and into its reports. */
 export interface SimulatedChip {

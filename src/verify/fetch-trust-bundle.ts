@@ -1,0 +1,59 @@
+import { concatBytes, type Bytes } from '../protocol/bytes.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { readDocument } from '../protocol/read-document.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import { publishedTrustBundleSchema } from '../protocol/trust-bundle.ts'
+import { judge, verdict, type Verdict } from './check.ts'
+
+/** A bundle is a few kilobytes; more is an attack on the reader. */
+const MAX_BUNDLE_BYTES = 1_048_576
+
+export interface FetchedTrustBundle extends Verdict {
+  /** The compact JWS; only where the check holds. */
+  readonly jws?: string
+}
+
+/**
+ * Fetches a published trust bundle from an address that the evidence under judgement names, so only from the
+ * pinned origin, without following redirects and with a bound on its size. Network errors are thrown as they are,
+ * `MalformedEvidence` for a document of another form.
+ */
+export async function fetchTrustBundle(
+  url: string,
+  pinnedOrigin: string,
+  fetcher: typeof fetch,
+): Promise<FetchedTrustBundle> {
+  const origin = URL.canParse(url) ? new URL(url).origin : 'no address'
+  if (origin !== pinnedOrigin) return refused(`${origin} instead of ${pinnedOrigin}`)
+  const response = await fetcher(url, { redirect: 'manual' })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    const redirected = response.type === 'opaqueredirect' || Math.floor(response.status / 100) === 3
+    return refused(redirected ? 'the address redirects' : `the address answers ${response.status}`)
+  }
+  const body = await readBounded(response)
+  if (body === undefined) return refused(`more than ${MAX_BUNDLE_BYTES} bytes`)
+  const document = parseStrictJson(body, 'published trust bundle')
+  const { trust_bundle_jws: jws } = readDocument(
+    publishedTrustBundleSchema,
+    document,
+    'published trust bundle',
+  )
+  return { ...verdict([judge('trust_bundle_origin', undefined, url)]), jws }
+}
+
+function refused(fault: string): FetchedTrustBundle {
+  return verdict([judge('trust_bundle_origin', fault, '')])
+}
+
+async function readBounded(response: Response): Promise<Bytes | undefined> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  if (response.body === null) throw new MalformedEvidence('published trust bundle', 'no body')
+  for await (const part of response.body) {
+    size += part.length
+    if (size > MAX_BUNDLE_BYTES) return undefined
+    parts.push(part)
+  }
+  return concatBytes(...parts)
+}

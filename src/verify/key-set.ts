@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import { es256JwkSchema, jwkThumbprint, type Es256Jwk } from '../protocol/jwk.ts'
+import { readDocument } from '../protocol/read-document.ts'
+
+const keySetSchema = z.looseObject({
+  keys: z.array(z.looseObject({ kid: z.unknown(), use: z.unknown() })),
+})
+
+/**
+ * The one key of a JWKS (RFC 7517) that a `kid` names, or what is wrong with it. The `kid` must be the key's own
+ * thumbprint, so that no other key can stand in under its name. Throws `MalformedEvidence` when it is no JWKS.
+ */
+export async function findSigningKey(
+  jwks: unknown,
+  kid: string | undefined,
+): Promise<Es256Jwk | string> {
+  const { keys } = readDocument(keySetSchema, jwks, 'JWKS')
+  const named = keys.filter((key) => key.kid === kid)
+  if (kid === undefined || named.length === 0)
+    return `the router has no key ${kid ?? 'without kid'}`
+  if (named.length > 1) return `the router has ${named.length} keys ${kid}`
+  const key = es256JwkSchema.safeParse(named[0])
+  if (!key.success) return `key ${kid} is no public ES256 signing key`
+  if ((await jwkThumbprint(key.data)) !== kid) return `key ${kid} is not the one its name says`
+  return key.data
+}
