@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
+import {
+  addCustomer,
+  askOf,
+  NOW,
+  readBooks,
+  receiptOf,
+  settlementOf,
+} from '../../support/ledger.ts'
+import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
+import { describeLedgerContract } from './ledger-contract.ts'
+
+describeLedgerContract('SQLite in Node', async () => {
+  const db = openSqlite()
+  const storage = sharedStorage(db)
+  return { instances: [storage, storage], stop: async () => db.connection.close() }
+})
+
+describe('settlement', () => {
+  test('gives back what was reserved beyond the cost', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n }))
+    await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
+    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  })
+
+  test('records in full what costs more than was reserved, and even more than there is', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n }))
+    await commitSettlement(db, settlementOf(key, 'r1', { nano: 130n }))
+    expect(await readBooks(db)).toEqual({ balance: -30n, reserved: 0n, rows: 1, open: 0 })
+    await expect(admit(db, askOf(key, 'r2'))).rejects.toThrow('balance')
+  })
+
+  test('that comes after the reservation lapsed and was swept still bills', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n, expiresAt: NOW + 1 }))
+    expect(await sweep(db, NOW + 1)).toMatchObject({ released: 1 })
+    await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
+    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  })
+
+  test('without a receipt writes a row without one', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await commitSettlement(db, settlementOf(key, 'r1', { nano: 1n, receipt: null }))
+    expect(db.connection.prepare('SELECT id, receipt_id FROM usage').all()).toEqual([
+      { id: 'r1', receipt_id: null },
+    ])
+    expect(db.connection.prepare('SELECT * FROM receipts').all()).toEqual([])
+  })
+
+  test('of a customer who does not exist is an error and not a silent loss', async () => {
+    const db = openSqlite()
+    const stranger = { customerId: 'nobody', keyPrefix: 'k', keyHash: 'h' }
+    await expect(commitSettlement(db, settlementOf(stranger, 'r1'))).rejects.toThrow(
+      new Error('internal error: the customer has no account'),
+    )
+  })
+
+  test('followed by a release changes nothing more', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n }))
+    await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
+    await releaseReservation(db, 'r1')
+    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  })
+})
+
+describe('a sweep', () => {
+  test('works in bounded rounds and says when the next is due', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { billing: 'postpaid' })
+    expect(await sweep(db, NOW)).toEqual({ released: 0, expired: 0, cleared: 0, next: undefined })
+    for (let i = 0; i < 5; i++) {
+      await admit(db, askOf(key, `open-${i}`, { nano: 1n, expiresAt: NOW + 10 }))
+      const receipt = receiptOf(`receipt-${i}`, { expiresAtMs: NOW + 20 })
+      await commitSettlement(db, settlementOf(key, `done-${i}`, { receipt }))
+    }
+    const limits = { reservations: 3, receipts: 2 }
+    const round = (now: number) => sweep(db, now, limits)
+    expect(await round(NOW)).toEqual({ released: 0, expired: 0, cleared: 0, next: NOW + 10 })
+    expect(await round(NOW + 10)).toEqual({ released: 3, expired: 0, cleared: 0, next: NOW + 10 })
+    expect(await round(NOW + 10)).toEqual({ released: 2, expired: 0, cleared: 0, next: NOW + 20 })
+    expect(await round(NOW + 20)).toMatchObject({ expired: 2, cleared: 0, next: NOW + 20 })
+    expect(await round(NOW + 20)).toMatchObject({ expired: 2, cleared: 2, next: NOW + 20 })
+    expect(await sweepAll(db, NOW + 20)).toEqual({
+      released: 0,
+      expired: 1,
+      cleared: 3,
+      next: undefined,
+    })
+    expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 0, rows: 5 })
+  })
+})
