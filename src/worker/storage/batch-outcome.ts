@@ -1,11 +1,14 @@
 import { StorageUnavailable, type Row } from './database.ts'
 
+/** The rows of each statement of a batch. */
+export type BatchRows = readonly (readonly Row[])[]
+
 /**
  * The answer of a batch that ran in a Durable Object. Error classes do not survive the call between
  * objects, so what kind of failure it was travels as data.
  */
 export type BatchOutcome =
-  | { readonly ok: true; readonly rows: readonly (readonly Row[])[] }
+  | { readonly ok: true; readonly rows: BatchRows }
   | { readonly ok: false; readonly unavailable: boolean; readonly message: string }
 
 /** The engine refused a statement (a constraint, a type, unknown SQL): asking again changes nothing. */
@@ -17,20 +20,29 @@ export class StatementRefused extends Error {
 }
 
 /** The rows of an outcome. @throws StorageUnavailable @throws StatementRefused */
-export function rowsOf(outcome: BatchOutcome): readonly (readonly Row[])[] {
+export function rowsOf(outcome: BatchOutcome): BatchRows {
   if (outcome.ok) return outcome.rows
-  throw outcome.unavailable
-    ? new StorageUnavailable(outcome.message)
-    : new StatementRefused(outcome.message)
+  throw storageError(outcome.message, !outcome.unavailable)
 }
 
-/** The outcome that stands for an error thrown by an engine. */
-export function failedOutcome(
-  error: unknown,
-  isRefusal: (message: string, error: unknown) => boolean,
-): BatchOutcome {
-  const message = messageOf(error)
-  return { ok: false, unavailable: !isRefusal(message, error), message }
+/** The outcome of a batch that gives its rows or throws. */
+export async function outcomeOf(batch: Promise<BatchRows>): Promise<BatchOutcome> {
+  try {
+    return { ok: true, rows: await batch }
+  } catch (error) {
+    return failedOutcome(messageOf(error), error instanceof StatementRefused)
+  }
+}
+
+/** The outcome of a batch that was `refused`, or else met an engine that cannot be relied on. */
+export function failedOutcome(message: string, refused: boolean): BatchOutcome {
+  return { ok: false, unavailable: !refused, message }
+}
+
+/** The error that stands for an engine's failure. */
+export function storageError(message: string, refused: boolean, cause?: unknown): Error {
+  const options = cause === undefined ? {} : { cause }
+  return refused ? new StatementRefused(message, options) : new StorageUnavailable(message, options)
 }
 
 /** The message of anything that was thrown. */

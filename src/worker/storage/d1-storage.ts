@@ -1,5 +1,5 @@
-import { messageOf, StatementRefused } from './batch-outcome.ts'
-import { StorageUnavailable, type Database, type Row, type Storage } from './database.ts'
+import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import type { Database, Row, Statement, Storage } from './database.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
@@ -21,10 +21,7 @@ export function d1Storage(binding: D1Database): Storage {
   return { customer: () => database, directory: () => database, shared: true }
 }
 
-async function runBatch(
-  binding: D1Database,
-  statements: Parameters<Database['batch']>[0],
-): ReturnType<Database['batch']> {
+async function runBatch(binding: D1Database, statements: readonly Statement[]): Promise<BatchRows> {
   if (statements.length === 0) return []
   try {
     const prepared = statements.map(({ sql, params }) => binding.prepare(sql).bind(...params))
@@ -32,8 +29,6 @@ async function runBatch(
     return results.map((result) => result.results)
   } catch (error) {
     const message = messageOf(error)
-    throw isSqliteRefusal(message)
-      ? new StatementRefused(message, { cause: error })
-      : new StorageUnavailable(message, { cause: error })
+    throw storageError(message, isSqliteRefusal(message), error)
   }
 }

@@ -20,6 +20,8 @@ export function createLanes<L extends Lane>(options: {
   readonly open: () => L
   readonly size: number
   readonly deadlineMs: number
+  /** Whether a lane can still be trusted after its work failed so. */
+  readonly survives: (error: unknown) => boolean
 }): Lanes<L> {
   const idle: (L | undefined)[] = Array.from({ length: options.size }, () => undefined)
   const waiting: ((lane: L | undefined) => void)[] = []
@@ -53,7 +55,7 @@ export function createLanes<L extends Lane>(options: {
       try {
         return await Promise.race([work(lane), deadline.passed])
       } catch (error) {
-        if (deadline.isPassed()) {
+        if (deadline.isPassed() || !options.survives(error)) {
           lane.discard()
           lane = undefined
         }

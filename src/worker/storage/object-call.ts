@@ -1,5 +1,10 @@
-import { messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
-import { StorageUnavailable, type Row } from './database.ts'
+import {
+  messageOf,
+  rowsOf,
+  storageError,
+  type BatchOutcome,
+  type BatchRows,
+} from './batch-outcome.ts'
 
 /** What the engines need of a Durable Object namespace. */
 export interface ObjectNamespace<Target> {
@@ -15,12 +20,12 @@ export async function callObject<Target>(
   namespace: ObjectNamespace<Target>,
   name: string,
   call: (target: Target) => PromiseLike<BatchOutcome>,
-): Promise<readonly (readonly Row[])[]> {
+): Promise<BatchRows> {
   let outcome: BatchOutcome
   try {
     outcome = await call(namespace.get(namespace.idFromName(name)))
   } catch (error) {
-    throw new StorageUnavailable(`the storage object failed: ${messageOf(error)}`, { cause: error })
+    throw storageError(`the storage object failed: ${messageOf(error)}`, false, error)
   }
   return rowsOf(outcome)
 }

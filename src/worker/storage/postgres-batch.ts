@@ -1,11 +1,22 @@
 import type postgres from 'postgres'
+import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
 import { isRead, numberPlaceholders } from './postgres-dialect.ts'
 
-type Rows = readonly (readonly Row[])[]
+/** A batch failed (`cause` says why) at a point where it cannot have written, so it may be run again. */
+export class NothingWritten extends Error {
+  constructor(cause: unknown) {
+    super('the batch failed before it wrote', { cause })
+    this.name = 'NothingWritten'
+  }
+}
+
+const SNAPSHOT = 'isolation level repeatable read read only'
+const READ_COMMITTED = 'isolation level read committed'
+const SERIALIZABLE = 'isolation level serializable'
 
 /** A customer's row is the lock under which that customer's batches run one after another. */
-const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = $1 FOR UPDATE'
+const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 
 /**
  * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between.
@@ -14,36 +25,54 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = $1 FOR UPDATE
  * of a customer first locks the customer's row and then reads what is committed: it waits for others instead of
  * failing, also on CockroachDB and YugabyteDB. Batches of the directory are few and take SERIALIZABLE, which may
  * ask for a retry. Reads see one snapshot.
+ * @throws NothingWritten when running it again can do no harm; any other error as the driver gives it
  */
 export async function runPostgresBatch(
   sql: postgres.Sql,
   customerId: string | null,
   statements: readonly Statement[],
-): Promise<Rows> {
+): Promise<BatchRows> {
   const [only] = statements
   if (only === undefined) return []
-  if (statements.every(isRead)) {
+  if (!statements.every(isRead)) return runWrites(sql, customerId, statements)
+  try {
     if (statements.length === 1) return [await run(sql, only)]
-    return sql.begin('isolation level repeatable read read only', (tx) => runAll(tx, statements))
+    return await sql.begin(SNAPSHOT, (tx) => runAll(tx, statements))
+  } catch (error) {
+    throw new NothingWritten(error)
   }
-  if (customerId === null) {
-    return sql.begin('isolation level serializable', (tx) => runAll(tx, statements))
+}
+
+async function runWrites(
+  sql: postgres.Sql,
+  customerId: string | null,
+  statements: readonly Statement[],
+): Promise<BatchRows> {
+  let begun = false
+  const isolation = customerId === null ? SERIALIZABLE : READ_COMMITTED
+  try {
+    return await sql.begin(isolation, async (tx) => {
+      begun = true
+      if (customerId === null) return runAll(tx, statements)
+      const lock = { sql: LOCK_CUSTOMER, params: [customerId] }
+      const [, ...rows] = await runAll(tx, [lock, ...statements])
+      return rows
+    })
+  } catch (error) {
+    throw begun ? error : new NothingWritten(error)
   }
-  return sql.begin('isolation level read committed', async (tx) => {
-    const lock = tx.unsafe(LOCK_CUSTOMER, [customerId], { prepare: true })
-    const [, rows] = await Promise.all([lock, runAll(tx, statements)])
-    return rows
-  })
 }
 
 type Runner = Pick<postgres.Sql, 'unsafe'>
 
-function runAll(runner: Runner, statements: readonly Statement[]): Promise<Rows> {
+function runAll(runner: Runner, statements: readonly Statement[]): Promise<BatchRows> {
   return Promise.all(statements.map((statement) => run(runner, statement)))
 }
 
 async function run(runner: Runner, { sql, params }: Statement): Promise<readonly Row[]> {
-  const rows = await runner.unsafe<Row[]>(numberPlaceholders(sql), [...params], { prepare: true })
+  const query = runner.unsafe<Row[]>(numberPlaceholders(sql), [...params], { prepare: true })
+  // Sent now: left to itself a query waits until somebody looks at it, and the order would be lost.
+  const rows = await query.execute()
   // A plain array: the driver's own carries a description of the statement that cannot leave the object.
   return Array.from(rows)
 }

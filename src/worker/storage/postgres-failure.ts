@@ -18,7 +18,13 @@ export function classifyPostgresError(error: unknown): PostgresFailure {
   return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
 }
 
+/** The driver's error behind one of ours. */
+export function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? error.cause : error
+}
+
 function sqlState(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const cause = causeOf(error)
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' ? code : ''
 }

@@ -1,4 +1,4 @@
-import { failedOutcome, rowsOf, type BatchOutcome } from './batch-outcome.ts'
+import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, SqlValue, Statement } from './database.ts'
 import { createGroup } from './group-commit.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
@@ -48,7 +48,7 @@ function runGroup(
       }),
     )
   } catch (error) {
-    const outcome = failedOutcome(error, () => false)
+    const outcome = failedOutcome(messageOf(error), false)
     return batches.map(() => ({ outcome, wrote: false }))
   }
 }
@@ -66,6 +66,7 @@ function runOne(storage: DurableObjectStorage, statements: readonly Statement[])
     )
     return { outcome: { ok: true, rows }, wrote: written > 0 }
   } catch (error) {
-    return { outcome: failedOutcome(error, isSqliteRefusal), wrote: false }
+    const message = messageOf(error)
+    return { outcome: failedOutcome(message, isSqliteRefusal(message)), wrote: false }
   }
 }

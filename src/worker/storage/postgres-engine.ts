@@ -1,0 +1,82 @@
+import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import type { Database, Statement } from './database.ts'
+import { createLanes } from './lanes.ts'
+import { migrate } from './migrate.ts'
+import { MIGRATIONS } from './migrations.ts'
+import { NothingWritten, runPostgresBatch } from './postgres-batch.ts'
+import { causeOf, classifyPostgresError } from './postgres-failure.ts'
+import { openPostgresLane } from './postgres-lane.ts'
+
+const CONNECTIONS = 8
+/** A batch that wrote nothing yet is tried on so many connections: idle ones may have been cut unseen. */
+const MOST_CONNECTIONS = 3
+const MOST_TRIES = 10
+const FIRST_RETRY_MS = 5
+const LONGEST_RETRY_MS = 200
+
+export interface PostgresEngine {
+  /** Runs a batch of one customer, or with null of the directory. */
+  batch(customerId: string | null, statements: readonly Statement[]): Promise<BatchRows>
+  readonly directory: Database
+}
+
+/**
+ * A PostgreSQL database behind a small pool of connections. The schema is applied before the first batch; a
+ * failure to do so fails that batch only, and the next one tries again.
+ *
+ * @param deadlineMs how long a batch may wait for a connection and run
+ */
+export function createPostgresEngine(databaseUrl: string, deadlineMs: number): PostgresEngine {
+  const lanes = createLanes({
+    open: () => openPostgresLane(databaseUrl),
+    size: CONNECTIONS,
+    deadlineMs,
+    survives: (error) => classifyPostgresError(error) !== 'unavailable',
+  })
+  let migration: Promise<void> | undefined
+
+  async function run(customerId: string | null, statements: readonly Statement[]) {
+    for (let connection = 1; ; connection++) {
+      try {
+        return await lanes.use(({ sql }) =>
+          withRetries(() => runPostgresBatch(sql, customerId, statements)),
+        )
+      } catch (error) {
+        const failure = classifyPostgresError(error)
+        const again = error instanceof NothingWritten && connection < MOST_CONNECTIONS
+        if (failure === 'unavailable' && again) continue
+        const cause = causeOf(error)
+        throw storageError(messageOf(cause), failure === 'refused', cause)
+      }
+    }
+  }
+
+  function migrated(): Promise<void> {
+    const bare = { batch: (statements: readonly Statement[]) => run(null, statements) }
+    migration ??= migrate(bare, MIGRATIONS).catch((error: unknown) => {
+      migration = undefined
+      throw error
+    })
+    return migration
+  }
+
+  async function batch(customerId: string | null, statements: readonly Statement[]) {
+    await migrated()
+    return run(customerId, statements)
+  }
+
+  return { batch, directory: { batch: (statements) => batch(null, statements) } }
+}
+
+/** Repeats a transaction that lost to another one, with growing random pauses. */
+async function withRetries<Result>(transaction: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await transaction()
+    } catch (error) {
+      if (attempt === MOST_TRIES || classifyPostgresError(error) !== 'retry') throw error
+      const longest = Math.min(FIRST_RETRY_MS * 2 ** attempt, LONGEST_RETRY_MS)
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * longest))
+    }
+  }
+}

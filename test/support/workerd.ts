@@ -1,0 +1,96 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** Required and not imported: vitest and Node disagree on what this package's default export is. */
+const WORKERD = z
+  .object({ default: z.string() })
+  .parse(createRequire(import.meta.url)('workerd')).default
+
+export interface WorkerdProcess {
+  readonly port: number
+  readonly pid: number
+  /** Ends the process with a signal and waits for its end. */
+  stop(signal?: NodeJS.Signals): Promise<void>
+}
+
+/** A worker with the two storage classes, as plain workerd runs it. */
+export interface WorkerdOptions {
+  /** The bundled ES module. */
+  readonly script: string
+  /** Text bindings. */
+  readonly text: Readonly<Record<string, string>>
+  /** Where Durable Objects live; a directory of its own when absent. */
+  readonly directory?: string
+}
+
+/** Starts plain workerd on a free port of loopback. */
+export async function startWorkerd(options: WorkerdOptions): Promise<WorkerdProcess> {
+  const home = await mkdtemp(join(tmpdir(), 'cmr-test-workerd-'))
+  const directory = options.directory ?? join(home, 'objects')
+  await mkdir(directory, { recursive: true })
+  await writeFile(join(home, 'worker.js'), options.script)
+  await writeFile(join(home, 'config.capnp'), configText(options.text, directory))
+  const child = spawn(WORKERD, ['serve', join(home, 'config.capnp'), '--control-fd=3'], {
+    stdio: ['ignore', 'ignore', process.env['WORKERD_LOG'] ? 'inherit' : 'ignore', 'pipe'],
+  })
+  const port = await listeningPort(child)
+  return {
+    port,
+    pid: child.pid ?? 0,
+    async stop(signal = 'SIGKILL') {
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = new Promise((resolve) => child.once('exit', resolve))
+        child.kill(signal)
+        await ended
+      }
+      await rm(home, { recursive: true, force: true })
+    },
+  }
+}
+
+function listeningPort(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`workerd ended with ${code}`)))
+    const control = child.stdio[3]
+    let text = ''
+    control?.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const port = /"event":"listen"[^\n]*"port":([0-9]+)/.exec(text)?.[1]
+      if (port !== undefined) resolve(Number(port))
+    })
+  })
+}
+
+function configText(text: Readonly<Record<string, string>>, directory: string): string {
+  const bindings = Object.entries(text)
+    .map(([name, value]) => `(name = "${name}", text = ${JSON.stringify(value)}),`)
+    .join('\n      ')
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = (
+      modules = [(name = "worker.js", esModule = embed "worker.js")],
+      compatibilityDate = "2026-11-17",
+      bindings = [
+      (name = "STORE", durableObjectNamespace = "StoreObject"),
+      (name = "POSTGRES", durableObjectNamespace = "PostgresPool"),
+      ${bindings}
+      ],
+      durableObjectNamespaces = [
+        (className = "StoreObject", uniqueKey = "cmr-store", enableSql = true),
+        (className = "PostgresPool", uniqueKey = "cmr-postgres-pool", enableSql = true),
+      ],
+      durableObjectStorage = (localDisk = "disk"),
+    )),
+    (name = "disk", disk = (path = ${JSON.stringify(directory)}, writable = true)),
+    (name = "internet", network = (allow = ["public", "private"])),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
+);
+`
+}

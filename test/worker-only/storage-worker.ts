@@ -1,0 +1,68 @@
+import { StatementRefused } from '../../src/worker/storage/batch-outcome.ts'
+import {
+  StorageUnavailable,
+  type Database,
+  type Statement,
+  type Storage,
+} from '../../src/worker/storage/database.ts'
+import { openStorage, type StorageEnv } from '../../src/worker/storage/open.ts'
+import { makePostgresPool } from '../../src/worker/storage/postgres-pool.ts'
+import { makeStoreObject } from '../../src/worker/storage/store-object.ts'
+import { SWEEP_AFTER_WRITE_MS } from '../../src/worker/storage/sweep.ts'
+
+/** A worker that runs batches sent to it over HTTP, so that a test in Node can drive each real engine. */
+
+const ROUNDS = 2
+
+/** A sweep that leaves a trace of each round, and asks for another until there were two. */
+async function sweep(db: Database, now: number): Promise<{ next: number | undefined }> {
+  const count = "SELECT COUNT(*) AS n FROM secrets WHERE name LIKE 'swept-%'"
+  const [rows = []] = await db.batch([{ sql: count, params: [] }])
+  const round = Number(rows[0]?.['n'] ?? 0) + 1
+  if (round > ROUNDS) return { next: undefined }
+  const insert =
+    'INSERT INTO secrets (name, value, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'
+  await db.batch([{ sql: insert, params: [`swept-${round}`, 'x', now] }])
+  return { next: round < ROUNDS ? now : undefined }
+}
+
+/** A clock so slow that a sweep planned for later comes due 300 ms from now. */
+const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
+
+export const StoreObject = makeStoreObject(sweep, now)
+export const PostgresPool = makePostgresPool(sweep, now, 1_500)
+
+interface Ask {
+  /** Separate names stand for separate isolates. */
+  readonly instance: string
+  readonly customer: string | null
+  readonly statements: readonly Statement[]
+}
+
+function createWorker() {
+  const opened = new Map<string, Storage>()
+
+  async function run(ask: Ask, env: StorageEnv): Promise<unknown> {
+    const storage = opened.get(ask.instance) ?? openStorage(env)
+    opened.set(ask.instance, storage)
+    const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
+    return { rows: await db.batch(ask.statements) }
+  }
+
+  return {
+    async fetch(request: Request, env: StorageEnv): Promise<Response> {
+      try {
+        return Response.json(await run((await request.json()) as Ask, env))
+      } catch (error) {
+        return Response.json({ error: nameOf(error), message: String(error) })
+      }
+    },
+  }
+}
+
+function nameOf(error: unknown): string {
+  if (error instanceof StorageUnavailable) return 'StorageUnavailable'
+  return error instanceof StatementRefused ? 'StatementRefused' : 'Error'
+}
+
+export default createWorker()

@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type {
+  Database,
+  Row,
+  SqlValue,
+  Statement,
+  Storage,
+} from '../../../src/worker/storage/database.ts'
+import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import {
+  findEnvelope,
+  listSigningKeys,
+  rememberSigningKey,
+  type SigningKey,
+} from '../../../src/worker/storage/signing-keys.ts'
+import { createKeyring } from '../../../src/worker/http/keyring.ts'
+
+/** A real engine, empty, reached by two instances of the worker. */
+export interface EngineUnderTest {
+  readonly instances: readonly [Storage, Storage]
+  stop(): Promise<void>
+}
+
+const CUSTOMER = 'contract'
+const BEYOND_DOUBLE = '9007199254740993'
+const LARGEST = '9000000000000000000'
+
+const CREATE_SCRATCH = `CREATE TABLE IF NOT EXISTS scratch (
+  id TEXT PRIMARY KEY,
+  n BIGINT CHECK (n BETWEEN -${LARGEST} AND ${LARGEST}),
+  t TEXT
+)`
+
+const REFUSED = { name: 'StatementRefused' }
+
+function put(id: string, n: SqlValue, t: SqlValue = null): Statement {
+  return {
+    sql: 'INSERT INTO scratch (id, n, t) VALUES (?, CAST(? AS BIGINT), ?)',
+    params: [id, n, t],
+  }
+}
+
+function insertIfFew(id: string): Statement {
+  return {
+    sql: `INSERT INTO scratch (id, n) SELECT CAST(? AS TEXT), 1
+      WHERE (SELECT COUNT(*) FROM scratch WHERE id LIKE 'few-%') < 3`,
+    params: [id],
+  }
+}
+
+function signingKey(kid: string, envelope: string): SigningKey {
+  return {
+    kid,
+    jwkJson: `{"kid":"${kid}"}`,
+    envelopeSha256: `sha256-${envelope}`,
+    envelopeJson: envelope,
+  }
+}
+
+/** What every engine must do alike. */
+export function describeStorageContract(engine: string, start: () => Promise<EngineUnderTest>) {
+  describe(`storage on ${engine}`, () => {
+    let running: EngineUnderTest | undefined
+    let one: Database
+    let two: Database
+    let storages: readonly [Storage, Storage]
+
+    beforeAll(async () => {
+      running = await start()
+      storages = running.instances
+      one = storages[0].customer(CUSTOMER)
+      two = storages[1].customer(CUSTOMER)
+    }, 60_000)
+    afterAll(() => running?.stop())
+
+    const query = async (sql: string, ...params: SqlValue[]): Promise<readonly Row[]> =>
+      (await one.batch([{ sql, params }]))[0] ?? []
+
+    it('applies every migration once when two instances start at the same time', async () => {
+      const create = { sql: CREATE_SCRATCH, params: [] }
+      const ids = { sql: 'SELECT id FROM schema_migrations ORDER BY id', params: [] }
+      const both = await Promise.all(
+        [one, two, one, two].map((db) => db.batch([ids]).then(([rows]) => rows)),
+      )
+      for (const rows of both) expect(rows).toEqual(MIGRATIONS.map(({ id }) => ({ id })))
+      await one.batch([create])
+      await two.batch([create])
+    })
+
+    it('answers no rows to no statements', async () => {
+      expect(await one.batch([])).toEqual([])
+    })
+
+    it('answers the rows of each statement, in order', async () => {
+      const answers = await one.batch([
+        put('order-b', 2),
+        { sql: 'SELECT id FROM scratch WHERE id LIKE ? ORDER BY id', params: ['order-%'] },
+        put('order-a', 1),
+        { sql: 'SELECT id, n FROM scratch WHERE id LIKE ? ORDER BY n DESC', params: ['order-%'] },
+        { sql: 'SELECT id FROM scratch WHERE id = ?', params: ['absent'] },
+      ])
+      expect(answers).toEqual([
+        [],
+        [{ id: 'order-b' }],
+        [],
+        [
+          { id: 'order-b', n: 2 },
+          { id: 'order-a', n: 1 },
+        ],
+        [],
+      ])
+    })
+
+    it('writes nothing of a batch of which one statement fails', async () => {
+      const batch = [put('atomic', 1), { sql: 'UPDATE scratch SET n = 2', params: [] }]
+      await expect(one.batch([...batch, put('atomic', 1)])).rejects.toMatchObject(REFUSED)
+      expect(await query('SELECT id FROM scratch WHERE id = ? OR n = 2', 'atomic')).toEqual([
+        { id: 'order-b' },
+      ])
+    })
+
+    it('refuses unknown SQL as the fault of the statement', async () => {
+      await expect(query('SELECT nothing FROM nowhere')).rejects.toMatchObject(REFUSED)
+    })
+
+    it('gives the rows of RETURNING', async () => {
+      const sql = 'INSERT INTO scratch (id, n) VALUES (?, CAST(? AS BIGINT)) RETURNING id, n'
+      expect(await query(sql, 'returning', 7)).toEqual([{ id: 'returning', n: 7 }])
+      expect(await query('DELETE FROM scratch WHERE id = ? RETURNING n', 'returning')).toEqual([
+        { n: 7 },
+      ])
+    })
+
+    it('keeps or replaces a row on conflict', async () => {
+      const keep =
+        'INSERT INTO scratch (id, n) VALUES (?, 2) ON CONFLICT (id) DO NOTHING RETURNING n'
+      const replace = `INSERT INTO scratch (id, n) VALUES (?, 3)
+        ON CONFLICT (id) DO UPDATE SET n = scratch.n + excluded.n RETURNING n`
+      await one.batch([put('conflict', 1)])
+      expect(await query(keep, 'conflict')).toEqual([])
+      expect(await query(replace, 'conflict')).toEqual([{ n: 4 }])
+    })
+
+    it.each([BEYOND_DOUBLE, `-${BEYOND_DOUBLE}`, LARGEST, '0'])(
+      'carries the integer %s both ways as text',
+      async (digits) => {
+        await one.batch([put(`int ${digits}`, digits)])
+        const sql =
+          'SELECT CAST(n AS TEXT) AS n, CAST(n + CAST(? AS BIGINT) AS TEXT) AS m FROM scratch'
+        const [row] = await query(`${sql} WHERE id = ?`, '-1', `int ${digits}`)
+        expect(row).toEqual({ n: digits, m: String(BigInt(digits) - 1n) })
+      },
+    )
+
+    it('refuses a sum that leaves the range of its column', async () => {
+      await one.batch([put('overflow', LARGEST)])
+      const add = 'UPDATE scratch SET n = n + CAST(? AS BIGINT) WHERE id = ?'
+      await expect(query(add, '1', 'overflow')).rejects.toMatchObject(REFUSED)
+      await expect(query(add, LARGEST, 'overflow')).rejects.toMatchObject(REFUSED)
+      expect(await query("SELECT CAST(n AS TEXT) AS n FROM scratch WHERE id = 'overflow'")).toEqual(
+        [{ n: LARGEST }],
+      )
+    })
+
+    it('gives small integers, counts and comparisons as numbers', async () => {
+      const sql =
+        'SELECT COUNT(*) AS count, 1 = 1 AS yes, CAST(SUM(n) AS BIGINT) AS sum FROM scratch'
+      const [row] = await query(`${sql} WHERE id LIKE ?`, 'order-%')
+      expect(row).toEqual({ count: 2, yes: 1, sum: 3 })
+    })
+
+    it('keeps NULL as null, and a fraction as it was', async () => {
+      await one.batch([put('null', null, null)])
+      expect(await query('SELECT n, t FROM scratch WHERE id = ?', 'null')).toEqual([
+        { n: null, t: null },
+      ])
+      const sql = 'SELECT CAST(? AS DOUBLE PRECISION) AS x, COALESCE(CAST(? AS TEXT), ?) AS y'
+      expect(await query(sql, 12.345678901234, null, 'other')).toEqual([
+        { x: 12.345678901234, y: 'other' },
+      ])
+    })
+
+    it('keeps any text, and takes a quoted question mark for text', async () => {
+      const text = `ü 漢字 🙂 'quoted' "double" \\ \n \t ? $1 -- ;`
+      await one.batch([put('text ?', 1, text)])
+      const sql = `SELECT t, '?' AS "q?" FROM scratch WHERE id = 'text ?' AND t = ? -- ?`
+      expect(await query(sql, text)).toEqual([{ t: text, 'q?': '?' }])
+    })
+
+    it('takes a text of a million characters', async () => {
+      const text = 'x'.repeat(1_000_000)
+      await one.batch([put('long', 1, text)])
+      expect(await query('SELECT LENGTH(t) AS length FROM scratch WHERE id = ?', 'long')).toEqual([
+        { length: 1_000_000 },
+      ])
+    })
+
+    it('lets exactly as many racing batches spend a balance as it covers', async () => {
+      await one.batch([
+        {
+          sql: `INSERT INTO customers (customer_id, name, billing, balance_nano, created_at)
+            VALUES (?, 'racing', 'prepaid', 50, 0)`,
+          params: [CUSTOMER],
+        },
+      ])
+      const spend = {
+        sql: `UPDATE customers SET reserved_nano = reserved_nano + 10
+          WHERE customer_id = ? AND balance_nano - reserved_nano >= 10 RETURNING name`,
+        params: [CUSTOMER],
+      }
+      const racers = Array.from({ length: 30 }, (_, index) =>
+        (index % 2 ? one : two).batch([spend]),
+      )
+      const winners = (await Promise.all(racers)).filter(([rows]) => rows?.length === 1)
+      expect(winners).toHaveLength(5)
+    })
+
+    it('runs the batches of a customer one after another, so that what one counts still holds', async () => {
+      const racers = Array.from({ length: 20 }, (_, index) =>
+        (index % 2 ? one : two).batch([insertIfFew(`few-${index}`)]),
+      )
+      await Promise.all(racers)
+      const [row] = await query("SELECT COUNT(*) AS n FROM scratch WHERE id LIKE 'few-%'")
+      expect(row).toEqual({ n: 3 })
+    })
+
+    it('fails one of many concurrent batches without harm to the others', async () => {
+      const ids = Array.from({ length: 20 }, (_, index) => `many-${index % 10}`)
+      const results = await Promise.allSettled(ids.map((id) => one.batch([put(id, 1)])))
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(10)
+      const [row] = await query("SELECT COUNT(*) AS n FROM scratch WHERE id LIKE 'many-%'")
+      expect(row).toEqual({ n: 10 })
+    })
+
+    it('gives all instances one and the same keyring secret, however they race for it', async () => {
+      const keyrings = [...storages, ...storages].map((storage) => createKeyring(storage))
+      const ids = await Promise.all(keyrings.map((keyring) => keyring.newCustomerId()))
+      for (const keyring of keyrings) {
+        for (const id of ids) expect(await keyring.knows(id)).toBe(true)
+      }
+    })
+
+    it('keeps signing keys with their envelopes and lists each key once', async () => {
+      const directory = storages[0].directory()
+      await rememberSigningKey(directory, signingKey('k1', 'e1'), 100)
+      await rememberSigningKey(directory, signingKey('k1', 'e2'), 200)
+      await rememberSigningKey(directory, signingKey('k1', 'e1'), 300)
+      await rememberSigningKey(directory, signingKey('k2', 'e3'), 50)
+      const listed = await listSigningKeys(storages[1].directory(), 100)
+      expect(listed).toEqual([{ kid: 'k1', jwkJson: '{"kid":"k1"}' }])
+      expect(await listSigningKeys(directory, 0)).toHaveLength(2)
+      expect(await findEnvelope(storages[1].directory(), 'sha256-e2')).toBe('e2')
+      expect(await findEnvelope(directory, 'sha256-e9')).toBeUndefined()
+    })
+  })
+}

@@ -1,0 +1,79 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Statement } from '../../../src/worker/storage/database.ts'
+import { bundleForWorkerd } from '../../support/bundle.ts'
+import { remoteStorage } from '../../support/remote-storage.ts'
+import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
+import { describeStorageContract } from './contract.ts'
+
+const WORKER = 'test/worker-only/storage-worker.ts'
+
+function storageOf(workerd: WorkerdProcess, instance?: string) {
+  const url = `http://127.0.0.1:${workerd.port}/`
+  return remoteStorage((body) => fetch(url, { method: 'POST', body }), instance)
+}
+
+function insert(name: string): Statement {
+  return {
+    sql: 'INSERT INTO secrets (name, value, created_at) VALUES (?, ?, 0)',
+    params: [name, 'x'],
+  }
+}
+
+describeStorageContract('Durable Objects of plain workerd', async () => {
+  const script = await bundleForWorkerd(WORKER)
+  const workerd = await startWorkerd({ script, text: {} })
+  return {
+    instances: [storageOf(workerd, 'one'), storageOf(workerd, 'two')],
+    stop: () => workerd.stop(),
+  }
+})
+
+describe('a store object', () => {
+  let directory = ''
+  let workerd: WorkerdProcess
+  const start = async () =>
+    startWorkerd({ script: await bundleForWorkerd(WORKER), text: {}, directory })
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'cmr-test-objects-'))
+    workerd = await start()
+  })
+  afterAll(async () => {
+    await workerd.stop()
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  const names = { sql: 'SELECT name FROM secrets ORDER BY name', params: [] }
+
+  it('keeps the rows of each customer in a file of their own', async () => {
+    const storage = storageOf(workerd)
+    await storage.customer('a').batch([insert('of-a')])
+    await storage.customer('b').batch([insert('of-b')])
+    expect(await storage.customer('a').batch([names])).toEqual([[{ name: 'of-a' }]])
+    expect(await storage.directory().batch([names])).toEqual([[]])
+    const files = await readdir(join(directory, 'cmr-store'))
+    expect(files.filter((file) => /^[0-9a-f]{64}\.sqlite$/.test(file))).toHaveLength(3)
+  })
+
+  it('has lost nothing it acknowledged when its process is killed', async () => {
+    const storage = storageOf(workerd)
+    const writes = Array.from({ length: 40 }, (_, index) =>
+      storage.customer('killed').batch([insert(`row-${String(index).padStart(2, '0')}`)]),
+    )
+    await Promise.all(writes)
+    await workerd.stop('SIGKILL')
+    workerd = await start()
+    const [rows] = await storageOf(workerd).customer('killed').batch([names])
+    expect(rows).toHaveLength(40)
+  })
+
+  it('runs its sweep by alarm after a write, and again when the sweep asks for it', async () => {
+    const db = storageOf(workerd).customer('swept')
+    await db.batch([insert('written')])
+    const swept = [{ name: 'swept-1' }, { name: 'swept-2' }, { name: 'written' }]
+    await expect.poll(() => db.batch([names]), { timeout: 5000 }).toEqual([swept])
+  })
+})

@@ -1,0 +1,110 @@
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bundleForWorkerd } from '../../support/bundle.ts'
+import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
+import { remoteStorage } from '../../support/remote-storage.ts'
+import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
+import { describeStorageContract } from './contract.ts'
+
+async function startInstance(databaseUrl: string): Promise<WorkerdProcess> {
+  const script = await bundleForWorkerd('test/worker-only/storage-worker.ts')
+  return startWorkerd({ script, text: { STORAGE: 'postgres', DATABASE_URL: databaseUrl } })
+}
+
+function storageOf(workerd: WorkerdProcess) {
+  const url = `http://127.0.0.1:${workerd.port}/`
+  return remoteStorage((body) => fetch(url, { method: 'POST', body }))
+}
+
+const ONE = { sql: 'SELECT 1 AS one', params: [] }
+
+describeStorageContract('PostgreSQL', async () => {
+  const server = await startPostgres()
+  const workers: WorkerdProcess[] = []
+  const stop = async () => {
+    await Promise.all(workers.map((worker) => worker.stop()))
+    await server.stop()
+  }
+  try {
+    const databaseUrl = await server.createDatabase()
+    const [one, two] = [await startInstance(databaseUrl), await startInstance(databaseUrl)]
+    workers.push(one, two)
+    return { instances: [storageOf(one), storageOf(two)], stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+})
+
+describe('the PostgreSQL pool', () => {
+  let server: PostgresServer
+  let workerd: WorkerdProcess | undefined
+  let databaseUrl = ''
+
+  beforeAll(async () => {
+    server = await startPostgres()
+    databaseUrl = await server.createDatabase()
+  })
+  afterAll(async () => {
+    await workerd?.stop()
+    await server.stop()
+  })
+
+  it('is unavailable while no server answers', async () => {
+    const nowhere = await startInstance('postgres://postgres@127.0.0.1:1/none')
+    const answer = storageOf(nowhere).customer('a').batch([ONE])
+    await expect(answer).rejects.toMatchObject({ name: 'StorageUnavailable' })
+    await nowhere.stop()
+  })
+
+  const CUT = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'confidential-model-router' AND pid <> pg_backend_pid()`
+
+  it('opens new connections when idle ones were cut, without failing a batch', async () => {
+    workerd = await startInstance(databaseUrl)
+    const db = storageOf(workerd).customer('a')
+    await Promise.all(Array.from({ length: 8 }, () => db.batch([ONE])))
+    const outside = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+    await outside.unsafe(CUT)
+    const write = {
+      sql: `INSERT INTO secrets (name, value, created_at) VALUES (?, 'x', 0)`,
+      params: ['after the cut'],
+    }
+    expect(await db.batch([write])).toEqual([[]])
+    for (let i = 0; i < 8; i++) expect(await db.batch([ONE])).toEqual([[{ one: 1 }]])
+    await outside.end()
+  })
+
+  it('is unavailable for a batch whose connection is cut while it runs, and writes nothing', async () => {
+    workerd ??= await startInstance(databaseUrl)
+    const db = storageOf(workerd).customer('a')
+    const suicide = { sql: 'SELECT pg_terminate_backend(pg_backend_pid())', params: [] }
+    const write = {
+      sql: `INSERT INTO secrets (name, value, created_at) VALUES ('cut', 'x', 0)`,
+      params: [],
+    }
+    await expect(db.batch([write, suicide])).rejects.toMatchObject({ name: 'StorageUnavailable' })
+    const find = { sql: "SELECT name FROM secrets WHERE name = 'cut'", params: [] }
+    for (let i = 0; i < 10; i++) expect(await db.batch([find])).toEqual([[]])
+  })
+
+  it('is unavailable, and loses no connection for good, while batches take too long', async () => {
+    workerd ??= await startInstance(databaseUrl)
+    const db = storageOf(workerd).customer('a')
+    const sleep = { sql: 'SELECT pg_sleep(3)', params: [] }
+    const answers = await Promise.allSettled(Array.from({ length: 9 }, () => db.batch([sleep])))
+    for (const answer of answers) expect(answer.status).toBe('rejected')
+    expect(await db.batch([ONE])).toEqual([[{ one: 1 }]])
+  })
+
+  it('runs the sweep by alarm', async () => {
+    workerd ??= await startInstance(databaseUrl)
+    const db = storageOf(workerd).directory()
+    const names = {
+      sql: "SELECT name FROM secrets WHERE name LIKE 'swept-%' ORDER BY name",
+      params: [],
+    }
+    const swept = [{ name: 'swept-1' }, { name: 'swept-2' }]
+    await expect.poll(() => db.batch([names]), { timeout: 5000 }).toEqual([swept])
+  })
+})
