@@ -1,13 +1,14 @@
 import type { DaemonBoot, DaemonTls, FromDaemon } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts'
-import { EnvelopeKeeper } from './envelope/envelope-keeper.ts'
+import { EnvelopeKeeper, type KeptEnvelope } from './envelope/envelope-keeper.ts'
 import { checkOwnEnvelope } from './envelope/self-check.ts'
 import type { ReceiptKey } from './keys/receipt-key.ts'
 import type { Release } from './release/release.ts'
 import type { Releases } from './release/releases.ts'
 import { createRouterHops } from './sign/router-hops.ts'
 import type { RouterHop } from './sign/router-block.ts'
+import type { SeenBundle } from '../verify/trust-bundle.ts'
 import type { Machine } from './snp/machine.ts'
 import type { ReportSource } from './snp/report-source.ts'
 
@@ -47,39 +48,39 @@ const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 /** Captures the first report. Rejects when there is none. */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   const { boot, machine, releases, key, now, notify } = inputs
+  const simulated = await machine.simulatedPolicy()
   const bind = async (loaded: LoadedConfig, tls: DaemonTls): Promise<Bound> => {
     const release = await releases.of(loaded)
     const source = await machine.source(release.identityTag)
     const trustBundleUrl = loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE
     return { release, source, tls, trustBundleUrl }
   }
+  let lastSeen: SeenBundle | undefined
+  const make = async (of: Bound): Promise<KeptEnvelope> => {
+    const served = await build(of, key.kid, '', now)
+    const by = { release: of.release, simulated, lastSeen, now: now() }
+    return { ...served, check: await checkOwnEnvelope(served, by) }
+  }
   let loaded = inputs.first
   let bound = await bind(loaded, inputs.tls)
   const envelopes = new EnvelopeKeeper({
-    build: (nonce) => build(bound, key.kid, nonce, now),
-    check: (envelope) => checkOwnEnvelope(envelope, now()),
+    buildFresh: (nonce) => build(bound, key.kid, nonce, now),
+    make: () => make(bound),
     now,
     onFailure: (reason) => notify({ type: 'attestation_failed', reason }),
     onRestored: () => notify({ type: 'attestation_restored' }),
   })
-  await envelopes.refresh()
-  const move = async (next: LoadedConfig, tls: DaemonTls): Promise<void> => {
-    const before = bound
-    bound = await bind(next, tls)
-    try {
-      await envelopes.renew()
-      loaded = next
-    } catch (error) {
-      bound = before
-      throw error
-    }
+  /** Nothing changes before the new binding is proven. */
+  const move = async (nextLoaded: LoadedConfig, next: Bound): Promise<void> => {
+    const envelope = await make(next)
+    demandProof(envelope, nextLoaded)
+    loaded = nextLoaded
+    bound = next
+    lastSeen = envelope.check.seen ?? lastSeen
+    envelopes.adopt(envelope)
   }
-  let last: Promise<unknown> = Promise.resolve()
-  const inTurn = (step: () => Promise<void>): Promise<void> => {
-    const turn = last.then(step)
-    last = turn.catch(() => {})
-    return turn
-  }
+  await move(loaded, bound)
+  const inTurn = createTurns()
   return {
     envelopes,
     release: () => bound.release,
@@ -88,9 +89,37 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
       trustBundleJws: bound.release.bundleJws,
       platform: boot.platform,
     })),
-    adoptConfig: (next) => inTurn(() => move(next, bound.tls)),
-    adoptTls: (tls) => inTurn(() => move(loaded, tls)),
+    adoptConfig: (nextLoaded) =>
+      inTurn(async () => {
+        const next = await bind(nextLoaded, bound.tls)
+        if (bindsSame(bound, next)) loaded = nextLoaded
+        else await move(nextLoaded, next)
+      }),
+    adoptTls: (tls) => inTurn(() => move(loaded, { ...bound, tls })),
   }
+}
+
+function bindsSame(left: Bound, right: Bound): boolean {
+  const text = [left, right].map(({ release, trustBundleUrl }) =>
+    JSON.stringify([release, trustBundleUrl]),
+  )
+  return text[0] === text[1]
+}
+
+/** Runs one step after the other, a failed one included. */
+function createTurns(): (step: () => Promise<void>) => Promise<void> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (step) => {
+    const turn = last.then(step)
+    last = turn.catch(() => {})
+    return turn
+  }
+}
+
+/** In production an instance that clients could not verify must not pretend to be one they can. */
+function demandProof({ check }: KeptEnvelope, { config }: LoadedConfig): void {
+  if (check.verified || config.service.mode === 'local') return
+  throw new Error(`this instance cannot prove its release:\n  ${check.failed.join('\n  ')}`)
 }
 
 function build(

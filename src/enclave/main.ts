@@ -50,9 +50,12 @@ function tell(message: FromDaemon): void {
 
 /** Leaves once the supervisor has been told. */
 function refuse(reason: string): void {
-  const leave = () => process.exit(1)
   if (!process.connected || process.send === undefined) leave()
   else process.send({ type: 'refused', reason } satisfies FromDaemon, leave)
+}
+
+function leave(): void {
+  process.exit(1)
 }
 
 function reasonOf(error: unknown): string {

@@ -1,5 +1,14 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import type { DaemonBoot, Platform } from '../protocol/boot.ts'
-import { simulatedMachine, type Machine } from './snp/machine.ts'
+import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
+import { TSM_ROOT } from './snp/configfs-tsm.ts'
+import { fetchFile } from './snp/fetch-file.ts'
+import { createKds } from './snp/kds.ts'
+import { createMachineSource } from './snp/machine-source.ts'
+import { realMachine, simulatedMachine, type Machine } from './snp/machine.ts'
+import { createQueuedSource } from './snp/queued-source.ts'
+import { nodeTsmFiles } from './snp/tsm-files.ts'
 
 /** The machine that the supervisor says this is. `now` in milliseconds. */
 export function openMachine(boot: DaemonBoot, now: () => number): Machine {
@@ -8,7 +17,10 @@ export function openMachine(boot: DaemonBoot, now: () => number): Machine {
 
 const MACHINES: Readonly<Record<Platform, typeof openMachine>> = {
   simulated: (boot, now) => simulatedMachine(boot.release?.simulated ?? null, now()),
-  'configfs-tsm': () => {
-    throw new Error('not implemented')
+  'configfs-tsm': ({ stateDir }, now) => {
+    const files = certificateDirectory(join(stateDir, 'amd-certificates'))
+    const cache = createCertificateCache(createKds(fetchFile, now), files)
+    const tsm = { files: nodeTsmFiles, root: TSM_ROOT, newName: randomUUID }
+    return realMachine(createQueuedSource(createMachineSource(tsm, { cache, now })))
   },
 }

@@ -84,18 +84,26 @@ export async function startDaemonProcess(
 
 function createInbox(child: ChildProcess): DaemonProcess['next'] {
   const received: FromDaemon[] = []
-  const waiting: { type: string; resolve: (message: FromDaemon) => void }[] = []
+  let arrived = Promise.withResolvers<void>()
   child.on('message', (message: FromDaemon) => {
-    const index = waiting.findIndex(({ type }) => type === message.type)
-    if (index === -1) received.push(message)
-    else waiting.splice(index, 1)[0]?.resolve(message)
+    received.push(message)
+    arrived.resolve()
+    arrived = Promise.withResolvers()
   })
-  return <T extends FromDaemon['type']>(type: T) =>
-    new Promise<Extract<FromDaemon, { type: T }>>((resolve) => {
-      const take = (message: FromDaemon) => resolve(message as Extract<FromDaemon, { type: T }>)
+  return async (type) => {
+    for (;;) {
       const index = received.findIndex((message) => message.type === type)
       const [message] = index === -1 ? [] : received.splice(index, 1)
-      if (message === undefined) waiting.push({ type, resolve: take })
-      else take(message)
-    })
+      if (message !== undefined && isOf(message, type)) return message
+      // eslint-disable-next-line no-await-in-loop
+      await arrived.promise
+    }
+  }
+}
+
+function isOf<T extends FromDaemon['type']>(
+  message: FromDaemon,
+  type: T,
+): message is Extract<FromDaemon, { type: T }> {
+  return message.type === type
 }

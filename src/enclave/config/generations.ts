@@ -7,7 +7,7 @@ export interface Generation extends LoadedConfig {
 
 export interface GenerationTools {
   readonly load: () => Promise<LoadedConfig>
-  /** Puts a new configuration into effect, or throws and leaves everything as it was. */
+  /** Puts a configuration and the files it names into effect, or throws and leaves everything as it was. */
   readonly adopt: (loaded: LoadedConfig) => Promise<void>
   readonly onReloaded: (generation: number) => void
   readonly onRefused: (reason: string) => void
@@ -37,8 +37,8 @@ export class Generations {
   async #reloadNow(): Promise<void> {
     try {
       const loaded = await this.#tools.load()
-      if (isSame(loaded, this.#current)) return
       await this.#tools.adopt(loaded)
+      if (textOf(loaded) === textOf(this.#current)) return
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
       this.#tools.onReloaded(this.#current.generation)
     } catch (error) {
@@ -48,8 +48,6 @@ export class Generations {
 }
 
 /** A file that was only touched makes no generation. */
-function isSame(left: LoadedConfig, right: LoadedConfig): boolean {
-  const text = ({ config, providerApiKeys }: LoadedConfig) =>
-    JSON.stringify([config, providerApiKeys])
-  return text(left) === text(right)
+function textOf({ config, providerApiKeys }: LoadedConfig): string {
+  return JSON.stringify([config, providerApiKeys])
 }

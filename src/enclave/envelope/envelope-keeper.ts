@@ -22,17 +22,18 @@ export interface KeptEnvelope extends ServedEnvelope {
 }
 
 export interface EnvelopeTools {
-  /** Captures; the nonce is 64 hex digits or empty. */
-  readonly build: (nonce: string) => Promise<ServedEnvelope>
-  readonly check: (envelope: ServedEnvelope) => Promise<SelfCheck>
+  /** Captures for a nonce of 64 hex digits. */
+  readonly buildFresh: (nonce: string) => Promise<ServedEnvelope>
+  /** Captures, and verifies what came. */
+  readonly make: () => Promise<KeptEnvelope>
   readonly now: () => number
   readonly onFailure: (reason: string) => void
   readonly onRestored: () => void
 }
 
 /**
- * Holds the cached envelope: captured at start, again on a cadence and whenever what it binds has changed. A
- * failing platform leaves the last one in service until its age is up; then there is none.
+ * Holds the cached envelope: adopted at start and whenever what it binds has changed, captured again on a cadence.
+ * A failing platform leaves the last one in service until its age is up; then there is none.
  */
 export class EnvelopeKeeper {
   readonly #tools: EnvelopeTools
@@ -42,6 +43,8 @@ export class EnvelopeKeeper {
   #pending: Promise<KeptEnvelope> | undefined
   #failure: { readonly at: number; readonly error: unknown } | undefined
   #timer: NodeJS.Timeout | undefined
+  /** Counts changes of what is bound. */
+  #epoch = 0
   #closed = false
 
   constructor(tools: EnvelopeTools) {
@@ -77,7 +80,7 @@ export class EnvelopeKeeper {
       throw new LinkError('rate_limited', `at most ${NONCES_PER_MINUTE} nonces a minute`)
     }
     try {
-      return await this.#tools.build(nonce)
+      return await this.#tools.buildFresh(nonce)
     } catch (error) {
       throw unavailable(error)
     }
@@ -91,10 +94,10 @@ export class EnvelopeKeeper {
     return this.#pending
   }
 
-  /** Captures what is bound now, and not what a capture that is under way began with. */
-  async renew(): Promise<KeptEnvelope> {
-    await this.#pending?.catch(() => {})
-    return this.refresh()
+  /** Puts an envelope into service that was made for what is bound from now on. */
+  adopt(envelope: KeptEnvelope): void {
+    this.#epoch++
+    this.#keep(envelope)
   }
 
   /** The exact bytes of a cached envelope of this instance, a former one included. */
@@ -108,14 +111,13 @@ export class EnvelopeKeeper {
   }
 
   async #capture(): Promise<KeptEnvelope> {
+    const epoch = this.#epoch
     try {
-      const served = await this.#tools.build('')
-      const kept = { ...served, check: await this.#tools.check(served) }
-      this.#keep(kept)
-      if (this.#failure !== undefined) this.#tools.onRestored()
-      this.#failure = undefined
-      this.#schedule(REFRESH_MS)
-      return kept
+      const envelope = await this.#tools.make()
+      // What was bound when the capture began may have been replaced since.
+      if (epoch !== this.#epoch && this.#current !== undefined) return this.#current
+      this.#keep(envelope)
+      return envelope
     } catch (error) {
       if (this.#failure === undefined) this.#tools.onFailure(messageOf(error))
       this.#failure = { at: this.#tools.now(), error }
@@ -125,10 +127,13 @@ export class EnvelopeKeeper {
   }
 
   #keep(envelope: KeptEnvelope): void {
+    if (this.#failure !== undefined) this.#tools.onRestored()
+    this.#failure = undefined
     this.#current = envelope
     this.#kept.set(envelope.sha256, utf8(envelope.json))
     const [oldest] = this.#kept.keys()
     if (this.#kept.size > KEPT_ENVELOPES && oldest !== undefined) this.#kept.delete(oldest)
+    this.#schedule(REFRESH_MS)
   }
 
   #schedule(delayMs: number): void {

@@ -1,14 +1,64 @@
+import { parseCompactJws } from '../../protocol/compact-jws.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { trustBundleSchema } from '../../protocol/trust-bundle.ts'
+import type { Check } from '../../verify/check.ts'
+import { verifyEnvelope } from '../../verify/envelope.ts'
+import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
+import { verifyTrustBundle, type SeenBundle } from '../../verify/trust-bundle.ts'
+import type { Release } from '../release/release.ts'
 import type { ServedEnvelope } from './build-envelope.ts'
 
 /** What the daemon's own verification of its envelope found. */
 export interface SelfCheck {
   readonly verified: boolean
-  /** Names of failed checks. */
+  /** Failed checks, as `name: detail`. */
   readonly failed: readonly string[]
   /** Unix seconds. */
   readonly verifiedAt: number
+  /** The bundle, where it verified: none before it may take its place later. */
+  readonly seen: SeenBundle | undefined
 }
 
-export async function checkOwnEnvelope(_envelope: ServedEnvelope, now: number): Promise<SelfCheck> {
-  return { verified: false, failed: ['not implemented'], verifiedAt: Math.floor(now / 1000) }
+export interface SelfCheckInputs {
+  readonly release: Release
+  readonly simulated: SimulatedPolicy
+  /** The last bundle that verified. */
+  readonly lastSeen: SeenBundle | undefined
+  /** Milliseconds. */
+  readonly now: number
+}
+
+/**
+ * Verifies the envelope as a client would that holds the release root: the bundle, then the report, the release and
+ * the binding of the receipt key. Throws `MalformedEvidence`.
+ */
+export async function checkOwnEnvelope(
+  { envelope }: ServedEnvelope,
+  { release, simulated, lastSeen, now }: SelfCheckInputs,
+): Promise<SelfCheck> {
+  const { bundleJws, rootPublicJwk: rootJwk } = release
+  const environments = [readEnvironment(bundleJws)]
+  const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastSeen })
+  if (trust.bundle === undefined) return judged(trust.checks, now, undefined)
+  const live = { tlsSpkiSha256: envelope.tls_spki_sha256 }
+  const result = await verifyEnvelope(envelope, {
+    now,
+    simulated,
+    trust: { bundle: trust.bundle, rootJwk },
+    live,
+  })
+  return judged(result.checks, now, trust.seen)
+}
+
+/** The daemon serves whatever environment its release is for; whether a client wants that one is the client's. */
+function readEnvironment(bundleJws: string): string {
+  const document = 'trust bundle'
+  const { payload } = parseCompactJws(bundleJws, document)
+  return readDocument(trustBundleSchema, parseStrictJson(payload, document), document).environment
+}
+
+function judged(checks: readonly Check[], now: number, seen: SeenBundle | undefined): SelfCheck {
+  const failed = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
+  return { verified: failed.length === 0, failed, verifiedAt: Math.floor(now / 1000), seen }
 }

@@ -1,6 +1,5 @@
 import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import type { DaemonBoot } from '../../protocol/boot.ts'
@@ -44,7 +43,9 @@ export async function startLinkServer(
     if (!isPeer(socket, expected)) socket.destroy()
   })
   await listen(server, link)
-  return { port: (server.address() as AddressInfo).port, close: () => close(server) }
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('internal error: no port')
+  return { port: address.port, close: () => close(server) }
 }
 
 function isPeer(socket: TLSSocket, expected: Uint8Array): boolean {

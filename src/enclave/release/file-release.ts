@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { copyBytes, fromUtf8 } from '../../protocol/bytes.ts'
 import { parseCompactJws } from '../../protocol/compact-jws.ts'
 import type { ServiceConfig } from '../../protocol/config.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
@@ -32,7 +32,7 @@ export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
     readText(files.manifest),
   ])
   const rootPublicJwk = await named(files.root_key, async () =>
-    describePublicKey(parseStrictJson(root, 'release root key') as JsonWebKey),
+    describePublicKey(parseStrictJson(root, 'release root key')),
   )
   const bundleJws = await named(files.bundle, async () => readBundle(bundleText))
   const manifestJws = manifestText.trim()
@@ -50,7 +50,7 @@ function readBundle(text: string): string {
 }
 
 async function readText(path: string): Promise<string> {
-  return named(path, async () => fromUtf8((await readFile(path)) as Bytes))
+  return named(path, async () => fromUtf8(copyBytes(await readFile(path))))
 }
 
 async function named<T>(path: string, work: () => Promise<T>): Promise<T> {

@@ -19,8 +19,11 @@ export function createReleases(boot: DaemonBoot, machine: Machine, now: () => nu
   let local: Promise<Release> | undefined
   async function makeLocal(): Promise<Release> {
     if (boot.release !== null) return adoptLocalRelease(boot.release)
-    const build = await describeLocalBuild(boot.workerBundlePath)
-    return makeLocalRelease({ build, measure: machine.measure, now: new Date(now()) })
+    return makeLocalRelease({
+      build: await describeLocalBuild(boot.workerBundlePath),
+      measure: (identityTag) => machine.measure(identityTag),
+      now: new Date(now()),
+    })
   }
   return {
     of({ config }) {

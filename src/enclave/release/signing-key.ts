@@ -37,14 +37,12 @@ export async function importSigningKey(jwk: JsonWebKey): Promise<SigningKey> {
   return { privateKey, publicJwk, kid: publicJwk.kid }
 }
 
-/** The public half in the one form that release documents and key files have. */
-export async function describePublicKey(jwk: JsonWebKey): Promise<PublicSigningJwk> {
-  const { kty, crv, x, y } = es256JwkSchema.parse({
-    kty: jwk.kty,
-    crv: jwk.crv,
-    x: jwk.x,
-    y: jwk.y,
-  })
+/** The public half in the one form that release documents and key files have. Throws on anything that is no P-256 key. */
+export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk> {
+  const { kty, crv, x, y } = pointSchema.parse(jwk)
   const kid = await jwkThumbprint({ kty, crv, x, y })
   return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }
 }
+
+/** A private JWK has these too. */
+const pointSchema = es256JwkSchema.pick({ kty: true, crv: true, x: true, y: true })

@@ -1,5 +1,6 @@
 import type { SimulatedChipKeys } from '../../protocol/boot.ts'
 import { toHex } from '../../protocol/bytes.ts'
+import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import { fieldOf } from '../../verify/snp/report.ts'
 import type { ReportSource } from './report-source.ts'
 import {
@@ -15,6 +16,8 @@ export interface Machine {
   source(identityTag: string): Promise<ReportSource>
   /** The launch digest of this machine running that release, lowercase hex. */
   measure(identityTag: string): Promise<string>
+  /** Which simulated root the daemon takes for its own; of a real machine none. */
+  simulatedPolicy(): Promise<SimulatedPolicy>
   /** What makes a later process the same machine; null for one of metal. */
   keep(): Promise<SimulatedChipKeys | null>
 }
@@ -27,6 +30,7 @@ export function realMachine(source: ReportSource): Machine {
       const { report } = await source.capture(new Uint8Array(64))
       return toHex(fieldOf(report, 'measurement'))
     },
+    simulatedPolicy: async () => 'refuse',
     keep: async () => null,
   }
 }
@@ -39,6 +43,7 @@ export function simulatedMachine(kept: SimulatedChipKeys | null, now: number): M
   return {
     source: async (tag) => createSimulatedSource(await chain, await simulatedMeasurement(tag)),
     measure: async (tag) => toHex(await simulatedMeasurement(tag)),
+    simulatedPolicy: async () => ({ arkSpkiSha256: (await chain).arkSpkiSha256 }),
     keep: async () => exportSimulatedChain(await chain),
   }
 }

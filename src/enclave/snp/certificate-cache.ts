@@ -1,0 +1,70 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
+import type { ChipKey, Kds } from './kds.ts'
+
+/** Where fetched certificates outlive the process. They are public; whoever uses one verifies it again. */
+export interface CertificateFiles {
+  read(name: string): Promise<Bytes | undefined>
+  write(name: string, bytes: Bytes): Promise<void>
+}
+
+/** Files of one directory. A cache that cannot be read or written is as good as an empty one. */
+export function certificateDirectory(directory: string): CertificateFiles {
+  return {
+    async read(name) {
+      try {
+        return copyBytes(await readFile(join(directory, name)))
+      } catch {
+        return undefined
+      }
+    },
+    async write(name, bytes) {
+      try {
+        await mkdir(directory, { recursive: true })
+        await writeFile(join(directory, `${name}.new`), bytes)
+        await rename(join(directory, `${name}.new`), join(directory, name))
+      } catch {
+        // The certificate is in hand; it will be fetched again another time.
+      }
+    },
+  }
+}
+
+/** What is kept of the key service, asked first. */
+export interface CertificateCache {
+  readonly kept: {
+    readonly [K in keyof Kds]: (...key: Parameters<Kds[K]>) => Promise<Bytes | undefined>
+  }
+  /** The key service; what it gives is kept. */
+  readonly fetched: Kds
+}
+
+export function createCertificateCache(kds: Kds, files: CertificateFiles): CertificateCache {
+  const keep = async (name: string, bytes: Bytes): Promise<Bytes> => {
+    await files.write(name, bytes)
+    return bytes
+  }
+  return {
+    kept: {
+      vcek: (chip) => files.read(vcekName(chip)),
+      authorities: (product, kind) => files.read(authoritiesName(product, kind)),
+    },
+    fetched: {
+      vcek: async (chip) => keep(vcekName(chip), await kds.vcek(chip)),
+      authorities: async (product, kind) =>
+        keep(authoritiesName(product, kind), await kds.authorities(product, kind)),
+    },
+  }
+}
+
+/** A VCEK is decided by product, chip and TCB, and never changes. */
+function vcekName({ product, chipId, tcb }: ChipKey): string {
+  const { fmc = 0, bootloader = 0, tee = 0, snp = 0, microcode = 0 } = tcb
+  const levels = toHex(Uint8Array.of(fmc, bootloader, tee, snp, microcode))
+  return `vcek-${product}-${toHex(chipId)}-${levels}.der`
+}
+
+function authoritiesName(product: string, kind: string): string {
+  return `${kind}-${product}-authorities.pem`
+}

@@ -1,0 +1,118 @@
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { CheckName } from '../../verify/check-names.ts'
+import type { Anchor } from '../../verify/snp/anchors.ts'
+import { productOfCpuid } from '../../verify/snp/product.ts'
+import { readReport, type SnpReport } from '../../verify/snp/report.ts'
+import { readTcb } from '../../verify/snp/tcb.ts'
+import { verifySnp } from '../../verify/snp/verify-snp.ts'
+import { toPem } from '../simulated/certificate.ts'
+import { CaptureError } from './capture-error.ts'
+import type { CertificateCache } from './certificate-cache.ts'
+import type { CertificateTable } from './certificate-table.ts'
+import type { ChipKey } from './kds.ts'
+
+export interface ChainTools {
+  readonly cache: CertificateCache
+  /** Milliseconds. */
+  readonly now: () => number
+  /** AMD's roots but in tests. */
+  readonly anchors?: readonly Anchor[]
+}
+
+/**
+ * Finds the certificates of a report, VEK, ASK, ARK in PEM: what the host gave, then what is kept, then AMD's key
+ * service. Wherever they come from, they count only if the report verifies under them. Throws `CaptureError`.
+ */
+export async function findChain(
+  report: Bytes,
+  table: CertificateTable,
+  tools: ChainTools,
+): Promise<string> {
+  let fault = 'neither the host nor AMD gave any certificates'
+  for await (const pem of candidates(readReport(report), table, tools.cache)) {
+    const found = await findFault(report, pem, tools)
+    if (found === undefined) return pem
+    fault = found
+  }
+  throw new CaptureError('no_chain', fault)
+}
+
+/** Chains to try, the nearest first; what comes over the network is asked for only when all before it failed. */
+async function* candidates(
+  report: SnpReport,
+  table: CertificateTable,
+  { kept, fetched }: CertificateCache,
+): AsyncGenerator<string> {
+  const kind = report.signingKey === 1 ? 'vlek' : 'vcek'
+  const chip = describeChip(report)
+  const leaves = asPem(table[kind])
+  const authorities = table.ask && table.ark ? [toPem(table.ask) + toPem(table.ark)] : []
+  yield* pairs(leaves, authorities)
+  if (chip === undefined) return
+  if (kind === 'vcek') leaves.push(...asPem(await kept.vcek(chip)))
+  authorities.push(...asText(await kept.authorities(chip.product, kind)))
+  yield* pairs(leaves, authorities)
+  if (authorities.length === 0) {
+    authorities.push(...asText(await fetched.authorities(chip.product, kind)))
+    yield* pairs(leaves, authorities)
+  }
+  // A VLEK is between the cloud provider and AMD: nobody publishes it.
+  if (kind === 'vcek') leaves.push(...asPem(await fetched.vcek(chip)))
+  yield* pairs(leaves, authorities)
+  authorities.push(...asText(await fetched.authorities(chip.product, kind)))
+  yield* pairs(leaves, authorities)
+}
+
+function pairs(leaves: readonly string[], authorities: readonly string[]): string[] {
+  return leaves.flatMap((leaf) => authorities.map((above) => leaf + above))
+}
+
+function asPem(der: Bytes | undefined): string[] {
+  return der === undefined ? [] : [toPem(der)]
+}
+
+function asText(pem: Bytes | undefined): string[] {
+  return pem === undefined ? [] : [fromUtf8(pem)]
+}
+
+/** What the key service must know of the chip; undefined for a generation that nobody here knows. */
+function describeChip({ cpuid, chipId, reportedTcb }: SnpReport): ChipKey | undefined {
+  const product = cpuid && productOfCpuid(cpuid.family, cpuid.model)
+  const tcb = product && readTcb(product, reportedTcb)
+  return product && tcb && { product, chipId, tcb }
+}
+
+/** What certificates must hold; the guest and its policy are for others to judge. */
+const REQUIRED: ReadonlySet<string> = new Set<CheckName>([
+  'certificate_chain',
+  'ark_pinned',
+  'simulated_platform',
+  'ark_signature',
+  'ask_signature',
+  'vek_signature',
+  'certificate_validity',
+  'certificate_roles',
+  'certificate_keys',
+  'vek_extensions',
+  'report_signature',
+  'product',
+  'signing_key',
+  'chip_id',
+  'reported_tcb',
+])
+
+async function findFault(
+  report: Bytes,
+  pem: string,
+  { now, anchors }: ChainTools,
+): Promise<string | undefined> {
+  try {
+    const options = { now: now(), ...(anchors === undefined ? {} : { anchors }) }
+    const { checks } = await verifySnp(report, pem, options)
+    return checks.find(({ name, ok }) => !ok && REQUIRED.has(name))?.detail
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return error.message
+    throw error
+  }
+}

@@ -1,0 +1,86 @@
+import { equalBytes, fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { REPORT_BYTES } from '../../verify/snp/report-layout.ts'
+import { fieldOf } from '../../verify/snp/report.ts'
+import { CaptureError, fromErrno } from './capture-error.ts'
+import type { TsmFiles } from './tsm-files.ts'
+
+/** Where the kernel shows the report interface (Linux: configfs-tsm-report). */
+export const TSM_ROOT = '/sys/kernel/config/tsm/report'
+
+export interface TsmTools {
+  readonly files: TsmFiles
+  /** `TSM_ROOT` but in tests. */
+  readonly root: string
+  /** A name that no other request has. */
+  readonly newName: () => string
+}
+
+/** What the kernel gave for one request. */
+export interface TsmReport {
+  readonly report: Bytes
+  /** The host's certificate table; often empty. */
+  readonly certificateTable: Bytes
+  readonly provider: string
+}
+
+/** The kernel names the provider after its module. */
+const SNP_PROVIDER = 'sev_guest'
+
+/** The SNP driver takes this and nothing less, whatever the generic interface allows. */
+const INBLOB_BYTES = 64
+
+/**
+ * Asks the kernel for a report over 64 bytes, in a directory of its own: whoever else asks at the same time cannot
+ * change what this one gets. Throws `CaptureError`.
+ */
+export async function requestTsmReport(reportData: Bytes, tools: TsmTools): Promise<TsmReport> {
+  if (reportData.length !== INBLOB_BYTES) {
+    throw new CaptureError('invalid_request', `${reportData.length} bytes instead of 64`)
+  }
+  const directory = `${tools.root}/${tools.newName()}`
+  await step('mkdir', () => tools.files.mkdir(directory))
+  try {
+    return await request(directory, reportData, tools.files)
+  } finally {
+    // The report is what counts; a directory left behind costs the kernel a few bytes.
+    await tools.files.rmdir(directory).catch(() => {})
+  }
+}
+
+async function request(directory: string, reportData: Bytes, files: TsmFiles): Promise<TsmReport> {
+  const read = (name: string) => step(name, () => files.read(`${directory}/${name}`))
+  const provider = fromUtf8(await read('provider')).trim()
+  if (provider !== SNP_PROVIDER) throw new CaptureError('other_provider', provider.slice(0, 40))
+  const before = readGeneration(await read('generation'))
+  const written = await step('inblob', () => files.write(`${directory}/inblob`, reportData))
+  if (written !== INBLOB_BYTES) throw new CaptureError('invalid_request', `took ${written} bytes`)
+  const report = await read('outblob')
+  const certificateTable = await read('auxblob')
+  const after = readGeneration(await read('generation'))
+  if (after !== before + 1n) throw new CaptureError('raced', `generation ${before} to ${after}`)
+  checkReport(report, reportData)
+  return { report, certificateTable, provider }
+}
+
+/** That the report carries the bytes asked for is the one check that counts; the others give better messages. */
+function checkReport(report: Bytes, reportData: Bytes): void {
+  if (report.length === 0) throw new CaptureError('empty_report')
+  if (report.length !== REPORT_BYTES) throw new CaptureError('wrong_size', `${report.length} bytes`)
+  if (!equalBytes(fieldOf(report, 'reportData'), reportData)) {
+    throw new CaptureError('wrong_report_data')
+  }
+}
+
+function readGeneration(bytes: Bytes): bigint {
+  const text = fromUtf8(bytes).trim()
+  if (!/^\d{1,20}$/.test(text)) throw new CaptureError('unknown', 'generation is no number')
+  return BigInt(text)
+}
+
+async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw fromErrno(error, name)
+  }
+}

@@ -1,0 +1,87 @@
+import { toHex, type Bytes } from '../../protocol/bytes.ts'
+import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
+import type { Tcb, TcbComponent } from '../../verify/snp/tcb.ts'
+import { CaptureError } from './capture-error.ts'
+
+/** AMD's key distribution service (AMD 57230): public certificates of chips, and the authorities above them. */
+export interface Kds {
+  /** The VCEK of a chip at a TCB, in DER. Throws `CaptureError`. */
+  vcek(chip: ChipKey): Promise<Bytes>
+  /** ASK (or ASVK) and ARK of a product, in PEM. Throws `CaptureError`. */
+  authorities(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
+}
+
+export interface ChipKey {
+  readonly product: Product
+  /** CHIP_ID as the report has it, 64 bytes. */
+  readonly chipId: Bytes
+  readonly tcb: Tcb
+}
+
+/** Gets a URL without following redirects. Rejects on network failures and time-outs. */
+export type Fetcher = (url: string) => Promise<FetchedFile>
+
+export interface FetchedFile {
+  readonly status: number
+  /** The header as it came. */
+  readonly retryAfter: string | undefined
+  readonly body: Bytes
+}
+
+const KDS_URL = 'https://kdsintf.amd.com'
+
+/** The service gives an address one VCEK in this time and answers 429 to the rest. */
+const VCEK_SPACING_MS = 10_000
+const MAX_RETRY_AFTER_MS = 600_000
+const DEFAULT_RETRY_AFTER_MS = 60_000
+
+const SPL_NAMES: readonly (readonly [TcbComponent, string])[] = [
+  ['fmc', 'fmcSPL'],
+  ['bootloader', 'blSPL'],
+  ['tee', 'teeSPL'],
+  ['snp', 'snpSPL'],
+  ['microcode', 'ucodeSPL'],
+]
+
+/** `now` in milliseconds. Calls that the rate limit forbids fail at once and are not sent. */
+export function createKds(fetchFile: Fetcher, now: () => number): Kds {
+  let notBefore = Number.NEGATIVE_INFINITY
+  let nextVcek = Number.NEGATIVE_INFINITY
+
+  async function get(path: string): Promise<Bytes> {
+    if (now() < notBefore) throw new CaptureError('no_chain', "AMD's key service asked to wait")
+    const { status, body, retryAfter } = await fetchFile(`${KDS_URL}${path}`).catch((cause) => {
+      throw new CaptureError('no_chain', "AMD's key service cannot be reached", { cause })
+    })
+    if (status === 200) return body
+    if (status === 429 || status === 503) notBefore = now() + readRetryAfter(retryAfter, now())
+    throw new CaptureError('no_chain', `AMD's key service answered ${status}`)
+  }
+
+  return {
+    async vcek(chip) {
+      if (now() < nextVcek) throw new CaptureError('no_chain', "AMD's key service was just asked")
+      nextVcek = now() + VCEK_SPACING_MS
+      return get(vcekPath(chip))
+    },
+    authorities: (product, kind) => get(`/${kind}/v1/${AMD_NAMES[product]}/cert_chain`),
+  }
+}
+
+/** Turin's chip id has eight bytes, and the service knows it by no longer name. */
+function vcekPath({ product, chipId, tcb }: ChipKey): string {
+  const id = toHex(product === 'turin' ? chipId.subarray(0, 8) : chipId)
+  const levels = SPL_NAMES.flatMap(([component, name]) => {
+    const level = tcb[component]
+    return level === undefined ? [] : [`${name}=${String(level).padStart(2, '0')}`]
+  })
+  return `/vcek/v1/${AMD_NAMES[product]}/${id}?${levels.join('&')}`
+}
+
+/** Seconds or a date (RFC 9110 section 10.2.3), bounded. */
+function readRetryAfter(header: string | undefined, now: number): number {
+  const text = header?.trim() ?? ''
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  if (!Number.isFinite(wait)) return DEFAULT_RETRY_AFTER_MS
+  return Math.min(Math.max(wait, VCEK_SPACING_MS), MAX_RETRY_AFTER_MS)
+}

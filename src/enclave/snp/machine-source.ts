@@ -1,0 +1,22 @@
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { CaptureError } from './capture-error.ts'
+import { readCertificateTable } from './certificate-table.ts'
+import { findChain, type ChainTools } from './chain-finder.ts'
+import { requestTsmReport, type TsmTools } from './configfs-tsm.ts'
+import type { ReportSource } from './report-source.ts'
+
+/** Reports of the machine this runs on, with certificates under which they verify. */
+export function createMachineSource(tsm: TsmTools, chains: ChainTools): ReportSource {
+  return {
+    async capture(reportData) {
+      const { report, certificateTable, provider } = await requestTsmReport(reportData, tsm)
+      try {
+        const table = readCertificateTable(certificateTable)
+        return { report, chainPem: await findChain(report, table, chains), provider }
+      } catch (error) {
+        if (!(error instanceof MalformedEvidence)) throw error
+        throw new CaptureError('unknown', error.message, { cause: error })
+      }
+    },
+  }
+}
