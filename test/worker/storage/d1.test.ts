@@ -4,7 +4,7 @@ import { remoteStorage } from '../../support/remote-storage.ts'
 import { describeStorageContract } from './contract.ts'
 
 describeStorageContract('D1', async () => {
-  const script = await bundleForWorkerd('test/worker-only/storage-worker.ts')
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       modules: true,

@@ -8,7 +8,7 @@ import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 import { describeStorageContract } from './contract.ts'
 
-const WORKER = 'test/worker-only/storage-worker.ts'
+const WORKER = 'test/support/worker/storage-worker.ts'
 
 function storageOf(workerd: WorkerdProcess, instance?: string) {
   const url = `http://127.0.0.1:${workerd.port}/`

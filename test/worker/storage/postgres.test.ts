@@ -7,7 +7,7 @@ import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 import { describeStorageContract } from './contract.ts'
 
 async function startInstance(databaseUrl: string): Promise<WorkerdProcess> {
-  const script = await bundleForWorkerd('test/worker-only/storage-worker.ts')
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
   return startWorkerd({ script, text: { STORAGE: 'postgres', DATABASE_URL: databaseUrl } })
 }
 

@@ -1,14 +1,14 @@
-import { StatementRefused } from '../../src/worker/storage/batch-outcome.ts'
+import { z } from 'zod'
+import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
   StorageUnavailable,
   type Database,
-  type Statement,
   type Storage,
-} from '../../src/worker/storage/database.ts'
-import { openStorage, type StorageEnv } from '../../src/worker/storage/open.ts'
-import { makePostgresPool } from '../../src/worker/storage/postgres-pool.ts'
-import { makeStoreObject } from '../../src/worker/storage/store-object.ts'
-import { SWEEP_AFTER_WRITE_MS } from '../../src/worker/storage/sweep.ts'
+} from '../../../src/worker/storage/database.ts'
+import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
+import { makePostgresPool } from '../../../src/worker/storage/postgres-pool.ts'
+import { makeStoreObject } from '../../../src/worker/storage/store-object.ts'
+import { SWEEP_AFTER_WRITE_MS } from '../../../src/worker/storage/sweep.ts'
 
 /** A worker that runs batches sent to it over HTTP, so that a test in Node can drive each real engine. */
 
@@ -32,17 +32,22 @@ const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
 export const StoreObject = makeStoreObject(sweep, now)
 export const PostgresPool = makePostgresPool(sweep, now, 1_500)
 
-interface Ask {
+const askSchema = z.object({
   /** Separate names stand for separate isolates. */
-  readonly instance: string
-  readonly customer: string | null
-  readonly statements: readonly Statement[]
-}
+  instance: z.string(),
+  customer: z.string().nullable(),
+  statements: z.array(
+    z.object({
+      sql: z.string(),
+      params: z.array(z.union([z.string(), z.number(), z.null()])),
+    }),
+  ),
+})
 
 function createWorker() {
   const opened = new Map<string, Storage>()
 
-  async function run(ask: Ask, env: StorageEnv): Promise<unknown> {
+  async function run(ask: z.output<typeof askSchema>, env: StorageEnv): Promise<unknown> {
     const storage = opened.get(ask.instance) ?? openStorage(env)
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
@@ -52,7 +57,7 @@ function createWorker() {
   return {
     async fetch(request: Request, env: StorageEnv): Promise<Response> {
       try {
-        return Response.json(await run((await request.json()) as Ask, env))
+        return Response.json(await run(askSchema.parse(await request.json()), env))
       } catch (error) {
         return Response.json({ error: nameOf(error), message: String(error) })
       }
@@ -65,4 +70,5 @@ function nameOf(error: unknown): string {
   return error instanceof StatementRefused ? 'StatementRefused' : 'Error'
 }
 
+// oxlint-disable-next-line import/no-default-export -- workerd takes a worker from its default export
 export default createWorker()
