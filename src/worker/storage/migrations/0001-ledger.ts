@@ -142,6 +142,19 @@ const INDEXES = [
   'signing_keys_envelope ON signing_keys (envelope_sha256)',
 ].map((index) => `CREATE INDEX IF NOT EXISTS ${index}`)
 
+/**
+ * Two rows of no customer that make the receipts more than one page of SQLite from the beginning. When a table
+ * outgrows its first page, SQLite copies that page and leaves the old bytes where they were, out of every
+ * later overwrite's reach; so that page must never have held a receipt. All later rows are appended, and
+ * appended rows do not move.
+ */
+const FIRST_PAGE = ['first-page-1', 'first-page-2'].map(
+  (id) => `INSERT INTO receipts (customer_id, receipt_id, jws, body_state, sha256, kid, model,
+      provider, prompt_tokens, completion_tokens, created_at, expires_at)
+    VALUES ('', '${id}', '${'0'.repeat(3000)}', 2, '', '', '', '', 0, 0, 0, 0)
+    ON CONFLICT (customer_id, receipt_id) DO NOTHING`,
+)
+
 export const statements: readonly string[] = [
   CUSTOMERS,
   API_KEYS,
@@ -155,4 +168,5 @@ export const statements: readonly string[] = [
   SECRETS,
   ...INDEXES,
   'CREATE UNIQUE INDEX IF NOT EXISTS usage_order ON usage (customer_id, seq)',
+  ...FIRST_PAGE,
 ]

@@ -1,0 +1,49 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { sweep } from '../../../src/worker/settle/sweep.ts'
+import { addCustomer, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
+import { openSqlite } from '../../support/sqlite-database.ts'
+
+let directory = ''
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'cmr-test-erasure-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+test.each([300, 3_000, 40_000])(
+  'of a body of about %i bytes nothing is left in the file once both rounds are checkpointed',
+  async (length) => {
+    const path = join(directory, `of-${length}.sqlite`)
+    const db = openSqlite(path)
+    db.connection.exec('PRAGMA secure_delete = OFF')
+    const checkpoint = () => db.connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    // Page ends cut some markers in two, but a body is never left without a whole one.
+    const leftInFile = async () => {
+      const file = await readFile(path, 'latin1')
+      return Array.from({ length: 40 }, (_, i) => i).filter((i) => file.includes(`secret-of-${i}.`))
+    }
+
+    const key = await addCustomer(db, { billing: 'postpaid' })
+    for (let i = 0; i < 40; i++) {
+      const jws = `secret-of-${i}.`.repeat(Math.ceil((length + 13 * i) / 13))
+      const receipt = { ...receiptOf(`receipt-${i}`, { expiresAtMs: NOW + 1 + (i % 2) }), jws }
+      await commitSettlement(db, settlementOf(key, `request-${i}`, { receipt }))
+    }
+    checkpoint()
+    expect(await leftInFile()).toHaveLength(40)
+
+    expect(await sweep(db, NOW + 1)).toMatchObject({ expired: 20, cleared: 0 })
+    expect(await sweep(db, NOW + 1)).toMatchObject({ expired: 0, cleared: 20 })
+    checkpoint()
+    expect(await leftInFile()).toEqual(Array.from({ length: 20 }, (_, i) => 2 * i + 1))
+
+    await sweep(db, NOW + 2)
+    await sweep(db, NOW + 2)
+    checkpoint()
+    expect(await leftInFile()).toEqual([])
+    db.connection.close()
+  },
+)
