@@ -9,7 +9,7 @@ const START = 1_800_000_000_000
 
 const { routes: ROUTES } = catalogueOf({ 'a/m': {}, 'eu/b/m': {}, 'c/m': {} })
 
-function route(name: string): Route {
+function named(name: string): Route {
   const found = ROUTES.find(({ provider }) => provider.name === name)
   if (!found) throw new Error(`no route ${name}`)
   return found
@@ -22,15 +22,15 @@ function watch(selection: 'order' | 'price' | 'latency' = 'order') {
     health,
     order: (at: number, names = 'abc') =>
       health
-        .order(names.split('').map(route), START + at)
+        .order(names.split('').map(named), START + at)
         .map(({ provider }) => provider.name)
         .join(''),
-    started: (name: string, at: number) => health.started(route(name), START + at),
+    started: (name: string, at: number) => health.started(named(name), START + at),
     succeeded: (name: string, at: number, ms?: number) =>
-      health.succeeded(route(name), START + at, ms),
+      health.succeeded(named(name), START + at, ms),
     failed: (name: string, at: number, failure: Partial<RouteFailure> = {}) =>
-      health.failed(route(name), START + at, { kind: 'unavailable', ...failure }),
-    status: (name: string, at: number) => health.snapshot(START + at, [route(name)])[0],
+      health.failed(named(name), START + at, { kind: 'unavailable', ...failure }),
+    status: (name: string, at: number) => health.snapshot(START + at, [named(name)])[0],
   }
 }
 
