@@ -1,5 +1,5 @@
 /** Tells by its first bytes whether data is of one format. */
-export type FormatCheck = (head: Uint8Array) => boolean
+type FormatCheck = (head: Uint8Array) => boolean
 
 /** Bytes as text, one character each. */
 function ascii(head: Uint8Array, start: number, end: number): string {

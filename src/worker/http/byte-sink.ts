@@ -2,6 +2,11 @@ import type { Bytes } from '../../protocol/bytes.ts'
 
 const encoder = new TextEncoder()
 
+/** Up to this many bytes a loop beats a call of the platform. */
+const SHORT = 64
+
+const ASCII = /^[\0-\x7f]*$/
+
 /** Puts bytes and text together in one growing buffer. */
 export class ByteSink {
   #bytes: Bytes
@@ -14,15 +19,22 @@ export class ByteSink {
 
   /** Appends the bytes from `start` up to `end`. */
   copy(source: Uint8Array, start: number, end: number): void {
-    this.#reserve(end - start)
-    this.#bytes.set(source.subarray(start, end), this.#length)
-    this.#length += end - start
+    const length = end - start
+    this.#reserve(length)
+    if (length > SHORT) this.#bytes.set(source.subarray(start, end), this.#length)
+    else for (let i = 0; i < length; i++) this.#bytes[this.#length + i] = source[start + i] ?? 0
+    this.#length += length
   }
 
   /** Appends text as UTF-8. */
   text(text: string): void {
-    const encoded = encoder.encode(text)
-    this.copy(encoded, 0, encoded.length)
+    if (text.length > SHORT || !ASCII.test(text)) {
+      const encoded = encoder.encode(text)
+      this.copy(encoded, 0, encoded.length)
+      return
+    }
+    this.#reserve(text.length)
+    for (let i = 0; i < text.length; i++) this.#bytes[this.#length++] = text.charCodeAt(i)
   }
 
   /** Everything appended. The sink must not be used afterwards. */

@@ -231,7 +231,7 @@ export class JsonCursor {
   }
 
   #fail(): never {
-    throw new JsonSyntaxError(`no valid JSON at byte ${this.#at}`)
+    throw new JsonSyntaxError(`unexpected input at byte ${this.#at}`)
   }
 }
 

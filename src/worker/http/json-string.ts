@@ -3,7 +3,7 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 /** The inside of a JSON string in bytes (RFC 8259 section 7; UTF-8 as The Unicode Standard, table 3-7). */
 
 /** An escape sequence: its length as spelled and as UTF-8 once decoded. */
-export interface Escape {
+interface Escape {
   readonly spelled: number
   readonly decoded: number
 }

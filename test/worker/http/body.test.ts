@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { readBody } from '../../../src/worker/http/body.ts'
+import { ApiError } from '../../../src/worker/http/errors.ts'
+import { told } from '../../support/refusal.ts'
+
+const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 8 bytes.')
+const REFUSED = { code: 'request_too_large', message: 'The request body is larger than 8 bytes.' }
+
+interface Sent {
+  readonly request: Request
+  readonly state: { pulled: number; cancelled: boolean }
+}
+
+/** A request whose body comes in the given pieces; `broken` lets it break off after the last. */
+function sent(
+  pieces: readonly string[],
+  headers: Record<string, string> = {},
+  broken = false,
+): Sent {
+  const state = { pulled: 0, cancelled: false }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const piece = pieces[state.pulled++]
+        if (piece !== undefined) controller.enqueue(utf8(piece))
+        else if (broken) controller.error(new Error('connection reset'))
+        else controller.close()
+      },
+      cancel() {
+        state.cancelled = true
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const init = { method: 'POST', body, headers, duplex: 'half' }
+  return { request: new Request('http://localhost/', init), state }
+}
+
+async function refusalOf(request: Request) {
+  return told(await readBody(request, 8, tooLarge).catch((error: unknown) => error))
+}
+
+describe('readBody', () => {
+  it.each([
+    ['in one piece', ['12345678']],
+    ['in many pieces', ['1', '2345', '', '678']],
+  ])('gives a body %s up to the very limit', async (_, pieces) => {
+    const body = await readBody(sent(pieces).request, 8, tooLarge)
+    expect(fromUtf8(body)).toBe('12345678')
+    expect(body.buffer.byteLength).toBe(8)
+  })
+
+  it('joins a body far longer than its first room', async () => {
+    const pieces = Array.from({ length: 50 }, (_, index) => String(index % 10).repeat(10_000))
+    const body = await readBody(sent(pieces).request, 1_000_000, tooLarge)
+    expect(fromUtf8(body)).toBe(pieces.join(''))
+  })
+
+  it('reads an absent body as empty', async () => {
+    const request = new Request('http://localhost/', { method: 'POST' })
+    await expect(readBody(request, 8, tooLarge)).resolves.toEqual(new Uint8Array())
+  })
+
+  it('refuses a declared length over the limit without reading', async () => {
+    const { request, state } = sent(['123456789'], { 'content-length': '9' })
+    await expect(refusalOf(request)).resolves.toEqual(REFUSED)
+    expect(state).toEqual({ pulled: 0, cancelled: true })
+  })
+
+  it('refuses an undeclared length over the limit and reads no further', async () => {
+    const { request, state } = sent(['1234', '56789', 'never read', 'nor this'])
+    await expect(refusalOf(request)).resolves.toEqual(REFUSED)
+    expect(state).toEqual({ pulled: 2, cancelled: true })
+  })
+
+  it('holds a body to the limit whatever length it declared', async () => {
+    const { request } = sent(['1234', '56789'], { 'content-length': '4' })
+    await expect(refusalOf(request)).resolves.toEqual(REFUSED)
+  })
+
+  it.each(['gzip', 'br', 'identity, gzip', 'aws-chunked'])(
+    'refuses Content-Encoding %s',
+    async (encoding) => {
+      const { request, state } = sent(['1234'], { 'content-encoding': encoding })
+      await expect(refusalOf(request)).resolves.toEqual({
+        code: 'invalid_request_error',
+        message: 'The request body must not be compressed.',
+        param: 'Content-Encoding',
+      })
+      expect(state.cancelled).toBe(true)
+    },
+  )
+
+  it('takes Content-Encoding identity for none', async () => {
+    const { request } = sent(['1234'], { 'content-encoding': 'Identity' })
+    await expect(readBody(request, 8, tooLarge)).resolves.toEqual(utf8('1234'))
+  })
+
+  it('answers a body that breaks off as a bad request', async () => {
+    await expect(refusalOf(sent(['1234'], {}, true).request)).resolves.toEqual({
+      code: 'invalid_request_error',
+      message: 'The request body broke off.',
+    })
+  })
+})
