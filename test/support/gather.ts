@@ -1,0 +1,6 @@
+/** Everything an asynchronous iterable brings. */
+export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}

@@ -1,0 +1,91 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+
+const DOCUMENT = fileURLToPath(
+  new URL('../../../shared/data/openapi/openapi.json', import.meta.url),
+)
+
+/** Whether the public interface description is on this machine. */
+export const HAS_OPENAPI = existsSync(DOCUMENT)
+
+/** Checks answers against the public schemas of the wire format. */
+export interface SchemaCheck {
+  /** A fetch that checks every answer it brings and keeps what is wrong. */
+  readonly fetch: typeof fetch
+  /** What was wrong so far, in words, and how many bodies and stream chunks were looked at. */
+  result(): Promise<{ readonly problems: readonly string[]; readonly checked: number }>
+}
+
+const SCHEMAS: readonly { path: RegExp; schema: string; chunk?: string }[] = [
+  {
+    path: /^\/v1\/chat\/completions$/,
+    schema: 'CreateChatCompletionResponse',
+    chunk: 'CreateChatCompletionStreamResponse',
+  },
+  { path: /^\/v1\/models$/, schema: 'ListModelsResponse' },
+  { path: /^\/v1\/models\/.+$/, schema: 'Model' },
+]
+
+/** @throws when the description is absent; see `HAS_OPENAPI` */
+export function createSchemaCheck(): SchemaCheck {
+  const validators = compile()
+  const problems: string[] = []
+  const running: Promise<void>[] = []
+  let checked = 0
+
+  const check = (name: string, value: unknown) => {
+    const validate = validators(name)
+    checked += 1
+    if (!validate(value)) problems.push(`${name}: ${JSON.stringify(validate.errors?.slice(0, 3))}`)
+  }
+  const checkAnswer = async (path: string, answer: Response) => {
+    const text = await answer.text()
+    const entry = SCHEMAS.find((candidate) => candidate.path.test(path))
+    const streamed = answer.headers.get('content-type')?.startsWith('text/event-stream')
+    if (!answer.ok) check('ErrorResponse', JSON.parse(text))
+    else if (streamed) for (const chunk of chunksOf(text)) check(entry?.chunk ?? '', chunk)
+    else if (entry !== undefined) check(entry.schema, JSON.parse(text))
+  }
+  return {
+    result: async () => {
+      await Promise.all(running)
+      return { problems, checked }
+    },
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init)
+      const url = new URL(input instanceof Request ? input.url : input)
+      running.push(
+        checkAnswer(url.pathname, answer.clone()).catch((error: unknown) => {
+          problems.push(String(error))
+        }),
+      )
+      return answer
+    },
+  }
+}
+
+function chunksOf(text: string): unknown[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('data: ') && line !== 'data: [DONE]')
+    .map((line) => JSON.parse(line.slice('data: '.length)) as unknown)
+}
+
+function compile(): (schema: string) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  const document: object = JSON.parse(readFileSync(DOCUMENT, 'utf8'), withoutNullable)
+  ajv.addSchema(document, 'openapi')
+  return (schema) => {
+    const validate = ajv.getSchema(`openapi#/components/schemas/${schema}`)
+    if (validate === undefined) throw new Error(`no schema is named ${schema}`)
+    return validate
+  }
+}
+
+/** The document still has OpenAPI 3.0's `nullable`, which JSON Schema does not know. */
+function withoutNullable(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('nullable' in value)) return value
+  const { nullable, ...rest } = value
+  return nullable === true ? { anyOf: [rest, { type: 'null' }] } : rest
+}

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect } from 'vitest'
+import { createSchemaCheck, HAS_OPENAPI, type SchemaCheck } from './openapi.ts'
+import { startStack, type Stack } from './stack.ts'
+
+/** What a client library is given: the address, a key, and a fetch that looks over its shoulder. */
+export interface SdkSession {
+  readonly stack: Stack
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly fetch: typeof fetch
+}
+
+/**
+ * A stack for the tests of one client library. Where the public schemas are on this machine, every answer
+ * the library receives is checked against them, and the last hook fails on any that does not fit.
+ */
+export function useSdkSession(): () => SdkSession {
+  let stack: Stack
+  let check: SchemaCheck | undefined
+
+  beforeAll(async () => {
+    stack = await startStack()
+    check = HAS_OPENAPI ? createSchemaCheck() : undefined
+  })
+  afterAll(async () => {
+    await stack.stop()
+    if (check === undefined) return
+    const { problems, checked } = await check.result()
+    expect(problems).toEqual([])
+    expect(checked).toBeGreaterThan(0)
+  })
+  return () => ({
+    stack,
+    baseURL: `${stack.local.base_url}/v1`,
+    apiKey: stack.local.api_key,
+    fetch: check?.fetch ?? fetch,
+  })
+}

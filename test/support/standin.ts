@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExchangeEntry } from '../../src/standin/exchange-log.ts'
+import type { scriptedAnswerSchema } from '../../src/standin/script.ts'
+import type { z } from 'zod'
+
+/** The stand-in provider of a running stack, seen from a test. */
+export interface Standin {
+  /** What it received and sent, oldest first, as exact bytes. */
+  exchanges(): Promise<readonly ExchangeEntry[]>
+  /** Has it give one answer byte for byte. */
+  script(answer: z.input<typeof scriptedAnswerSchema>): Promise<void>
+  /** Forgets exchanges and script. */
+  reset(): Promise<void>
+}
+
+export function standinOf(stack: { readonly stateDir: string }): Standin {
+  const config = readFileSync(join(stack.stateDir, 'config.json'), 'utf8')
+  const origin = /http:\/\/127\.0\.0\.1:\d+/.exec(config)?.[0] ?? ''
+  const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
+    const answer = await fetch(`${origin}/__standin/${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!answer.ok) throw new Error(`the stand-in answered ${answer.status}`)
+    return answer
+  }
+  return {
+    exchanges: async () => {
+      const answer = await call('GET', 'exchanges')
+      const { exchanges }: { exchanges: ExchangeEntry[] } = await answer.json()
+      return exchanges
+    },
+    script: async (answer) => void (await call('POST', 'script', answer)),
+    reset: async () => void (await call('DELETE', 'exchanges')),
+  }
+}
