@@ -3,7 +3,13 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { SIMULATED_ARK_NAME } from '../../verify/snp/anchors.ts'
 import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
 import { TCB_LAYOUT, type Tcb, type TcbComponent } from '../../verify/snp/tcb.ts'
-import { issueCertificate, pssSigner, toPem, type Extension } from './certificate.ts'
+import {
+  issueCertificate,
+  pssSigner,
+  toPem,
+  type CertificateTemplate,
+  type Extension,
+} from './certificate.ts'
 import * as der from './der-writer.ts'
 
 export { SIMULATED_ARK_NAME }
@@ -75,60 +81,71 @@ export async function makeSimulatedAuthority(): Promise<SimulatedAuthority> {
 
 /** A new chip and its chain under an authority that exists already. */
 export async function issueSimulatedChain(
-  { ark, ask }: SimulatedAuthority,
+  authority: SimulatedAuthority,
   now: number,
   wanted: Partial<SimulatedChip> = {},
 ): Promise<SimulatedChain> {
   const chip = describeChip(wanted)
-  const vekPair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-384' }, true, [
-    'sign',
-    'verify',
+  const vek = await makeVek()
+  const templates = await chainTemplates(chip, { ...authority, vek }, now)
+  const root = pssSigner(authority.ark.privateKey)
+  const certificates = await Promise.all([
+    issueCertificate(templates.vek, pssSigner(authority.ask.privateKey)),
+    issueCertificate(templates.ask, root),
+    issueCertificate(templates.ark, root),
   ])
+  return {
+    ...chip,
+    pem: certificates.map(toPem).join(''),
+    arkSpkiSha256: await sha256Hex(templates.ark.spki),
+    vek: vek.privateKey,
+  }
+}
+
+/** A chip key, which signs reports. */
+export async function makeVek(): Promise<CryptoKeyPair> {
+  const scheme = { name: 'ECDSA', namedCurve: 'P-384' }
+  return crypto.subtle.generateKey(scheme, true, ['sign', 'verify'])
+}
+
+/** What the three certificates of a chip say, before anybody signs them. */
+export async function chainTemplates(
+  chip: SimulatedChip,
+  keys: SimulatedAuthority & { readonly vek: CryptoKeyPair },
+  now: number,
+): Promise<Record<'vek' | 'ask' | 'ark', CertificateTemplate>> {
   const askName = `SEV-${chip.kind === 'vlek' ? 'VLEK-' : ''}${AMD_NAMES[chip.product]}`
   const validity = { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 7 * YEAR_MS) }
-  const arkSpki = await exportSpki(ark)
-  const arkDer = await issueCertificate(
-    {
+  return {
+    ark: {
       ...validity,
       serial: 0x10000,
       issuer: chip.arkName,
       subject: chip.arkName,
-      spki: arkSpki,
+      spki: await exportSpki(keys.ark),
       extensions: authorityExtensions('root'),
     },
-    pssSigner(ark.privateKey),
-  )
-  const askDer = await issueCertificate(
-    {
+    ask: {
       ...validity,
       serial: 0x10001,
       issuer: chip.arkName,
       subject: askName,
-      spki: await exportSpki(ask),
+      spki: await exportSpki(keys.ask),
       extensions: authorityExtensions('intermediate'),
     },
-    pssSigner(ark.privateKey),
-  )
-  const vekDer = await issueCertificate(
-    {
+    vek: {
       ...validity,
       serial: 0,
       issuer: askName,
       subject: `SEV-${chip.kind.toUpperCase()}`,
-      spki: await exportSpki(vekPair),
+      spki: await exportSpki(keys.vek),
       extensions: vekExtensions(chip),
     },
-    pssSigner(ask.privateKey),
-  )
-  return {
-    ...chip,
-    pem: [vekDer, askDer, arkDer].map(toPem).join(''),
-    arkSpkiSha256: await sha256Hex(arkSpki),
-    vek: vekPair.privateKey,
   }
 }
 
-function describeChip(wanted: Partial<SimulatedChip>): SimulatedChip {
+/** The chip that was asked for, what was left open filled in. */
+export function describeChip(wanted: Partial<SimulatedChip>): SimulatedChip {
   const product = wanted.product ?? 'genoa'
   const chipId = new Uint8Array(64)
   crypto.getRandomValues(product === 'turin' ? chipId.subarray(0, 8) : chipId)
