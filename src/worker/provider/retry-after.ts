@@ -2,7 +2,7 @@
  * Longer waits are taken as this long: a provider's "come back tomorrow" must not freeze a route, and a probe
  * a minute costs nothing.
  */
-const LONGEST_RETRY_AFTER_MS = 60_000
+export const LONGEST_RETRY_AFTER_MS = 60_000
 
 /**
  * How long a provider asks to wait: `retry-after-ms`, else `Retry-After` as seconds (fractions are seen) or as
