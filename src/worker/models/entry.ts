@@ -36,7 +36,7 @@ export interface ModelDetails {
  * Seconds since the epoch on every entry: 2026-01-01T00:00:00Z. The format demands the member, and the
  * configuration does not know when a model was made; a clock would give one model two dates.
  */
-export const CREATED = 1_767_225_600
+const CREATED = 1_767_225_600
 
 /** The entry of a resolution; the provider owns what it alone serves, the service everything else. */
 export function entryOf(resolution: Resolution, serviceName: string): ModelEntry {

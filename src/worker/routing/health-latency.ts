@@ -12,7 +12,7 @@ export interface Latency {
 const NEWEST_WEIGHT = 0.2
 
 /** After this the route is worth another look, and what it did before no longer counts. */
-export const LATENCY_STALE_MS = 300_000
+const LATENCY_STALE_MS = 300_000
 
 /** Until an exploration has had its turn, no other caller explores the same route. */
 const EXPLORATION_MS = 5_000
