@@ -81,7 +81,8 @@ function recordingSink(response: ServerResponse): AnswerSink & { readonly sent: 
   return {
     sent,
     head: (status, headers) => {
-      response.writeHead(status, headers)
+      response.statusCode = status
+      response.setHeaders(new Map(Object.entries(headers)))
       response.flushHeaders()
     },
     write: (bytes) => {

@@ -16,7 +16,10 @@ export interface Standin {
 
 export function standinOf(stack: { readonly stateDir: string }): Standin {
   const config = readFileSync(join(stack.stateDir, 'config.json'), 'utf8')
-  const origin = /http:\/\/127\.0\.0\.1:\d+/.exec(config)?.[0] ?? ''
+  return standinAt(/http:\/\/127\.0\.0\.1:\d+/.exec(config)?.[0] ?? '')
+}
+
+export function standinAt(origin: string): Standin {
   const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const answer = await fetch(`${origin}/__standin/${path}`, {
       method,
