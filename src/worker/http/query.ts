@@ -53,12 +53,6 @@ export const SELECTOR: ParameterForm<string> = {
   read: (text) => (isSelector(text) ? text : undefined),
 }
 
-/** Text that is compared as it is. */
-export const TEXT: ParameterForm<string> = {
-  expected: 'text that is not empty',
-  read: (text) => (text === '' ? undefined : text),
-}
-
 /** One of a closed list of words. */
 export function oneOf<T extends string>(words: readonly T[]): ParameterForm<T> {
   return {

@@ -1,5 +1,6 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { FailureKind } from '../provider/failure.ts'
+import { LONGEST_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 
 /**
  * The circuit breaker of one route. Closed: in service. Open: resting until a time. Half-open: that time has
@@ -26,9 +27,6 @@ export interface Circuit {
   succeeded(now: number): void
   failed(now: number, failure: RouteFailure): void
 }
-
-/** A provider's wish never takes a route away for longer than this, whoever passes it on. */
-const LONGEST_ASKED_REST_MS = 60_000
 
 /** A claimed probe that is not begun by then is another caller's: its request may have ended before its turn. */
 const UNUSED_CLAIM_MS = 1_000
@@ -100,7 +98,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
         probe = undefined
         return
       }
-      const asked = Math.min(Math.max(0, retryAfterMs), LONGEST_ASKED_REST_MS)
+      const asked = Math.min(Math.max(0, retryAfterMs), LONGEST_RETRY_AFTER_MS)
       const before = state(now)
       failures = [...failures, now].slice(-breaker.errors)
       if (before === 'open') return restFor(now, asked)

@@ -6,7 +6,6 @@ import {
   oneOf,
   readParameter,
   SELECTOR,
-  TEXT,
   TIMESTAMP,
   type ParameterForm,
 } from '../../../src/worker/http/query.ts'
@@ -26,7 +25,6 @@ describe('readParameter', () => {
     ['p=0', BOOLEAN, false],
     ['p=glm-5.1_x', NAME, 'glm-5.1_x'],
     ['p=eu%2Fnova/glm', SELECTOR, 'eu/nova/glm'],
-    ['p=a+b%20/ä', TEXT, 'a b /ä'],
     ['p=embedding', TYPE, 'embedding'],
     ['p=0', integerFrom(0), 0],
     ['p=007', integerFrom(1), 7],
@@ -60,7 +58,6 @@ describe('readParameter', () => {
     ['p=eu&p=us', NAME],
     ['p=a/b/c/d', SELECTOR],
     ['p=a//b', SELECTOR],
-    ['p=', TEXT],
     ['p=image', TYPE],
     ['p=Chat', TYPE],
     ['p=toString', TYPE],
