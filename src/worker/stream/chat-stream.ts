@@ -197,13 +197,8 @@ export class ChatStream {
     }
     if (Object.keys(rebuilt).length === 0) return
     this.#write(rebuilt, logprobs === null ? 'null' : JSON.stringify(logprobs))
-    for (const text of [
-      shown,
-      content,
-      refusal,
-      ...toolCalls.map((call) => call.function.arguments),
-    ])
-      this.#deliveredTextBytes += utf8Length(text ?? '')
+    const called = toolCalls.map((call) => call.function.arguments)
+    this.#deliveredTextBytes += utf8Length([shown, content, refusal, ...called].join(''))
   }
 
   #commit(): void {
@@ -216,8 +211,8 @@ export class ChatStream {
   }
 
   #write(delta: object, logprobs: string): void {
-    const frame = `${this.#head}${JSON.stringify(delta)},"logprobs":${logprobs},"finish_reason":null}]}\n\n`
-    this.#pending += frame
+    const choice = `${JSON.stringify(delta)},"logprobs":${logprobs},"finish_reason":null}]`
+    this.#pending += `${this.#head}${choice}}\n\n`
   }
 
   #limitOpening(): void {

@@ -101,8 +101,7 @@ function rebuildChoice(choice: JsonObject, position: number, options: Completion
 
 function textBytes(message: Message): number {
   const called = (message.tool_calls ?? []).map((call) => call.function.arguments)
-  const texts = [message.content, message.reasoning, message.refusal, ...called]
-  return texts.reduce((sum, text) => sum + utf8Length(text ?? ''), 0)
+  return utf8Length([message.content, message.reasoning, message.refusal, ...called].join(''))
 }
 
 /** A byte order mark is no JSON whitespace, yet some servers send one. */

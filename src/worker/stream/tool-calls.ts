@@ -61,6 +61,7 @@ export class ToolFragments {
     const text = argumentsText(called['arguments']) ?? ''
     const known = this.#find(fragment['index'], id, name)
     if (known === undefined) {
+      if (id === undefined && name === '' && text === '') return undefined
       const { index } = this.#open(fragment['index'], id, name)
       return {
         index,
