@@ -25,7 +25,7 @@ export interface ChatStreamOptions {
 }
 
 /** Most frames, and most bytes, that a provider may send before its first real delta. */
-export const MAX_OPENING_FRAMES = 64
+const MAX_OPENING_FRAMES = 64
 export const MAX_OPENING_BYTES = 256 * 1024
 
 const NOTHING: Bytes = new Uint8Array(0)

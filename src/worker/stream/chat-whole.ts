@@ -10,7 +10,7 @@ import type { TokenUsage } from './token-usage.ts'
 import { readToolCalls, type ToolCall } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
-export type CompletionOptions = Omit<ChatStreamOptions, 'includeUsage'>
+type CompletionOptions = Omit<ChatStreamOptions, 'includeUsage'>
 
 /** A provider's whole answer, rebuilt for the client. */
 export interface WholeCompletion {

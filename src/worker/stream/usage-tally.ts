@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
 
 /** `usage` as clients see it (interface: "Non-streaming response"). */
-export interface PublicUsage {
+interface PublicUsage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
   readonly total_tokens: number
