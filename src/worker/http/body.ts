@@ -20,8 +20,13 @@ export async function readBody(
     throw refusal
   }
   if (request.body === null) return new Uint8Array()
-  const declared = Number(request.headers.get('content-length'))
-  return collect(request.body.getReader(), declared || FIRST_BYTES, maxBytes, tooLarge)
+  if (!request.headers.has('content-length')) {
+    return collect(request.body.getReader(), maxBytes, tooLarge)
+  }
+  // HTTP holds a body to its declared length. workerd takes a quarter of the time for it that a loop takes.
+  const whole = new Uint8Array(await request.arrayBuffer().catch(brokeOff))
+  if (whole.length > maxBytes) throw tooLarge()
+  return whole
 }
 
 /**
@@ -44,16 +49,13 @@ function refusalByHeaders(
 
 async function collect(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  expected: number,
   maxBytes: number,
   tooLarge: () => ApiError,
 ): Promise<Bytes> {
-  let whole: Bytes = new Uint8Array(expected)
+  let whole: Bytes = new Uint8Array(FIRST_BYTES)
   let length = 0
   for (;;) {
-    const { done, value } = await reader.read().catch(() => {
-      throw new ApiError('invalid_request_error', 'The request body broke off.')
-    })
+    const { done, value } = await reader.read().catch(brokeOff)
     if (done) return resized(whole, length)
     const end = length + value.length
     if (end > maxBytes) {
@@ -74,6 +76,10 @@ function resized(bytes: Bytes, length: number): Bytes {
 /** Not awaited: the answer must not wait for a client that still sends. */
 function discard(body: Request['body']): void {
   body?.cancel().catch(ignoreGoneClient)
+}
+
+function brokeOff(): never {
+  throw new ApiError('invalid_request_error', 'The request body broke off.')
 }
 
 function ignoreGoneClient(): void {

@@ -57,6 +57,11 @@ describe('readBody', () => {
     expect(fromUtf8(body)).toBe(pieces.join(''))
   })
 
+  it('gives a body of declared length', async () => {
+    const { request } = sent(['1234', '5678'], { 'content-length': '8' })
+    await expect(readBody(request, 8, tooLarge)).resolves.toEqual(utf8('12345678'))
+  })
+
   it('reads an absent body as empty', async () => {
     const request = new Request('http://localhost/', { method: 'POST' })
     await expect(readBody(request, 8, tooLarge)).resolves.toEqual(new Uint8Array())
@@ -97,8 +102,11 @@ describe('readBody', () => {
     await expect(readBody(request, 8, tooLarge)).resolves.toEqual(utf8('1234'))
   })
 
-  it('answers a body that breaks off as a bad request', async () => {
-    await expect(refusalOf(sent(['1234'], {}, true).request)).resolves.toEqual({
+  it.each([
+    ['declared', { 'content-length': '8' }],
+    ['undeclared', {}],
+  ])('answers a body of %s length that breaks off as a bad request', async (_, headers) => {
+    await expect(refusalOf(sent(['1234'], headers, true).request)).resolves.toEqual({
       code: 'invalid_request_error',
       message: 'The request body broke off.',
     })
