@@ -178,10 +178,15 @@ describe('whatever the catalogue and the request', () => {
         for (const entry of known.entries) {
           expect(resolveSelector(known, entry.canonical)).toBe(entry)
         }
-        for (const { id, region, provider, modelKey } of known.routes) {
-          const full = joined([...(region === undefined ? [] : [region]), provider.name, modelKey])
-          expect(resolveSelector(known, full)?.canonical).toBe(id)
-          expect(resolveSelector(known, full)?.routes).toHaveLength(1)
+        for (const route of known.routes) {
+          const { id, region, provider, modelKey } = route
+          const regions = region === undefined ? [] : [region]
+          const full = resolveSelector(known, joined([...regions, provider.name, modelKey]))
+          expect(full).toMatchObject({ canonical: id, routes: [route] })
+          for (const scope of [[], regions, [provider.name]]) {
+            const reached = resolveSelector(known, joined([...scope, modelKey]))?.routes
+            expect(reached).toContain(route)
+          }
         }
       }),
     )
