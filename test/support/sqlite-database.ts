@@ -1,5 +1,5 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Database, Row, Storage } from '../../src/worker/storage/database.ts'
+import type { Database, Row, SqlValue, Storage } from '../../src/worker/storage/database.ts'
 import { statements as ledger } from '../../src/worker/storage/migrations/0001-ledger.ts'
 
 /** A real SQLite behind the storage port, with the whole schema, in memory unless a path is given. */
@@ -20,7 +20,7 @@ export function openSqlite(path = ':memory:'): SqliteDatabase {
     batch: async (statements) => {
       connection.exec('BEGIN IMMEDIATE')
       try {
-        const rows = statements.map(({ sql, params }) => prepare(sql).all(...params) as Row[])
+        const rows = statements.map(({ sql, params }) => rowsOf(prepare(sql), params))
         connection.exec('COMMIT')
         return rows
       } catch (error) {
@@ -38,4 +38,17 @@ export interface SqliteDatabase extends Database {
 /** One database for all customers and the directory, as D1 and PostgreSQL have it. */
 export function sharedStorage(db: Database): Storage {
   return { customer: () => db, directory: () => db, shared: true }
+}
+
+/** A query's rows; a BLOB or a BigInt among them would be a fault of the schema. */
+function rowsOf(statement: StatementSync, params: readonly SqlValue[]): readonly Row[] {
+  return statement.all(...params).map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([column, value]) => {
+        if (value === null || typeof value === 'string' || typeof value === 'number')
+          return [column, value]
+        throw new TypeError(`column ${column} is neither text nor a number`)
+      }),
+    ),
+  )
 }

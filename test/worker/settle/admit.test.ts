@@ -205,7 +205,9 @@ describe('requests per minute', () => {
     const key = await addCustomer(db)
     const later = NOW + 86_400_000
     for (const id of ['r1', 'r2']) await admit(db, askOf(key, id, { plans, now: later }))
-    await admit(db, askOf(key, 'r3', { plans, now: NOW }))
+    expect(await admit(db, askOf(key, 'r3', { plans, now: NOW }))).toMatchObject({
+      rateLimitHeaders: { 'x-ratelimit-remaining-requests': '1' },
+    })
   })
 })
 

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { sha256Hex } from '../../src/protocol/digest.ts'
+import type { Context, Handler } from '../../src/worker/context.ts'
+import { errorReply } from '../../src/worker/http/reply.ts'
+import { createKeyring, type Keyring } from '../../src/worker/http/keyring.ts'
+import type { PresentedKey } from '../../src/worker/http/auth.ts'
+import { toApiError } from '../../src/worker/http/to-api-error.ts'
+import type { Database, Statement } from '../../src/worker/storage/database.ts'
+import { sql } from '../../src/worker/storage/sql.ts'
+import { addCustomer, NOW, type NewCustomer } from './ledger.ts'
+import { openSqlite, sharedStorage, type SqliteDatabase } from './sqlite-database.ts'
+
+/** A customer with a key that really works. */
+export interface Owner extends PresentedKey {
+  readonly apiKey: string
+}
+
+/** The parts of the worker that endpoints of a customer's own data use, on a real SQLite. */
+export interface OwnedEndpoints {
+  readonly db: SqliteDatabase
+  readonly clock: { now: number }
+  /** Statements that reached the storage since the last look. */
+  readonly statements: Statement[]
+  /** What the storage does instead of its work, if anything. */
+  readonly fault: { of: ((statements: readonly Statement[]) => Error | undefined) | undefined }
+  addOwner(customer?: Omit<NewCustomer, 'id'>): Promise<Owner>
+  /** The answer of an endpoint as a client sees it, errors included. */
+  ask(handler: Handler, path: string, apiKey?: string, params?: Params): Promise<Answer>
+}
+
+type Params = Readonly<Record<string, string>>
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+export function ownedEndpoints(): OwnedEndpoints {
+  const db = openSqlite()
+  const statements: Statement[] = []
+  const fault: OwnedEndpoints['fault'] = { of: undefined }
+  const watched: Database = {
+    batch: async (batch) => {
+      statements.push(...batch)
+      const error = fault.of?.(batch)
+      if (error) throw error
+      return db.batch(batch)
+    },
+  }
+  const storage = sharedStorage(watched)
+  const keyring = createKeyring(storage)
+  const clock = { now: NOW }
+  const parts: Partial<Context> = { storage, keyring, now: () => clock.now }
+  // The endpoints under test take no other part of a context.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const context = parts as Context
+  return {
+    db,
+    clock,
+    statements,
+    fault,
+    addOwner: (customer = {}) => addOwner(db, keyring, customer),
+    ask: async (handler, path, apiKey, params = {}) => {
+      const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+      const request = new Request(`https://router.example${path}`, { headers })
+      const response = await handler(request, context, params).catch((error: unknown) =>
+        errorReply(toApiError(error)),
+      )
+      const text = await response.text()
+      const json = z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+      return { status: response.status, headers: response.headers, text, json }
+    },
+  }
+}
+
+async function addOwner(
+  db: Database,
+  keyring: Keyring,
+  customer: Omit<NewCustomer, 'id'>,
+): Promise<Owner> {
+  const customerId = await keyring.newCustomerId()
+  await addCustomer(db, { ...customer, id: customerId })
+  const { key, prefix } = keyring.newApiKey(customerId)
+  const keyHash = await sha256Hex(key)
+  await db.batch([
+    sql`INSERT INTO api_keys (customer_id, key_prefix, key_hash, name, created_at)
+      VALUES (${customerId}, ${prefix}, ${keyHash}, 'laptop', ${NOW})`,
+  ])
+  return { customerId, keyPrefix: prefix, keyHash, apiKey: key }
+}
