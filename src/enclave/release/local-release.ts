@@ -1,15 +1,13 @@
 import type { LocalRelease } from '../../protocol/boot.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { MANIFEST_SCHEMA, type Manifest } from '../../protocol/manifest.ts'
-import { TRUST_BUNDLE_SCHEMA, type TrustBundleInput } from '../../protocol/trust-bundle.ts'
 import { WORKLOAD } from '../envelope/build-envelope.ts'
+import { composeBundle } from './bundle-document.ts'
 import type { Release } from './release.ts'
 import { signManifest, signTrustBundle } from './sign-documents.ts'
 import { describePublicKey, makeSigningKey } from './signing-key.ts'
 
-const DAY_MS = 86_400_000
-
-/** Longer than any local stack runs; clocks of the same machine need no skew. */
+/** Longer than any local stack runs. */
 const VALIDITY_DAYS = 397
 
 /** What the manifest of a local stack names. */
@@ -43,28 +41,14 @@ export async function makeLocalRelease({
   ])
   const manifestJws = await signManifest(describeBuild(build), manifestKey)
   const identityTag = await sha256Hex(manifestJws)
-  const validity = {
-    not_before: timestamp(now.getTime() - DAY_MS),
-    not_after: timestamp(now.getTime() + VALIDITY_DAYS * DAY_MS),
-  }
-  const bundle = {
-    schema: TRUST_BUNDLE_SCHEMA,
+  const bundle = composeBundle({
+    template: { environment: 'local', tcb_floor: NO_FLOOR },
     version: Math.floor(now.getTime() / 1000),
-    environment: 'local',
-    issued_at: timestamp(now.getTime()),
-    not_before: validity.not_before,
-    expires_at: validity.not_after,
-    allowed_measurements: [
-      {
-        measurement: await measure(identityTag),
-        workload: WORKLOAD,
-        workload_identity_tag: identityTag,
-      },
-    ],
-    allowed_identity_tags: [identityTag],
-    tcb_floor: NO_FLOOR,
-    delegated_keys: { workload_manifest: { jwk: { ...manifestKey.publicJwk }, ...validity } },
-  } satisfies TrustBundleInput
+    allowed: [{ measurement: await measure(identityTag), workload: WORKLOAD, identityTag }],
+    manifestKey: { jwk: manifestKey.publicJwk, days: VALIDITY_DAYS },
+    now,
+    days: VALIDITY_DAYS,
+  })
   const bundleJws = await signTrustBundle(bundle, root)
   return { rootPublicJwk: root.publicJwk, bundleJws, manifestJws, identityTag }
 }
@@ -99,9 +83,4 @@ function describeBuild({ version, sourceSha256, bundleSha256 }: LocalBuild) {
       reproducible: false,
     },
   } satisfies Manifest
-}
-
-/** RFC 3339 in UTC, whole seconds. */
-function timestamp(milliseconds: number): string {
-  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`
 }

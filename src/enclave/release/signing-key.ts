@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { es256JwkSchema, jwkThumbprint, type EcPoint } from '../../protocol/jwk.ts'
 
 /** A key that signs release documents: the release root, or one the root delegates to. */
@@ -29,10 +30,10 @@ export async function makeSigningKey({
 }
 
 /** Takes a private JWK into a key that can sign and not be exported. Throws on anything that is no P-256 key. */
-export async function importSigningKey(jwk: JsonWebKey): Promise<SigningKey> {
+export async function importSigningKey(jwk: unknown): Promise<SigningKey> {
   const publicJwk = await describePublicKey(jwk)
   const { kty, crv, x, y } = publicJwk
-  const parts = { kty, crv, x, y, ...(jwk.d === undefined ? {} : { d: jwk.d }) }
+  const parts = { kty, crv, x, y, ...privatePartSchema.parse(jwk) }
   const privateKey = await crypto.subtle.importKey('jwk', parts, SCHEME, false, ['sign'])
   return { privateKey, publicJwk, kid: publicJwk.kid }
 }
@@ -46,3 +47,5 @@ export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk>
 
 /** A private JWK has these too. */
 const pointSchema = es256JwkSchema.pick({ kty: true, crv: true, x: true, y: true })
+
+const privatePartSchema = z.object({ d: z.string() })

@@ -1,0 +1,18 @@
+import { InvalidArgumentError } from 'commander'
+
+/** A commander option that takes a positive whole number. */
+export function wholeNumber(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give a whole number above 0')
+}
+
+/** A repeatable commander option that takes a launch measurement. */
+export function measurement(text: string, before: readonly string[]): string[] {
+  if (/^[0-9a-f]{96}$/.test(text)) return [...before, text]
+  throw new InvalidArgumentError('a measurement is 96 lowercase hex digits')
+}
+
+/** Results are JSON, for people and for scripts. */
+export function print(value: unknown): void {
+  console.log(JSON.stringify(value, null, 2))
+}
