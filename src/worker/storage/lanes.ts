@@ -8,72 +8,114 @@ export interface Lane {
 
 export interface Lanes<L extends Lane> {
   /**
-   * Gives a lane to `work` alone, in the order of asking.
+   * Gives a lane to `work` alone, in the order of asking, but to no owner more than its share.
    * @throws StorageUnavailable when waiting and work together pass the deadline; the lane is then replaced,
    *   because what a late answer on it would belong to is unknown
    */
-  use<Result>(work: (lane: L) => Promise<Result>): Promise<Result>
+  use<Result>(owner: string, work: (lane: L) => Promise<Result>): Promise<Result>
 }
 
-/** A pool of `size` lanes, each opened at its first use. */
-export function createLanes<L extends Lane>(options: {
+export interface LaneOptions<L extends Lane> {
   readonly open: () => L
   readonly size: number
+  /** The most lanes of one owner: those that wait for each other's locks must leave some for the rest. */
+  readonly share: number
   readonly deadlineMs: number
   /** Whether a lane can still be trusted after its work failed so. */
   readonly survives: (error: unknown) => boolean
-}): Lanes<L> {
-  const idle: (L | undefined)[] = Array.from({ length: options.size }, () => undefined)
-  const waiting: ((lane: L | undefined) => void)[] = []
+}
 
-  function release(lane: L | undefined) {
-    const next = waiting.shift()
-    if (next === undefined) idle.push(lane)
-    else next(lane)
-  }
-
-  function acquire(): Promise<L | undefined> {
-    if (idle.length > 0) return Promise.resolve(idle.pop())
-    return new Promise((resolve) => waiting.push(resolve))
-  }
-
+/** A pool of lanes, each opened at its first use. */
+export function createLanes<L extends Lane>(options: LaneOptions<L>): Lanes<L> {
+  const queue = createLaneQueue<L>(options)
   return {
-    async use(work) {
+    async use(owner, work) {
       const deadline = startDeadline(options.deadlineMs)
-      let lane: L | undefined
       try {
-        const acquired = acquire()
-        lane = await Promise.race([acquired, deadline.passed]).catch((error: unknown) => {
-          void acquired.then(release)
-          throw error
+        const lane = await queue.acquire(owner, deadline.passed)
+        return await runOn(lane ?? options.open(), work, deadline.passed, {
+          done: (kept) => queue.release(owner, kept),
+          survives: options.survives,
         })
-      } catch (error) {
-        deadline.stop()
-        throw error
-      }
-      lane ??= options.open()
-      try {
-        return await Promise.race([work(lane), deadline.passed])
-      } catch (error) {
-        if (deadline.isPassed() || !options.survives(error)) {
-          lane.discard()
-          lane = undefined
-        }
-        throw error
       } finally {
         deadline.stop()
-        release(lane)
       }
     },
   }
 }
 
+async function runOn<L extends Lane, Result>(
+  lane: L,
+  work: (lane: L) => Promise<Result>,
+  passed: Promise<never>,
+  hooks: {
+    readonly done: (kept: L | undefined) => void
+    readonly survives: LaneOptions<L>['survives']
+  },
+): Promise<Result> {
+  try {
+    const result = await Promise.race([work(lane), passed])
+    hooks.done(lane)
+    return result
+  } catch (error) {
+    const keep = !(error instanceof DeadlinePassed) && hooks.survives(error)
+    if (!keep) lane.discard()
+    hooks.done(keep ? lane : undefined)
+    throw error
+  }
+}
+
+/** Hands out lanes; undefined stands for one that is not open. */
+function createLaneQueue<L extends Lane>({ size, share }: LaneOptions<L>) {
+  const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
+  const busy = new Map<string, number>()
+  const waiting: { owner: string; take: (lane: L | undefined) => void }[] = []
+
+  const mayTake = (owner: string) => (busy.get(owner) ?? 0) < share
+  const count = (owner: string, change: 1 | -1) => {
+    const now = (busy.get(owner) ?? 0) + change
+    if (now === 0) busy.delete(owner)
+    else busy.set(owner, now)
+  }
+
+  async function acquire(owner: string, passed: Promise<never>): Promise<L | undefined> {
+    if (idle.length > 0 && mayTake(owner)) {
+      count(owner, 1)
+      return idle.pop()
+    }
+    const { promise, resolve } = Promise.withResolvers<L | undefined>()
+    const waiter = { owner, take: resolve }
+    waiting.push(waiter)
+    try {
+      return await Promise.race([promise, passed])
+    } catch (error) {
+      const index = waiting.indexOf(waiter)
+      if (index >= 0) waiting.splice(index, 1)
+      else void promise.then((lane) => release(owner, lane))
+      throw error
+    }
+  }
+
+  function release(owner: string, lane: L | undefined): void {
+    count(owner, -1)
+    const index = waiting.findIndex((waiter) => mayTake(waiter.owner))
+    const [next] = index < 0 ? [] : waiting.splice(index, 1)
+    if (next === undefined) {
+      idle.push(lane)
+    } else {
+      count(next.owner, 1)
+      next.take(lane)
+    }
+  }
+
+  return { acquire, release }
+}
+
+class DeadlinePassed extends StorageUnavailable {}
+
 function startDeadline(ms: number) {
   const { promise, reject } = Promise.withResolvers<never>()
-  let passed = false
-  const timer = setTimeout(() => {
-    passed = true
-    reject(new StorageUnavailable(`the database did not answer within ${ms} ms`))
-  }, ms)
-  return { passed: promise, isPassed: () => passed, stop: () => clearTimeout(timer) }
+  const message = `the database did not answer within ${ms} ms`
+  const timer = setTimeout(() => reject(new DeadlinePassed(message)), ms)
+  return { passed: promise, stop: () => clearTimeout(timer) }
 }

@@ -8,6 +8,8 @@ import { causeOf, classifyPostgresError } from './postgres-failure.ts'
 import { openPostgresLane } from './postgres-lane.ts'
 
 const CONNECTIONS = 8
+/** A customer's batches queue for its lock: more connections would not make them faster. */
+const MOST_OF_ONE_CUSTOMER = 3
 /** A batch that wrote nothing yet is tried on so many connections: idle ones may have been cut unseen. */
 const MOST_CONNECTIONS = 3
 const MOST_TRIES = 10
@@ -30,6 +32,7 @@ export function createPostgresEngine(databaseUrl: string, deadlineMs: number): P
   const lanes = createLanes({
     open: () => openPostgresLane(databaseUrl),
     size: CONNECTIONS,
+    share: MOST_OF_ONE_CUSTOMER,
     deadlineMs,
     survives: (error) => classifyPostgresError(error) !== 'unavailable',
   })
@@ -38,7 +41,7 @@ export function createPostgresEngine(databaseUrl: string, deadlineMs: number): P
   async function run(customerId: string | null, statements: readonly Statement[]) {
     for (let connection = 1; ; connection++) {
       try {
-        return await lanes.use(({ sql }) =>
+        return await lanes.use(customerId ?? '', ({ sql }) =>
           withRetries(() => runPostgresBatch(sql, customerId, statements)),
         )
       } catch (error) {

@@ -66,7 +66,8 @@ describe('a store object', () => {
     await Promise.all(writes)
     await workerd.stop('SIGKILL')
     workerd = await start()
-    const [rows] = await storageOf(workerd).customer('killed').batch([names])
+    const find = { sql: "SELECT name FROM secrets WHERE name LIKE 'row-%'", params: [] }
+    const [rows] = await storageOf(workerd).customer('killed').batch([find])
     expect(rows).toHaveLength(40)
   })
 

@@ -90,11 +90,25 @@ describe('the PostgreSQL pool', () => {
 
   it('is unavailable, and loses no connection for good, while batches take too long', async () => {
     workerd ??= await startInstance(databaseUrl)
-    const db = storageOf(workerd).customer('a')
+    const storage = storageOf(workerd)
     const sleep = { sql: 'SELECT pg_sleep(3)', params: [] }
-    const answers = await Promise.allSettled(Array.from({ length: 9 }, () => db.batch([sleep])))
-    for (const answer of answers) expect(answer.status).toBe('rejected')
-    expect(await db.batch([ONE])).toEqual([[{ one: 1 }]])
+    const sleepers = Array.from({ length: 12 }, (_, index) =>
+      storage.customer(`sleeper ${index % 4}`).batch([sleep]),
+    )
+    for (const answer of await Promise.allSettled(sleepers)) {
+      expect(answer).toMatchObject({ status: 'rejected', reason: { name: 'StorageUnavailable' } })
+    }
+    expect(await storage.customer('a').batch([ONE])).toEqual([[{ one: 1 }]])
+  })
+
+  it('leaves connections for others, however much one customer asks', async () => {
+    workerd ??= await startInstance(databaseUrl)
+    const storage = storageOf(workerd)
+    const sleep = { sql: 'SELECT pg_sleep(0.4)', params: [] }
+    const crowd = Array.from({ length: 9 }, () => storage.customer('crowd').batch([sleep]))
+    const first = await Promise.race([...crowd, storage.customer('other').batch([ONE])])
+    expect(first).toEqual([[{ one: 1 }]])
+    await Promise.all(crowd)
   })
 
   it('runs the sweep by alarm', async () => {
