@@ -22,14 +22,22 @@ export type StorageSettings =
 /** The root of the checkout. */
 export const PROJECT_DIR = fileURLToPath(new URL('../..', import.meta.url))
 
-const port = (standard: number) => z.coerce.number().int().min(0).max(65_535).default(standard)
+const PORT_RULE = 'give a port number, or 0 for any free port'
+
+const port = (standard: number) =>
+  z.coerce
+    .number(PORT_RULE)
+    .int(PORT_RULE)
+    .min(0, PORT_RULE)
+    .max(65_535, PORT_RULE)
+    .default(standard)
 
 const environmentSchema = z.object({
   PORT: port(8787),
   TLS_PORT: port(8788),
   ROUTER_CONFIG: z.string().min(1).default(resolve(PROJECT_DIR, 'config/local.json')),
   STATE_DIR: z.string().min(1).default('.state'),
-  ADMIN_TOKEN: z.string().min(16).optional(),
+  ADMIN_TOKEN: z.string().min(1).optional(),
   STORAGE: z.enum(['durable-object', 'postgres']).default('durable-object'),
   DATABASE_URL: z.string().min(1).optional(),
 })

@@ -1,52 +1,25 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildWorker } from '../../scripts/build.ts'
-import type { Child } from '../../scripts/stack/child.ts'
 import { firstCustomer, type FirstCustomer } from '../../scripts/stack/first-customer.ts'
-import { makeLinkCertificates } from '../../scripts/stack/link-certificates.ts'
-import { Parts } from '../../scripts/stack/parts.ts'
-import { readRouterConfig } from '../../scripts/stack/router-config.ts'
 import { readSettings } from '../../scripts/stack/settings.ts'
 import { openStateDir } from '../../scripts/stack/state-dir.ts'
+import { startWithoutWorker, type WithoutWorker } from '../../scripts/stack/without-worker.ts'
 import { startMiniflare, type MiniflareHost } from '../support/miniflare.ts'
 import { temporaryDirectory } from '../support/stack.ts'
 
-const ADMIN_TOKEN = 'an admin token for this test'
-
 const state = openStateDir(temporaryDirectory())
-const children: Child[] = []
-let linkPort: number
+let others: WithoutWorker
 let host: MiniflareHost
 let customer: FirstCustomer
 
 beforeAll(async () => {
-  const settings = readSettings({})
-  const link = await makeLinkCertificates(Date.now())
-  const bundlePath = state.file('worker.js')
-  await buildWorker(bundlePath)
-  const parts = new Parts({
-    settings,
-    state,
-    config: readRouterConfig(settings.configPath),
-    adminToken: ADMIN_TOKEN,
-    link,
-    bundlePath,
-    daemonSaid: () => {},
-  })
-  const standin = await parts.standin()
-  const enclave = await parts.enclave()
-  children.push(standin.child, enclave.child)
-  linkPort = enclave.ready.linkPort
-  host = await startMiniflare(readFileSync(bundlePath, 'utf8'), {
-    port: linkPort,
-    worker: link.worker,
-    serverCertPem: link.server.certPem,
-  })
-  customer = await firstCustomer(state, host.url, ADMIN_TOKEN)
+  others = await startWithoutWorker(readSettings({}), state, () => {})
+  host = await startMiniflare(readFileSync(others.bundlePath, 'utf8'), others.link)
+  customer = await firstCustomer(state, host.url, others.adminToken)
 })
 afterAll(async () => {
   await host.stop()
-  await Promise.all(children.map((child) => child.stop(1_000)))
+  await others.stop()
   rmSync(state.path, { recursive: true, force: true })
 })
 
@@ -73,6 +46,8 @@ describe('the same bundle under Miniflare', () => {
   })
 
   test('has a daemon that refuses plain HTTP', async () => {
-    await expect(fetch(`http://127.0.0.1:${linkPort}/v1/state`)).rejects.toThrow('fetch failed')
+    await expect(fetch(`http://127.0.0.1:${others.link.port}/v1/state`)).rejects.toThrow(
+      'fetch failed',
+    )
   })
 })

@@ -1,5 +1,5 @@
 import { Miniflare, Response as MiniflareResponse, convertV4MiniflareOptions } from 'miniflare'
-import { createLinkFetch, type LinkEnd } from '../../scripts/stack/link-fetch.ts'
+import { createLinkBinding, type LinkEnd } from '../../scripts/stack/link-binding.ts'
 
 /** The worker's bundle under Miniflare. */
 export interface MiniflareHost {
@@ -7,12 +7,9 @@ export interface MiniflareHost {
   stop(): Promise<void>
 }
 
-/**
- * Runs a bundle under Miniflare, its link bound through a function that does the mTLS. Miniflare's own
- * `external.https` drops the certificates and talks plain HTTP.
- */
+/** Runs a bundle under Miniflare, its link bound through a function that does the mTLS. */
 export async function startMiniflare(script: string, link: LinkEnd): Promise<MiniflareHost> {
-  const linkFetch = createLinkFetch(link)
+  const binding = createLinkBinding(link, (body, init) => new MiniflareResponse(body, init))
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       host: '127.0.0.1',
@@ -22,21 +19,7 @@ export async function startMiniflare(script: string, link: LinkEnd): Promise<Min
       compatibilityDate: '2026-11-17',
       bindings: { STORAGE: 'durable-object' },
       durableObjects: { STORE: { className: 'StoreObject', useSQLite: true } },
-      serviceBindings: {
-        LINK: async (request) => {
-          const body = await request.arrayBuffer()
-          const answer = await linkFetch.fetch(request.url, {
-            method: request.method,
-            headers: Object.fromEntries(request.headers),
-            ...(body.byteLength === 0 ? {} : { body }),
-          })
-          const { status, headers } = answer
-          return new MiniflareResponse(await answer.arrayBuffer(), {
-            status,
-            headers: Object.fromEntries(headers),
-          })
-        },
-      },
+      serviceBindings: { LINK: (request) => binding.fetch(request) },
     }),
   )
   const url = await miniflare.ready
@@ -44,7 +27,7 @@ export async function startMiniflare(script: string, link: LinkEnd): Promise<Min
     url: url.origin,
     stop: async () => {
       await miniflare.dispose()
-      await linkFetch.close()
+      await binding.close()
     },
   }
 }

@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import { Response as MiniflareResponse } from 'miniflare'
+import { unstable_startWorker as startWorker } from 'wrangler'
+import { firstCustomer } from './stack/first-customer.ts'
+import { createLinkBinding, type BoundRequest } from './stack/link-binding.ts'
+import { checkRuntime } from './stack/runtime-check.ts'
+import { curlCommand } from './stack/screen.ts'
+import { PROJECT_DIR, readSettings } from './stack/settings.ts'
+import { openStateDir } from './stack/state-dir.ts'
+import { startWithoutWorker } from './stack/without-worker.ts'
+
+/**
+ * The worker under `wrangler dev`, rebuilt at every change of its source, with the stand-in and the daemon
+ * beside it. wrangler.toml's own `LINK` works on a Worker host only; here a function does its mTLS.
+ */
+checkRuntime()
+const settings = readSettings({ STATE_DIR: '.state-dev', ...process.env })
+const state = openStateDir(settings.stateDir)
+const others = await startWithoutWorker(settings, state, (message) => console.log(message.type))
+const link = createLinkBinding(others.link, (body, init) => new MiniflareResponse(body, init))
+const worker = await startWorker({
+  config: join(PROJECT_DIR, 'wrangler.toml'),
+  bindings: { LINK: { type: 'fetcher', fetcher: (request: BoundRequest) => link.fetch(request) } },
+  dev: {
+    persist: state.directory('wrangler'),
+    server: { hostname: '127.0.0.1', port: settings.port, secure: false },
+    inspector: false,
+    watch: true,
+  },
+})
+const { origin } = await worker.url
+const { apiKey } = await firstCustomer(state, origin, others.adminToken)
+console.log(`\n${curlCommand(origin, apiKey, 'glm-5')}\n`)
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
+
+async function stop(): Promise<void> {
+  await worker.dispose()
+  await link.close()
+  await others.stop()
+  process.exit(0)
+}
