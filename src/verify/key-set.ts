@@ -3,7 +3,7 @@ import { es256JwkSchema, jwkThumbprint, type Es256Jwk } from '../protocol/jwk.ts
 import { readDocument } from '../protocol/read-document.ts'
 
 const keySetSchema = z.looseObject({
-  keys: z.array(z.looseObject({ kid: z.unknown(), use: z.unknown() })),
+  keys: z.array(z.looseObject({ kid: z.string().optional() })),
 })
 
 /**

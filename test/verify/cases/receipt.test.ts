@@ -1,0 +1,234 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
+import { issueSimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { NOW, syntheticAuthority } from '../../support/synthetic-snp.ts'
+import {
+  evidence,
+  hopOf,
+  ISSUED,
+  judgeReceipt,
+  receiptOf,
+  RECEIPT_ID,
+} from '../../support/synthetic-receipt.ts'
+import {
+  envelopeOf,
+  makeKey,
+  makeWorld,
+  signBundle,
+  type World,
+} from '../../support/synthetic-world.ts'
+import { expectMalformed, expectOnly, failures } from '../../support/verdicts.ts'
+
+let world: World
+let other: World
+beforeAll(async () => {
+  ;[world, other] = await Promise.all([makeWorld(), makeWorld()])
+})
+
+const OTHER = 'c'.repeat(64)
+const UNATTESTED = { verified: false, verification_mode: 'none', attestation_strength: 'none' }
+
+test('the receipt that every case starts from holds, with evidence inside or by digest', async () => {
+  const expected = {
+    id: RECEIPT_ID,
+    requestedRoute: 'glm-5',
+    routedModel: 'eu/nova/glm-5',
+    clientRequestSha256: await sha256Hex('client request'),
+    clientResponseSha256: await sha256Hex('client response'),
+    providerRequestSha256: await sha256Hex('provider request'),
+    providerResponseSha256: await sha256Hex('provider response'),
+  }
+  for (const byReference of [false, true]) {
+    const result = await judgeReceipt(world, await receiptOf(world, { byReference }), { expected })
+    expect(failures(result)).toEqual([])
+    expect(result.notes).toEqual(['provider_attestation: the provider was not attested (no block)'])
+  }
+})
+
+describe('receipt', () => {
+  test('case 72: another id, route or digest than the expected one fails', async () => {
+    const text = await receiptOf(world)
+    const expectations = {
+      id: ['receipt_id', '4be0643f-1d98-473b-97cd-ca98a65347dd'],
+      requestedRoute: ['requested_route', 'glm-6'],
+      routedModel: ['routed_model', 'us/nova/glm-5'],
+      clientRequestSha256: ['client_request_digest', OTHER],
+      clientResponseSha256: ['client_response_digest', OTHER],
+      providerRequestSha256: ['request_digest', OTHER],
+      providerResponseSha256: ['response_digest', OTHER],
+    } as const
+    for (const [member, [name, wanted]] of Object.entries(expectations)) {
+      const result = await judgeReceipt(world, text, { expected: { [member]: wanted } })
+      expectOnly(result, name, new RegExp(`^the receipt says .*, not ${wanted}$`))
+    }
+  })
+
+  test('case 72: a time outside the life of the key fails', async () => {
+    const { jwk, kid } = world.receiptKey
+    const late = await receiptOf(world, { claims: { iat: NOW / 1000 + 121 } })
+    expectOnly(await judgeReceipt(world, late), 'receipt_time', 'issued in the future')
+    const early = await receiptOf(world, { claims: { iat: ISSUED - 151 } })
+    expectOnly(
+      await judgeReceipt(world, early),
+      'receipt_time',
+      'issued before the evidence of its key',
+    )
+    const text = await receiptOf(world)
+    const outOfUse = { jwks: { keys: [{ ...jwk, kid, exp: ISSUED - 1 }] } }
+    expectOnly(
+      await judgeReceipt(world, text, outOfUse),
+      'receipt_time',
+      'issued after its key was out of use',
+    )
+    const notYet = { jwks: { keys: [{ ...jwk, kid, nbf: ISSUED + 1 }] } }
+    expectOnly(
+      await judgeReceipt(world, text, notYet),
+      'receipt_time',
+      'issued before its key was in use',
+    )
+  })
+
+  test('case 72: a hop that speaks of another instance than its evidence fails', async () => {
+    const block = await hopOf(other)
+    const foreign = { ...block, measurement: '11'.repeat(48) }
+    const text = await receiptOf(world, { claims: { inference_attestation: foreign } })
+    const options = { providerRoot: other.root.jwk, anchors: anchorsOf(world, other) }
+    expectOnly(
+      await judgeReceipt(world, text, options),
+      'inference_attestation.hop_consistent',
+      'the measurement is not that of the evidence',
+    )
+    const tag = { ...block, workload_identity_tag: world.tag }
+    const tagged = await receiptOf(world, { claims: { inference_attestation: tag } })
+    expectOnly(
+      await judgeReceipt(world, tagged, options),
+      'inference_attestation.hop_consistent',
+      'the identity tag is not that of the evidence',
+    )
+    const good = await receiptOf(world, { claims: { inference_attestation: block } })
+    expect(failures(await judgeReceipt(world, good, options))).toEqual([])
+    const old = await receiptOf(world, { claims: { provider_attestation: block } })
+    const older = await judgeReceipt(world, old, options)
+    expect(failures(older), 'older receipts say provider_attestation').toEqual([])
+    expect(older.checks.map(({ name }) => name)).toContain('provider_attestation.report_signature')
+  })
+
+  test('evidence of a router that vouches for another receipt key fails', async () => {
+    const key = await makeKey()
+    const binding = {
+      label: 'cmr/report-data/v1',
+      receipt_key_thumbprint: key.kid,
+      nonce: '',
+    } as const
+    const envelope = await envelopeOf(world, { claimed: { report_data_binding: binding } })
+    const router = { evidence_raw: JSON.parse(JSON.stringify(envelope)) }
+    const result = await judgeReceipt(world, await receiptOf(world, { router }))
+    expectOnly(result, 'receipt_key', `the evidence vouches for ${key.kid}`)
+  })
+
+  test('a key context that names another key fails', async () => {
+    const { kid } = await makeKey()
+    const receipt_signature = {
+      kid,
+      alg: 'ES256',
+      verified: true,
+      verification_mode: 'snp-envelope',
+      verified_at: ISSUED,
+    } as const
+    const text = await receiptOf(world, { claims: { receipt_signature } })
+    const names = failures(await judgeReceipt(world, text)).map((line) => line.split(':')[0])
+    expect(names).toEqual(['receipt_key_context', 'receipt_key'])
+  })
+
+  test('a changed receipt does not verify, and is not read', async () => {
+    const [header, , signature] = (await receiptOf(world)).split('.')
+    const result = await judgeReceipt(world, `${header}.AAAA.${signature}`)
+    expectOnly(result, 'receipt_signature', 'the signature does not verify')
+    expect(result.notes).toEqual(['not judged further: nobody known signed this'])
+    expect(result.claims).toBeUndefined()
+  })
+
+  test('claims of another form under a good signature are malformed', async () => {
+    const text = await receiptOf(world, { claims: { request_digest: 'AB' } })
+    await expectMalformed(() => judgeReceipt(world, text), 'receipt', /^request_digest: /)
+  })
+})
+
+describe('hops', () => {
+  test('an unattested provider is told, and fails only where an attested one is required', async () => {
+    const text = await receiptOf(world, { claims: { inference_attestation: UNATTESTED } })
+    const told = await judgeReceipt(world, text)
+    expect(failures(told)).toEqual([])
+    expect(told.notes).toEqual(['inference_attestation: the provider was not attested (none)'])
+    const required = await judgeReceipt(world, text, { requireProvider: true })
+    expectOnly(required, 'provider_attested', 'the provider was not attested (none)')
+  })
+
+  test('a router hop that had not verified fails', async () => {
+    const text = await receiptOf(world, { router: { verified: false } })
+    expectOnly(
+      await judgeReceipt(world, text),
+      'router_attestation.hop_verified',
+      'it had not verified when the receipt was signed',
+    )
+  })
+
+  test('evidence that is not at hand is told, changed evidence fails', async () => {
+    const text = await receiptOf(world, { byReference: true })
+    const absent = await judgeReceipt(world, text, { evidence: new Map() })
+    expect(failures(absent)).toEqual([])
+    expect(absent.notes[0]).toMatch(
+      /^router_attestation: its evidence [0-9a-f]{64} is not at hand$/,
+    )
+    const changed = new Map([...evidence].map(([sha256, bytes]) => [sha256, bytes.with(9, 0)]))
+    const result = await judgeReceipt(world, text, { evidence: changed })
+    expectOnly(result, 'router_attestation.hop_evidence', 'not the bytes that were signed')
+  })
+
+  test('a bundle that was not in force when the receipt was signed fails', async () => {
+    const later = new Date(NOW + 86_400_000).toISOString()
+    const trust_bundle_jws = await signBundle(world, { not_before: later })
+    const result = await judgeReceipt(
+      world,
+      await receiptOf(world, { router: { trust_bundle_jws } }),
+    )
+    expectOnly(result, 'router_attestation.trust_bundle_dates', `not in force before ${later}`)
+  })
+
+  test('a receipt stays valid when bundle, envelope and certificates have long expired', async () => {
+    const years = 10 * 365 * 86_400_000
+    const result = await judgeReceipt(world, await receiptOf(world), { now: NOW + years })
+    expect(failures(result)).toEqual([])
+  })
+
+  test('without a release root only the hardware is verified, and that is told', async () => {
+    const result = await judgeReceipt(world, await receiptOf(world), { routerRoot: undefined })
+    expect(failures(result)).toEqual([])
+    expect(result.notes[0]).toMatch(/no release root given, so only the hardware was verified$/)
+  })
+
+  test('a simulated platform fails by that name unless it is allowed', async () => {
+    const chain = await issueSimulatedChain(await syntheticAuthority(), NOW)
+    const simulated = { ...world, chain }
+    const text = await receiptOf(simulated)
+    const options = { anchors: anchorsOf(world) }
+    expectOnly(
+      await judgeReceipt(world, text, options),
+      'router_attestation.simulated_platform',
+      'a simulated platform, and its root',
+    )
+    for (const allowed of ['any', { arkSpkiSha256: chain.arkSpkiSha256 }] as const) {
+      const result = await judgeReceipt(world, text, { ...options, simulated: allowed })
+      expect(failures(result)).toEqual([])
+    }
+    const wrong = await judgeReceipt(world, text, {
+      ...options,
+      simulated: { arkSpkiSha256: OTHER },
+    })
+    expectOnly(wrong, 'router_attestation.simulated_platform', 'is not allowed')
+  })
+})
+
+function anchorsOf(...worlds: readonly World[]) {
+  return worlds.map(({ chain }) => ({ product: chain.product, spkiSha256: chain.arkSpkiSha256 }))
+}
