@@ -101,7 +101,7 @@ describe('the architecture', () => {
   })
 
   it('names storage engines in storage alone', () => {
-    const engines = /\b(D1Database|DurableObjectNamespace|DurableObjectState|postgres)\b/
+    const engines = /\b(D1Database|DurableObjectNamespace|DurableObjectState)\b|from 'postgres'/
     const naming = SOURCES.filter(
       ({ path, text }) => engines.test(text) && !path.startsWith('src/worker/storage/'),
     )

@@ -35,10 +35,14 @@ export type Handler = (
 ) => Promise<Response>
 
 /** What the attempt loop takes of a context. */
-export function attemptTools(context: Context, budget: AbortSignal): AttemptTools {
+export function attemptTools(
+  context: Context,
+  budget: AbortSignal,
+  timesFirstDelta: boolean,
+): AttemptTools {
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
-  return { health, log, requestId, now, pause, maxAttempts, budget }
+  return { health, log, requestId, now, pause, timesFirstDelta, maxAttempts, budget }
 }
 
 /** What settlement takes of a context. */

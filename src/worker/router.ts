@@ -15,7 +15,7 @@ export interface Scope {
 type Route = (request: IRequest & Request, scope: Scope) => Promise<Response>
 
 const SERVED_PATHS = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
-  .map(({ method, path }) => `${method} ${path.replace(/[?+]$/, '')}`)
+  .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)[+?]?/g, '{$1}')}`)
   .join(', ')
 
 /** Builds the router from the table of endpoints. */

@@ -1,4 +1,4 @@
-import type { RouterConfig } from '../protocol/config.ts'
+import type { RouterConfig, ServiceConfig } from '../protocol/config.ts'
 import type { Log } from './http/log.ts'
 import { LinkUnavailable, type Link } from './link/link.ts'
 import { compileCatalogue, type Catalogue } from './routing/catalogue.ts'
@@ -21,6 +21,7 @@ export class SettingsSource {
   readonly #link: Link
   readonly #log: Log
   #current: Settings | undefined
+  #health: { readonly rules: string; readonly value: RouteHealth } | undefined
 
   constructor(link: Link, log: Log) {
     this.#link = link
@@ -43,6 +44,15 @@ export class SettingsSource {
     return this.#current
   }
 
+  /** What is known of the routes outlives a reload that leaves the rules of health alone. */
+  #healthFor(breaker: ServiceConfig['breaker'], selection: ServiceConfig['selection']) {
+    const rules = JSON.stringify({ breaker, selection })
+    if (this.#health?.rules !== rules) {
+      this.#health = { rules, value: createRouteHealth(breaker, selection) }
+    }
+    return this.#health.value
+  }
+
   async #load(): Promise<Settings> {
     const { generation, config, secrets } = await this.#link.config()
     const { breaker, selection } = config.service
@@ -51,7 +61,7 @@ export class SettingsSource {
       generation,
       config,
       catalogue: compileCatalogue(config, secrets.provider_api_keys),
-      health: createRouteHealth(breaker, selection),
+      health: this.#healthFor(breaker, selection),
       adminToken: secrets.admin_token,
     }
   }

@@ -38,8 +38,8 @@ export const completeChat: Handler = async (request, context) => {
   await context.link.state()
 
   const promptEstimate = estimatePromptTokens(chat)
-  const routes = plan.attempts.map(({ route }) => route)
   const { plans, service } = context.config
+  const routes = plan.attempts.slice(0, service.max_attempts).map(({ route }) => route)
   const longestMs = chat.stream
     ? service.timeouts.stream_open_ms + service.timeouts.stream_ms
     : options.timeoutMs

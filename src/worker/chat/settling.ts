@@ -12,14 +12,18 @@ interface Delivered {
   readonly deliveredTextBytes: number
 }
 
-/** The record of a chat exchange for settlement. The provider's count wins; without one the estimate is logged. */
+/**
+ * The record of a chat exchange for settlement. The provider's counts win; where it gave none, or had counted
+ * no output yet although some was delivered, the router's own estimate stands in, and that is logged.
+ */
 export function chatExchange(
   admitted: AdmittedChat,
   attempt: PlannedAttempt,
   delivered: Delivered,
 ): Exchange {
   const { context, plan, admission } = admitted
-  if (!delivered.usage) {
+  const usage = countedUsage(delivered) ?? estimatedUsage(admitted, delivered)
+  if (usage !== delivered.usage) {
     context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
   }
   return {
@@ -29,17 +33,22 @@ export function chatExchange(
     requestedRoute: plan.requestedRoute,
     route: attempt.route,
     failover: attempt.failover,
-    usage: delivered.usage ?? estimatedUsage(admitted, delivered.deliveredTextBytes),
+    usage,
     billedSeconds: undefined,
     reportedSeconds: null,
   }
 }
 
-function estimatedUsage(admitted: AdmittedChat, deliveredTextBytes: number): TokenUsage {
+function countedUsage({ usage, deliveredTextBytes }: Delivered): TokenUsage | undefined {
+  return usage && (usage.completionTokens > 0 || deliveredTextBytes === 0) ? usage : undefined
+}
+
+function estimatedUsage(admitted: AdmittedChat, delivered: Delivered): TokenUsage {
+  const { usage, deliveredTextBytes } = delivered
   return {
-    promptTokens: admitted.promptEstimate,
+    promptTokens: usage?.promptTokens ?? admitted.promptEstimate,
     completionTokens: estimateCompletionTokens(deliveredTextBytes),
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
+    cachedTokens: usage?.cachedTokens ?? 0,
+    cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
   }
 }

@@ -83,7 +83,7 @@ class StreamReply {
         throw error
       }
     }
-    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal))).value
+    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal, true))).value
   }
 
   /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */

@@ -36,7 +36,7 @@ async function served(admitted: AdmittedChat): Promise<Served<WholeAnswer>> {
     return await attemptRoutes(
       plan.attempts,
       (attempt, isLast) => askWhole(admitted, attempt, isLast, budget.signal),
-      attemptTools(context, budget.signal),
+      attemptTools(context, budget.signal, false),
     )
   } finally {
     budget.end()

@@ -14,6 +14,8 @@ export interface AttemptTools {
   readonly now: () => number
   /** Resolves after so many milliseconds, rejects with the signal's reason when it aborts first. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  /** Whether a turn's duration is a time to the first delta, which is what routes are compared by. */
+  readonly timesFirstDelta: boolean
   /** All tries of one request together. */
   readonly maxAttempts: number
   /** Aborts when the request's time is used up or its client has left; the reason is what to throw. */
@@ -64,7 +66,8 @@ export async function attemptRoutes<T>(
     tools.health.started(attempt.route, startedAt)
     try {
       const value = await turn(attempt, index === queue.length - 1)
-      tools.health.succeeded(attempt.route, tools.now(), tools.now() - startedAt)
+      const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
+      tools.health.succeeded(attempt.route, tools.now(), took)
       return { attempt, value }
     } catch (error) {
       tools.budget.throwIfAborted()
