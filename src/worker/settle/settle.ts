@@ -3,6 +3,7 @@ import type { ExchangeClaims } from '../../protocol/receipt.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
 import type { Database } from '../storage/database.ts'
+import { keepEvidence } from './evidence.ts'
 import type { Exchange, ExchangeProof } from './exchange.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
@@ -46,19 +47,23 @@ export async function settleWithReceipt(
   if (!receipt) throw new Error('internal error: the daemon signed nothing')
   await tools.rememberKey(signed.kid)
   const days = exchange.admission.receiptRetentionDays ?? tools.defaultRetentionDays
-  await commit(exchange, tools, {
+  const stored = {
     id,
     jws: receipt.jws,
     sha256: await sha256Hex(receipt.jws),
     expiresAtMs: now + days * DAY_MS,
     evidenceRefs: receipt.evidence_refs,
     kid: signed.kid,
-  })
+  }
+  const { missingEvidence } = await commit(exchange, tools, stored)
+  const { customerId } = exchange.admission
+  const { expiresAtMs } = stored
+  await keepEvidence(tools, { customerId, refs: missingEvidence, expiresAtMs })
 }
 
 /** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
-export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
-  return commit(exchange, tools, null)
+export async function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
+  await commit(exchange, tools, null)
 }
 
 async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlement['receipt']) {
@@ -68,7 +73,7 @@ async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlemen
     { tokens: usage, audioSeconds: exchange.billedSeconds },
     { discountPct: admission.discountPct, usdEur: tools.usdEur },
   )
-  await commitSettlement(tools.ledger, {
+  const committed = await commitSettlement(tools.ledger, {
     requestId: exchange.requestId,
     admission,
     row: {
@@ -92,6 +97,7 @@ async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlemen
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,
   })
+  return committed
 }
 
 function claimsOf(
