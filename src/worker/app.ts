@@ -1,4 +1,3 @@
-import type { IRequest } from 'itty-router'
 import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
@@ -43,7 +42,7 @@ export class App {
     const requestId = this.#surroundings.newId()
     const startedAt = this.#surroundings.now()
     const seen: Seen = { endpoint: undefined, error: undefined }
-    const answer: Promise<Response> = this.#router.fetch(request as Request & IRequest, {
+    const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(requestId, execution),
       matched: (endpoint) => (seen.endpoint = endpoint),
       failed: (error) => (seen.error = error),

@@ -18,12 +18,13 @@ const SERVED_PATHS = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
   .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)[+?]?/g, '{$1}')}`)
   .join(', ')
 
+const REGISTRARS = { GET: 'get', POST: 'post', DELETE: 'delete' } as const
+
 /** Builds the router from the table of endpoints. */
 export function createRouter() {
   const router = Router<IRequest & Request, [Scope], Response>()
   for (const endpoint of ENDPOINTS) {
-    const method = endpoint.method.toLowerCase() as 'get' | 'post' | 'delete'
-    router[method](endpoint.path, routeOf(endpoint))
+    router[REGISTRARS[endpoint.method]](endpoint.path, routeOf(endpoint))
     router.options(endpoint.path, preflightOf(endpoint))
   }
   for (const [path, allowed] of allowedMethods()) router.all(path, () => wrongMethod(allowed))

@@ -50,15 +50,15 @@ export async function relayStream(
 
 /** What an interruption means: who ended the stream, and whether the answer was whole by then. */
 async function endOf(
-  error: unknown,
+  cause: unknown,
   { clock, stream }: OpenStream,
   client: ClientStream,
   clientGone: AbortSignal,
 ): Promise<StreamEnd> {
   if (clientGone.aborted) return { kind: 'client_gone' }
-  if (error instanceof BrokenStream) {
-    await client.send(error.output).catch(() => {})
-    return cutBy(breakage(error))
+  if (cause instanceof BrokenStream) {
+    await client.send(cause.output).catch(() => {})
+    return cutBy(breakage(cause))
   }
   return stream.finishReason === undefined
     ? cutBy(lostConnection(clock, false))

@@ -99,17 +99,18 @@ async function readFailure(response: Response, call: ProviderCall): Promise<Fail
 
 /** The first bytes of a body that may be cut, endless or slow; what is missing is simply missing. */
 async function readStart(body: ReadableStream<Uint8Array> | null): Promise<Bytes> {
+  if (body === null) return concatBytes()
   const parts: Uint8Array[] = []
   let length = 0
-  const reader = body?.getReader()
+  const reader = body.getReader()
   try {
-    while (reader && length < ERROR_BODY_BYTES) {
+    while (length < ERROR_BODY_BYTES) {
       const { value, done } = await reader.read()
       if (done) break
       parts.push(value)
       length += value.length
     }
-    await reader?.cancel()
+    await reader.cancel()
   } catch {
     // A body that breaks off is classified by what arrived of it.
   }
