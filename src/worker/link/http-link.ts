@@ -32,7 +32,7 @@ const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 export class HttpLink implements Link {
   readonly #binding: LinkBinding
   readonly #now: () => number
-  #state: { readonly value: LinkState; readonly at: number } | undefined
+  #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
   constructor(binding: LinkBinding, now: () => number) {
     this.#binding = binding
@@ -41,14 +41,24 @@ export class HttpLink implements Link {
 
   async state(): Promise<LinkState> {
     const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
-    if (this.#state && age >= 0 && age < STATE_MAX_AGE_MS) return this.#state.value
-    return this.freshState()
+    if (!this.#state || age < 0 || age >= STATE_MAX_AGE_MS) return this.freshState()
+    if (this.#state.answer instanceof LinkUnavailable) throw this.#state.answer
+    return this.#state.answer
   }
 
   async freshState(): Promise<LinkState> {
-    const value = await this.#json(LINK_PATHS.state, linkStateSchema)
-    this.#state = { value, at: this.#now() }
-    return value
+    try {
+      return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema))
+    } catch (error) {
+      if (error instanceof LinkUnavailable) this.#keep(error)
+      throw error
+    }
+  }
+
+  /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
+  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer): Answer {
+    this.#state = { answer, at: this.#now() }
+    return answer
   }
 
   config() {

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { HttpLink } from '../../../src/worker/link/http-link.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+
+const STATE = {
+  generation: 1,
+  kid: 'k',
+  jwk: { kty: 'EC', crv: 'P-256', x: 'x', y: 'y', kid: 'k', alg: 'ES256', use: 'sig' },
+  envelope_sha256: null,
+}
+
+/** A link whose daemon gives one answer after another, and a clock to turn. */
+function linkTo(...answers: (() => Response | Promise<Response>)[]) {
+  const clock = { now: 1_000 }
+  const asked: string[] = []
+  const binding = {
+    fetch: async (url: string) => {
+      asked.push(new URL(url).pathname)
+      const answer = answers.shift()
+      if (!answer) throw new TypeError('connection refused')
+      return answer()
+    },
+  }
+  return { link: new HttpLink(binding, () => clock.now), clock, asked }
+}
+
+const state = () => Response.json(STATE)
+
+describe('the link', () => {
+  it('asks for the state once in a quarter of a second', async () => {
+    const { link, clock, asked } = linkTo(state, state)
+    await link.state()
+    clock.now += 249
+    await link.state()
+    expect(asked).toHaveLength(1)
+    clock.now += 1
+    await link.state()
+    expect(asked).toHaveLength(2)
+  })
+
+  it('keeps a refusal as long as an answer, and heals after that', async () => {
+    const { link, clock, asked } = linkTo(() => Promise.reject(new TypeError('frozen')), state)
+    await expect(link.state()).rejects.toThrow('the enclave daemon cannot be reached')
+    await expect(link.state()).rejects.toBeInstanceOf(LinkUnavailable)
+    expect(asked).toHaveLength(1)
+    clock.now += 250
+    await expect(link.state()).resolves.toEqual(STATE)
+  })
+
+  it('asks again when the clock has been set back', async () => {
+    const { link, clock, asked } = linkTo(state, state)
+    await link.state()
+    clock.now -= 10_000
+    await link.state()
+    expect(asked).toHaveLength(2)
+  })
+
+  it.each([
+    [
+      'an error status',
+      () => new Response('{}', { status: 500 }),
+      'the enclave daemon answered 500',
+    ],
+    ['no JSON', () => new Response('<html>'), 'the enclave daemon answered in an unknown form'],
+    [
+      'other members',
+      () => Response.json({ kid: 7 }),
+      'the enclave daemon answered in an unknown form',
+    ],
+  ])('refuses %s in place of the state', async (_what, answer, message) => {
+    const { link } = linkTo(answer)
+    const failure: unknown = await link.state().catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(LinkUnavailable)
+    expect(String(failure)).toContain(message)
+  })
+
+  it('tells a rate limited attestation from an unavailable one', async () => {
+    const { link } = linkTo(
+      () => new Response('{"schema":"s"}'),
+      () => new Response('{}', { status: 429 }),
+      () => new Response('{}', { status: 503 }),
+    )
+    expect(await link.attestation()).toEqual({ ok: true, envelope: '{"schema":"s"}' })
+    expect(await link.attestation('00')).toEqual({ ok: false, reason: 'rate_limited' })
+    expect(await link.attestation()).toEqual({ ok: false, reason: 'unavailable' })
+  })
+})
