@@ -42,20 +42,23 @@ const LIVE_KEY = part(`LEFT JOIN api_keys ON api_keys.customer_id = usage.custom
 /** Greater than every number: nothing is dated that late. */
 const BEYOND = part(String(Number.MAX_SAFE_INTEGER))
 
-/** The first and last number of the range of times; the last is below the first where nothing matches. */
-function bounds(customerId: string, { start, end }: UsageQuery): Statement {
-  return sql`SELECT
-    COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-      AND created_at >= ${big(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND}) AS lo,
-    COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-      AND created_at <= ${big(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0) AS hi`
+/** The number of the first row in the range of times. */
+function firstInRange(customerId: string, { start }: UsageQuery): Statement {
+  return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
+    AND created_at >= ${big(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
+}
+
+/** The number of the last row in the range of times; below the first one's where there is none. */
+function lastInRange(customerId: string, { end }: UsageQuery): Statement {
+  return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
+    AND created_at <= ${big(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
 }
 
 function numberedPage(customerId: string, query: UsageQuery): Statement {
   const { limit, offset } = query
-  return sql`WITH bounds AS (${bounds(customerId, query)})
-    SELECT CASE WHEN hi >= lo THEN hi - lo + 1 ELSE 0 END AS total, ${COLUMNS}
-    FROM bounds
+  const [lo, hi] = [firstInRange(customerId, query), lastInRange(customerId, query)]
+  return sql`SELECT CASE WHEN hi >= lo THEN hi - lo + 1 ELSE 0 END AS total, ${COLUMNS}
+    FROM (SELECT ${lo} AS lo, ${hi} AS hi) AS bounds
     LEFT JOIN usage ON usage.customer_id = ${customerId}
       AND usage.seq <= hi - ${big(offset)} AND usage.seq > hi - ${big(offset + limit)}
       AND usage.seq >= lo
@@ -66,12 +69,12 @@ function numberedPage(customerId: string, query: UsageQuery): Statement {
 function filteredPage(customerId: string, query: UsageQuery): Statement {
   const { limit, offset } = query
   const matching = sql`FROM usage WHERE customer_id = ${customerId}
-    AND seq BETWEEN (SELECT lo FROM bounds) AND (SELECT hi FROM bounds)${filters(customerId, query)}`
-  return sql`WITH bounds AS (${bounds(customerId, query)}),
-    counted AS (SELECT COUNT(*) AS total ${matching}),
-    page AS (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${limit} OFFSET ${offset})
-    SELECT counted.total, ${COLUMNS}
-    FROM counted LEFT JOIN page ON 1 = 1
+    AND seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
+    ${filters(customerId, query)}`
+  return sql`SELECT counted.total, ${COLUMNS}
+    FROM (SELECT COUNT(*) AS total ${matching}) AS counted
+    LEFT JOIN (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${limit} OFFSET ${offset}) AS page
+      ON 1 = 1
     LEFT JOIN usage ON usage.customer_id = ${customerId} AND usage.seq = page.seq
     ${LIVE_KEY}
     ORDER BY usage.seq DESC`
@@ -79,7 +82,7 @@ function filteredPage(customerId: string, query: UsageQuery): Statement {
 
 /** A deleted key's rows show no prefix, so its prefix finds none. */
 function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
-  const byModel = model === undefined ? part('') : sql` AND model = ${model}`
+  const byModel = model === undefined ? part('') : sql`AND model = ${model}`
   if (keyPrefix === undefined) return byModel
   return sql`${byModel} AND key_prefix = ${keyPrefix} AND EXISTS (SELECT 1 FROM api_keys k
     WHERE k.customer_id = ${customerId} AND k.key_prefix = ${keyPrefix} AND k.deleted_at IS NULL)`
