@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import http from 'node:http'
+import https from 'node:https'
+import { TLSSocket } from 'node:tls'
+import { InputError } from './input-error.ts'
+
+const TIMEOUT_MS = 30_000
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+
+export interface Answer {
+  readonly status: number
+  readonly body: Buffer
+  readonly headers: http.IncomingHttpHeaders
+  /** SHA-256 over the SPKI of the peer of this very connection, in hex; undefined over plain HTTP. */
+  readonly tlsSpkiSha256: string | undefined
+}
+
+export interface RouterClient {
+  readonly base: URL
+  /** GET of a path below the base. Redirects are answers like any other. Throws `InputError`. */
+  get(path: string, headers?: Record<string, string>): Promise<Answer>
+}
+
+/**
+ * Talks to a router, each call over a connection of its own. `trust` says what vouches for the peer: `evidence`
+ * where its key is compared with attested evidence, so that any certificate will do, `authorities` otherwise.
+ */
+export function createRouterClient(
+  address: string,
+  trust: 'evidence' | 'authorities',
+): RouterClient {
+  const base = parseBase(address)
+  return {
+    base,
+    get: (path, headers = {}) => {
+      const prefix = base.pathname.replace(/\/$/, '')
+      return send(new URL(prefix + path, base), headers, trust)
+    },
+  }
+}
+
+/** Whether what is sent there can leave this machine. */
+export function isLoopback({ hostname }: URL): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+}
+
+function parseBase(address: string): URL {
+  const base = URL.canParse(address) ? new URL(address) : undefined
+  if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
+    throw new InputError(`${address} is no http or https address`)
+  }
+  return base
+}
+
+function send(
+  url: URL,
+  headers: Record<string, string>,
+  trust: 'evidence' | 'authorities',
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const fail = (error: Error) =>
+    reject(new InputError(`no answer from ${url.origin}: ${error.message}`, { cause: error }))
+  const receive = (response: http.IncomingMessage) => {
+    const { socket } = response
+    const tlsSpkiSha256 = socket instanceof TLSSocket ? peerKey(socket) : undefined
+    const { statusCode: status = 0, headers: received } = response
+    readBody(response).then(
+      (body) => resolve({ status, body, headers: received, tlsSpkiSha256 }),
+      fail,
+    )
+  }
+  const options = { headers, timeout: TIMEOUT_MS, agent: false } as const
+  const request =
+    url.protocol === 'http:'
+      ? http.get(url, options, receive)
+      : https.get(url, { ...options, ...tlsOptions(url, trust) }, receive)
+  request.on('error', fail)
+  request.on('timeout', () => request.destroy(new Error('time-out')))
+  return promise
+}
+
+/** Certificates of this machine's own stack are self-made; elsewhere an unproven peer needs an authority. */
+function tlsOptions(url: URL, trust: 'evidence' | 'authorities'): https.RequestOptions {
+  return { rejectUnauthorized: trust === 'authorities' && !isLoopback(url) }
+}
+
+function peerKey(socket: TLSSocket): string | undefined {
+  const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
+  return key && createHash('sha256').update(key).digest('hex')
+}
+
+async function readBody(response: http.IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let size = 0
+  for await (const part of response) {
+    const bytes = Buffer.from(part)
+    size += bytes.length
+    if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large')
+    parts.push(bytes)
+  }
+  return Buffer.concat(parts)
+}
