@@ -2,6 +2,7 @@ import { equalBytes, utf8 } from '../../protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import type { Storage } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
+import { sql } from '../storage/sql.ts'
 import { parseApiKey } from './api-key.ts'
 import { ApiError } from './errors.ts'
 import type { Keyring } from './keyring.ts'
@@ -57,11 +58,8 @@ export async function authenticate(
 ): Promise<Caller> {
   const { customerId, keyPrefix, keyHash } = await readApiKey(request, context)
   const [rows = []] = await context.storage.customer(customerId).batch([
-    {
-      sql: `SELECT name FROM api_keys
-        WHERE customer_id = ? AND key_prefix = ? AND key_hash = ? AND deleted_at IS NULL`,
-      params: [customerId, keyPrefix, keyHash],
-    },
+    sql`SELECT name FROM api_keys WHERE customer_id = ${customerId}
+      AND key_prefix = ${keyPrefix} AND key_hash = ${keyHash} AND deleted_at IS NULL`,
   ])
   const [row] = rows
   if (row === undefined) throw invalidKey()

@@ -1,5 +1,6 @@
 import type { Database } from './database.ts'
 import { textOf } from './row.ts'
+import { big, part, sql } from './sql.ts'
 
 /** The directory's rows that are neither a customer's own nor a signing key. */
 
@@ -15,12 +16,9 @@ export async function keyringSecret(
   now: number,
 ): Promise<string> {
   const [, rows = []] = await directory.batch([
-    {
-      sql: `INSERT INTO secrets (name, value, created_at) VALUES (?, ?, ?)
-        ON CONFLICT (name) DO NOTHING`,
-      params: [KEYRING_SECRET, candidate, now],
-    },
-    { sql: 'SELECT value FROM secrets WHERE name = ?', params: [KEYRING_SECRET] },
+    sql`INSERT INTO secrets (name, value, created_at)
+      VALUES (${KEYRING_SECRET}, ${candidate}, ${big(now)}) ON CONFLICT (name) DO NOTHING`,
+    sql`SELECT value FROM secrets WHERE name = ${KEYRING_SECRET}`,
   ])
   const [row] = rows
   if (row === undefined) throw new Error('internal error: the keyring secret was not kept')
@@ -34,25 +32,24 @@ export async function listCustomer(
   now: number,
 ): Promise<void> {
   await directory.batch([
-    {
-      sql: `INSERT INTO directory_customers (customer_id, created_at) VALUES (?, ?)
-        ON CONFLICT (customer_id) DO NOTHING`,
-      params: [customerId, now],
-    },
+    sql`INSERT INTO directory_customers (customer_id, created_at)
+      VALUES (${customerId}, ${big(now)}) ON CONFLICT (customer_id) DO NOTHING`,
   ])
 }
 
-/** A page of customer ids in their own order; `after` is the last id of the page before. */
+/** A page of customer ids, oldest customer first; `after` is the last id of the page before. */
 export async function customerIds(
   directory: Database,
-  limit: number,
-  after = '',
+  page: { readonly limit: number; readonly after: string | undefined },
 ): Promise<readonly string[]> {
+  const later =
+    page.after === undefined
+      ? part('')
+      : sql`WHERE (created_at, customer_id) > (SELECT created_at, customer_id
+          FROM directory_customers WHERE customer_id = ${page.after})`
   const [rows = []] = await directory.batch([
-    {
-      sql: 'SELECT customer_id FROM directory_customers WHERE customer_id > ? ORDER BY customer_id LIMIT ?',
-      params: [after, limit],
-    },
+    sql`SELECT customer_id FROM directory_customers ${later}
+      ORDER BY created_at, customer_id LIMIT ${page.limit}`,
   ])
   return rows.map((row) => textOf(row, 'customer_id'))
 }

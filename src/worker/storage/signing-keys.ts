@@ -1,5 +1,6 @@
 import type { Database } from './database.ts'
 import { textOf } from './row.ts'
+import { big, sql } from './sql.ts'
 
 /** A receipt key's public half and one envelope that bound it. */
 export interface SigningKey {
@@ -18,13 +19,11 @@ export async function rememberSigningKey(
   now: number,
 ): Promise<void> {
   await directory.batch([
-    {
-      sql: `INSERT INTO signing_keys (kid, envelope_sha256, jwk, envelope, created_at, seen_at)
-        VALUES (?, ?, ?, ?, ?, ?)
-        ON CONFLICT (kid, envelope_sha256) DO UPDATE SET seen_at = excluded.seen_at
-        WHERE signing_keys.seen_at < excluded.seen_at`,
-      params: [key.kid, key.envelopeSha256, key.jwkJson, key.envelopeJson, now, now],
-    },
+    sql`INSERT INTO signing_keys (kid, envelope_sha256, jwk, envelope, created_at, seen_at)
+      VALUES (${key.kid}, ${key.envelopeSha256}, ${key.jwkJson}, ${key.envelopeJson},
+        ${big(now)}, ${big(now)})
+      ON CONFLICT (kid, envelope_sha256) DO UPDATE SET seen_at = excluded.seen_at
+      WHERE signing_keys.seen_at < excluded.seen_at`,
   ])
 }
 
@@ -34,11 +33,8 @@ export async function listSigningKeys(
   notBefore: number,
 ): Promise<readonly Pick<SigningKey, 'kid' | 'jwkJson'>[]> {
   const [rows = []] = await directory.batch([
-    {
-      sql: `SELECT kid, MIN(jwk) AS jwk, MAX(seen_at) AS seen_at FROM signing_keys
-        WHERE seen_at >= ? GROUP BY kid ORDER BY MAX(seen_at) DESC, kid`,
-      params: [notBefore],
-    },
+    sql`SELECT kid, MIN(jwk) AS jwk FROM signing_keys
+      WHERE seen_at >= ${big(notBefore)} GROUP BY kid ORDER BY MAX(seen_at) DESC, kid`,
   ])
   return rows.map((row) => ({ kid: textOf(row, 'kid'), jwkJson: textOf(row, 'jwk') }))
 }
@@ -49,10 +45,7 @@ export async function findEnvelope(
   sha256: string,
 ): Promise<string | undefined> {
   const [rows = []] = await directory.batch([
-    {
-      sql: 'SELECT envelope FROM signing_keys WHERE envelope_sha256 = ? LIMIT 1',
-      params: [sha256],
-    },
+    sql`SELECT envelope FROM signing_keys WHERE envelope_sha256 = ${sha256} LIMIT 1`,
   ])
   const [row] = rows
   return row === undefined ? undefined : textOf(row, 'envelope')

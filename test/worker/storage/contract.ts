@@ -13,6 +13,9 @@ import {
   rememberSigningKey,
   type SigningKey,
 } from '../../../src/worker/storage/signing-keys.ts'
+import { creditCustomer, insertCustomer } from '../../../src/worker/admin/customers.ts'
+import { insertKey, listKeysOf, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
+import { customerIds, listCustomer } from '../../../src/worker/storage/directory.ts'
 import { createKeyring } from '../../../src/worker/http/keyring.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
@@ -251,6 +254,58 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
       expect(await listSigningKeys(directory, 0)).toHaveLength(2)
       expect(await findEnvelope(storages[1].directory(), 'sha256-e2')).toBe('e2')
       expect(await findEnvelope(directory, 'sha256-e9')).toBeUndefined()
+    })
+
+    it('applies a credit once, however many instances repeat its reference at the same time', async () => {
+      const id = 'credited'
+      const customer = {
+        name: 'n',
+        plan: 'standard',
+        billing: 'prepaid',
+        balanceNano: 5n,
+        receiptRetentionDays: null,
+      } as const
+      const [left, right] = [storages[0].customer(id), storages[1].customer(id)]
+      const made = await insertCustomer(left, id, customer, 1)
+      expect(made).toMatchObject({ id, balance_eur: '0.000000005', receipt_retention_days: null })
+      const credit = { amountNano: 9_007_199_254_740_993n, reference: 'invoice 1' }
+      const results = await Promise.all(
+        [left, right, left, right].map((db) => creditCustomer(db, id, credit, 2)),
+      )
+      expect(results.filter((result) => result?.applied)).toHaveLength(1)
+      for (const result of results) {
+        expect(result?.customer.balance_eur).toBe('9007199.254740998')
+      }
+      expect(await creditCustomer(storages[0].customer('no'), 'no', credit, 2)).toBeUndefined()
+    })
+
+    it('keeps, lists and deletes the keys of a customer', async () => {
+      const db = storages[0].customer('credited')
+      const key = { key: 'cmr_whole_key', prefix: 'cmr_whole', name: 'laptop' }
+      const view = {
+        key_prefix: 'cmr_whole',
+        name: 'laptop',
+        created_at: '1970-01-01T00:00:00.003Z',
+      }
+      expect(await insertKey(db, 'credited', key, 3)).toEqual(view)
+      expect(await listKeysOf(storages[1].customer('credited'), 'credited')).toEqual([view])
+      expect(await markKeyDeleted(db, 'credited', 'cmr_whole', 4)).toBe(true)
+      expect(await markKeyDeleted(db, 'credited', 'cmr_whole', 5)).toBe(false)
+      expect(await listKeysOf(db, 'credited')).toEqual([])
+      expect(await insertKey(storages[0].customer('no'), 'no', key, 3)).toBeUndefined()
+      expect(await listKeysOf(storages[0].customer('no'), 'no')).toBeUndefined()
+    })
+
+    it('lists customers by age, page by page', async () => {
+      const directory = storages[0].directory()
+      for (const [id, age] of Object.entries({ c: 1, a: 2, b: 2, d: 3 })) {
+        await listCustomer(directory, id, age)
+        await listCustomer(directory, id, age + 10)
+      }
+      const page = (after?: string) => customerIds(storages[1].directory(), { limit: 3, after })
+      expect(await page()).toEqual(['c', 'a', 'b'])
+      expect(await page('b')).toEqual(['d'])
+      expect(await page('d')).toEqual([])
     })
   })
 }

@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import type { Context, Handler } from '../context.ts'
+import { requireAdmin } from '../http/auth.ts'
+import { ApiError } from '../http/errors.ts'
+import { integerFrom, readParameter, TIMESTAMP } from '../http/query.ts'
+import { json } from '../http/reply.ts'
+import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
+import type { Database } from '../storage/database.ts'
+import { customerIds, listCustomer } from '../storage/directory.ts'
+import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
+import { gather } from './gather.ts'
+import { insertKey, listKeysOf, markKeyDeleted } from './keys.ts'
+import { maintain } from './maintain.ts'
+import { amountSchema, labelSchema, readJson } from './read-body.ts'
+
+/** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
+
+const DEFAULT_LIMIT = 100
+const LARGEST_LIMIT = 1000
+const READS_AT_A_TIME = 8
+
+const newCustomerSchema = z.strictObject({
+  name: labelSchema,
+  plan: labelSchema.default(DEFAULT_PLAN),
+  billing: z.enum(['prepaid', 'postpaid']),
+  balance_eur: amountSchema.default(0n),
+  receipt_retention_days: z.int().min(1).max(3650).optional(),
+})
+
+const newKeySchema = z.strictObject({ name: labelSchema })
+
+const creditSchema = z.strictObject({
+  amount_eur: amountSchema.refine((nano) => nano > 0n, 'A credit must be more than nothing.'),
+  reference: labelSchema,
+})
+
+const maintenanceSchema = z.strictObject({
+  now: z
+    .string()
+    .transform((text, check) => {
+      const time = TIMESTAMP.read(text)
+      if (time !== undefined) return time
+      check.addIssue({ code: 'custom', message: `Give ${TIMESTAMP.expected}.` })
+      return z.NEVER
+    })
+    .optional(),
+})
+
+/** POST /admin/customers */
+export const createCustomer = asAdmin(async (request, context) => {
+  const body = await readJson(request, newCustomerSchema)
+  if (body.plan !== DEFAULT_PLAN && !Object.hasOwn(context.config.plans, body.plan)) {
+    throw new ApiError('invalid_request_error', 'There is no such plan.', { param: 'plan' })
+  }
+  const id = await context.keyring.newCustomerId()
+  const customer = {
+    name: body.name,
+    plan: body.plan,
+    billing: body.billing,
+    balanceNano: body.balance_eur,
+    receiptRetentionDays: body.receipt_retention_days ?? null,
+  }
+  const now = context.now()
+  const view = await insertCustomer(context.storage.customer(id), id, customer, now)
+  // Afterwards, so that whoever is listed exists. Unlisted by a crash, nobody has learnt the id.
+  await listCustomer(context.storage.directory(), id, now)
+  return json(view)
+})
+
+/** GET /admin/customers, oldest first; pages by `limit` and `after` (the last id of the page before). */
+export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
+  const query = new URL(request.url).searchParams
+  const limit = Math.min(
+    readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT,
+    LARGEST_LIMIT,
+  )
+  const after = query.get('after') ?? undefined
+  if (after !== undefined && !(await keyring.knows(after))) {
+    throw new ApiError('invalid_parameter', '`after` names no customer.', { param: 'after' })
+  }
+  const ids = await customerIds(storage.directory(), { limit: limit + 1, after })
+  const views = await gather(ids.slice(0, limit), READS_AT_A_TIME, (id) =>
+    findCustomer(storage.customer(id), id),
+  )
+  const data = views.filter((view) => view !== undefined)
+  return json({ data, has_more: ids.length > limit })
+})
+
+/** GET /admin/customers/{id} */
+export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
+  const db = await customerDatabase(context, id)
+  return json((await findCustomer(db, id)) ?? noSuchCustomer())
+})
+
+/** POST /admin/customers/{id}/keys: the only time that the key itself is told. */
+export const createKey = asAdmin(async (request, context, { id = '' }) => {
+  const { name } = await readJson(request, newKeySchema)
+  const db = await customerDatabase(context, id)
+  const made = context.keyring.newApiKey(id)
+  const view = await insertKey(db, id, { ...made, name }, context.now())
+  return json({ key: made.key, ...(view ?? noSuchCustomer()) })
+})
+
+/** GET /admin/customers/{id}/keys */
+export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
+  const db = await customerDatabase(context, id)
+  return json({ data: (await listKeysOf(db, id)) ?? noSuchCustomer() })
+})
+
+/** DELETE /admin/customers/{id}/keys/{key_prefix} */
+export const deleteKey = asAdmin(async (_request, context, params) => {
+  const { id = '', key_prefix: keyPrefix = '' } = params
+  const db = await customerDatabase(context, id)
+  if (!(await markKeyDeleted(db, id, keyPrefix, context.now()))) {
+    throw new ApiError('not_found', 'The customer has no such key.')
+  }
+  return json({ key_prefix: keyPrefix, deleted: true })
+})
+
+/** POST /admin/customers/{id}/credits: a reference that repeats changes nothing. */
+export const addCredit = asAdmin(async (request, context, { id = '' }) => {
+  const body = await readJson(request, creditSchema)
+  const db = await customerDatabase(context, id)
+  const credit = { amountNano: body.amount_eur, reference: body.reference }
+  const result = (await creditCustomer(db, id, credit, context.now())) ?? noSuchCustomer()
+  return json({ ...result.customer, applied: result.applied })
+})
+
+/** POST /admin/maintenance: runs the sweeps, in local mode also as if it were another time. */
+export const maintenance = asAdmin(async (request, context) => {
+  const body = await readJson(request, maintenanceSchema)
+  if (body.now !== undefined && context.config.service.mode !== 'local') {
+    const message = 'Only in local mode may maintenance run at another time.'
+    throw new ApiError('invalid_request_error', message, { param: 'now' })
+  }
+  const report = await maintain(context.storage, body.now ?? context.now())
+  context.log('sweep', { count: report.released + report.expired + report.cleared })
+  return json(report)
+})
+
+/** GET /admin/routes: the routes as this isolate sees them. */
+export const listRoutes = asAdmin(async (_request, { health, catalogue, now }) =>
+  json({ data: health.snapshot(now(), catalogue.routes) }),
+)
+
+/** GET /admin/providers: how far the daemon has verified each provider. */
+export const listProviders = asAdmin(async (_request, { link }) =>
+  json({ data: await link.providers() }),
+)
+
+function asAdmin(handler: Handler): Handler {
+  return async (request, context, params) => {
+    await requireAdmin(request, context.adminToken)
+    return handler(request, context, params)
+  }
+}
+
+/** The storage of a customer, reached only for ids that were made here. */
+async function customerDatabase(context: Context, id: string): Promise<Database> {
+  return (await context.keyring.knows(id)) ? context.storage.customer(id) : noSuchCustomer()
+}
+
+function noSuchCustomer(): never {
+  throw new ApiError('not_found', 'There is no such customer.')
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { fromUtf8 } from '../../protocol/bytes.ts'
+import { formatNano, parseNano } from '../../protocol/money.ts'
+import { readBody } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+
+const MOST_BYTES = 65_536
+const LONGEST_TEXT = 200
+
+/** The largest amount taken at once: nine such credits fit the ledger's integers. */
+const MOST_NANO = parseNano('1000000000')
+
+/** Text for people: not empty, no control characters. */
+export const labelSchema = z
+  .string()
+  .max(LONGEST_TEXT)
+  .regex(/^\P{Cc}+$/u, 'Give text without control characters.')
+
+/** Euros as decimal text, read as nano-EUR; never negative. */
+export const amountSchema = z.string().transform((text, check) => {
+  const nano = nanoOf(text)
+  if (nano !== undefined && nano >= 0n && nano <= MOST_NANO) return nano
+  const message = `Give euros as text with at most nine decimals, such as "5.00", up to ${formatNano(MOST_NANO)}.`
+  check.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
+/**
+ * The JSON body of a request, checked; an empty body stands for an empty object.
+ * @throws ApiError `invalid_request_error` that names the first member at fault, `request_too_large`
+ */
+export async function readJson<Schema extends z.ZodType>(
+  request: Request,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const bytes = await readBody(request, MOST_BYTES, () => {
+    return new ApiError('request_too_large', 'The request body is larger than 64 KiB.')
+  })
+  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes))
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  throw new ApiError(
+    'invalid_request_error',
+    issue?.message ?? 'The body is not valid.',
+    paramOf(issue),
+  )
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(fromUtf8(bytes))
+  } catch {
+    throw new ApiError('invalid_request_error', 'The request body is not JSON.')
+  }
+}
+
+function paramOf(issue: z.core.$ZodIssue | undefined): { readonly param?: string } {
+  const path = issue?.code === 'unrecognized_keys' ? issue.keys : issue?.path
+  const [name] = path ?? []
+  return name === undefined ? {} : { param: String(name) }
+}
+
+function nanoOf(text: string): bigint | undefined {
+  try {
+    return parseNano(text)
+  } catch {
+    return undefined
+  }
+}
