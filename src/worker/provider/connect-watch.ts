@@ -18,8 +18,7 @@ export function watchConnect(
 ): () => void {
   let ended = false
   const giveUp = () => {
-    if (!ended)
-      clock.abort(new AttemptFailure({ kind: 'timeout', unanswered: true }))
+    if (!ended) clock.abort(new AttemptFailure({ kind: 'timeout', unanswered: true }))
   }
   let timer = setTimeout(() => {
     timer = setTimeout(giveUp, ms)

@@ -52,6 +52,7 @@ export async function attemptRoutes<T>(
   tools: AttemptTools,
 ): Promise<Served<T>> {
   const queue = withRepeat(attempts).slice(0, tools.maxAttempts)
+  const last = Math.min(attempts.length, queue.length) - 1
   const failures: Failure[] = []
   const tooSmall = new Set<string>()
   let ownRepeatAllowed = false
@@ -65,7 +66,7 @@ export async function attemptRoutes<T>(
     const startedAt = tools.now()
     tools.health.started(attempt.route, startedAt)
     try {
-      const value = await turn(attempt, index === queue.length - 1)
+      const value = await turn(attempt, index >= last)
       const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
       tools.health.succeeded(attempt.route, tools.now(), took)
       return { attempt, value }

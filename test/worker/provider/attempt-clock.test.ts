@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { watchConnect } from '../../../src/worker/provider/connect-watch.ts'
+import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function clockUnder(outer = new AbortController()) {
+  return { outer, clock: new AttemptClock(outer.signal, () => Date.now()) }
+}
+
+function kindOf(signal: AbortSignal): string | undefined {
+  return signal.reason instanceof AttemptFailure ? signal.reason.failure.kind : undefined
+}
+
+describe('the clock of an attempt', () => {
+  it('aborts with a time-out when a stage lasts too long', async () => {
+    const { clock } = clockUnder()
+    clock.enter(1_000)
+    await vi.advanceTimersByTimeAsync(999)
+    expect(clock.signal.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(kindOf(clock.signal)).toBe('timeout')
+  })
+
+  it('counts a stage anew from every progress', async () => {
+    const { clock } = clockUnder()
+    clock.enter(1_000)
+    await vi.advanceTimersByTimeAsync(800)
+    clock.progress()
+    await vi.advanceTimersByTimeAsync(999)
+    expect(clock.signal.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(clock.signal.aborted).toBe(true)
+  })
+
+  it('does not count a wait that is not the provider’s', async () => {
+    const { clock } = clockUnder()
+    clock.enter(1_000)
+    clock.hold()
+    await vi.advanceTimersByTimeAsync(60_000)
+    clock.progress()
+    await vi.advanceTimersByTimeAsync(900)
+    expect(clock.signal.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1_100)
+    expect(clock.signal.aborted).toBe(true)
+  })
+
+  it('replaces a stage by the next, and ends it where the next has no limit', async () => {
+    const { clock } = clockUnder()
+    clock.enter(1_000)
+    clock.enter(undefined)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(clock.signal.aborted).toBe(false)
+  })
+
+  it('passes the reason of the outer signal on, also one that was there before', () => {
+    const reason = new Error('gone')
+    const { outer, clock } = clockUnder()
+    outer.abort(reason)
+    expect(clock.signal.reason).toBe(reason)
+    expect(clockUnder(outer).clock.signal.reason).toBe(reason)
+  })
+
+  it('is deaf once it has stopped', async () => {
+    const { outer, clock } = clockUnder()
+    clock.enter(10)
+    clock.stop()
+    await vi.advanceTimersByTimeAsync(100)
+    outer.abort(new Error('late'))
+    expect(clock.signal.aborted).toBe(false)
+  })
+})
+
+describe('the connect clock of a direct call', () => {
+  const url = 'https://nova.example/v1'
+
+  it('gives a silent call up when its host cannot be reached', async () => {
+    const { clock } = clockUnder()
+    const asked: unknown[] = []
+    const refused = async (address: unknown) => {
+      asked.push(address)
+      throw new Error('refused')
+    }
+    watchConnect(url, 5_000, clock, refused)
+    await vi.advanceTimersByTimeAsync(4_999)
+    expect(asked).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(asked).toEqual([{ hostname: 'nova.example', port: 443 }])
+    expect(kindOf(clock.signal)).toBe('timeout')
+  })
+
+  it('gives it up when reaching the host takes too long as well', async () => {
+    const { clock } = clockUnder()
+    watchConnect('http://[::1]:8080/v1', 5_000, clock, () => new Promise(() => {}))
+    await vi.advanceTimersByTimeAsync(9_999)
+    expect(clock.signal.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(kindOf(clock.signal)).toBe('timeout')
+  })
+
+  it('leaves a call alone whose host is there and merely thinks', async () => {
+    const { clock } = clockUnder()
+    watchConnect(url, 5_000, clock, async () => {})
+    await vi.advanceTimersByTimeAsync(600_000)
+    expect(clock.signal.aborted).toBe(false)
+  })
+
+  it('asks nothing once the call was answered', async () => {
+    const { clock } = clockUnder()
+    const reach = vi.fn(async () => {})
+    watchConnect(url, 5_000, clock, reach)()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(reach).not.toHaveBeenCalled()
+  })
+})
