@@ -1,0 +1,239 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import * as admin from '../../../src/worker/admin/handlers.ts'
+import type { Handler } from '../../../src/worker/context.ts'
+import { createKeyring } from '../../../src/worker/http/keyring.ts'
+import type { Storage } from '../../../src/worker/storage/database.ts'
+import { sql } from '../../../src/worker/storage/sql.ts'
+import { told } from '../../support/refusal.ts'
+import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
+
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+const TOKEN = 'admin-token'
+
+type Context = Parameters<Handler>[1]
+
+const idOf = (view: Record<string, unknown>) => ({ id: String(view['id']) })
+
+describe('the admin interface', () => {
+  let storage: Storage
+  let context: Context
+  let mode: 'local' | 'production'
+
+  beforeEach(() => {
+    storage = sharedStorage(openSqlite())
+    mode = 'local'
+    const parts = {
+      adminToken: TOKEN,
+      storage,
+      keyring: createKeyring(storage),
+      now: () => NOW,
+      log: () => {},
+      config: {
+        get service() {
+          return { mode }
+        },
+        plans: { gold: { discount_pct: 10 } },
+      },
+      catalogue: { routes: ['the routes'] },
+      health: { snapshot: (now: number, routes: unknown) => [{ now, routes }] },
+      link: { providers: async () => [{ provider: 'nova' }] },
+    }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that admin handlers touch
+    context = parts as unknown as Context
+  })
+
+  async function call(
+    handler: Handler,
+    options: {
+      readonly body?: unknown
+      readonly params?: Record<string, string>
+      readonly query?: string
+      readonly token?: string
+    } = {},
+  ): Promise<Record<string, unknown>> {
+    const { body, params = {}, query = '', token = TOKEN } = options
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const request = new Request(`http://router/admin${query}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      ...(body === undefined ? {} : { body: text }),
+    })
+    const response = await handler(request, context, params)
+    expect(response.status).toBe(200)
+    return z.record(z.string(), z.unknown()).parse(await response.json())
+  }
+
+  const refusal = (...args: Parameters<typeof call>) => call(...args).then(() => undefined, told)
+  const create = (more: Record<string, unknown> = {}) =>
+    call(admin.createCustomer, {
+      body: { name: 'acme', billing: 'prepaid', balance_eur: '10.00', ...more },
+    })
+  const INVALID = 'invalid_request_error'
+
+  it('answers nobody without the admin token', async () => {
+    const unauthorized = {
+      code: 'unauthorized',
+      message: 'The admin token is missing or not valid.',
+    }
+    for (const handler of Object.values(admin)) {
+      expect(await refusal(handler, { token: 'other', body: {} })).toEqual(unauthorized)
+    }
+  })
+
+  it('creates customers and shows them', async () => {
+    const made = await create()
+    expect(made).toEqual({
+      id: expect.stringMatching(/^[0-9a-z]{28}$/),
+      name: 'acme',
+      plan: 'standard',
+      billing: 'prepaid',
+      balance_eur: '10.00',
+      reserved_eur: '0.00',
+      receipt_retention_days: null,
+      created_at: '2026-11-20T12:00:00.000Z',
+    })
+    expect(await call(admin.showCustomer, { params: idOf(made) })).toEqual(made)
+    const rich = { plan: 'gold', billing: 'postpaid', receipt_retention_days: 90 }
+    expect(await create({ ...rich, balance_eur: '0.000000001' })).toMatchObject({
+      ...rich,
+      balance_eur: '0.000000001',
+    })
+  })
+
+  it('writes the opening balance down as a credit', async () => {
+    const { id } = idOf(await create())
+    const credits = sql`SELECT CAST(amount_nano AS TEXT) AS amount FROM credits WHERE customer_id = ${id}`
+    expect(await storage.customer(id).batch([credits])).toEqual([[{ amount: '10000000000' }]])
+  })
+
+  it.each([
+    [{ name: '' }, 'name'],
+    [{ name: 'a\nb' }, 'name'],
+    [{ name: 5 }, 'name'],
+    [{ billing: 'barter' }, 'billing'],
+    [{ plan: 'silver' }, 'plan'],
+    [{ plan: 'toString' }, 'plan'],
+    [{ balance_eur: 10 }, 'balance_eur'],
+    [{ balance_eur: '-1' }, 'balance_eur'],
+    [{ balance_eur: '1e3' }, 'balance_eur'],
+    [{ balance_eur: '0.0000000001' }, 'balance_eur'],
+    [{ balance_eur: '1000000001' }, 'balance_eur'],
+    [{ receipt_retention_days: 0 }, 'receipt_retention_days'],
+    [{ receipt_retention_days: 1.5 }, 'receipt_retention_days'],
+    [{ extra: 1 }, 'extra'],
+  ])('refuses a customer with %j', async (more, param) => {
+    const body = { name: 'acme', billing: 'prepaid', ...more }
+    expect(await refusal(admin.createCustomer, { body })).toMatchObject({ code: INVALID, param })
+  })
+
+  it('refuses a body that is no JSON object', async () => {
+    const notJson = { code: INVALID, message: 'The request body is not JSON.' }
+    expect(await refusal(admin.createCustomer, { body: '{' })).toEqual(notJson)
+    expect(await refusal(admin.createCustomer, { body: '[]' })).toMatchObject({ code: INVALID })
+    expect(await refusal(admin.createCustomer)).toMatchObject({ code: INVALID, param: 'name' })
+  })
+
+  it('lists customers page by page', async () => {
+    const names = ['a', 'b', 'c']
+    for (const name of names) await create({ name })
+    const all = await call(admin.listCustomers)
+    expect(all).toMatchObject({ has_more: false })
+    const first = await call(admin.listCustomers, { query: '?limit=2' })
+    expect(first).toMatchObject({ has_more: true })
+    const page = z.object({ data: z.array(z.object({ id: z.string(), name: z.string() })) })
+    const after = page.parse(first).data.at(-1)?.id ?? ''
+    const second = await call(admin.listCustomers, { query: `?limit=2&after=${after}` })
+    const listed = [...page.parse(first).data, ...page.parse(second).data]
+    expect(listed.map(({ name }) => name).toSorted()).toEqual(names)
+    expect(await refusal(admin.listCustomers, { query: '?after=nobody' })).toEqual({
+      code: 'invalid_parameter',
+      message: '`after` names no customer.',
+      param: 'after',
+    })
+  })
+
+  it('knows no customer that was never made, with whatever it is asked', async () => {
+    const unknown = { code: 'not_found', message: 'There is no such customer.' }
+    const madeElsewhere = await context.keyring.newCustomerId()
+    for (const id of ['0'.repeat(28), 'x', '', madeElsewhere]) {
+      const params = { id, key_prefix: 'k' }
+      const credit = { amount_eur: '1', reference: 'r' }
+      expect(await refusal(admin.showCustomer, { params })).toEqual(unknown)
+      expect(await refusal(admin.createKey, { params, body: { name: 'k' } })).toEqual(unknown)
+      expect(await refusal(admin.listKeys, { params })).toEqual(unknown)
+      expect(await refusal(admin.addCredit, { params, body: credit })).toEqual(unknown)
+      expect(await refusal(admin.deleteKey, { params })).toMatchObject({ code: 'not_found' })
+    }
+  })
+
+  it('tells a key once, lists its prefix and deletes it', async () => {
+    const params = idOf(await create())
+    const made = await call(admin.createKey, { params, body: { name: 'laptop' } })
+    const { key, ...view } = made
+    expect(view).toEqual({
+      key_prefix: String(key).slice(0, String(key).lastIndexOf('_')),
+      name: 'laptop',
+      created_at: '2026-11-20T12:00:00.000Z',
+    })
+    expect(await call(admin.listKeys, { params })).toEqual({ data: [view] })
+    const one = { ...params, key_prefix: String(view['key_prefix']) }
+    expect(await call(admin.deleteKey, { params: one })).toEqual({
+      key_prefix: view['key_prefix'],
+      deleted: true,
+    })
+    expect(await call(admin.listKeys, { params })).toEqual({ data: [] })
+    const gone = { code: 'not_found', message: 'The customer has no such key.' }
+    expect(await refusal(admin.deleteKey, { params: one })).toEqual(gone)
+    expect(await refusal(admin.createKey, { params, body: {} })).toMatchObject({ param: 'name' })
+  })
+
+  it('adds a credit once for each reference', async () => {
+    const params = idOf(await create())
+    const body = { amount_eur: '5.00', reference: 'invoice 1' }
+    const first = await call(admin.addCredit, { params, body })
+    expect(first).toMatchObject({ balance_eur: '15.00', applied: true })
+    const again = await call(admin.addCredit, { params, body: { ...body, amount_eur: '7' } })
+    expect(again).toMatchObject({ balance_eur: '15.00', applied: false })
+    for (const [more, param] of [
+      [{ amount_eur: '0' }, 'amount_eur'],
+      [{ amount_eur: '-5.00' }, 'amount_eur'],
+      [{ amount_eur: 'five' }, 'amount_eur'],
+      [{ reference: '' }, 'reference'],
+    ] as const) {
+      const refused = await refusal(admin.addCredit, { params, body: { ...body, ...more } })
+      expect(refused).toMatchObject({ code: INVALID, param })
+    }
+  })
+
+  it('runs maintenance, and at another time in local mode only', async () => {
+    const { id } = idOf(await create())
+    await storage.customer(id).batch([
+      sql`UPDATE customers SET reserved_nano = 7 WHERE customer_id = ${id}`,
+      sql`INSERT INTO reservations (request_id, customer_id, key_prefix, amount_nano, created_at,
+        expires_at) VALUES ('r', ${id}, 'k', 7, ${NOW}, ${NOW + 3_600_000})`,
+    ])
+    const nothing = { released: 0, expired: 0, cleared: 0 }
+    expect(await call(admin.maintenance)).toEqual(nothing)
+    const later = { now: '2026-11-21T00:00:00Z' }
+    mode = 'production'
+    expect(await refusal(admin.maintenance, { body: later })).toEqual({
+      code: INVALID,
+      message: 'Only in local mode may maintenance run at another time.',
+      param: 'now',
+    })
+    mode = 'local'
+    expect(await refusal(admin.maintenance, { body: { now: 'soon' } })).toMatchObject({
+      code: INVALID,
+      param: 'now',
+    })
+    expect(await call(admin.maintenance, { body: later })).toEqual({ ...nothing, released: 1 })
+    const view = await call(admin.showCustomer, { params: { id } })
+    expect(view).toMatchObject({ reserved_eur: '0.00' })
+  })
+
+  it('shows routes as health sees them and providers as the daemon does', async () => {
+    expect(await call(admin.listRoutes)).toEqual({ data: [{ now: NOW, routes: ['the routes'] }] })
+    expect(await call(admin.listProviders)).toEqual({ data: [{ provider: 'nova' }] })
+  })
+})
