@@ -109,7 +109,7 @@ describe('the connect clock of a direct call', () => {
 
   it('asks nothing once the call was answered', async () => {
     const { clock } = clockUnder()
-    const reach = vi.fn(async () => {})
+    const reach = vi.fn<() => Promise<void>>(async () => {})
     watchConnect(url, 5_000, clock, reach)()
     await vi.advanceTimersByTimeAsync(60_000)
     expect(reach).not.toHaveBeenCalled()
