@@ -58,8 +58,8 @@ export async function signReceipts(body: unknown, tools: SignerTools): Promise<S
 }
 
 function describe(error: z.ZodError): string {
-  const issue = error.issues[0]
-  return `claims of the wrong form at ${issue?.path.join('.') ?? 'the top'}`
+  const path = error.issues[0]?.path.join('.')
+  return `claims of the wrong form at ${path || 'the top'}`
 }
 
 function findHop(ask: Ask, proofs: ProviderProofs): ProvenHop {

@@ -1,0 +1,116 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { ConfigRefused, loadConfig } from '../../../src/enclave/config/load-config.ts'
+import type { Surroundings } from '../../../src/enclave/config/load-config.ts'
+
+type Json = Record<string, unknown>
+
+const REAL: Surroundings = { env: {}, platform: 'configfs-tsm' }
+const RELEASE = { root_key: 'root.jwk.json', bundle: 'trust.json', manifest: 'manifest.jws' }
+const ATTESTED = { adapter: 'tinfoil', allowed_measurements: ['ab'.repeat(48)] }
+
+interface Config {
+  readonly service: Json
+  readonly providers: Json
+  readonly routes: readonly Json[]
+}
+
+function config(service: Json = {}, provider: Json = {}): Config {
+  return {
+    service: { name: 'r', release: RELEASE, ...service },
+    providers: {
+      nova: { base_url: 'https://nova.example/v1', attestation: ATTESTED, ...provider },
+    },
+    routes: [],
+  }
+}
+
+async function load(content: string | Config, surroundings: Surroundings = REAL) {
+  const file = join(await mkdtemp(join(tmpdir(), 'cmr-config-')), 'config.json')
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return loadConfig(file, surroundings)
+}
+
+async function problems(content: string | Config, surroundings?: Surroundings) {
+  const error: unknown = await load(content, surroundings).catch((thrown: unknown) => thrown)
+  if (!(error instanceof ConfigRefused)) throw new Error('not refused')
+  return error.problems
+}
+
+const UNATTESTED = { attestation: { adapter: 'none' } }
+
+const CASES: readonly (readonly [string, Config, Surroundings, string, string])[] = [
+  [
+    'a provider without attestation',
+    config({}, UNATTESTED),
+    REAL,
+    'providers.nova.attestation',
+    'is "none" in production mode; name the provider in service.allow_unattested to accept it',
+  ],
+  [
+    'the simulated platform',
+    config(),
+    { ...REAL, platform: 'simulated' },
+    'service.mode',
+    'is "production" on the simulated platform; set service.allow_simulated to accept it',
+  ],
+  [
+    'a provider key that the environment lacks',
+    config({}, { api_key_env: 'NOVA_API_KEY' }),
+    { ...REAL, env: { NOVA_API_KEY: '' } },
+    'providers.nova.api_key_env',
+    'the environment has no variable NOVA_API_KEY',
+  ],
+  [
+    'a provider over plain HTTP',
+    config({}, { base_url: 'http://nova.example/v1' }),
+    REAL,
+    'providers.nova.base_url',
+    'must be https in production mode unless it is a loopback address',
+  ],
+  [
+    'a machine without a release',
+    config({ release: undefined }),
+    REAL,
+    'service.release',
+    'is needed in production mode',
+  ],
+]
+
+describe('loadConfig', () => {
+  it.each(CASES)('refuses %s in production mode', async (_what, json, around, path, reason) => {
+    expect(await problems(json, around)).toEqual([{ path, reason }])
+  })
+
+  it.each(CASES)('takes %s in local mode', async (_what, json, around) => {
+    const local = { ...json, service: { ...json.service, mode: 'local' } }
+    expect(await load(local, around)).toMatchObject({ providerApiKeys: {} })
+  })
+
+  it('takes what the operator allowed by name', async () => {
+    const allowed = config({ allow_unattested: ['nova'], allow_simulated: true }, UNATTESTED)
+    const loaded = await load(allowed, { ...REAL, platform: 'simulated' })
+    expect(loaded.config.service.mode).toBe('production')
+  })
+
+  it('reads the keys that providers name from the environment', async () => {
+    const json = config({}, { api_key_env: 'NOVA_API_KEY' })
+    const { providerApiKeys } = await load(json, { ...REAL, env: { NOVA_API_KEY: 'k' } })
+    expect(providerApiKeys).toEqual({ nova: 'k' })
+  })
+
+  it.each([
+    ['text that is no JSON', '{', 'not JSON'],
+    ['a member given twice', '{"service":{},"service":{}}', 'duplicate member name'],
+  ])('refuses %s', async (_what, text, reason) => {
+    expect(await problems(text)).toEqual([{ path: '(the whole file)', reason }])
+  })
+
+  it('refuses a file that is not there', async () => {
+    await expect(loadConfig('/nowhere/config.json', REAL)).rejects.toThrow(
+      'the configuration /nowhere/config.json cannot be used:\n  (the whole file): cannot be read (ENOENT)',
+    )
+  })
+})

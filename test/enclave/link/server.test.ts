@@ -1,0 +1,125 @@
+import { request as plainRequest } from 'node:http'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDispatcher } from '../../../src/enclave/link/dispatch.ts'
+import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
+import { startLinkServer, type LinkServer } from '../../../src/enclave/link/server.ts'
+import { callLink } from '../link-client.ts'
+import { makeCertificatePair, type CertificatePair } from '../link-material.ts'
+
+let server: LinkServer
+let own: CertificatePair
+let worker: CertificatePair
+let stranger: CertificatePair
+let served = 0
+
+beforeAll(async () => {
+  ;[own, worker, stranger] = await Promise.all([
+    makeCertificatePair('enclave'),
+    makeCertificatePair('worker'),
+    makeCertificatePair('worker'),
+  ])
+  const dispatcher = createDispatcher([
+    { method: 'GET', path: '/ok', handle: async () => jsonAnswer({ ok: true }) },
+    {
+      method: 'POST',
+      path: '/echo',
+      handle: async ({ request }) => jsonAnswer(await readJson(request, 16)),
+    },
+    {
+      method: 'GET',
+      path: '/broken',
+      handle: () => Promise.reject(new Error('a detail that must not leave')),
+    },
+  ])
+  server = await startLinkServer(
+    {
+      port: 0,
+      host: '127.0.0.1',
+      serverCertPem: own.certPem,
+      serverKeyPem: own.keyPem,
+      workerCertPem: worker.certPem,
+    },
+    (request, response) => {
+      served++
+      dispatcher(request, response)
+    },
+  )
+})
+
+afterAll(() => server.close())
+
+const call = (path: string, init?: { method?: string; body?: string }) =>
+  callLink({ port: server.port, serverCertPem: own.certPem, client: worker }, path, init)
+
+describe('the link server', () => {
+  it('answers the worker', async () => {
+    const reply = await call('/ok')
+    expect([reply.status, reply.json()]).toEqual([200, { ok: true }])
+  })
+
+  it.each([
+    ['a client without a certificate', () => ({})],
+    ['a client with another certificate of the same name', () => ({ client: stranger })],
+    ['TLS 1.2', () => ({ client: worker, tls: { maxVersion: 'TLSv1.2' as const } })],
+    [
+      'the certificate of the worker without its key',
+      () => ({ client: { certPem: worker.certPem, keyPem: stranger.keyPem } }),
+    ],
+  ])('refuses %s before any HTTP', async (_what, options) => {
+    const before = served
+    const link = { port: server.port, serverCertPem: own.certPem, ...options() }
+    const failed = await new Promise<unknown>((resolve) => {
+      try {
+        callLink(link, '/ok').then(() => resolve(undefined), resolve)
+      } catch (error) {
+        resolve(error)
+      }
+    })
+    expect(failed).toBeInstanceOf(Error)
+    expect(served).toBe(before)
+  })
+
+  it('refuses plain HTTP', async () => {
+    const before = served
+    const failed = await new Promise<unknown>((resolve) => {
+      plainRequest({ host: '127.0.0.1', port: server.port, path: '/ok' }, resolve)
+        .on('error', resolve)
+        .end()
+    })
+    expect(failed).toMatchObject({ code: 'ECONNRESET' })
+    expect(served).toBe(before)
+  })
+
+  it('is refused by a worker that expects another server', async () => {
+    const wrong = { port: server.port, serverCertPem: stranger.certPem, client: worker }
+    await expect(callLink(wrong, '/ok')).rejects.toMatchObject({
+      code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+    })
+  })
+
+  it.each([
+    ['an unknown path', '/no', {}, 404, 'not_found', 'the link has no such path'],
+    ['a path below one that ends', '/ok/x', {}, 404, 'not_found', 'the link has no such path'],
+    ['another method', '/ok', { method: 'POST' }, 405, 'method_not_allowed', 'this path takes GET'],
+    [
+      'a body that is no JSON',
+      '/echo',
+      { method: 'POST', body: '{' },
+      400,
+      'invalid_request',
+      'the body is not JSON',
+    ],
+    [
+      'a body that is too large',
+      '/echo',
+      { method: 'POST', body: '"'.repeat(17) },
+      413,
+      'request_too_large',
+      'the body is over 16 bytes',
+    ],
+    ['its own failure, without telling it', '/broken', {}, 500, 'internal', 'internal error'],
+  ])('answers %s with a code and a message', async (_what, path, init, status, code, message) => {
+    const reply = await call(path, init)
+    expect([reply.status, reply.json()]).toEqual([status, { error: { code, message } }])
+  })
+})

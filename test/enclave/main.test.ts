@@ -1,0 +1,239 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { compactVerify, importJWK } from 'jose'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { DaemonReady } from '../../src/protocol/boot.ts'
+import { sha256Hex } from '../../src/protocol/digest.ts'
+import { linkConfigSchema, linkStateSchema, signResponseSchema } from '../../src/protocol/link.ts'
+import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
+import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
+import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
+
+type Json = Record<string, unknown>
+
+function config(service: Json = {}): Json {
+  return {
+    service: { name: 'router-under-test', mode: 'local', ...service },
+    providers: {
+      nova: {
+        base_url: 'http://127.0.0.1:9/v1',
+        api_key_env: 'NOVA_API_KEY',
+        attestation: { adapter: 'none' },
+      },
+      vega: {
+        base_url: 'http://127.0.0.1:9/v1',
+        attestation: { adapter: 'tinfoil', allowed_measurements: ['ab'.repeat(48)] },
+      },
+    },
+    routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
+  }
+}
+
+const CLAIMS = {
+  jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
+  iat: 1_700_000_000,
+  requested_route: 'm',
+  routed_model: 'nova/m',
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  request_digest: 'a1'.repeat(32),
+  response_digest: 'a2'.repeat(32),
+  digest_version: 1,
+  failover: false,
+  client_request_digest: 'a3'.repeat(32),
+  client_response_digest: 'a4'.repeat(32),
+}
+
+describe('a booted daemon', () => {
+  let daemon: DaemonProcess
+  let ready: DaemonReady
+
+  beforeAll(async () => {
+    daemon = await startDaemonProcess(config(), {}, { NOVA_API_KEY: 'provider-key' })
+    ;({ ready } = await daemon.next('ready'))
+  }, 60_000)
+
+  afterAll(() => daemon.stop())
+
+  const get = (path: string) => daemon.call(ready, path)
+
+  async function state() {
+    return linkStateSchema.parse((await get('/v1/state')).json())
+  }
+
+  it('tells its state, and the digest of the envelope it serves', async () => {
+    const { text } = await get('/v1/attestation')
+    const envelope = readEnvelope(text)
+    expect(await state()).toMatchObject({
+      generation: 1,
+      kid: ready.kid,
+      jwk: { kid: ready.kid, alg: 'ES256', use: 'sig' },
+      envelope_sha256: await sha256Hex(text),
+    })
+    expect(envelope.tls_spki_sha256).toBe(ready.tls.spkiSha256)
+    expect(envelope.report_data_binding?.receipt_key_thumbprint).toBe(ready.kid)
+    expect((await get(`/v1/evidence/${await sha256Hex(text)}`)).text).toBe(text)
+  })
+
+  it('labels its platform as simulated and binds a nonce', async () => {
+    const nonce = 'c4'.repeat(32)
+    const envelope = readEnvelope((await get(`/v1/attestation?nonce=${nonce}`)).text)
+    expect(envelope.report_data_binding?.nonce).toBe(nonce)
+    const refused = await verifyEnvelopeHardware(envelope, { now: Date.now() })
+    expect(refused.checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual([
+      'simulated_platform',
+    ])
+    const allowed = await verifyEnvelopeHardware(envelope, { now: Date.now(), simulated: 'any' })
+    expect(allowed.ok).toBe(true)
+  })
+
+  it.each([
+    ['/v1/attestation?nonce=abc', 400, 'invalid_request', 'a nonce is 64 lowercase hex digits'],
+    ['/v1/evidence/00', 404, 'not_found', 'no such evidence'],
+    ['/v1/evidence', 404, 'not_found', 'no such evidence'],
+    ['/v1/egress', 400, 'invalid_request', 'the path names no provider'],
+    ['/v1/egress/nobody/x', 404, 'not_found', 'no provider of that name'],
+    ['/v1/egress/nova/chat', 400, 'invalid_request', 'this provider is called without the daemon'],
+    ['/v1/egress/vega/chat', 503, 'provider_unproven', 'the provider has no verified evidence'],
+  ])('answers %s with %d %s', async (path, status, code, message) => {
+    const reply = await get(path)
+    expect([reply.status, reply.json()]).toEqual([status, { error: { code, message } }])
+  })
+
+  it('gives the worker its configuration and the secrets it names', async () => {
+    const answer = linkConfigSchema.parse((await get('/v1/config')).json())
+    expect(answer.config.service.name).toBe('router-under-test')
+    expect(answer.secrets).toEqual({
+      admin_token: 'admin-token',
+      provider_api_keys: { nova: 'provider-key' },
+    })
+  })
+
+  it('signs receipts that verify under its JWK and say that the router was verified', async () => {
+    const body = JSON.stringify({
+      receipts: [{ claims: CLAIMS, provider: 'nova', evidence_sha256: null }],
+    })
+    const reply = await daemon.call(ready, '/v1/sign', { method: 'POST', body })
+    const { receipts } = signResponseSchema.parse(reply.json())
+    const { jwk, envelope_sha256: digest } = await state()
+    const { payload } = await compactVerify(receipts[0]?.jws ?? '', await importJWK(jwk))
+    expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({
+      ...CLAIMS,
+      router_attestation: { verified: true, evidence_raw: { sha256: digest } },
+      receipt_signature: { kid: ready.kid, verified: true },
+    })
+    expect(receipts[0]?.evidence_refs).toEqual([digest])
+  })
+
+  it('publishes a trust bundle of the root whose public key it stores', async () => {
+    const published = publishedTrustBundleSchema.parse((await get('/v1/trust')).json())
+    const root: unknown = JSON.parse(await readFile(ready.rootKeyPath, 'utf8'))
+    expect(root).toEqual(ready.release?.rootPublicJwk)
+    expect(published.trust_bundle_jws).toBe(ready.release?.bundleJws)
+  })
+
+  it('writes nothing to the disk but the public root key', async () => {
+    expect(await readdir(daemon.boot.stateDir)).toEqual(['release-root.jwk.json'])
+    expect(await readFile(ready.rootKeyPath, 'utf8')).not.toMatch(/"d"|PRIVATE/)
+  })
+
+  it('takes a valid new configuration as the next generation', async () => {
+    await daemon.writeConfig(config({ name: 'renamed' }))
+    expect((await daemon.next('reloaded')).generation).toBe(2)
+    expect(await state()).toMatchObject({ generation: 2, kid: ready.kid })
+    const answer = linkConfigSchema.parse((await get('/v1/config')).json())
+    expect(answer.config.service.name).toBe('renamed')
+  })
+
+  it('keeps the last good configuration when a new one is wrong, and says why', async () => {
+    await daemon.writeConfig(config({ name: 'a b' }))
+    const { reason } = await daemon.next('reload_refused')
+    expect(reason).toContain('service.name: only letters, digits, ".", "_" and "-"')
+    daemon.send({ type: 'reload' })
+    expect((await daemon.next('reload_refused')).reason).toBe(reason)
+    daemon.child.kill('SIGHUP')
+    expect((await daemon.next('reload_refused')).reason).toBe(reason)
+    expect((await state()).generation).toBe(2)
+  })
+
+  it('makes a new TLS key on request, with an envelope that names it', async () => {
+    daemon.send({ type: 'renew_tls' })
+    const { tls } = await daemon.next('tls_renewed')
+    expect(tls.spkiSha256).not.toBe(ready.tls.spkiSha256)
+    expect(readEnvelope((await get('/v1/attestation')).text).tls_spki_sha256).toBe(tls.spkiSha256)
+  })
+
+  it('is the same stack with a new receipt key after a restart with what it handed back', async () => {
+    const { certPem, keyPem } = ready.tls
+    const change = { tls: { certPem, keyPem }, release: ready.release }
+    const again = await startDaemonProcess(config(), change)
+    const { ready: second } = await again.next('ready')
+    expect(second.tls).toEqual(ready.tls)
+    expect(second.release).toEqual(ready.release)
+    expect(second.kid).not.toBe(ready.kid)
+    const chains = await Promise.all([
+      get('/v1/attestation'),
+      again.call(second, '/v1/attestation'),
+    ])
+    const [before, after] = chains.map(({ text }) => readEnvelope(text).vcek_chain_pem)
+    expect(after).toBe(before)
+    await again.stop()
+  }, 30_000)
+})
+
+describe('the end of a daemon', () => {
+  let daemon: DaemonProcess
+  afterEach(() => daemon.stop())
+
+  it.each([
+    ['SIGTERM', () => daemon.child.kill('SIGTERM')],
+    ['SIGINT', () => daemon.child.kill('SIGINT')],
+    ['a supervisor that is gone', () => daemon.child.disconnect()],
+  ])(
+    'comes clean with %s',
+    async (_what, end) => {
+      daemon = await startDaemonProcess(config())
+      await daemon.next('ready')
+      end()
+      expect(await daemon.exit).toBe(0)
+    },
+    60_000,
+  )
+
+  it('comes with the reason when the configuration is refused', async () => {
+    const json = config({ mode: 'production', allow_simulated: true })
+    daemon = await startDaemonProcess(json, {}, { NOVA_API_KEY: 'k' })
+    const { reason } = await daemon.next('refused')
+    expect(reason).toBe(
+      `the configuration ${daemon.configPath} cannot be used:\n` +
+        '  providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
+    )
+    expect(await daemon.exit).toBe(1)
+  })
+
+  it('comes with the reason when there is no SNP guest under it', async () => {
+    daemon = await startDaemonProcess(config(), { platform: 'configfs-tsm' })
+    const { reason } = await daemon.next('refused')
+    expect(reason).toMatch(/^no configfs-tsm report provider; .*\(ENOENT at mkdir\)$/)
+    expect(await daemon.exit).toBe(1)
+  })
+
+  it('comes with the reason when the release files are not there', async () => {
+    const release = { root_key: 'root.jwk.json', bundle: 'trust.json', manifest: 'manifest.jws' }
+    daemon = await startDaemonProcess(config({ release }))
+    const { reason } = await daemon.next('refused')
+    expect(reason).toContain(
+      `the release file ${join(daemon.directory, 'root.jwk.json')} cannot be used`,
+    )
+    expect(await daemon.exit).toBe(1)
+  })
+
+  it('comes with the reason when the boot message is none', async () => {
+    daemon = await startDaemonProcess(config(), { adminToken: '' })
+    expect((await daemon.next('refused')).reason).toBe(
+      'the supervisor sent a message of an unknown form',
+    )
+    await writeFile(daemon.configPath, '')
+    expect(await daemon.exit).toBe(1)
+  })
+})

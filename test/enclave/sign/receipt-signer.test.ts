@@ -1,0 +1,209 @@
+import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { fromUtf8 } from '../../../src/protocol/bytes.ts'
+import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
+import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
+import { LinkError } from '../../../src/enclave/link/link-error.ts'
+import { createUnattestedProofs, type ProviderProofs } from '../../../src/enclave/proofs.ts'
+import { signReceipts, type SignerTools } from '../../../src/enclave/sign/receipt-signer.ts'
+import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
+import { keptEnvelope } from '../envelope/kept-envelope.ts'
+
+type Json = Record<string, unknown>
+
+const CLAIMS = {
+  iat: 1_700_000_100,
+  requested_route: 'glm-5',
+  routed_model: 'nova/glm-5',
+  prompt_tokens: 3,
+  completion_tokens: 5,
+  request_digest: 'a1'.repeat(32),
+  response_digest: 'a2'.repeat(32),
+  digest_version: 1,
+  failover: false,
+  client_request_digest: 'a3'.repeat(32),
+  client_response_digest: 'a4'.repeat(32),
+}
+
+interface Ask extends Json {
+  readonly claims: { readonly jti: string }
+}
+
+function ask(claims: Json = {}, rest: Json = {}): Ask {
+  const all = { jti: crypto.randomUUID(), ...CLAIMS, ...claims }
+  return { claims: all, provider: 'nova', evidence_sha256: null, ...rest }
+}
+
+let key: ReceiptKey
+
+beforeAll(async () => {
+  key = await makeReceiptKey()
+})
+
+function tools(change: Partial<SignerTools> = {}): SignerTools {
+  const proofs = createUnattestedProofs()
+  const base_url = 'https://nova.example/v1'
+  const attestation = { adapter: 'tinfoil', allowed_measurements: [], max_age_seconds: 60 } as const
+  proofs.configure({
+    nova: { base_url, attestation: { adapter: 'none' } },
+    vega: { base_url, attestation: { ...attestation, allowed_measurements: [] } },
+  })
+  const router = describeRouterHop({
+    envelope: keptEnvelope(),
+    trustBundleJws: 'd.e.f',
+    platform: 'simulated',
+  })
+  return { key, proofs, routerHop: () => router, ...change }
+}
+
+async function open(jws: string): Promise<ReceiptClaims> {
+  const { payload } = await compactVerify(jws, await importJWK(key.jwk, 'ES256'), {
+    algorithms: ['ES256'],
+  })
+  return receiptClaimsSchema.parse(JSON.parse(fromUtf8(payload)))
+}
+
+async function refusal(body: unknown, change?: Partial<SignerTools>) {
+  const error: unknown = await signReceipts(body, tools(change)).catch((thrown: unknown) => thrown)
+  if (error instanceof LinkError) return [error.code, error.status, error.message]
+  throw new Error('not refused', { cause: error })
+}
+
+describe('signReceipts', () => {
+  it('signs a batch in its order, each under the receipt key', async () => {
+    const asks = Array.from({ length: 20 }, () => ask())
+    const { kid, receipts } = await signReceipts({ receipts: asks }, tools())
+    const opened = await Promise.all(receipts.map(({ jws }) => open(jws)))
+    expect(opened.map(({ jti }) => jti)).toEqual(asks.map(({ claims }) => claims.jti))
+    expect(kid).toBe(key.kid)
+    const { jws = '' } = receipts[0] ?? {}
+    expect(decodeProtectedHeader(jws)).toEqual({ alg: 'ES256', kid: key.kid, typ: 'receipt+jwt' })
+  })
+
+  it('says of both hops what was verified and what was not', async () => {
+    const { receipts } = await signReceipts({ receipts: [ask()] }, tools())
+    const claims = await open(receipts[0]?.jws ?? '')
+    expect(claims).toMatchObject(CLAIMS)
+    expect(claims.router_attestation).toMatchObject({
+      tee: 'sev-snp',
+      measurement: '33'.repeat(48),
+      workload_identity_tag: '22'.repeat(32),
+      workload_identity_manifest_jws: 'a.b.c',
+      trust_bundle_url: '/.well-known/trust.json',
+      trust_bundle_jws: 'd.e.f',
+      verified: true,
+      verification_mode: 'snp-envelope',
+      verified_at: 1_700_000_000,
+      attestation_strength: 'simulated',
+      evidence_summary: { product: 'genoa', dbgstat: 'disabled', vmpl: 0 },
+    })
+    expect(claims.inference_attestation).toEqual({
+      tee: 'unknown',
+      verified: false,
+      verification_mode: 'none',
+      attestation_strength: 'none',
+    })
+    expect(claims.receipt_signature).toEqual({
+      kid: key.kid,
+      alg: 'ES256',
+      verified: true,
+      verification_mode: 'snp-envelope',
+      verified_at: 1_700_000_000,
+    })
+  })
+
+  it('puts small evidence into the receipt and refers to large evidence', async () => {
+    const small = keptEnvelope()
+    const large = keptEnvelope({ padding: 8192 })
+    const sign = async (envelope: typeof small) => {
+      const hop = describeRouterHop({ envelope, trustBundleJws: '', platform: 'configfs-tsm' })
+      const { receipts } = await signReceipts(
+        { receipts: [ask()] },
+        tools({ routerHop: () => hop }),
+      )
+      const { router_attestation: block } = await open(receipts[0]?.jws ?? '')
+      expect(block.attestation_strength).toBe('hardware')
+      return [block.evidence_raw, receipts[0]?.evidence_refs]
+    }
+    expect(await sign(small)).toEqual([small.envelope, []])
+    const reference = { sha256: large.sha256, bytes: large.json.length }
+    expect(await sign(large)).toEqual([reference, [large.sha256]])
+  })
+
+  it('adds the message proof of a provider to its hop', async () => {
+    const body = { receipts: [ask({}, { message_attestation: { text: 'a:b' } })] }
+    const { receipts } = await signReceipts(body, tools())
+    const claims = await open(receipts[0]?.jws ?? '')
+    expect(claims.inference_attestation?.message_attestation).toEqual({ text: 'a:b' })
+  })
+
+  it.each([
+    ['no batch', null, 'claims of the wrong form at the top'],
+    ['an empty batch', { receipts: [] }, 'claims of the wrong form at receipts'],
+    [
+      'an unknown claim',
+      { receipts: [ask({ note: 'x' })] },
+      'claims of the wrong form at receipts.0.claims',
+    ],
+    [
+      'an unknown member',
+      { receipts: [ask({}, { note: 'x' })] },
+      'claims of the wrong form at receipts.0',
+    ],
+    [
+      'a digest that is none',
+      { receipts: [ask({ request_digest: 'A1'.repeat(32) })] },
+      'claims of the wrong form at receipts.0.claims.request_digest',
+    ],
+    [
+      'claims that the daemon makes',
+      { receipts: [ask({ receipt_signature: {} })] },
+      'claims of the wrong form at receipts.0.claims',
+    ],
+    [
+      'more than 256',
+      { receipts: Array.from({ length: 257 }, () => ask()) },
+      'claims of the wrong form at receipts',
+    ],
+  ])('refuses %s', async (_what, body, message) => {
+    expect(await refusal(body)).toEqual(['invalid_request', 400, message])
+  })
+
+  it.each([
+    ['evidence nobody verified', ask({}, { evidence_sha256: 'ee'.repeat(32) })],
+    ['an attested provider without evidence', ask({}, { provider: 'vega' })],
+    ['a provider nobody configured', ask({}, { provider: 'nobody' })],
+  ])('signs nothing of a batch with %s', async (_what, bad) => {
+    expect(await refusal({ receipts: [ask(), bad] })).toEqual([
+      'unknown_evidence',
+      400,
+      'no such evidence was verified for this provider',
+    ])
+  })
+
+  it('refuses while there is no evidence of the router itself', async () => {
+    expect(await refusal({ receipts: [ask()] }, { routerHop: () => undefined })).toEqual([
+      'attestation_unavailable',
+      503,
+      'there is no evidence to sign receipts under',
+    ])
+  })
+})
+
+describe('createUnattestedProofs', () => {
+  it('reports every adapter but none as failed', () => {
+    const proofs: ProviderProofs = tools().proofs
+    expect(proofs.list()).toMatchObject([
+      { provider: 'nova', adapter: 'none', state: 'unattested', reason: null },
+      { provider: 'vega', adapter: 'tinfoil', state: 'failed', reason: 'adapter not available' },
+    ])
+  })
+
+  it('still knows a provider after a reload dropped it, so that running exchanges end', () => {
+    const { proofs } = tools()
+    proofs.configure({})
+    expect(proofs.list()).toEqual([])
+    expect(proofs.hop('nova', null)?.block.verified).toBe(false)
+    expect(proofs.hop('vega', null)).toBeUndefined()
+  })
+})

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest'
+import { checkConfig, formatPath } from '../../src/protocol/config-rules.ts'
+
+type Json = Record<string, unknown>
+
+const NOVA: Json = { base_url: 'https://nova.example/v1', attestation: { adapter: 'none' } }
+
+function route(change: Json = {}): Json {
+  return { model_key: 'glm-5', provider: 'nova', upstream_model: 'x/y', type: 'chat', ...change }
+}
+
+function config(change: Json = {}): Json {
+  return { service: { name: 'r' }, providers: { nova: NOVA }, routes: [route()], ...change }
+}
+
+function problems(json: unknown): unknown {
+  const check = checkConfig(json)
+  return check.ok ? [] : check.problems
+}
+
+const PRICE = { currency: 'eur', input_per_mtok: 1, output_per_mtok: 2 }
+
+/** What is wrong, the configuration, the path told and the reason told. */
+const CASES: readonly (readonly [string, Json, string, string])[] = [
+  [
+    'a missing required member',
+    config({ service: {} }),
+    'service.name',
+    'Invalid input: expected string, received undefined',
+  ],
+  ['an unknown key', config({ colour: 'red' }), '(the whole file)', 'Unrecognized key: "colour"'],
+  [
+    'an unknown key deep inside',
+    config({ routes: [route({ pricing: { ...PRICE, vat: 1 } })] }),
+    'routes[0].pricing',
+    'Unrecognized key: "vat"',
+  ],
+  [
+    'a name with other characters',
+    config({ routes: [route({ model_key: 'a/b' })] }),
+    'routes[0].model_key',
+    'only letters, digits, ".", "_" and "-"',
+  ],
+  [
+    'a model key named auto',
+    config({ routes: [route({ model_key: 'auto' })] }),
+    'routes[0].model_key',
+    '"auto" is a reserved name',
+  ],
+  [
+    'a region named auto',
+    config({ routes: [route({ region: 'auto' })] }),
+    'routes[0].region',
+    '"auto" is a reserved name',
+  ],
+  [
+    'a provider named auto',
+    config({ providers: { nova: NOVA, auto: NOVA } }),
+    'providers.auto',
+    '"auto" is a reserved name',
+  ],
+  [
+    'a name that is both provider and region',
+    config({ routes: [route({ region: 'nova' })] }),
+    'routes[0].region',
+    '"nova" is also the name of a provider',
+  ],
+  [
+    'a provider that is not there',
+    config({ routes: [route({ provider: 'nobody' })] }),
+    'routes[0].provider',
+    'no provider is named "nobody"',
+  ],
+  [
+    'a triple given twice',
+    config({ routes: ['eu', 'us', 'eu'].map((region) => route({ region })) }),
+    'routes[2]',
+    'the same region, provider and model_key as routes[0]',
+  ],
+  [
+    'one model key with two types',
+    config({
+      providers: { nova: NOVA, vega: NOVA },
+      routes: [route(), route({ provider: 'vega', type: 'transcription' })],
+    }),
+    'routes[1].type',
+    'another route of "glm-5" has type "chat"',
+  ],
+  [
+    'a provider with and without region for one key',
+    config({ routes: [route({ region: 'eu' }), route()] }),
+    'routes[1].region',
+    '"nova/glm-5" also has a route with a region',
+  ],
+  [
+    'a provider without and with region for one key',
+    config({ routes: [route(), route({ region: 'eu' })] }),
+    'routes[1].region',
+    '"nova/glm-5" also has a route without a region',
+  ],
+  [
+    'a price in usd without a rate',
+    config({ routes: [route({ pricing: { ...PRICE, currency: 'usd' } })] }),
+    'service.usd_eur',
+    'is needed because a route is priced in usd',
+  ],
+  [
+    'a price without an amount',
+    config({ routes: [route({ pricing: { currency: 'eur' } })] }),
+    'routes[0].pricing',
+    'names a currency and no price',
+  ],
+  [
+    'half a token price',
+    config({ routes: [route({ pricing: { currency: 'eur', input_per_mtok: 1 } })] }),
+    'routes[0].pricing',
+    'output_per_mtok is missing',
+  ],
+  [
+    'token and unit prices at once',
+    config({
+      routes: [route({ pricing: { ...PRICE, billing_unit: 'request', unit_amount: 1 } })],
+    }),
+    'routes[0].pricing',
+    'has token prices and a unit price; give one kind',
+  ],
+  [
+    'a unit price on a chat route',
+    config({
+      routes: [route({ pricing: { currency: 'eur', billing_unit: 'request', unit_amount: 1 } })],
+    }),
+    'routes[0].pricing',
+    'unit prices are for transcription routes',
+  ],
+  [
+    'a unit without its amount',
+    config({
+      routes: [
+        route({ type: 'transcription', pricing: { currency: 'eur', billing_unit: 'request' } }),
+      ],
+    }),
+    'routes[0].pricing',
+    'billing_unit needs unit_amount',
+  ],
+  [
+    'a default effort that is not offered',
+    config({ routes: [route({ reasoning: { default_effort: 'high', efforts: { off: {} } } })] }),
+    'routes[0].reasoning.default_effort',
+    '"high" is not among efforts',
+  ],
+  [
+    'an approved selector that matches nothing',
+    config({ service: { name: 'r', auto: ['glm-5', 'eu/glm-5'] } }),
+    'service.auto[1]',
+    'no route matches "eu/glm-5"',
+  ],
+  [
+    'an approved selector of another type',
+    config({
+      service: { name: 'r', auto: ['nova/w'] },
+      routes: [route({ model_key: 'w', type: 'transcription' })],
+    }),
+    'service.auto[0]',
+    '"nova/w" is not a chat model',
+  ],
+  [
+    'an exception for nobody',
+    config({ service: { name: 'r', allow_unattested: ['nobody'] } }),
+    'service.allow_unattested[0]',
+    'no provider is named "nobody"',
+  ],
+  [
+    'an address with a password',
+    config({ providers: { nova: { ...NOVA, base_url: 'https://u:p@nova.example/v1' } } }),
+    'providers.nova.base_url',
+    'must have no user, password, query or fragment',
+  ],
+  [
+    'an origin with a path',
+    config({ service: { name: 'r', cors_origins: ['https://a.example/'] } }),
+    'service.cors_origins[0]',
+    'must be "*" or an origin such as "https://app.example"',
+  ],
+]
+
+describe('checkConfig', () => {
+  it('accepts the smallest configuration and fills in the defaults', () => {
+    const check = checkConfig(config())
+    expect(check).toMatchObject({ ok: true, config: { service: { mode: 'production' } } })
+  })
+
+  it('accepts every selector form among the approved ones', () => {
+    const auto = ['glm-5', 'eu/glm-5', 'nova/glm-5', 'eu/nova/glm-5']
+    const json = config({ service: { name: 'r', auto }, routes: [route({ region: 'eu' })] })
+    expect(problems(json)).toEqual([])
+  })
+
+  it.each(CASES)('refuses %s and says where and why', (_what, json, path, reason) => {
+    expect(problems(json)).toEqual([{ path, reason }])
+  })
+
+  it('tells every problem at once', () => {
+    const json = config({ routes: [route({ provider: 'a' }), route({ region: 'auto' })] })
+    expect(problems(json)).toHaveLength(2)
+  })
+
+  it('writes paths as a reader would', () => {
+    expect(formatPath(['routes', 3, 'efforts', 'a-b', 'c'])).toBe('routes[3].efforts["a-b"].c')
+    expect(formatPath([])).toBe('(the whole file)')
+  })
+})
