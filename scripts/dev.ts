@@ -14,6 +14,8 @@ import { startWithoutWorker } from './stack/without-worker.ts'
  * beside it. wrangler.toml's own `LINK` works on a Worker host only; here a function does its mTLS.
  */
 checkRuntime()
+// Both look for hosts that a local run has no need of.
+Object.assign(process.env, { WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' })
 const settings = readSettings({ STATE_DIR: '.state-dev', ...process.env })
 const state = openStateDir(settings.stateDir)
 const others = await startWithoutWorker(settings, state, (message) => console.log(message.type))

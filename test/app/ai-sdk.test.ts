@@ -21,7 +21,11 @@ const weather = tool({
 
 describe('the Vercel AI SDK', () => {
   test('generates text', async () => {
-    const result = await generateText({ model: model('mistral-small'), prompt: 'Hello!' })
+    const result = await generateText({
+      model: model('mistral-small'),
+      prompt: 'Hello!',
+      include: { responseBody: true },
+    })
     expect(result.text).toContain('You said: Hello!')
     expect(result.finishReason).toBe('stop')
     expect(result.usage.inputTokens).toBeGreaterThan(0)

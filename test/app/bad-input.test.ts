@@ -13,6 +13,7 @@ afterAll(() => stack.stop())
 const CANARY = 'canary-7f3a'
 const MESSAGES = [{ role: 'user', content: CANARY }]
 const OK = { model: 'glm-5', messages: MESSAGES }
+const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
 const MIB = 1024 * 1024
 
 interface Refusal {
@@ -115,15 +116,19 @@ describe('a chat request is refused', () => {
   })
 
   test.each(['0', '-1', '1.5', 'soon'])('with a time-out of %s', async (seconds) => {
-    const headers = { 'x-service-timeout-seconds': seconds }
+    const headers = { [TIMEOUT_HEADER]: seconds }
     const answer = await chat(JSON.stringify(OK), headers)
-    expect(await refusalOf(answer)).toEqual(refusal(400, 'invalid_timeout_override'))
+    expect(await refusalOf(answer)).toEqual(
+      refusal(400, 'invalid_timeout_override', TIMEOUT_HEADER),
+    )
   })
 
   test('with a time-out and a stream', async () => {
     const body = JSON.stringify({ ...OK, stream: true })
-    const answer = await chat(body, { 'x-service-timeout-seconds': '10' })
-    expect(await refusalOf(answer)).toEqual(refusal(400, 'invalid_timeout_override'))
+    const answer = await chat(body, { [TIMEOUT_HEADER]: '10' })
+    expect(await refusalOf(answer)).toEqual(
+      refusal(400, 'invalid_timeout_override', TIMEOUT_HEADER),
+    )
   })
 })
 

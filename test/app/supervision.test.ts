@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { completionOf, errorOf, usageOf } from '../support/answers.ts'
@@ -95,6 +96,30 @@ describe('the stack', () => {
       expect([worker, enclave, standin].filter(isAlive)).toEqual([])
     },
   )
+
+  test('has local.json only while it is up', async () => {
+    const stateDir = temporaryDirectory()
+    writeFileSync(join(stateDir, 'local.json'), '{"stale": true}')
+    const stack = await startStack({ stateDir })
+    expect(stack.local.base_url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    await stack.stop()
+    expect(existsSync(join(stateDir, 'local.json'))).toBe(false)
+    rmSync(stateDir, { recursive: true })
+  })
+
+  test('ends when a part dies five times within a minute, saying which and why', async () => {
+    const stack = await startStack()
+    for (let death = 1; death <= 5; death++) {
+      const { enclave } = stack.localNow().pids
+      process.kill(enclave, 'SIGKILL')
+      if (death < 5) await until(() => stack.localNow().pids.enclave !== enclave)
+    }
+    expect(await stack.ended).toBe(1)
+    expect(stack.output()).toContain(
+      'error: enclave died five times within a minute, at last: signal SIGKILL',
+    )
+    expect([stack.local.pids.worker, stack.local.pids.standin ?? 0].filter(isAlive)).toEqual([])
+  }, 60_000)
 
   test('takes its children along when it is killed', async () => {
     const stack = await startStack()

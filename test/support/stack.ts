@@ -26,6 +26,8 @@ export interface Stack {
   localNow(): LocalFile
   /** A request with the customer's key. */
   fetch(path: string, init?: RequestInit): Promise<Response>
+  /** The exit status, when it has ended. */
+  readonly ended: Promise<number | null>
   /** Ends it and answers the exit status; null when a signal ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
@@ -41,7 +43,7 @@ export function temporaryDirectory(): string {
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const stateDir = options.stateDir ?? temporaryDirectory()
   const process = runStart({ ...options, stateDir })
-  await until(() => process.exitCode() !== undefined || existsSync(join(stateDir, LOCAL_FILE)))
+  await until(() => process.exitCode() !== undefined || process.output().includes(' is up '))
   if (process.exitCode() !== undefined || !existsSync(join(stateDir, LOCAL_FILE))) {
     process.child.kill('SIGKILL')
     throw new Error(`the stack did not come up:\n${process.output()}`)
@@ -57,6 +59,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       if (!headers.has('authorization')) headers.set('authorization', `Bearer ${local.api_key}`)
       return fetch(local.base_url + path, { ...init, headers })
     },
+    ended: process.ended,
     stop: async (signal = 'SIGTERM') => {
       process.child.kill(signal)
       const status = await process.ended
