@@ -9,7 +9,7 @@ export interface SweepLimits {
 }
 
 /** A round holds its locks for a few milliseconds on every engine. */
-export const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 200 }
+const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 200 }
 
 /** What one round did, and when the next one is due (ms); undefined: nothing is left that time makes due. */
 export interface SweepReport {
