@@ -10,7 +10,7 @@ const OPTIONS = {
   bundle: true,
   format: 'esm',
   platform: 'neutral',
-  mainFields: ['module', 'main'],
+  mainFields: ['browser', 'module', 'main'],
   conditions: ['workerd', 'worker', 'browser', 'import'],
   target: 'es2024',
   external: ['cloudflare:*', 'node:*'],

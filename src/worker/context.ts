@@ -38,11 +38,11 @@ export type Handler = (
 export function attemptTools(
   context: Context,
   budget: AbortSignal,
-  timesFirstDelta: boolean,
+  endpoint: Pick<AttemptTools, 'timesFirstDelta' | 'verdicts'>,
 ): AttemptTools {
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
-  return { health, log, requestId, now, pause, timesFirstDelta, maxAttempts, budget }
+  return { health, log, requestId, now, pause, ...endpoint, maxAttempts, budget }
 }
 
 /** What settlement takes of a context. */

@@ -1,9 +1,9 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type { Context } from '../context.ts'
+import { settleTools, type Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { ChatPlan } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
-import { releaseReservation } from '../settle/ledger.ts'
+import { release } from '../settle/release.ts'
 import type { ChatOptions } from './options.ts'
 
 /** An admitted chat request, as the two ways of answering it take it. */
@@ -23,11 +23,7 @@ export interface AdmittedChat {
   readonly clientSignal: AbortSignal
 }
 
-/** Gives the reservation of a request that costs nothing back; where that fails the sweep does it later. */
-export async function releaseAdmission({ context, admission }: AdmittedChat): Promise<void> {
-  try {
-    await releaseReservation(context.storage.customer(admission.customerId), context.requestId)
-  } catch {
-    context.log('storage_unavailable', { request_id: context.requestId })
-  }
+/** Gives the reservation of a request that costs nothing back. */
+export function releaseAdmission({ context, admission }: AdmittedChat): Promise<void> {
+  return release(context.requestId, settleTools(context, admission.customerId))
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../http/errors.ts'
+import { wantsReceipt } from '../http/receipt-option.ts'
 
 /** What the service's own request headers ask for. */
 export interface ChatOptions {
@@ -12,14 +13,12 @@ const DEFAULT_SECONDS = 180
 const MOST_SECONDS = 600
 
 /**
- * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions). A receipt is
- * left out only for the word `false`, in any case; every other value keeps it, because a receipt too many
- * does no harm.
+ * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions).
  * @throws ApiError invalid_timeout_override
  */
 export function readChatOptions(headers: Headers, stream: boolean): ChatOptions {
   return {
-    receipt: headers.get('x-service-receipt')?.trim().toLowerCase() !== 'false',
+    receipt: wantsReceipt(headers),
     timeoutMs: readSeconds(headers.get(TIMEOUT_HEADER), stream) * 1000,
   }
 }

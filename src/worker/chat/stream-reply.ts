@@ -5,6 +5,7 @@ import { toApiError } from '../http/to-api-error.ts'
 import { attemptRoutes } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
+import { CHAT_VERDICTS } from '../routing/verdicts.ts'
 import { errorEvent } from '../stream/error-event.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
@@ -83,7 +84,8 @@ class StreamReply {
         throw error
       }
     }
-    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal, true))).value
+    const endpoint = { timesFirstDelta: true, verdicts: CHAT_VERDICTS }
+    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal, endpoint))).value
   }
 
   /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */

@@ -1,12 +1,12 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { sha256Hex } from '../../protocol/digest.ts'
 import { attemptTools, settleTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
+import { CHAT_VERDICTS } from '../routing/verdicts.ts'
 import { serviceObject } from '../settle/service-object.ts'
-import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
+import { settleWhole } from '../settle/settle-whole.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { chatExchange } from './settling.ts'
 import { askWhole, type WholeAnswer } from './whole-turn.ts'
@@ -36,7 +36,7 @@ async function served(admitted: AdmittedChat): Promise<Served<WholeAnswer>> {
     return await attemptRoutes(
       plan.attempts,
       (attempt, isLast) => askWhole(admitted, attempt, isLast, budget.signal),
-      attemptTools(context, budget.signal, false),
+      attemptTools(context, budget.signal, { timesFirstDelta: false, verdicts: CHAT_VERDICTS }),
     )
   } finally {
     budget.end()
@@ -51,17 +51,7 @@ async function settled(
   const exchange = chatExchange(admitted, attempt, answer.completion)
   const receiptId = options.receipt ? context.newId() : null
   const body = utf8(answer.completion.json(serviceObject(exchange, receiptId), exchange.usage))
-  const tools = settleTools(context, admission.customerId)
-  if (receiptId === null) await settleWithoutReceipt(exchange, tools)
-  else {
-    const digests = {
-      providerRequest: answer.requestDigest,
-      providerResponse: answer.responseDigest,
-      clientRequest: await sha256Hex(admitted.clientRequest),
-      clientResponse: await sha256Hex(body),
-    }
-    const proof = { digests, evidenceSha256: answer.evidenceSha256 }
-    await settleWithReceipt(exchange, proof, receiptId, tools)
-  }
+  const proof = { ...answer, clientRequest: admitted.clientRequest, clientResponse: body }
+  await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))
   return body
 }

@@ -1,9 +1,10 @@
-import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider, lostConnection } from '../provider/call.ts'
+import { callProvider } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
-import { AttemptFailure, classifyResponse } from '../provider/failure.ts'
+import { classifyResponse } from '../provider/failure.ts'
+import { readWholeBody } from '../provider/whole-body.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { rebuildCompletion, type WholeCompletion } from '../stream/chat-whole.ts'
 import type { AdmittedChat } from './admitted.ts'
@@ -17,9 +18,6 @@ export interface WholeAnswer {
   readonly responseDigest: string
   readonly evidenceSha256: string | null
 }
-
-/** Far above any real completion; a provider that sends more is broken. */
-const WHOLE_ANSWER_BYTES = 32 * 1024 * 1024
 
 /**
  * One synchronous try of one route. Providers send headers with the finished answer, so only the request's
@@ -50,7 +48,7 @@ export async function askWhole(
       reach: context.reach,
       classify: classifyResponse,
     })
-    const bytes = await readWhole(reply.body, clock)
+    const bytes = await readWholeBody(reply.body, clock)
     return {
       completion: rebuilt(bytes, admitted, attempt),
       requestDigest: await sha256Hex(body),
@@ -67,23 +65,5 @@ function rebuilt(bytes: Bytes, admitted: AdmittedChat, attempt: PlannedAttempt):
     return rebuildCompletion(bytes, completionShape(admitted, attempt))
   } catch (error) {
     throw breakage(error)
-  }
-}
-
-async function readWhole(body: ReadableStream<Uint8Array>, clock: AttemptClock): Promise<Bytes> {
-  const parts: Uint8Array[] = []
-  let length = 0
-  const reader = body.getReader()
-  for (;;) {
-    const { value, done } = await reader.read().catch(() => {
-      throw lostConnection(clock, false)
-    })
-    if (done) return concatBytes(...parts)
-    parts.push(value)
-    length += value.length
-    if (length > WHOLE_ANSWER_BYTES) {
-      await reader.cancel()
-      throw new AttemptFailure({ kind: 'unclassified' })
-    }
   }
 }

@@ -1,8 +1,8 @@
-import { ApiError } from '../http/errors.ts'
 import type { Log } from '../http/log.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
+import type { Verdicts } from './verdicts.ts'
 
 /** One try of one route; resolves once the route has answered, rejects with an `AttemptFailure`. */
 export type Turn<T> = (attempt: PlannedAttempt, isLast: boolean) => Promise<T>
@@ -16,6 +16,8 @@ export interface AttemptTools {
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
   /** Whether a turn's duration is a time to the first delta, which is what routes are compared by. */
   readonly timesFirstDelta: boolean
+  /** What failures mean to the callers of this endpoint. */
+  readonly verdicts: Verdicts
   /** All tries of one request together. */
   readonly maxAttempts: number
   /** Aborts when the request's time is used up or its client has left; the reason is what to throw. */
@@ -29,17 +31,6 @@ export interface Served<T> {
 
 /** Before the only route is asked once more after a connection that never answered. */
 const SAME_ROUTE_PAUSE_MS = 100
-
-/** What a failure means for the attempts that are left: try on, try on with another model, or give up. */
-const FINAL_ERRORS: Partial<Record<Failure['kind'], () => ApiError>> = {
-  rejected: () =>
-    new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
-  content_policy: () =>
-    new ApiError(
-      'content_policy_violation',
-      'The provider refused this request by its content policy.',
-    ),
-}
 
 /**
  * Tries the planned attempts in order until one serves (DESIGN: one attempt budget, one wall-clock budget).
@@ -75,14 +66,14 @@ export async function attemptRoutes<T>(
       if (!(error instanceof AttemptFailure)) throw error
       const { failure } = error
       noteFailure(attempt, failure, index, tools)
-      const final = FINAL_ERRORS[failure.kind]
+      const final = tools.verdicts.final[failure.kind]
       if (final) throw final()
       failures.push(failure)
       if (failure.kind === 'context_length') tooSmall.add(attempt.route.modelKey)
       ownRepeatAllowed = failure.kind === 'unavailable' && failure.unanswered === true
     }
   }
-  throw allFailed(failures, attempts.length)
+  throw tools.verdicts.allFailed(failures, attempts.length)
 }
 
 /** A plan of one route asks it a second time, but only where the first try got no byte of an answer. */
@@ -95,6 +86,9 @@ const BLAMELESS: ReadonlySet<Failure['kind']> = new Set([
   'rejected',
   'context_length',
   'content_policy',
+  'file_rejected',
+  'file_too_large',
+  'file_type_rejected',
 ])
 
 function noteFailure(
@@ -112,28 +106,4 @@ function noteFailure(
     failure: failure.kind,
     ...(failure.status === undefined ? {} : { status: failure.status }),
   })
-}
-
-function allFailed(failures: readonly Failure[], planned: number): ApiError {
-  const waits = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
-  const retryAfter = waits.length > 0 ? { retryAfter: Math.min(...waits) / 1000 } : {}
-  const every = (kind: Failure['kind']) => failures.every((failure) => failure.kind === kind)
-  if (failures.length > 0 && every('context_length')) {
-    return new ApiError(
-      'context_length_exceeded',
-      'This request is longer than the context window of the model.',
-      { param: 'messages' },
-    )
-  }
-  if (failures.length > 0 && every('rate_limited')) {
-    return new ApiError(
-      'upstream_rate_limit',
-      'Every route for this request is rate limited.',
-      retryAfter,
-    )
-  }
-  if (planned === 1 && failures.at(-1)?.kind === 'unclassified') {
-    return new ApiError('bad_gateway', 'The provider failed to answer this request.')
-  }
-  return new ApiError('routes_unavailable', 'No route for this request is available.', retryAfter)
 }

@@ -6,6 +6,7 @@ import { attemptRoutes } from '../../../src/worker/routing/attempt.ts'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import { planChat } from '../../../src/worker/routing/plan.ts'
+import { CHAT_VERDICTS } from '../../../src/worker/routing/verdicts.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
 
@@ -54,6 +55,7 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       now: () => 0,
       pause: async () => {},
       timesFirstDelta: true,
+      verdicts: CHAT_VERDICTS,
       maxAttempts: rest.maxAttempts ?? 6,
       budget: rest.budget ?? new AbortController().signal,
     },

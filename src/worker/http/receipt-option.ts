@@ -1,0 +1,7 @@
+/**
+ * Whether the caller wants a receipt (header `X-Service-Receipt`). It is left out only for the word `false`, in
+ * any case; every other value keeps it, because a receipt too many does no harm.
+ */
+export function wantsReceipt(headers: Headers): boolean {
+  return headers.get('x-service-receipt')?.trim().toLowerCase() !== 'false'
+}

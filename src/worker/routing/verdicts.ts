@@ -1,0 +1,74 @@
+import { ApiError } from '../http/errors.ts'
+import type { Failure } from '../provider/failure.ts'
+
+/** What the failures of attempts mean to the callers of one endpoint. */
+export interface Verdicts {
+  /** Failures that end the request, whatever routes are left. */
+  readonly final: Partial<Record<Failure['kind'], () => ApiError>>
+  /** The answer when no route served; `planned` is how many different ones there were. */
+  readonly allFailed: (failures: readonly Failure[], planned: number) => ApiError
+}
+
+/** Chat: a refusal of the request is final, all else moves on. */
+export const CHAT_VERDICTS: Verdicts = {
+  final: {
+    rejected: () =>
+      new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
+    content_policy: () =>
+      new ApiError(
+        'content_policy_violation',
+        'The provider refused this request by its content policy.',
+      ),
+  },
+  allFailed: (failures, planned) => {
+    if (every(failures, 'context_length')) {
+      return new ApiError(
+        'context_length_exceeded',
+        'This request is longer than the context window of the model.',
+        { param: 'messages' },
+      )
+    }
+    if (every(failures, 'rate_limited')) return rateLimited(failures)
+    if (planned === 1 && failures.at(-1)?.kind === 'unclassified') {
+      return new ApiError('bad_gateway', 'The provider failed to answer this request.')
+    }
+    const message = 'No route for this request is available.'
+    return new ApiError('routes_unavailable', message, retryAfter(failures))
+  },
+}
+
+const aboutFile = { param: 'file' }
+
+/** Transcription: a refusal of the file is final; without one the provider is at fault. */
+export const TRANSCRIPTION_VERDICTS: Verdicts = {
+  final: {
+    file_rejected: () => new ApiError('invalid_file', 'The provider refused this file.', aboutFile),
+    file_too_large: () =>
+      new ApiError('file_too_large', 'The file is too large for the provider.', aboutFile),
+    file_type_rejected: () =>
+      new ApiError(
+        'unsupported_file_type',
+        'The provider does not accept this audio format.',
+        aboutFile,
+      ),
+  },
+  allFailed: (failures) =>
+    every(failures, 'rate_limited')
+      ? rateLimited(failures)
+      : new ApiError('upstream_error', 'No provider could transcribe this file.'),
+}
+
+function every(failures: readonly Failure[], kind: Failure['kind']): boolean {
+  return failures.length > 0 && failures.every((failure) => failure.kind === kind)
+}
+
+function rateLimited(failures: readonly Failure[]): ApiError {
+  const message = 'Every route for this request is rate limited.'
+  return new ApiError('upstream_rate_limit', message, retryAfter(failures))
+}
+
+/** The shortest wait that a provider asked for. */
+function retryAfter(failures: readonly Failure[]): { readonly retryAfter?: number } {
+  const waits = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
+  return waits.length > 0 ? { retryAfter: Math.min(...waits) / 1000 } : {}
+}

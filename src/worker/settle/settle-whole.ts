@@ -1,0 +1,37 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import type { Exchange } from './exchange.ts'
+import { settleWithoutReceipt, settleWithReceipt, type SettleTools } from './settle.ts'
+
+/** The bytes of an exchange whose answer is sent in one piece, as its receipt names them. */
+export interface WholeProof {
+  /** SHA-256 of the provider's request and response, lowercase hex. */
+  readonly requestDigest: string
+  readonly responseDigest: string
+  readonly evidenceSha256: string | null
+  /** The client's body as received, and the answer's as it will be delivered. */
+  readonly clientRequest: Bytes
+  readonly clientResponse: Bytes
+}
+
+/**
+ * Settles an exchange before its answer leaves, with a receipt unless `receiptId` is null. If it fails the
+ * answer must be withheld.
+ * @throws LinkUnavailable @throws StorageUnavailable
+ */
+export async function settleWhole(
+  exchange: Exchange,
+  receiptId: string | null,
+  proof: WholeProof,
+  tools: SettleTools,
+): Promise<void> {
+  if (receiptId === null) return settleWithoutReceipt(exchange, tools)
+  const digests = {
+    providerRequest: proof.requestDigest,
+    providerResponse: proof.responseDigest,
+    clientRequest: await sha256Hex(proof.clientRequest),
+    clientResponse: await sha256Hex(proof.clientResponse),
+  }
+  const { evidenceSha256 } = proof
+  await settleWithReceipt(exchange, { digests, evidenceSha256 }, receiptId, tools)
+}
