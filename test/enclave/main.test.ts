@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { compactVerify, importJWK } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { DaemonReady } from '../../src/protocol/boot.ts'
+import type { DaemonReady, LocalRelease } from '../../src/protocol/boot.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { linkConfigSchema, linkStateSchema, signResponseSchema } from '../../src/protocol/link.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
@@ -44,6 +44,9 @@ const CLAIMS = {
   client_response_digest: 'a4'.repeat(32),
 }
 
+/** Handed to later daemons, which are ready sooner without making keys of RSA-4096. */
+const kept: { release: LocalRelease | null } = { release: null }
+
 describe('a booted daemon', () => {
   let daemon: DaemonProcess
   let ready: DaemonReady
@@ -51,6 +54,7 @@ describe('a booted daemon', () => {
   beforeAll(async () => {
     daemon = await startDaemonProcess(config(), {}, { NOVA_API_KEY: 'provider-key' })
     ;({ ready } = await daemon.next('ready'))
+    kept.release = ready.release
   }, 60_000)
 
   afterAll(() => daemon.stop())
@@ -192,7 +196,7 @@ describe('the end of a daemon', () => {
   ])(
     'comes clean with %s',
     async (_what, end) => {
-      daemon = await startDaemonProcess(config())
+      daemon = await startDaemonProcess(config(), kept)
       await daemon.next('ready')
       end()
       expect(await daemon.exit).toBe(0)
