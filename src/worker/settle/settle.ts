@@ -82,8 +82,7 @@ async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlemen
       provider: route.provider.name,
       region: route.region ?? null,
       audioSeconds: exchange.reportedSeconds,
-      promptTokens: cost.billingUnit === 'token' ? usage.promptTokens : 0,
-      completionTokens: cost.billingUnit === 'token' ? usage.completionTokens : 0,
+      ...billedTokens(exchange),
       cost,
       failover: exchange.failover,
       createdAtMs: tools.now(),
@@ -100,19 +99,29 @@ async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlemen
   return committed
 }
 
+/** Token counts stand on rows and receipts only where tokens are what is billed. */
+function billedTokens({ route, usage }: Exchange) {
+  const billed = route.config.pricing?.billing_unit === undefined
+  return {
+    promptTokens: billed ? usage.promptTokens : 0,
+    completionTokens: billed ? usage.completionTokens : 0,
+  }
+}
+
 function claimsOf(
   exchange: Exchange,
   { digests }: ExchangeProof,
   id: string,
   now: number,
 ): ExchangeClaims {
+  const tokens = billedTokens(exchange)
   return {
     jti: id,
     iat: Math.floor(now / 1000),
     requested_route: exchange.requestedRoute,
     routed_model: exchange.route.id,
-    prompt_tokens: exchange.usage.promptTokens,
-    completion_tokens: exchange.usage.completionTokens,
+    prompt_tokens: tokens.promptTokens,
+    completion_tokens: tokens.completionTokens,
     request_digest: digests.providerRequest,
     response_digest: digests.providerResponse,
     digest_version: DIGEST_VERSION,
