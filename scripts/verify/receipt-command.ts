@@ -5,6 +5,7 @@ import { es256JwkSchema, type Es256Jwk } from '../../src/protocol/jwk.ts'
 import { readDocument } from '../../src/protocol/read-document.ts'
 import { parseStrictJson } from '../../src/protocol/strict-json.ts'
 import { verifyReceipt, type ExpectedExchange } from '../../src/verify/receipt.ts'
+import type { SimulatedPolicy } from '../../src/verify/snp/anchors.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-source.ts'
 import { InputError } from './input-error.ts'
@@ -73,13 +74,23 @@ async function verifyReceiptFile(file: string, options: ReceiptCommandOptions): 
     jwks,
     evidence,
     expected: { id, ...(await expectations(options)) },
-    simulated: options.allowSimulated === true ? 'any' : 'refuse',
+    simulated: simulatedPolicy(options),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
     routerRoot: await readRoot(options.rootKey),
     providerRoot: await readRoot(options.providerRootKey),
     requireProvider: options.requireProvider === true,
   })
   report(result, options.json === true)
+}
+
+/**
+ * Whoever names a release root asks what stands behind the router, and a simulated platform fails. Without one
+ * only the exchange is judged, and a simulated platform is told.
+ */
+function simulatedPolicy(options: ReceiptCommandOptions): SimulatedPolicy {
+  const { allowSimulated, rootKey, providerRootKey } = options
+  const strict = rootKey !== undefined || providerRootKey !== undefined
+  return strict && allowSimulated !== true ? 'refuse' : 'any'
 }
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })

@@ -45,9 +45,12 @@ export async function checkHop(
     return { checks: prefixed(name, [verified, ...found]), notes: note === undefined ? [] : [note] }
   }
   const envelope = readDocument(envelopeSchema, evidence, `evidence of ${name}`)
-  const { checks, report, notes } = await verifyAgain(name, block, envelope, options)
-  const consistent = checkConsistent(block, envelope, report?.measurement)
-  return { checks: prefixed(name, [verified, ...found, consistent, ...checks]), notes, envelope }
+  const again = await verifyAgain(name, block, envelope, options)
+  const consistent = checkConsistent(block, envelope, again.report?.measurement)
+  const checks = prefixed(name, [verified, ...found, consistent, ...again.checks])
+  const simulated = again.chain?.simulated === true
+  const told = simulated ? [`${name}: a simulated platform, no hardware stands behind it`] : []
+  return { checks, notes: [...again.notes, ...told], envelope }
 }
 
 interface FoundEvidence {

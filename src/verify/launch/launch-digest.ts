@@ -1,0 +1,89 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { readFirmware, type Firmware, type FirmwareSection } from './firmware.ts'
+import { kernelHashesPage, type MeasuredKernel } from './kernel-hashes.ts'
+import { LaunchError } from './launch-error.ts'
+import { addEmptyPages, addPages, addProcessor, EMPTY_LAUNCH, PAGE_BYTES } from './page-chain.ts'
+import { RESET_VECTOR, saveArea } from './save-area.ts'
+
+/** SNPActive alone: what QEMU asks of KVM when nothing else is configured. */
+export const DEFAULT_GUEST_FEATURES = 1n
+
+/** A guest as QEMU with KVM starts it under SEV-SNP. */
+export interface Launch {
+  /** The OVMF volume, as given to `-bios`. */
+  readonly firmware: Bytes
+  /** What is booted directly (`kernel-hashes=on`); `undefined` when the firmware boots from a disk. */
+  readonly kernel: MeasuredKernel | undefined
+  readonly processors: number
+  /** CPUID signature of the virtual processors. */
+  readonly cpuSignature: number
+  /** SEV_FEATURES of the guest. */
+  readonly guestFeatures: bigint
+}
+
+/**
+ * The launch digest of a guest, 48 bytes: what an SNP report of it carries as `measurement`. Firmware first, then
+ * the sections its metadata asks for, then the first state of every processor. Throws `LaunchError` where the
+ * guest would not start or its kernel would go unmeasured.
+ *
+ * Source: AMD SEV-SNP firmware ABI (56860), SNP_LAUNCH_UPDATE; QEMU, target/i386/sev.c, for the order.
+ */
+export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
+  const firmware = readFirmware(launch.firmware)
+  const hashesPage = await buildHashesPage(firmware, launch.kernel)
+  const resetAddress = startOfOthers(firmware, launch.processors)
+
+  let digest = await addPages(EMPTY_LAUNCH, firmware.address, firmware.volume)
+  for (const section of firmware.sections) digest = await addSection(digest, section, hashesPage)
+  for (let index = 0; index < launch.processors; index++) {
+    const state = saveArea({
+      startAddress: index === 0 ? RESET_VECTOR : resetAddress,
+      signature: launch.cpuSignature,
+      features: launch.guestFeatures,
+    })
+    digest = await addProcessor(digest, state)
+  }
+  return digest
+}
+
+/** The place must be both measured and where the firmware looks, or the digests would bind nothing. */
+async function buildHashesPage(
+  { sections, hashesTableAddress }: Firmware,
+  kernel: MeasuredKernel | undefined,
+): Promise<Bytes | undefined> {
+  if (kernel === undefined) return undefined
+  const section = sections.find(({ kind }) => kind === 'kernel-hashes')
+  if (section === undefined || hashesTableAddress === undefined) {
+    throw new LaunchError(
+      'the firmware does not check a kernel: use a build with kernel hashes (OvmfPkg/AmdSev)',
+    )
+  }
+  const offset = hashesTableAddress - section.address
+  if (offset < 0 || offset >= PAGE_BYTES) {
+    throw new LaunchError('the firmware looks for kernel hashes outside the page it has measured')
+  }
+  return kernelHashesPage(kernel, offset)
+}
+
+function startOfOthers({ resetAddress }: Firmware, processors: number): number {
+  if (!Number.isSafeInteger(processors) || processors < 1) {
+    throw new LaunchError('a guest has one processor or more')
+  }
+  if (processors > 1 && !resetAddress) {
+    throw new LaunchError('the firmware has no reset block: it can start one processor only')
+  }
+  return resetAddress ?? RESET_VECTOR
+}
+
+/** Without a kernel to boot, the page for its digests stays empty. */
+async function addSection(
+  digest: Bytes,
+  { kind, address, bytes }: FirmwareSection,
+  hashesPage: Bytes | undefined,
+): Promise<Bytes> {
+  if (kind === 'kernel-hashes' && hashesPage !== undefined) {
+    return addPages(digest, address, hashesPage)
+  }
+  const pageKind = kind === 'secrets' || kind === 'cpuid' ? kind : 'zero'
+  return addEmptyPages(digest, pageKind, address, bytes)
+}
