@@ -17,6 +17,7 @@ import {
   writePublicKey,
 } from './release/files.ts'
 import { readMetadata, makeManifest } from './release/manifest.ts'
+import { addMeasureCommand } from './release/measure-command.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
 import { measurement, print, wholeNumber } from './release/terminal.ts'
@@ -38,6 +39,7 @@ A release from nothing:
       --image image.raw --out manifest.jws
   sign-bundle --root-key root.private.jwk.json --template template.json --manifest-key manifest.jwk.json \\
       --manifest manifest.jws --allow <measurement> --out trust.json
+The measurement is what 'measure' prints for the image and the guest that runs it.
 The router needs root.jwk.json, trust.json and manifest.jws (service.release); clients need root.jwk.json.
 The private keys stay offline. They are written with mode 0600, and refused when others may read them.
 
@@ -172,6 +174,7 @@ async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: s
   return measurements.map((one) => ({ measurement: one, workload: WORKLOAD, identityTag }))
 }
 
+addMeasureCommand(program)
 addRotateCommands(program)
 
 try {

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeFirmware } from './synthetic-firmware.ts'
+
+const RELEASE = join(import.meta.dirname, '../../../scripts/release.ts')
+const MEASUREMENT =
+  '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
+const GUEST = ['--vcpus', '4', '--vcpu-type', 'EPYC-v4', '--guest-features', '0x21']
+
+let folder = ''
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'cmr-measure-'))
+  await writeFile(join(folder, 'ovmf.fd'), makeFirmware())
+  await writeFile(join(folder, 'kernel'), 'a kernel')
+  await writeFile(join(folder, 'initrd'), 'an initrd')
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+/** Runs the release tool in the folder. */
+function release(...args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [RELEASE, ...args], { cwd: folder }, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err })
+    })
+  })
+}
+
+const kernel = (commandLine: string) => [
+  ...['--kernel', 'kernel', '--initrd', 'initrd'],
+  ...['--append', commandLine],
+]
+
+describe('release measure', () => {
+  it('prints the measurement alone', async () => {
+    const run = await release(
+      ...['measure', '--ovmf', 'ovmf.fd'],
+      ...GUEST,
+      ...kernel('console=ttyS0 cmr.roothash=00'),
+    )
+    expect(run).toEqual({ code: 0, out: `${MEASUREMENT}\n`, err: '' })
+  })
+
+  it('prints what was measured with --json', async () => {
+    const run = await release('measure', '--ovmf', 'ovmf.fd', ...GUEST, ...kernel('a b'), '--json')
+    expect(JSON.parse(run.out)).toMatchObject({
+      measurement: expect.stringMatching(/^[0-9a-f]{96}$/),
+      kernel_sha256: '4fff0d3e643b3894c17a0738fbdc591953aa722c9d42774425090accc4377126',
+      command_line: 'a b',
+      vcpus: 4,
+      cpu_signature: '0x800f12',
+      guest_features: '0x21',
+    })
+  })
+
+  it('says why it cannot measure', async () => {
+    const noKernel = await release('measure', '--ovmf', 'ovmf.fd', ...GUEST, '--append', 'quiet')
+    expect(noKernel).toMatchObject({
+      code: 1,
+      err: 'an initrd or a command line is measured with its --kernel\n',
+    })
+    const noFirmware = await release('measure', '--ovmf', 'kernel', ...GUEST)
+    expect(noFirmware).toMatchObject({
+      code: 1,
+      err: 'the firmware is not a whole number of 4 KiB pages\n',
+    })
+    const noFile = await release('measure', '--ovmf', 'nothing.fd', ...GUEST)
+    expect(noFile).toMatchObject({ code: 1, err: 'nothing.fd cannot be read\n' })
+  })
+
+  it('refuses guest features without SNPActive', async () => {
+    const run = await release(
+      ...['measure', '--ovmf', 'ovmf.fd', '--vcpus', '1', '--vcpu-type', 'EPYC-v4'],
+      ...['--guest-features', '0x20'],
+    )
+    expect(run.code).toBe(1)
+    expect(run.err).toContain('give hex such as 0x1 or 0x21; bit 0 (SNPActive) is always set')
+  })
+
+  it('gives a measurement that sign-bundle takes', async () => {
+    await release('keygen', '--private', 'root.private.jwk.json', '--public', 'root.jwk.json')
+    await release('keygen', '--private', 'key.private.jwk.json', '--public', 'key.jwk.json')
+    await release(
+      ...['sign-manifest', '--key', 'key.private.jwk.json', '--version', '1.0.0'],
+      ...['--binary', 'kernel', '--image', 'initrd', '--out', 'manifest.jws'],
+    )
+    await writeFile(
+      join(folder, 'template.json'),
+      JSON.stringify({
+        environment: 'production',
+        tcb_floor: { genoa: { bootloader: 10, tee: 0, snp: 27, microcode: 88 } },
+        snp_policy: { allow_smt: true, required_platform_info: [] },
+        revoked: { measurements: [], identity_tags: [], keys: [] },
+      }),
+    )
+    const bundle = await release(
+      ...['sign-bundle', '--root-key', 'root.private.jwk.json', '--template', 'template.json'],
+      ...['--manifest-key', 'key.jwk.json', '--manifest', 'manifest.jws'],
+      ...['--allow', MEASUREMENT, '--out', 'trust.json'],
+    )
+    expect(bundle).toMatchObject({ code: 0, err: '' })
+  })
+})
