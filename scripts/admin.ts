@@ -10,7 +10,7 @@ import { StartError } from './stack/start-error.ts'
  */
 const program = new Command('admin')
   .description('Customers, keys and credit of a running router')
-  .option('--base-url <url>', 'the router (default: BASE_URL, else the running local stack)')
+  .option('--base-url <url>', 'the router (default: ROUTER_URL, else the running local stack)')
   .option('--token <token>', 'the admin token (default: ADMIN_TOKEN, else that of the local stack)')
   .option('--state-dir <path>', 'the state directory of the local stack (default: STATE_DIR)')
   .showHelpAfterError()
@@ -25,7 +25,7 @@ async function call(method: string, path: string, body?: Body): Promise<void> {
 
 function openApi(): AdminApi {
   const options = program.opts<{ baseUrl?: string; token?: string; stateDir?: string }>()
-  const baseUrl = options.baseUrl ?? process.env['BASE_URL']
+  const baseUrl = options.baseUrl ?? process.env['ROUTER_URL']
   const token = options.token ?? process.env['ADMIN_TOKEN']
   if (baseUrl !== undefined && token !== undefined) return new AdminApi(baseUrl, token)
   const local = readLocalFile(resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state'))

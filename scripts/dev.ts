@@ -34,11 +34,10 @@ const { origin } = await worker.url
 const { apiKey } = await firstCustomer(state, origin, others.adminToken)
 console.log(`\n${curlCommand(origin, apiKey, 'glm-5')}\n`)
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
-
-async function stop(): Promise<void> {
-  await worker.dispose()
-  await link.close()
-  await others.stop()
-  process.exit(0)
-}
+await new Promise((resolve) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
+})
+await worker.dispose()
+await link.close()
+await others.stop()
+process.exit(0)

@@ -21,8 +21,9 @@ async function main(): Promise<void> {
   await assertPortFree('TLS_PORT', settings.tlsPort)
 
   const stack = await Stack.create({ settings, state, config, tell: console.log })
+  // npm passes on the Ctrl-C that the terminal has sent to everybody: a second signal must change nothing.
   const stopped = new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, resolve)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)
   })
   process.on('SIGUSR2', () => reload(stack, settings.configPath))
   try {

@@ -1,0 +1,83 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+
+let stack: Stack
+
+beforeAll(async () => {
+  stack = await startStack()
+})
+afterAll(() => stack.stop())
+
+/** Runs the command as `npm run admin -- ...` does and reads what it prints. */
+async function admin(...args: string[]): Promise<Record<string, string>> {
+  const env = { ...process.env, STATE_DIR: stack.stateDir }
+  const script = join(PROJECT_DIR, 'scripts/admin.ts')
+  const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], { env })
+  return JSON.parse(stdout)
+}
+
+function newCustomer(): Promise<Record<string, string>> {
+  return admin('customers', 'create', '--name', 'n', '--billing', 'prepaid', '--balance', '10.00')
+}
+
+describe('the admin command', () => {
+  test('makes, lists and shows customers', async () => {
+    const made = await newCustomer()
+    expect(Number(made['balance_eur'])).toBe(10)
+    const shown = await admin('customers', 'show', made['id'] ?? '')
+    expect(shown).toEqual(made)
+    const listed = await admin('customers', 'list')
+    expect(listed['data']).toContainEqual(made)
+  })
+
+  test('makes a key that works, lists it without its secret and deletes it', async () => {
+    const { id = '' } = await newCustomer()
+    const { key = '', key_prefix: prefix = '' } = await admin('keys', 'create', id, '--name', 'k')
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await stack.fetch('/v1/usage', { headers })).status).toBe(200)
+    const listed = await admin('keys', 'list', id)
+    expect(listed['data']).toMatchObject([{ key_prefix: prefix, name: 'k' }])
+    expect(JSON.stringify(listed)).not.toContain(key)
+    await admin('keys', 'delete', id, prefix)
+    expect((await stack.fetch('/v1/usage', { headers })).status).toBe(401)
+  })
+
+  test('adds a credit once for each reference', async () => {
+    const { id = '' } = await newCustomer()
+    const credit = ['credits', 'add', id, '--amount', '5.00', '--reference', 'r-1']
+    await admin(...credit)
+    const { balance_eur: balance } = await admin(...credit)
+    expect(Number(balance)).toBe(15)
+  })
+
+  test('runs the maintenance, at another time too', async () => {
+    expect(await admin('maintenance')).toEqual(expect.any(Object))
+    expect(await admin('maintenance', '--now', '2030-01-01T00:00:00Z')).toEqual(expect.any(Object))
+  })
+
+  test('shows the state of routes and providers', async () => {
+    expect((await admin('routes'))['data']?.length).toBeGreaterThan(0)
+    expect((await admin('providers'))['data']?.length).toBeGreaterThan(0)
+  })
+
+  test('prints a refusal on standard error and ends with status 1', async () => {
+    const failed = admin('customers', 'show', 'nobody')
+    await expect(failed).rejects.toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('"code": "not_found"'),
+    })
+  })
+
+  test('refuses an amount that is no decimal number', async () => {
+    const failed = admin('credits', 'add', 'x', '--amount', '1e3', '--reference', 'r')
+    await expect(failed).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('give a decimal number of euros'),
+    })
+  })
+})
