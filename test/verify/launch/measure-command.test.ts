@@ -8,7 +8,8 @@ import { makeFirmware } from './synthetic-firmware.ts'
 const RELEASE = join(import.meta.dirname, '../../../scripts/release.ts')
 const MEASUREMENT =
   '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
-const GUEST = ['--vcpus', '4', '--vcpu-type', 'EPYC-v4', '--guest-features', '0x21']
+const GUEST = '--vcpus 4 --vcpu-type EPYC-v4 --guest-features 0x21'
+const KERNEL = '--kernel kernel --initrd initrd --append'
 
 let folder = ''
 beforeAll(async () => {
@@ -19,32 +20,36 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Runs the release tool in the folder. */
-function release(...args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+/** Runs the release tool in the folder; `words` are separated by spaces, `last` may have some within. */
+function release(
+  words: string,
+  last: readonly string[] = [],
+): Promise<{ code: number; out: string; err: string }> {
+  const args = [RELEASE, ...words.split(' '), ...last]
   return new Promise((resolve) => {
-    execFile(process.execPath, [RELEASE, ...args], { cwd: folder }, (error, out, err) => {
+    execFile(process.execPath, args, { cwd: folder }, (error, out, err) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err })
     })
   })
 }
 
-const kernel = (commandLine: string) => [
-  ...['--kernel', 'kernel', '--initrd', 'initrd'],
-  ...['--append', commandLine],
-]
+const TEMPLATE = {
+  environment: 'production',
+  tcb_floor: { genoa: { bootloader: 10, tee: 0, snp: 27, microcode: 88 } },
+  snp_policy: { allow_smt: true, required_platform_info: [] },
+  revoked: { measurements: [], identity_tags: [], keys: [] },
+}
 
 describe('release measure', () => {
   it('prints the measurement alone', async () => {
-    const run = await release(
-      ...['measure', '--ovmf', 'ovmf.fd'],
-      ...GUEST,
-      ...kernel('console=ttyS0 cmr.roothash=00'),
-    )
+    const run = await release(`measure --ovmf ovmf.fd ${GUEST} ${KERNEL}`, [
+      'console=ttyS0 cmr.roothash=00',
+    ])
     expect(run).toEqual({ code: 0, out: `${MEASUREMENT}\n`, err: '' })
   })
 
   it('prints what was measured with --json', async () => {
-    const run = await release('measure', '--ovmf', 'ovmf.fd', ...GUEST, ...kernel('a b'), '--json')
+    const run = await release(`measure --json --ovmf ovmf.fd ${GUEST} ${KERNEL}`, ['a b'])
     expect(JSON.parse(run.out)).toMatchObject({
       measurement: expect.stringMatching(/^[0-9a-f]{96}$/),
       kernel_sha256: '4fff0d3e643b3894c17a0738fbdc591953aa722c9d42774425090accc4377126',
@@ -55,50 +60,35 @@ describe('release measure', () => {
     })
   })
 
-  it('says why it cannot measure', async () => {
-    const noKernel = await release('measure', '--ovmf', 'ovmf.fd', ...GUEST, '--append', 'quiet')
-    expect(noKernel).toMatchObject({
-      code: 1,
-      err: 'an initrd or a command line is measured with its --kernel\n',
-    })
-    const noFirmware = await release('measure', '--ovmf', 'kernel', ...GUEST)
-    expect(noFirmware).toMatchObject({
-      code: 1,
-      err: 'the firmware is not a whole number of 4 KiB pages\n',
-    })
-    const noFile = await release('measure', '--ovmf', 'nothing.fd', ...GUEST)
-    expect(noFile).toMatchObject({ code: 1, err: 'nothing.fd cannot be read\n' })
+  it.each([
+    [
+      `--ovmf ovmf.fd ${GUEST} --append quiet`,
+      'an initrd or a command line is measured with its --kernel',
+    ],
+    [`--ovmf kernel ${GUEST}`, 'the firmware is not a whole number of 4 KiB pages'],
+    [`--ovmf nothing.fd ${GUEST}`, 'nothing.fd cannot be read'],
+  ])('refuses %s', async (words, message) => {
+    expect(await release(`measure ${words}`)).toEqual({ code: 1, out: '', err: `${message}\n` })
   })
 
   it('refuses guest features without SNPActive', async () => {
     const run = await release(
-      ...['measure', '--ovmf', 'ovmf.fd', '--vcpus', '1', '--vcpu-type', 'EPYC-v4'],
-      ...['--guest-features', '0x20'],
+      'measure --ovmf ovmf.fd --vcpus 1 --vcpu-type EPYC-v4 --guest-features 0x20',
     )
     expect(run.code).toBe(1)
     expect(run.err).toContain('give hex such as 0x1 or 0x21; bit 0 (SNPActive) is always set')
   })
 
   it('gives a measurement that sign-bundle takes', async () => {
-    await release('keygen', '--private', 'root.private.jwk.json', '--public', 'root.jwk.json')
-    await release('keygen', '--private', 'key.private.jwk.json', '--public', 'key.jwk.json')
+    await release('keygen --private root.private.jwk.json --public root.jwk.json')
+    await release('keygen --private key.private.jwk.json --public key.jwk.json')
     await release(
-      ...['sign-manifest', '--key', 'key.private.jwk.json', '--version', '1.0.0'],
-      ...['--binary', 'kernel', '--image', 'initrd', '--out', 'manifest.jws'],
+      'sign-manifest --key key.private.jwk.json --version 1.0.0 --binary kernel --image initrd --out manifest.jws',
     )
-    await writeFile(
-      join(folder, 'template.json'),
-      JSON.stringify({
-        environment: 'production',
-        tcb_floor: { genoa: { bootloader: 10, tee: 0, snp: 27, microcode: 88 } },
-        snp_policy: { allow_smt: true, required_platform_info: [] },
-        revoked: { measurements: [], identity_tags: [], keys: [] },
-      }),
-    )
+    await writeFile(join(folder, 'template.json'), JSON.stringify(TEMPLATE))
     const bundle = await release(
-      ...['sign-bundle', '--root-key', 'root.private.jwk.json', '--template', 'template.json'],
-      ...['--manifest-key', 'key.jwk.json', '--manifest', 'manifest.jws'],
-      ...['--allow', MEASUREMENT, '--out', 'trust.json'],
+      'sign-bundle --root-key root.private.jwk.json --template template.json --manifest-key key.jwk.json ' +
+        `--manifest manifest.jws --allow ${MEASUREMENT} --out trust.json`,
     )
     expect(bundle).toMatchObject({ code: 0, err: '' })
   })
