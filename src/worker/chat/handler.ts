@@ -5,7 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import { planChat } from '../routing/plan.ts'
-import { admit } from '../settle/admit.ts'
+import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
 import type { AdmittedChat } from './admitted.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
@@ -15,9 +15,6 @@ import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
 const CHAT_BODY_BYTES = 10 * 1024 * 1024
-
-/** A reservation outlives the request's longest run by this much before a sweep may give it back. */
-const RESERVATION_SLACK_MS = 60_000
 
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 

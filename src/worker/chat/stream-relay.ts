@@ -2,7 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import { lostConnection } from '../provider/call.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
-import { breakage } from './breakage.ts'
+import { breakage } from '../provider/breakage.ts'
 import type { ClientStream } from './client-stream.ts'
 import type { OpenStream } from './stream-turn.ts'
 

@@ -8,7 +8,7 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 import { createChatStream, type ChatStream } from '../stream/chat-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
 import type { AdmittedChat } from './admitted.ts'
-import { breakage } from './breakage.ts'
+import { breakage } from '../provider/breakage.ts'
 import { completionShape } from './completion-shape.ts'
 
 /** A provider's stream that has reached the commit point: its first real delta, or its finish. */

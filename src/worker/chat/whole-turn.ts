@@ -8,7 +8,7 @@ import { readWholeBody } from '../provider/whole-body.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { rebuildCompletion, type WholeCompletion } from '../stream/chat-whole.ts'
 import type { AdmittedChat } from './admitted.ts'
-import { breakage } from './breakage.ts'
+import { breakage } from '../provider/breakage.ts'
 import { completionShape } from './completion-shape.ts'
 
 /** A provider's finished answer, rebuilt, with what a receipt says of its bytes. */

@@ -33,7 +33,7 @@ export async function readBody(
  * Limits and digests are about the bytes that were sent, so a compressed body would need limits of its own;
  * no client of this format compresses.
  */
-function refusalByHeaders(
+export function refusalByHeaders(
   headers: Headers,
   maxBytes: number,
   tooLarge: () => ApiError,
@@ -73,8 +73,8 @@ function resized(bytes: Bytes, length: number): Bytes {
   return bytes.length === length ? bytes : new Uint8Array(bytes.buffer.transfer(length))
 }
 
-/** Not awaited: the answer must not wait for a client that still sends. */
-function discard(body: Request['body']): void {
+/** Cancels a body that is not wanted. Not awaited: the answer must not wait for a client that still sends. */
+export function discard(body: Request['body']): void {
   body?.cancel().catch(ignoreGoneClient)
 }
 

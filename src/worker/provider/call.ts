@@ -11,7 +11,8 @@ export interface ProviderCall {
   readonly route: Route
   /** Below the provider's base URL, with a leading slash. */
   readonly path: string
-  readonly body: Bytes
+  /** A stream is of known length and is sent once: the next attempt brings one of its own. */
+  readonly body: Bytes | ReadableStream<Uint8Array>
   readonly contentType: string
   readonly accept: string
   readonly clock: AttemptClock

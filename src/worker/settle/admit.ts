@@ -6,6 +6,9 @@ import { flagOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
 import { admissionBatch, WINDOW_MS } from './admit-sql.ts'
 import { termsOfPlan } from './plan-terms.ts'
 
+/** A reservation outlives the request's longest run by this much before a sweep may give it back. */
+export const RESERVATION_SLACK_MS = 60_000
+
 /** What a request asks before any work is done for it. */
 export interface AdmissionAsk {
   readonly requestId: string

@@ -1,4 +1,4 @@
-import { AttemptFailure } from '../provider/failure.ts'
+import { AttemptFailure } from './failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 
 /** What a broken answer says of its route: rate limited where the provider said so, else unclassified. */

@@ -1,0 +1,77 @@
+import { ApiError } from './errors.ts'
+
+/** What waiting takes. */
+export interface GateTools {
+  /** Ms. */
+  readonly now: () => number
+  readonly pause: (ms: number) => Promise<void>
+}
+
+/** A place in memory; `leave` gives it back, and doing so twice changes nothing. */
+export interface GatePass {
+  leave(): void
+}
+
+interface Ticket {
+  readonly bytes: number
+}
+
+/**
+ * How often a waiting upload looks whether its turn has come. It looks for itself, because in this runtime a request
+ * had better not be woken by another one's doing.
+ */
+const LOOK_EVERY_MS = 20
+
+const LONGEST_WAIT_MS = 120_000
+const RETRY_AFTER_SECONDS = 10
+
+/**
+ * Holds uploads to a budget of memory. Each takes room for its whole body before a byte of it is read; those that
+ * do not fit wait, first come first served, while their bytes wait in the sockets.
+ */
+export class UploadGate {
+  readonly #capacity: number
+  readonly #waiting: Ticket[] = []
+  #taken = 0
+
+  /** @param capacity bytes, at least as many as one upload may take */
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  /** @throws ApiError `service_unavailable` when there is no room for too long */
+  async enter(bytes: number, tools: GateTools): Promise<GatePass> {
+    const ticket: Ticket = { bytes }
+    const giveUpAt = tools.now() + LONGEST_WAIT_MS
+    this.#waiting.push(ticket)
+    try {
+      while (!this.#mayEnter(ticket)) {
+        if (tools.now() >= giveUpAt) throw full()
+        await tools.pause(LOOK_EVERY_MS)
+      }
+      this.#taken += bytes
+    } finally {
+      this.#waiting.splice(this.#waiting.indexOf(ticket), 1)
+    }
+    return this.#pass(bytes)
+  }
+
+  #mayEnter(ticket: Ticket): boolean {
+    return this.#waiting[0] === ticket && this.#taken + ticket.bytes <= this.#capacity
+  }
+
+  #pass(bytes: number): GatePass {
+    let held = bytes
+    return {
+      leave: () => {
+        this.#taken -= held
+        held = 0
+      },
+    }
+  }
+}
+
+function full(): ApiError {
+  const message = 'Too many uploads are in progress. Try again in a few seconds.'
+  return new ApiError('service_unavailable', message, { retryAfter: RETRY_AFTER_SECONDS })
+}

@@ -1,0 +1,100 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { discard, refusalByHeaders } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+import { Budget } from '../routing/budget.ts'
+
+/** The most a file may have. */
+export const FILE_BYTES = 25 * 1024 * 1024
+
+/** A file of full size, and what a form has around it. */
+const BODY_BYTES = FILE_BYTES + 1024 * 1024
+
+/** Time without a single byte, and time for the whole, after which an upload is given up. */
+const STALL_MS = 20_000
+const UPLOAD_MS = 300_000
+
+export const tooLarge = () =>
+  new ApiError('upload_too_large', 'The file is larger than 25 MiB.', { param: 'file' })
+
+/**
+ * What can be said of an upload before it is read: how many bytes to make room for, and one for the end.
+ * @throws ApiError `invalid_content_type`, `upload_too_large`, `invalid_request_error` for a compressed body
+ */
+export function checkUploadHeaders({ headers, body }: Request): { readonly room: number } {
+  const refusal = contentTypeRefusal(headers) ?? refusalByHeaders(headers, BODY_BYTES, tooLarge)
+  if (refusal) {
+    discard(body)
+    throw refusal
+  }
+  const declared = headers.get('content-length')
+  return { room: (declared === null ? BODY_BYTES : Number(declared)) + 1 }
+}
+
+/** Type and parameters of a media type (RFC 9110 section 8.3.1), as far as a form needs them. */
+const FORM_TYPE = /^multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:[^\s";]|"[^"])/i
+
+function contentTypeRefusal(headers: Headers): ApiError | undefined {
+  if (FORM_TYPE.test(headers.get('content-type')?.trim() ?? '')) return undefined
+  return invalidContentType()
+}
+
+export function invalidContentType(): ApiError {
+  const message = 'The body must be multipart/form-data, with its boundary in the Content-Type.'
+  return new ApiError('invalid_content_type', message, { param: 'Content-Type' })
+}
+
+/**
+ * The whole body of an upload, read into one buffer of `room` bytes and never copied.
+ * @throws ApiError `upload_too_large`; `invalid_multipart` when it breaks off or stalls
+ */
+export async function readUpload(
+  request: Request,
+  room: number,
+  now: () => number,
+): Promise<Bytes> {
+  if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader({ mode: 'byob' })
+  const endsAt = now() + UPLOAD_MS
+  const patience = new Budget()
+  patience.signal.addEventListener('abort', () => void reader.cancel().catch(ignoreGone))
+  let buffer = new ArrayBuffer(room)
+  let length = 0
+  try {
+    while (length < room) {
+      patience.limit(Math.min(STALL_MS, endsAt - now()), stalled)
+      const view = new Uint8Array(buffer, length, room - length)
+      const { value, done } = await reader.read(view).catch(brokeOff)
+      patience.signal.throwIfAborted()
+      if (value !== undefined) buffer = ownBuffer(value)
+      if (done) return new Uint8Array(buffer, 0, length)
+      length += value.length
+    }
+    reader.cancel().catch(ignoreGone)
+    throw tooLarge()
+  } finally {
+    patience.end()
+  }
+}
+
+/** Frees the memory of an upload at once; nothing may look at it any more. */
+export function freeUpload(body: Bytes): void {
+  body.buffer.transfer(0)
+}
+
+/** Each read hands the buffer over and brings it back. */
+function ownBuffer(view: Uint8Array): ArrayBuffer {
+  if (view.buffer instanceof ArrayBuffer) return view.buffer
+  throw new Error('internal error: a read into shared memory')
+}
+
+function stalled(): ApiError {
+  return new ApiError('invalid_multipart', 'The upload stalled.')
+}
+
+function brokeOff(): never {
+  throw new ApiError('invalid_multipart', 'The upload broke off.')
+}
+
+function ignoreGone(): void {
+  // There is nobody left to tell.
+}
