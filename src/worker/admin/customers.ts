@@ -102,7 +102,7 @@ function viewOf(row: Row): CustomerView {
 }
 
 /** Euros with at least two decimals and as many as there are: `10.00`, `0.000000001`. */
-export function eurText(nano: bigint): string {
+function eurText(nano: bigint): string {
   const [whole, fraction = ''] = formatNano(nano).split('.')
   return `${whole}.${fraction.padEnd(2, '0')}`
 }

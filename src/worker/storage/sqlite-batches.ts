@@ -4,7 +4,7 @@ import { createGroup } from './group-commit.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 /** What became of one batch, and whether it changed rows. */
-export interface SqliteAnswer {
+interface SqliteAnswer {
   readonly outcome: BatchOutcome
   readonly wrote: boolean
 }
