@@ -5,12 +5,16 @@ import { crossOriginHeaders, SECURITY_HEADERS } from './http/browser-rules.ts'
 import { createKeyring } from './http/keyring.ts'
 import { consoleLog, type Log, type LogFields } from './http/log.ts'
 import { toApiError } from './http/to-api-error.ts'
+import { UploadGate } from './http/upload-gate.ts'
 import { HttpLink } from './link/http-link.ts'
 import type { Reach } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { SettingsSource } from './settings.ts'
 import { openStorage } from './storage/open.ts'
+
+/** Memory for uploads in one isolate: a dozen of full size at a time, the rest of a gigabyte for all else. */
+const UPLOAD_MEMORY_BYTES = 320 * 1024 * 1024
 
 /** What the platform gives, from outside so that tests can hold it still. */
 export interface Surroundings {
@@ -26,6 +30,7 @@ export class App {
   readonly #link: HttpLink
   readonly #settings: SettingsSource
   readonly #router = createRouter()
+  readonly #uploads = new UploadGate(UPLOAD_MEMORY_BYTES)
   readonly #env: Env
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
@@ -90,6 +95,7 @@ export class App {
       requestId,
       link: this.#link,
       log: this.#log,
+      uploads: this.#uploads,
       waitUntil: (work) => execution.waitUntil(work),
     }
   }

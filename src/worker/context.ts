@@ -1,5 +1,6 @@
 import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
+import type { UploadGate } from './http/upload-gate.ts'
 import type { Link } from './link/link.ts'
 import type { Reach } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
@@ -23,6 +24,8 @@ export interface Context extends Settings {
   /** A new UUID v4. */
   readonly newId: () => string
   readonly reach: Reach
+  /** The memory that uploads share, all requests of the isolate together. */
+  readonly uploads: UploadGate
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }

@@ -11,6 +11,7 @@ import { completeChat } from './chat/handler.ts'
 import type { Handler } from './context.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'
+import { transcribe } from './transcription/handler.ts'
 import { listUsage } from './usage/handler.ts'
 
 /** One row of the router's table. */
@@ -46,6 +47,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   },
   ...rows('keyed', [
     ['POST', '/v1/chat/completions', 'chat', completeChat],
+    ['POST', '/v1/audio/transcriptions', 'transcription', transcribe],
     ['GET', '/v1/receipts/:id/evidence', 'receipts.evidence', getReceiptEvidence],
     ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt],
     ['GET', '/v1/usage', 'usage', listUsage],

@@ -16,7 +16,7 @@ export function jsonText(body: Uint8Array, headers: HeaderFields = {}): Response
 }
 
 /** A plain-text answer, UTF-8. */
-export function text(body: string, headers: HeaderFields = {}): Response {
+export function text(body: string | Uint8Array, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
   return new Response(body, { headers: { ...fixed, ...headers } })
 }

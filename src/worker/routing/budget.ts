@@ -25,18 +25,18 @@ export class Budget {
   }
 }
 
-/** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts before. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after `ms` milliseconds; rejects with the signal's reason when one is given and aborts before. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = () => {
       clearTimeout(timer)
-      reject(signal.reason)
+      reject(signal?.reason)
     }
     const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort)
+      signal?.removeEventListener('abort', onAbort)
       resolve()
     }, ms)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -82,7 +82,7 @@ class FormCollector {
 
   openFile(info: PartInfo): (chunk: Uint8Array | null) => void {
     if (this.#file !== undefined) this.fail(repeated('file'))
-    const file = { info, bytes: new Uint8Array() as Bytes }
+    const file: { readonly info: PartInfo; bytes: Bytes } = { info, bytes: new Uint8Array() }
     this.#file = file
     return (chunk) => {
       if (chunk !== null) file.bytes = joined(file.bytes, chunk)

@@ -1,0 +1,50 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { jsonText, text } from '../http/reply.ts'
+import type { Exchange } from '../settle/exchange.ts'
+import type { AdmittedTranscription } from './admitted.ts'
+import { transcriptionService } from './settling.ts'
+import type { Transcript } from './transcript.ts'
+
+/** An answer before it is sent: the exact body, so that it can be hashed, and what goes around it. */
+export interface Answer {
+  readonly body: Bytes
+  readonly toResponse: (rateLimitHeaders: Readonly<Record<string, string>>) => Response
+}
+
+/**
+ * The answer in the format that was asked for (interface: POST /v1/audio/transcriptions, rules 5 to 7). Length and
+ * language are the provider's; where it told none, the router's measurement and the caller's hint.
+ */
+export function makeAnswer(
+  admitted: AdmittedTranscription,
+  transcript: Transcript,
+  exchange: Exchange,
+  receiptId: string | null,
+): Answer {
+  const { ask, measuredSeconds } = admitted
+  if (ask.format === 'text') return textAnswer(transcript.text, exchange, receiptId)
+  const language = transcript.language ?? ask.language
+  const duration = transcript.seconds ?? measuredSeconds
+  const { segments, words } = transcript
+  const body = utf8(
+    JSON.stringify({
+      text: transcript.text,
+      ...(language !== undefined && { language }),
+      ...(duration !== undefined && { duration }),
+      ...(ask.format === 'verbose_json' && { segments }),
+      ...(ask.format === 'verbose_json' && words.length > 0 && { words }),
+      service: transcriptionService(exchange, receiptId),
+    }),
+  )
+  return { body, toResponse: (headers) => jsonText(body, headers) }
+}
+
+/** Plain text has no room for `service`; the little that fits is in headers. */
+function textAnswer(transcript: string, exchange: Exchange, receiptId: string | null): Answer {
+  const body = utf8(transcript)
+  const service = {
+    'x-service-routed-model': exchange.route.id,
+    ...(receiptId !== null && { 'x-service-receipt-id': receiptId }),
+  }
+  return { body, toResponse: (headers) => text(body, { ...headers, ...service }) }
+}

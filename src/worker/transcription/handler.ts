@@ -1,0 +1,75 @@
+import type { Context, Handler } from '../context.ts'
+import { authenticate, readApiKey, type PresentedKey } from '../http/auth.ts'
+import { wantsReceipt } from '../http/receipt-option.ts'
+import { pause } from '../routing/budget.ts'
+import { planTranscription } from '../routing/plan-transcription.ts'
+import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
+import { worstCase } from '../settle/price.ts'
+import { measureSeconds } from './duration.ts'
+import { longestSeconds, mostPromptTokens } from './estimate.ts'
+import { parseForm } from './form.ts'
+import { answerTranscription } from './reply.ts'
+import { parseTranscriptionRequest } from './request.ts'
+import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
+
+/**
+ * POST /v1/audio/transcriptions: key -> headers -> room in memory -> body -> answered -> room given back.
+ * The key is looked up before room is taken, so that nobody without one can keep others waiting.
+ */
+export const transcribe: Handler = async (request, context) => {
+  const key = await readApiKey(request, context)
+  await authenticate(request, context)
+  const { room } = checkUploadHeaders(request)
+  const { now, uploads } = context
+  const pass = await uploads.enter(room, { now, pause })
+  try {
+    return await transcribeUpload(request, context, key, room)
+  } finally {
+    pass.leave()
+  }
+}
+
+/** body -> form -> checked -> plan -> daemon alive -> measured -> admitted -> answered. */
+async function transcribeUpload(
+  request: Request,
+  context: Context,
+  key: PresentedKey,
+  room: number,
+): Promise<Response> {
+  const clientRequest = await readUpload(request, room, context.now)
+  try {
+    const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
+    const ask = parseTranscriptionRequest(form)
+    const order = (routes: Parameters<typeof context.health.order>[0]) =>
+      context.health.order(routes, context.now())
+    const { type: mimeType, container } = ask.audio
+    const wish = { ...ask, mimeType, bytes: ask.file.bytes.length }
+    const plan = planTranscription(context.catalogue, wish, { order })
+    await context.link.state()
+    const measuredSeconds = await measureSeconds(ask.file.bytes, container, () => pause(0))
+
+    const routes = plan.attempts.map(({ route }) => route)
+    const audioSeconds = measuredSeconds ?? longestSeconds(ask.file.bytes.length)
+    const promptTokens = mostPromptTokens(ask, audioSeconds)
+    const { plans, service } = context.config
+    const now = context.now()
+    const admission = await admit(context.storage.customer(key.customerId), {
+      requestId: context.requestId,
+      key,
+      plans,
+      reserveNano: (discountPct) =>
+        worstCase(
+          routes,
+          { promptTokens, maxTokens: undefined, choices: 1, audioSeconds },
+          { discountPct, usdEur: service.usd_eur },
+        ),
+      expiresAt: now + service.timeouts.transcription_ms + RESERVATION_SLACK_MS,
+      now,
+    })
+    const receipt = wantsReceipt(request.headers)
+    const admitted = { context, ask, plan, admission, receipt, measuredSeconds, clientRequest }
+    return await answerTranscription(admitted)
+  } finally {
+    freeUpload(clientRequest)
+  }
+}

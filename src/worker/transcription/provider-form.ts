@@ -1,0 +1,43 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import type { Route } from '../provider/route.ts'
+import { extensionOf } from './audio-type.ts'
+import type { TranscriptionRequest } from './request.ts'
+
+/** A form for a provider; `pieces` in order are its body. */
+export interface ProviderForm {
+  readonly contentType: string
+  readonly pieces: readonly Bytes[]
+}
+
+/**
+ * The form that a route is sent (RFC 7578): the fields the interface names, and the file under a name of our own,
+ * because the client's may tell more than the provider needs to know. Text is asked for as JSON, which brings the
+ * duration along; the price must not depend on the format.
+ */
+export function providerForm(
+  ask: TranscriptionRequest,
+  route: Route,
+  boundary: string,
+): ProviderForm {
+  const { type } = ask.audio
+  const fields = {
+    model: route.config.upstream_model,
+    response_format: ask.format === 'text' ? 'json' : ask.format,
+    language: ask.language,
+    prompt: ask.prompt,
+    temperature: ask.temperature,
+  }
+  const parts = Object.entries(fields).map(([name, value]) =>
+    value === undefined ? '' : `--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`,
+  )
+  const fileHead = `${disposition('file')}; filename="audio.${extensionOf(type)}"\r\nContent-Type: ${type}`
+  const head = `${parts.join('')}--${boundary}\r\n${fileHead}\r\n\r\n`
+  return {
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    pieces: [utf8(head), ask.file.bytes, utf8(`\r\n--${boundary}--\r\n`)],
+  }
+}
+
+function disposition(name: string): string {
+  return `Content-Disposition: form-data; name="${name}"`
+}

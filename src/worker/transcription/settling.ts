@@ -1,0 +1,78 @@
+import type { Exchange } from '../settle/exchange.ts'
+import { serviceObject, type ServiceObject } from '../settle/service-object.ts'
+import type { BillingUnit } from '../../protocol/config.ts'
+import type { Route } from '../provider/route.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import type { TokenUsage } from '../stream/token-usage.ts'
+import type { AdmittedTranscription } from './admitted.ts'
+import { usualSeconds, usualUsage } from './estimate.ts'
+import type { Transcript } from './transcript.ts'
+
+/** `service.usage` (interface: "Extension object `service`"). */
+interface ServiceUsage {
+  readonly billing_unit: BillingUnit
+  readonly audio_seconds?: number
+  readonly prompt_tokens?: number
+  readonly completion_tokens?: number
+}
+
+/** What a unit-priced transcription says of tokens. */
+const NO_TOKENS: TokenUsage = {
+  promptTokens: 0,
+  completionTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+}
+
+/**
+ * The record of a transcription for settlement. The provider's own figures win; the price never depends on the
+ * response format, and audio that nobody reports is billed as measured, never as nothing.
+ */
+export function transcriptionExchange(
+  admitted: AdmittedTranscription,
+  attempt: PlannedAttempt,
+  transcript: Transcript,
+): Exchange {
+  const { context, plan, admission, ask } = admitted
+  const seconds =
+    transcript.seconds ?? admitted.measuredSeconds ?? usualSeconds(ask.file.bytes.length)
+  const byToken = billingUnit(attempt.route) === 'token'
+  if (byToken && !transcript.usage) {
+    context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
+  }
+  return {
+    requestId: context.requestId,
+    admission,
+    modality: 'transcription',
+    requestedRoute: plan.requestedRoute,
+    route: attempt.route,
+    failover: attempt.failover,
+    usage: byToken ? (transcript.usage ?? usualUsage(ask, seconds, transcript.text)) : NO_TOKENS,
+    billedSeconds: seconds,
+    reportedSeconds: transcript.seconds ?? null,
+  }
+}
+
+/** The `service` object of a transcription. */
+export function transcriptionService(
+  exchange: Exchange,
+  receiptId: string | null,
+): ServiceObject & { readonly usage: ServiceUsage } {
+  const { usage, reportedSeconds } = exchange
+  const unit = billingUnit(exchange.route)
+  return {
+    ...serviceObject(exchange, receiptId),
+    usage: {
+      billing_unit: unit,
+      ...(reportedSeconds !== null && { audio_seconds: reportedSeconds }),
+      ...(unit === 'token' && {
+        prompt_tokens: usage.promptTokens,
+        completion_tokens: usage.completionTokens,
+      }),
+    },
+  }
+}
+
+function billingUnit(route: Route): BillingUnit {
+  return route.config.pricing?.billing_unit ?? 'token'
+}

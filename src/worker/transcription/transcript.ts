@@ -1,0 +1,63 @@
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+import { isJsonObject, parseJsonObject, type JsonObject } from '../stream/json-object.ts'
+import { refuseProviderError } from '../stream/provider-error.ts'
+import type { TokenUsage } from '../stream/token-usage.ts'
+import { UsageTally } from '../stream/usage-tally.ts'
+import { numberIn, readSegments, readWords, type Segment, type Word } from './segments.ts'
+
+/** What a provider heard, whichever dialect it said it in. */
+export interface Transcript {
+  readonly text: string
+  readonly language: string | undefined
+  /** Length of the audio by the provider, in seconds; more than 0. */
+  readonly seconds: number | undefined
+  readonly segments: readonly Segment[]
+  readonly words: readonly Word[]
+  readonly usage: TokenUsage | undefined
+}
+
+/**
+ * Reads a provider's answer in JSON. `temperature` is the one that was asked for. Throws `BrokenStream` on an error
+ * object, malformed JSON or members, and on an answer without text.
+ */
+export function readTranscript(body: Bytes, temperature: number): Transcript {
+  const answer = parseJsonObject(decode(body))
+  refuseProviderError(answer)
+  const { text, language } = answer
+  if (typeof text !== 'string') throw new BrokenStream('malformed')
+  const tally = new UsageTally()
+  tally.take(answer['usage'])
+  return {
+    text: text.trim(),
+    language: typeof language === 'string' && language !== '' ? language : undefined,
+    seconds: secondsOf(answer),
+    segments: readSegments(answer['segments'], temperature),
+    words: readWords(answer['words']),
+    usage: tally.tokens,
+  }
+}
+
+/**
+ * The first of the places where the known servers put the length: exact ones before whole seconds. One of 0 is
+ * taken as untold, so that no file is ever free by mistake.
+ */
+function secondsOf(answer: JsonObject): number | undefined {
+  const usage = isJsonObject(answer['usage']) ? answer['usage'] : {}
+  const inMilliseconds = numberIn(answer['input_length_ms'])
+  const told = [
+    numberIn(answer['duration']),
+    inMilliseconds === undefined ? undefined : inMilliseconds / 1000,
+    numberIn(usage['seconds']),
+    numberIn(usage['prompt_audio_seconds']),
+  ]
+  return told.find((seconds) => seconds !== undefined && seconds > 0)
+}
+
+function decode(body: Bytes): string {
+  try {
+    return fromUtf8(body).replace(/^\uFEFF/, '')
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+}

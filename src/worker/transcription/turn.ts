@@ -1,0 +1,66 @@
+import { sha256Hex } from '../../protocol/digest.ts'
+import { AttemptClock } from '../provider/attempt-clock.ts'
+import { breakage } from '../provider/breakage.ts'
+import { callProvider } from '../provider/call.ts'
+import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failure.ts'
+import { streamPieces } from '../provider/streamed-body.ts'
+import { readWholeBody } from '../provider/whole-body.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import type { AdmittedTranscription } from './admitted.ts'
+import { providerForm } from './provider-form.ts'
+import { readTranscript, type Transcript } from './transcript.ts'
+
+/** A provider's finished answer, with what a receipt says of its bytes. */
+export interface TranscriptAnswer {
+  readonly transcript: Transcript
+  readonly requestDigest: string
+  readonly responseDigest: string
+  readonly evidenceSha256: string | null
+}
+
+/** By the time an answer is whole the request has been; one answered before it was read is no answer. */
+const DIGEST_MS = 2_000
+
+/**
+ * One try of one route with the whole file. Providers send headers with the finished answer, so only the
+ * request's budget limits it, and `sync_attempt_ms` where the operator set it and other routes remain.
+ */
+export async function askTranscript(
+  { context, ask }: AdmittedTranscription,
+  { route }: PlannedAttempt,
+  isLast: boolean,
+  budget: AbortSignal,
+): Promise<TranscriptAnswer> {
+  const { timeouts } = context.config.service
+  const clock = new AttemptClock(budget, context.now)
+  clock.enter(isLast ? undefined : timeouts.sync_attempt_ms)
+  try {
+    const form = providerForm(ask, route, `cmr-${context.newId()}`)
+    const body = streamPieces(form.pieces, clock.signal)
+    const reply = await callProvider({
+      route,
+      path: '/audio/transcriptions',
+      body: body.readable,
+      contentType: form.contentType,
+      accept: 'application/json',
+      clock,
+      link: context.link,
+      now: context.now,
+      connectMs: timeouts.connect_ms,
+      reach: context.reach,
+      classify: classifyTranscriptionResponse,
+    })
+    const bytes = await readWholeBody(reply.body, clock)
+    clock.enter(DIGEST_MS)
+    return {
+      transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),
+      requestDigest: await body.digest,
+      responseDigest: await sha256Hex(bytes),
+      evidenceSha256: reply.evidenceSha256,
+    }
+  } catch (error) {
+    throw breakage(error)
+  } finally {
+    clock.abort(new AttemptFailure({ kind: 'unavailable' }))
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The length of a WebM file by its last block. Browsers record without writing a duration into the header, and
+ * their clusters have no size, so every element has to be walked over (RFC 8794, RFC 9559).
+ */
+
+/** Elements that are entered rather than skipped; where they end does not matter here. */
+const ENTERED: ReadonlySet<number> = new Set([
+  0x18538067, // Segment
+  0x1549a966, // Info
+  0x1f43b675, // Cluster
+  0xa0, // BlockGroup
+])
+const TIMESTAMP_SCALE = 0x2ad7b1
+const CLUSTER_TIMESTAMP = 0xe7
+const BLOCKS: ReadonlySet<number> = new Set([0xa1, 0xa3]) // Block, SimpleBlock
+
+const DEFAULT_SCALE_NS = 1_000_000
+const NS_PER_SECOND = 1_000_000_000
+
+/** Seconds up to the start of the last block; undefined where there is none. */
+export function webmSeconds(bytes: Uint8Array): number | undefined {
+  let scale = DEFAULT_SCALE_NS
+  let cluster = 0
+  let last: number | undefined
+  let at = 0
+  while (at < bytes.length) {
+    const id = variableInteger(bytes, at, true)
+    const size = id && variableInteger(bytes, id.end, false)
+    if (!id || !size) break
+    const start = size.end
+    const end = start + size.value
+    at = ENTERED.has(id.value) ? start : end
+    if (id.value === TIMESTAMP_SCALE) scale = unsigned(bytes, start, end)
+    if (id.value === CLUSTER_TIMESTAMP) cluster = unsigned(bytes, start, end)
+    if (BLOCKS.has(id.value)) last = Math.max(last ?? 0, cluster + blockOffset(bytes, start))
+  }
+  return last === undefined ? undefined : (last * scale) / NS_PER_SECOND
+}
+
+interface VariableInteger {
+  readonly value: number
+  readonly end: number
+}
+
+const LONGEST = 8
+
+/** A number whose leading zeros tell its length; ids keep the marker bit. */
+function variableInteger(
+  bytes: Uint8Array,
+  at: number,
+  keepsMarker: boolean,
+): VariableInteger | undefined {
+  const first = bytes[at] ?? 0
+  const length = Math.clz32(first) - 23
+  const end = at + length
+  if (length > LONGEST || end > bytes.length) return undefined
+  const marker = 1 << (8 - length)
+  let value = keepsMarker ? first : first & (marker - 1)
+  for (let i = at + 1; i < end; i++) value = value * 256 + (bytes[i] ?? 0)
+  return { value, end }
+}
+
+function unsigned(bytes: Uint8Array, start: number, end: number): number {
+  let value = 0
+  for (let i = start; i < Math.min(end, start + LONGEST); i++) value = value * 256 + (bytes[i] ?? 0)
+  return value
+}
+
+/** A block's time within its cluster: 16 bits, signed, behind the track number. */
+function blockOffset(bytes: Uint8Array, start: number): number {
+  const at = variableInteger(bytes, start, false)?.end ?? bytes.length
+  return ((((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)) << 16) >> 16
+}
