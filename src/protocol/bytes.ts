@@ -68,7 +68,13 @@ const BINARY_CHUNK = 0x8000
 export function toBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let i = 0; i < bytes.length; i += BINARY_CHUNK) {
-    binary += String.fromCharCode(...bytes.subarray(i, i + BINARY_CHUNK))
+    // Spreading the bytes instead costs ten times as much.
+    const chunk: string = Reflect.apply(
+      String.fromCharCode,
+      undefined,
+      bytes.subarray(i, i + BINARY_CHUNK),
+    )
+    binary += chunk
   }
   return btoa(binary)
 }

@@ -27,6 +27,9 @@ export interface BundleParts {
 
 const DAY_MS = 86_400_000
 
+/** Readers judge this date to the second, and their clocks may be behind. */
+const KEY_BACKDATED_DAYS = 1
+
 /** Writes a bundle that is in force from now on. Whether it is one, the signing step checks. */
 export function composeBundle(parts: BundleParts): BundleTemplate {
   const { template, version, manifestKey, now, days } = parts
@@ -58,7 +61,7 @@ function delegate(
     ...objectOf(template['delegated_keys']),
     workload_manifest: {
       jwk: { kty, crv, x, y },
-      not_before: timestamp(now, 0),
+      not_before: timestamp(now, -KEY_BACKDATED_DAYS),
       not_after: timestamp(now, days),
     },
   }

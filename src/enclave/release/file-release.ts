@@ -26,16 +26,13 @@ export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): Re
  * Throws an error that names the file; whether they fit each other and this machine is the envelope's check.
  */
 export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
-  const [root, bundleText, manifestText] = await Promise.all([
-    readText(files.root_key),
-    readText(files.bundle),
-    readText(files.manifest),
-  ])
+  const root = await readText(files.root_key)
   const rootPublicJwk = await named(files.root_key, async () =>
     describePublicKey(parseStrictJson(root, 'release root key')),
   )
+  const bundleText = await readText(files.bundle)
   const bundleJws = await named(files.bundle, async () => readBundle(bundleText))
-  const manifestJws = manifestText.trim()
+  const manifestJws = (await readText(files.manifest)).trim()
   await named(files.manifest, async () => parseCompactJws(manifestJws, 'workload manifest'))
   return { rootPublicJwk, bundleJws, manifestJws, identityTag: await sha256Hex(manifestJws) }
 }
