@@ -65,7 +65,12 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   let bound = await bind(loaded, inputs.tls)
   const envelopes = new EnvelopeKeeper({
     buildFresh: (nonce) => build(bound, key.kid, nonce, now),
-    make: () => make(bound),
+    async make() {
+      const envelope = await make(bound)
+      if (!envelope.check.verified)
+        notify({ type: 'attestation_failed', reason: faultOf(envelope) })
+      return envelope
+    },
     now,
     onFailure: (reason) => notify({ type: 'attestation_failed', reason }),
     onRestored: () => notify({ type: 'attestation_restored' }),
@@ -117,9 +122,13 @@ function createTurns(): (step: () => Promise<void>) => Promise<void> {
 }
 
 /** In production an instance that clients could not verify must not pretend to be one they can. */
-function demandProof({ check }: KeptEnvelope, { config }: LoadedConfig): void {
-  if (check.verified || config.service.mode === 'local') return
-  throw new Error(`this instance cannot prove its release:\n  ${check.failed.join('\n  ')}`)
+function demandProof(envelope: KeptEnvelope, { config }: LoadedConfig): void {
+  if (envelope.check.verified || config.service.mode === 'local') return
+  throw new Error(faultOf(envelope))
+}
+
+function faultOf({ check }: KeptEnvelope): string {
+  return `this instance cannot prove its release:\n  ${check.failed.join('\n  ')}`
 }
 
 function build(

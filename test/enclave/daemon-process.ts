@@ -90,11 +90,17 @@ function createInbox(child: ChildProcess): DaemonProcess['next'] {
     arrived.resolve()
     arrived = Promise.withResolvers()
   })
+  let ended = false
+  child.once('disconnect', () => {
+    ended = true
+    arrived.resolve()
+  })
   return async (type) => {
     for (;;) {
       const index = received.findIndex((message) => message.type === type)
       const [message] = index === -1 ? [] : received.splice(index, 1)
       if (message !== undefined && isOf(message, type)) return message
+      if (ended) throw new Error(`the daemon ended before it said "${type}"`)
       // eslint-disable-next-line no-await-in-loop
       await arrived.promise
     }
