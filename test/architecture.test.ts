@@ -50,11 +50,12 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
 const WORKER_RANKS: readonly (readonly string[])[] = [
   ['storage', 'stream', 'link'],
   ['http'],
+  ['metrics'],
   ['provider'],
   ['routing'],
   ['settle'],
   ['env.ts', 'settings.ts', 'context.ts'],
-  ['chat', 'transcription', 'models', 'receipts', 'usage', 'attestation', 'admin', 'metrics'],
+  ['chat', 'transcription', 'models', 'receipts', 'usage', 'attestation', 'admin'],
   ['endpoints.ts'],
   ['router.ts'],
   ['app.ts'],

@@ -7,6 +7,7 @@ import { consoleLog, type Log, type LogFields } from './http/log.ts'
 import { toApiError } from './http/to-api-error.ts'
 import { UploadGate } from './http/upload-gate.ts'
 import { HttpLink } from './link/http-link.ts'
+import { Metrics } from './metrics/metrics.ts'
 import type { Reach } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
@@ -32,12 +33,13 @@ export class App {
   readonly #router = createRouter()
   readonly #uploads = new UploadGate(UPLOAD_MEMORY_BYTES)
   readonly #env: Env
+  readonly #metrics = new Metrics()
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
   constructor(env: Env, surroundings: Surroundings) {
     this.#env = env
     this.#surroundings = surroundings
-    this.#log = consoleLog(surroundings.now)
+    this.#log = this.#metrics.counting(consoleLog(surroundings.now))
     this.#link = new HttpLink(env.LINK, surroundings.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
   }
@@ -94,6 +96,7 @@ export class App {
       ...this.#surroundings,
       requestId,
       link: this.#link,
+      metrics: this.#metrics,
       log: this.#log,
       uploads: this.#uploads,
       waitUntil: (work) => execution.waitUntil(work),

@@ -2,6 +2,7 @@ import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { UploadGate } from './http/upload-gate.ts'
 import type { Link } from './link/link.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import type { Reach } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
 import { pause } from './routing/budget.ts'
@@ -19,6 +20,7 @@ export interface Context extends Settings {
   readonly signingKeys: SigningKeyLog
   readonly link: Link
   readonly log: Log
+  readonly metrics: Metrics
   /** Milliseconds since the epoch. */
   readonly now: () => number
   /** A new UUID v4. */

@@ -1,4 +1,5 @@
 import * as admin from './admin/handlers.ts'
+import { showMetrics } from './admin/metrics.ts'
 import {
   attestationUnavailable,
   getAttestation,
@@ -62,6 +63,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ['POST', '/admin/customers/:id/credits', 'admin.credits.add', admin.addCredit],
     ['POST', '/admin/maintenance', 'admin.maintenance', admin.maintenance],
     ['GET', '/admin/routes', 'admin.routes', admin.listRoutes],
+    ['GET', '/admin/metrics', 'admin.metrics', showMetrics],
     ['GET', '/admin/providers', 'admin.providers', admin.listProviders],
   ]),
 ]

@@ -13,6 +13,7 @@ export interface LogFields {
   readonly provider?: string
   readonly attempt?: number
   readonly failure?: string
+  readonly failover?: boolean
   readonly duration_ms?: number
   readonly first_delta_ms?: number
   readonly prompt_tokens?: number
@@ -31,6 +32,7 @@ export type Log = (event: LogEvent, fields?: LogFields) => void
 export type LogEvent =
   | 'request'
   | 'attempt_failed'
+  | 'attempt_served'
   | 'settled'
   | 'settle_failed'
   | 'usage_estimated'

@@ -59,7 +59,7 @@ export async function attemptRoutes<T>(
     try {
       const value = await turn(attempt, index >= last)
       const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
-      tools.health.succeeded(attempt.route, tools.now(), took)
+      noteServed(attempt, index, took, tools)
       return { attempt, value }
     } catch (error) {
       tools.budget.throwIfAborted()
@@ -79,6 +79,22 @@ export async function attemptRoutes<T>(
 /** A plan of one route asks it a second time, but only where the first try got no byte of an answer. */
 function withRepeat(attempts: readonly PlannedAttempt[]): readonly PlannedAttempt[] {
   return attempts.length === 1 ? [...attempts, ...attempts] : attempts
+}
+
+function noteServed(
+  { route, failover }: PlannedAttempt,
+  index: number,
+  firstDeltaMs: number | undefined,
+  tools: AttemptTools,
+): void {
+  tools.health.succeeded(route, tools.now(), firstDeltaMs)
+  tools.log('attempt_served', {
+    request_id: tools.requestId,
+    route: route.id,
+    attempt: index + 1,
+    failover,
+    ...(firstDeltaMs === undefined ? {} : { first_delta_ms: firstDeltaMs }),
+  })
 }
 
 /** A refusal of the request says nothing against the route. */

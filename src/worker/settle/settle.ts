@@ -55,7 +55,7 @@ export async function settleWithReceipt(
     evidenceRefs: receipt.evidence_refs,
     kid: signed.kid,
   }
-  const { missingEvidence } = await commit(exchange, tools, stored)
+  const { missingEvidence } = await commit(exchange, tools, stored, now)
   const { customerId } = exchange.admission
   const { expiresAtMs } = stored
   await keepEvidence(tools, { customerId, refs: missingEvidence, expiresAtMs })
@@ -66,7 +66,12 @@ export async function settleWithoutReceipt(exchange: Exchange, tools: SettleTool
   await commit(exchange, tools, null)
 }
 
-async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlement['receipt']) {
+async function commit(
+  exchange: Exchange,
+  tools: SettleTools,
+  receipt: Settlement['receipt'],
+  startedAt = tools.now(),
+) {
   const { admission, route, usage } = exchange
   const cost = priceOf(
     route,
@@ -95,6 +100,7 @@ async function commit(exchange: Exchange, tools: SettleTools, receipt: Settlemen
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,
+    duration_ms: tools.now() - startedAt,
   })
   return committed
 }

@@ -202,10 +202,12 @@ describe('attempting routes', () => {
     expect(outcome).toBeInstanceOf(TypeError)
   })
 
-  it('logs kinds and counts of failures and nothing else', async () => {
+  it('logs kinds, counts and times of attempts and nothing else', async () => {
     const { logged } = await run({ 'nova/glm': unavailable }, { model: 'glm' })
+    const shared = { request_id: 'r' }
     expect(logged).toEqual([
-      { request_id: 'r', route: 'nova/glm', attempt: 1, failure: 'unavailable', status: 503 },
+      { ...shared, route: 'nova/glm', attempt: 1, failure: 'unavailable', status: 503 },
+      { ...shared, route: 'vela/glm', attempt: 2, failover: false, first_delta_ms: 0 },
     ])
   })
 })

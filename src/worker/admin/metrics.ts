@@ -1,0 +1,41 @@
+import type { Context, Handler } from '../context.ts'
+import { requireAdmin } from '../http/auth.ts'
+import { text } from '../http/reply.ts'
+import { gaugeText } from '../metrics/families.ts'
+
+/** GET /admin/metrics: the Prometheus text format; counts of this process, states as of now. */
+export const showMetrics: Handler = async (request, context) => {
+  await requireAdmin(request, context.adminToken)
+  const body = `${context.metrics.render()}${breakerText(context)}${await proofText(context)}`
+  return text(body, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+}
+
+function breakerText({ health, catalogue, now }: Context): string {
+  const states = health.snapshot(now(), catalogue.routes)
+  return gaugeText(
+    'cmr_route_resting',
+    'Whether a route is out of service for now: 1 resting, 0.5 being probed, 0 in service.',
+    states.map(({ route, state }) => ({ labels: { route }, value: RESTING[state] })),
+  )
+}
+
+const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
+
+/** Without its daemon the worker still tells what it has counted. */
+async function proofText({ link }: Context): Promise<string> {
+  const proofs = await link.providers().catch(() => undefined)
+  const up = gaugeText('cmr_enclave_up', 'Whether the enclave daemon answers.', [
+    { labels: {}, value: proofs === undefined ? 0 : 1 },
+  ])
+  return (
+    up +
+    gaugeText(
+      'cmr_provider_proven',
+      'Whether a provider has a current proof.',
+      (proofs ?? []).map(({ provider, adapter, state }) => ({
+        labels: { provider, adapter, state },
+        value: state === 'verified' ? 1 : 0,
+      })),
+    )
+  )
+}

@@ -1,0 +1,106 @@
+/**
+ * Counters and histograms in the Prometheus text format (exposition format 0.0.4). The usual client library
+ * reads Node's process and cannot run here, and two kinds of figures need no more than this page.
+ */
+
+type Labels = Readonly<Record<string, string | number>>
+
+/** A figure of some name, by label values. */
+interface Family {
+  readonly render: () => string
+}
+
+/** Figures are kept for at most so many combinations of label values; more are counted as `other`. */
+const MAX_SERIES = 2_000
+
+/** A count that only grows. */
+export class Counter implements Family {
+  readonly #name: string
+  readonly #help: string
+  readonly #series = new Map<string, number>()
+
+  constructor(name: string, help: string) {
+    this.#name = name
+    this.#help = help
+  }
+
+  add(labels: Labels, amount = 1): void {
+    const key = bounded(this.#series, labelText(labels))
+    this.#series.set(key, (this.#series.get(key) ?? 0) + amount)
+  }
+
+  render(): string {
+    const lines = [...this.#series].map(([labels, count]) => `${this.#name}${labels} ${count}`)
+    return familyText(this.#name, 'counter', this.#help, lines)
+  }
+}
+
+/** How durations are spread, in seconds. */
+export class Histogram implements Family {
+  readonly #name: string
+  readonly #help: string
+  readonly #bounds: readonly number[]
+  readonly #series = new Map<string, { readonly counts: number[]; sum: number; labels: Labels }>()
+
+  constructor(name: string, help: string, bounds: readonly number[]) {
+    this.#name = name
+    this.#help = help
+    this.#bounds = bounds
+  }
+
+  observe(labels: Labels, seconds: number): void {
+    const key = bounded(this.#series, labelText(labels))
+    const known = this.#series.get(key)
+    const series = known ?? {
+      counts: Array<number>(this.#bounds.length + 1).fill(0),
+      sum: 0,
+      labels,
+    }
+    if (!known) this.#series.set(key, series)
+    const bucket = this.#bounds.findIndex((bound) => seconds <= bound)
+    const index = bucket < 0 ? this.#bounds.length : bucket
+    series.counts[index] = (series.counts[index] ?? 0) + 1
+    series.sum += seconds
+  }
+
+  render(): string {
+    const lines = [...this.#series.values()].flatMap(({ counts, sum, labels }) => {
+      let below = 0
+      const buckets = counts.map((count, index) => {
+        below += count
+        const le = this.#bounds[index] ?? '+Inf'
+        return `${this.#name}_bucket${labelText({ ...labels, le })} ${below}`
+      })
+      const text = labelText(labels)
+      return [...buckets, `${this.#name}_sum${text} ${sum}`, `${this.#name}_count${text} ${below}`]
+    })
+    return familyText(this.#name, 'histogram', this.#help, lines)
+  }
+}
+
+/** A family of values that are known at the moment of asking. */
+export function gaugeText(
+  name: string,
+  help: string,
+  values: readonly { readonly labels: Labels; readonly value: number }[],
+): string {
+  const lines = values.map(({ labels, value }) => `${name}${labelText(labels)} ${value}`)
+  return familyText(name, 'gauge', help, lines)
+}
+
+function familyText(name: string, kind: string, help: string, lines: readonly string[]): string {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...lines, ''].join('\n')
+}
+
+function labelText(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+function escapeValue(value: string | number): string {
+  return String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}
+
+function bounded(series: ReadonlyMap<string, unknown>, key: string): string {
+  return series.has(key) || series.size < MAX_SERIES ? key : '{overflow="true"}'
+}

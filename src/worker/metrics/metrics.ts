@@ -1,0 +1,94 @@
+import type { Log, LogEvent, LogFields } from '../http/log.ts'
+import { Counter, Histogram } from './families.ts'
+
+const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
+
+/**
+ * What the worker counts, taken from the events it logs: whatever may be logged may be counted, and neither
+ * can hold content. Label values come from the configuration and from fixed tables, so their number is bounded.
+ */
+export class Metrics {
+  readonly #requests = new Counter('cmr_requests_total', 'Answered requests.')
+  readonly #duration = new Histogram(
+    'cmr_request_duration_seconds',
+    'Time until the response started.',
+    REQUEST_SECONDS,
+  )
+  readonly #attempts = new Counter('cmr_attempts_total', 'Tries of routes, by outcome.')
+  readonly #failovers = new Counter(
+    'cmr_failovers_total',
+    'Requests that an alternative of the caller served.',
+  )
+  readonly #firstDelta = new Histogram(
+    'cmr_first_delta_seconds',
+    'Time of an attempt until its first delta.',
+    REQUEST_SECONDS,
+  )
+  readonly #tokens = new Counter('cmr_tokens_total', 'Settled tokens.')
+  readonly #settles = new Histogram(
+    'cmr_settle_seconds',
+    'Time to price, sign and store an exchange.',
+    REQUEST_SECONDS,
+  )
+  readonly #receipts = new Counter(
+    'cmr_receipts_total',
+    'Settled exchanges, by whether they have a receipt.',
+  )
+  readonly #estimates = new Counter('cmr_usage_estimated_total', 'Exchanges billed by an estimate.')
+  readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
+
+  readonly #takers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
+    request: ({ endpoint = 'none', status = 0, code = '', duration_ms = 0 }) => {
+      this.#requests.add({ endpoint, status, code })
+      this.#duration.observe({ endpoint }, duration_ms / 1000)
+    },
+    attempt_failed: ({ route = '', failure = '' }) =>
+      this.#attempts.add({ route, outcome: failure }),
+    attempt_served: ({ route = '', failover = false, first_delta_ms }) => {
+      this.#attempts.add({ route, outcome: 'served' })
+      if (failover) this.#failovers.add({ route })
+      if (first_delta_ms !== undefined) this.#firstDelta.observe({ route }, first_delta_ms / 1000)
+    },
+    settled: ({
+      route = '',
+      prompt_tokens = 0,
+      completion_tokens = 0,
+      receipt = false,
+      ...rest
+    }) => {
+      this.#tokens.add({ route, kind: 'prompt' }, prompt_tokens)
+      this.#tokens.add({ route, kind: 'completion' }, completion_tokens)
+      this.#receipts.add({ receipt: String(receipt) })
+      this.#settles.observe({}, (rest.duration_ms ?? 0) / 1000)
+    },
+    usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),
+    settle_failed: () => this.#faults.add({ part: 'settlement' }),
+    link_unavailable: () => this.#faults.add({ part: 'link' }),
+    storage_unavailable: () => this.#faults.add({ part: 'storage' }),
+  }
+
+  /** A log that counts what passes it. */
+  counting(log: Log): Log {
+    return (event, fields = {}) => {
+      this.#takers[event]?.(fields)
+      log(event, fields)
+    }
+  }
+
+  /** Everything counted so far, in the Prometheus text format. */
+  render(): string {
+    const families = [
+      this.#requests,
+      this.#duration,
+      this.#attempts,
+      this.#failovers,
+      this.#firstDelta,
+      this.#tokens,
+      this.#settles,
+      this.#receipts,
+      this.#estimates,
+      this.#faults,
+    ]
+    return families.map((family) => family.render()).join('')
+  }
+}
