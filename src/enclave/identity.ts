@@ -78,7 +78,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   /** Nothing changes before the new binding is proven. */
   const move = async (nextLoaded: LoadedConfig, next: Bound): Promise<void> => {
     const envelope = await make(next)
-    demandProof(envelope, nextLoaded)
+    demandProof(envelope, nextLoaded, lastSeen)
     loaded = nextLoaded
     bound = next
     lastSeen = envelope.check.seen ?? lastSeen
@@ -121,10 +121,17 @@ function createTurns(): (step: () => Promise<void>) => Promise<void> {
   }
 }
 
-/** In production an instance that clients could not verify must not pretend to be one they can. */
-function demandProof(envelope: KeptEnvelope, { config }: LoadedConfig): void {
-  if (envelope.check.verified || config.service.mode === 'local') return
-  throw new Error(faultOf(envelope))
+/**
+ * An instance that clients could not verify must not pretend to be one they can. Only a local stack may start so,
+ * and nothing that was provable becomes unprovable by a reload.
+ */
+function demandProof(
+  envelope: KeptEnvelope,
+  { config }: LoadedConfig,
+  lastSeen: SeenBundle | undefined,
+): void {
+  const mayLack = config.service.mode === 'local' && lastSeen === undefined
+  if (!envelope.check.verified && !mayLack) throw new Error(faultOf(envelope))
 }
 
 function faultOf({ check }: KeptEnvelope): string {

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmod, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseCompactJws } from '../../../src/protocol/compact-jws.ts'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { publishedTrustBundleSchema } from '../../../src/protocol/trust-bundle.ts'
@@ -71,6 +71,14 @@ const SIGN_BUNDLE: readonly string[] = [
   '--manifest-key mk.jwk.json --manifest manifest.jws',
 ]
 
+async function document(path: string): Promise<string> {
+  return (await readFile(path, 'utf8')).trim()
+}
+
+async function untilServed(served: () => Promise<{ text: string }>, path: string): Promise<void> {
+  await vi.waitFor(async () => expect((await served()).text).toBe(await document(path)), 10_000)
+}
+
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 describe('keygen', () => {
@@ -114,7 +122,7 @@ describe('a release from nothing', () => {
     expect(Date.parse(bundle.expires_at) - Date.parse(bundle.issued_at)).toBe(30 * DAY_MS)
   }, 20_000)
 
-  it('is what a daemon proves itself with', async () => {
+  it('is what a daemon proves itself with, and never an older one after a newer one', async () => {
     const service = {
       name: 'r',
       allow_simulated: true,
@@ -127,9 +135,19 @@ describe('a release from nothing', () => {
     const daemon = await startDaemonProcess({ service, providers: {}, routes: [] })
     const { ready } = await daemon.next('ready')
     expect(ready.release).toBeNull()
-    expect((await daemon.call(ready, '/v1/trust')).text).toBe(
-      (await readFile(at('trust.json'), 'utf8')).trim(),
+    expect((await daemon.call(ready, '/v1/trust')).text).toBe(await document(at('trust.json')))
+    await release(...SIGN_BUNDLE, '--simulated --bundle-version 5 --out newer.json')
+    await copyFile(at('trust.json'), at('before.json'))
+    await copyFile(at('newer.json'), at('trust.json'))
+    daemon.child.kill('SIGHUP')
+    await untilServed(() => daemon.call(ready, '/v1/trust'), at('newer.json'))
+    await copyFile(at('before.json'), at('trust.json'))
+    daemon.child.kill('SIGHUP')
+    expect((await daemon.next('reload_refused')).reason).toBe(
+      'this instance cannot prove its release:\n' +
+        '  trust_bundle_version: version 1 is older than 5, seen before',
     )
+    expect((await daemon.call(ready, '/v1/trust')).text).toBe(await document(at('newer.json')))
     await daemon.stop()
   }, 60_000)
 
