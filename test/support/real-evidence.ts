@@ -1,24 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { copyBytes, fromHex, type Bytes } from '../../src/protocol/bytes.ts'
+import { fromHex, type Bytes } from '../../src/protocol/bytes.ts'
 import { toPem } from '../../src/enclave/simulated/certificate.ts'
+import { hasRealFiles, readRealFile } from './real-files.ts'
 import { splitPem } from './synthetic-snp.ts'
 
-/** Evidence of real machines, which lies beside a checkout and is no part of it; tests skip without it. */
-const FOLDER = fileURLToPath(new URL('../../../shared/data/attestation/', import.meta.url))
-
-export const hasRealEvidence = existsSync(FOLDER)
+export const hasRealEvidence = hasRealFiles
 
 export function realFile(name: string): Bytes {
-  return copyBytes(readFileSync(FOLDER + name))
-}
-
-export function realPath(name: string): string {
-  return FOLDER + name
+  return readRealFile(name)
 }
 
 export function realText(name: string): string {
-  return readFileSync(FOLDER + name, 'utf8')
+  return new TextDecoder().decode(readRealFile(name))
 }
 
 export function realHex(name: string): Bytes {

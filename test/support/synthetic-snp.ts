@@ -38,12 +38,12 @@ export const NOW = Date.parse('2026-11-20T12:00:00Z')
 
 export const DAY_MS = 86_400_000
 
-const process: { authority?: Promise<SimulatedAuthority> } = {}
+const shared: { authority?: Promise<SimulatedAuthority> } = {}
 
 /** The one authority of this test process: RSA-4096 keys are slow to make. */
 export async function syntheticAuthority(): Promise<SimulatedAuthority> {
-  process.authority ??= makeSimulatedAuthority()
-  return process.authority
+  shared.authority ??= makeSimulatedAuthority()
+  return shared.authority
 }
 
 /** A chain of a new chip under that authority; its root has the name of AMD's and stands in for it in anchors. */
