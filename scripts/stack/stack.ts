@@ -27,7 +27,7 @@ const HEALTHY_WITHIN_MS = 30_000
 /** Together below the five seconds in which a stop has to be done. */
 const WORKER_GRACE_MS = 3_000
 const OTHERS_GRACE_MS = 1_000
-const LOG_LINES_TOLD = 5
+const LOG_LINES_TOLD = 12
 
 /** All parts of one local stack, from the first start to the end. */
 export class Stack {

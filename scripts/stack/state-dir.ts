@@ -53,7 +53,7 @@ export function keptSecret(state: StateDir, name: string, given: string | undefi
 function lock(path: string): void {
   try {
     const database = new DatabaseSync(join(path, 'lock'))
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     process.once('exit', () => database.close())
   } catch (error) {
     if (error instanceof Error && error.message.includes('locked')) {

@@ -1,7 +1,10 @@
+import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { generateText, stepCountIs, streamText, tool } from 'ai'
+import { generateText, stepCountIs, streamText, tool, transcribe } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { TRANSCRIPT_TEXT } from '../../src/standin/answers.ts'
+import { wav } from '../support/audio-samples.ts'
 import { gather } from '../support/gather.ts'
 import { useSdkSession } from '../support/sdk-session.ts'
 
@@ -87,5 +90,18 @@ describe('the Vercel AI SDK', () => {
       statusCode: 404,
       data: { error: { code: 'model_not_found' } },
     })
+  })
+
+  test('transcribes with the provider for OpenAI', async () => {
+    const { baseURL, apiKey, fetch } = session()
+    const openai = createOpenAI({ baseURL, apiKey, fetch })
+    const result = await transcribe({
+      model: openai.transcription('whisper-large-v3'),
+      audio: wav(2).bytes,
+      providerOptions: { openai: { language: 'en', responseFormat: 'verbose_json' } },
+    })
+    expect(result.text).toBe(TRANSCRIPT_TEXT)
+    expect(result.segments).toHaveLength(2)
+    expect(result.durationInSeconds).toBe(4.2)
   })
 })

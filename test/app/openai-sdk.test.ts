@@ -1,5 +1,7 @@
-import OpenAI, { APIError } from 'openai'
+import OpenAI, { APIError, toFile } from 'openai'
 import { describe, expect, test } from 'vitest'
+import { TRANSCRIPT_TEXT } from '../../src/standin/answers.ts'
+import { wav } from '../support/audio-samples.ts'
 import { gather } from '../support/gather.ts'
 import { useSdkSession } from '../support/sdk-session.ts'
 
@@ -18,6 +20,10 @@ const WEATHER = {
     description: 'The weather in a city',
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   },
+}
+
+function speech(): Promise<File> {
+  return toFile(wav(2).bytes, 'speech.wav')
 }
 
 describe('the openai package', () => {
@@ -107,5 +113,28 @@ describe('the openai package', () => {
     expect(error.code).toBe('model_not_found')
     expect(error.param).toBe('model')
     expect(error.requestID).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('transcribes a file in every format', async () => {
+    const { transcriptions } = client().audio
+    const model = 'whisper-large-v3'
+    const json = await transcriptions.create({ model, file: await speech() })
+    expect(json.text).toBe(TRANSCRIPT_TEXT)
+    expect(json).toHaveProperty('service.routed_model', 'standin/whisper-large-v3')
+    expect(json).toHaveProperty('service.usage.billing_unit', 'audio_minute')
+    const verbose = await transcriptions.create({
+      model,
+      file: await speech(),
+      language: 'en',
+      response_format: 'verbose_json',
+    })
+    expect(verbose.duration).toBe(4.2)
+    expect(verbose.segments).toHaveLength(2)
+    const text: unknown = await transcriptions.create({
+      model,
+      file: await speech(),
+      response_format: 'text',
+    })
+    expect(text).toBe(TRANSCRIPT_TEXT)
   })
 })

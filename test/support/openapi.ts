@@ -17,11 +17,16 @@ export interface SchemaCheck {
   result(): Promise<{ readonly problems: readonly string[]; readonly checked: number }>
 }
 
-const SCHEMAS: readonly { path: RegExp; schema: string; chunk?: string }[] = [
+const SCHEMAS: readonly { path: RegExp; schema: string; chunk?: string; segments?: string }[] = [
   {
     path: /^\/v1\/chat\/completions$/,
     schema: 'CreateChatCompletionResponse',
     chunk: 'CreateChatCompletionStreamResponse',
+  },
+  {
+    path: /^\/v1\/audio\/transcriptions$/,
+    schema: 'CreateTranscriptionResponseJson',
+    segments: 'CreateTranscriptionResponseVerboseJson',
   },
   { path: /^\/v1\/models$/, schema: 'ListModelsResponse' },
   { path: /^\/v1\/models\/.+$/, schema: 'Model' },
@@ -42,10 +47,15 @@ export function createSchemaCheck(): SchemaCheck {
   const checkAnswer = async (path: string, answer: Response) => {
     const text = await answer.text()
     const entry = SCHEMAS.find((candidate) => candidate.path.test(path))
-    const streamed = answer.headers.get('content-type')?.startsWith('text/event-stream')
-    if (!answer.ok) check('ErrorResponse', JSON.parse(text))
-    else if (streamed) for (const chunk of chunksOf(text)) check(entry?.chunk ?? '', chunk)
-    else if (entry !== undefined) check(entry.schema, JSON.parse(text))
+    const type = answer.headers.get('content-type')?.split(';')[0]
+    if (type === 'text/event-stream') {
+      for (const chunk of chunksOf(text)) check(entry?.chunk ?? '', chunk)
+    }
+    if (type !== 'application/json') return
+    const body: object = JSON.parse(text)
+    if (!answer.ok) check('ErrorResponse', body)
+    else if ('segments' in body) check(entry?.segments ?? '', body)
+    else if (entry !== undefined) check(entry.schema, body)
   }
   return {
     result: async () => {

@@ -26,6 +26,8 @@ export interface Stack {
   localNow(): LocalFile
   /** A request with the customer's key. */
   fetch(path: string, init?: RequestInit): Promise<Response>
+  /** Sends it a signal and waits for nothing. */
+  signal(signal: NodeJS.Signals): void
   /** The exit status, when it has ended. */
   readonly ended: Promise<number | null>
   /** Ends it and answers the exit status; null when a signal ended it. */
@@ -59,6 +61,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       if (!headers.has('authorization')) headers.set('authorization', `Bearer ${local.api_key}`)
       return fetch(local.base_url + path, { ...init, headers })
     },
+    signal: (signal) => void process.child.kill(signal),
     ended: process.ended,
     stop: async (signal = 'SIGTERM') => {
       process.child.kill(signal)
