@@ -11,11 +11,15 @@ import { Metrics } from './metrics/metrics.ts'
 import type { Reach } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
+import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
 import { openStorage } from './storage/open.ts'
 
 /** Memory for uploads in one isolate: a dozen of full size at a time, the rest of a gigabyte for all else. */
 const UPLOAD_MEMORY_BYTES = 320 * 1024 * 1024
+
+/** One trigger clears a few thousand rows at most, within what a Worker host grants an event. */
+const ROUNDS_OF_A_TRIGGER = 20
 
 /** What the platform gives, from outside so that tests can hold it still. */
 export interface Surroundings {
@@ -24,7 +28,7 @@ export interface Surroundings {
   readonly reach: Reach
 }
 
-/** The worker of one isolate: its bindings opened once, its caches, and the handling of one request. */
+/** The worker of one isolate: its bindings opened once, its caches, and the handling of one event. */
 export class App {
   readonly #surroundings: Surroundings
   readonly #log: Log
@@ -67,6 +71,17 @@ export class App {
       ...failureFields(seen.error),
     })
     return response
+  }
+
+  /**
+   * Maintenance by cron trigger, for the time the trigger stands for (ms): sweeps the directory's database, in
+   * which D1 and PostgreSQL keep everything. The Durable Objects of customers wake by themselves.
+   * @throws StorageUnavailable
+   */
+  async sweep(now: number): Promise<void> {
+    const { storage } = (this.#parts ??= this.#openParts())
+    const report = await sweepAll(storage.directory(), now, ROUNDS_OF_A_TRIGGER)
+    this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
   #dress(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {

@@ -10,17 +10,16 @@ export const StoreObject = makeStoreObject(sweep)
 export const PostgresPool = makePostgresPool(sweep)
 
 /**
- * The worker's entry. An isolate has one environment, so its App is opened on the first request and kept,
+ * The worker's entry. An isolate has one environment, so its App is opened on the first event and kept,
  * in this closure and nowhere else.
  */
 function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
   const surroundings = { now: () => Date.now(), newId: () => crypto.randomUUID(), reach }
+  const appOf = (env: Env) => (app ??= new App(env, surroundings))
   return {
-    fetch(request, env, execution) {
-      app ??= new App(env, surroundings)
-      return app.handle(request, execution)
-    },
+    fetch: (request, env, execution) => appOf(env).handle(request, execution),
+    scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),
   }
 }
 
