@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { MalformedEvidence } from '../../src/protocol/malformed-evidence.ts'
+import { parseStrictJson } from '../../src/protocol/strict-json.ts'
+
+const refuse = (input: string | Uint8Array) => {
+  try {
+    return parseStrictJson(input, 'document')
+  } catch (error) {
+    return error instanceof MalformedEvidence ? error.message : error
+  }
+}
+
+describe('strict JSON', () => {
+  test('reads what JSON.parse reads', () => {
+    const text = '{"a":[1,-2.5e3,"\\u00e9{\\"",true,null],"b":{"a":{}}, "c" : "d:,{"}'
+    expect(parseStrictJson(text, 'document')).toEqual(JSON.parse(text))
+  })
+
+  test.each(['{"a":1,"a":1}', '{"a":1,"\\u0061":2}', '[{"x":{"b":1, "c":2 , "b" :3}}]'])(
+    'refuses a member that stands there twice: %s',
+    (text) => {
+      expect(refuse(text)).toBe('malformed document: duplicate member name')
+    },
+  )
+
+  test('tells apart members of one name in different objects, and strings from names', () => {
+    const text = '{"a":{"a":"a"},"b":["a","a",{"a":1},{"a":2}]}'
+    expect(refuse(text)).toEqual(JSON.parse(text))
+  })
+
+  test('refuses __proto__, deep nesting, bytes that are not UTF-8, and what is not JSON', () => {
+    expect(refuse('{"__proto__":{}}')).toBe('malformed document: forbidden member name')
+    expect(refuse('['.repeat(65) + ']'.repeat(65))).toBe(
+      'malformed document: nested deeper than 64',
+    )
+    expect(refuse(Uint8Array.of(0x22, 0xff, 0x22))).toBe('malformed document: not UTF-8')
+    for (const text of ['', '{', "{'a':1}", '{"a":1,}', '\u{feff}{}', 'NaN']) {
+      expect(refuse(text)).toBe('malformed document: not JSON')
+    }
+    expect(refuse('['.repeat(64) + ']'.repeat(64))).toBeInstanceOf(Array)
+  })
+})
