@@ -9,6 +9,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/app/**'],
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
           sequence: { groupOrder: 0 },
         },
       },
