@@ -1,0 +1,27 @@
+import { FAMILIES } from '../test/faults/families.ts'
+
+/**
+ * `npm run faults [-- <family> [<case>]]`: runs the fault matrix, or the families and cases with these words in
+ * their names, against the real stack and prints it case by case, with what was expected and what was seen.
+ * The status is 1 if they differ anywhere.
+ */
+async function main(only = '', named = ''): Promise<number> {
+  let failures = 0
+  let cases = 0
+  for (const { name, run } of FAMILIES.filter((family) => family.name.includes(only))) {
+    console.log(`\n${name}\n`)
+    const begun = performance.now()
+    const verdicts = await run({ short: false, named })
+    for (const { trial, expected, seen } of verdicts) {
+      console.log(`${seen === expected ? ' ok ' : 'FAIL'}  ${trial}`)
+      console.log(`        expected  ${expected}\n        seen      ${seen}`)
+      if (seen !== expected) failures += 1
+    }
+    cases += verdicts.length
+    console.log(`\n${verdicts.length} cases, ${Math.round(performance.now() - begun) / 1000} s`)
+  }
+  console.log(`\n${cases - failures} as expected, ${failures} not`)
+  return failures === 0 ? 0 : 1
+}
+
+process.exit(await main(...process.argv.slice(2)))

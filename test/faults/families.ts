@@ -1,0 +1,5 @@
+import { PROVIDER_FAMILIES } from './provider-family.ts'
+import type { AnyFamily } from './trial.ts'
+
+/** The whole matrix. */
+export const FAMILIES: readonly AnyFamily[] = [...PROVIDER_FAMILIES]

@@ -1,0 +1,57 @@
+import { status } from '../answers.ts'
+import { failed, type ProviderCase } from './case.ts'
+
+/** 429 with every form of Retry-After, and the wait that the client is told of. */
+
+const HOUR_MS = 3_600_000
+
+/** A date so far ahead that neither form of a test run changes what becomes of it. */
+const ahead = (ms: number) => new Date(Date.now() + ms)
+
+const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+
+/** The obsolete form of RFC 850: `Sunday, 06-Nov-94 08:49:37 GMT`. */
+function rfc850(date: Date): string {
+  const [, day, month, year, time] =
+    /, (\d+) (\w+) \d\d(\d\d) (\S+) GMT/.exec(date.toUTCString()) ?? []
+  return `${DAYS[date.getUTCDay()]}, ${day}-${month}-${year} ${time} GMT`
+}
+
+/** The form of C's asctime: `Sun Nov  6 08:49:37 1994`. */
+function asctime(date: Date): string {
+  const [, name, day, month, year, time] =
+    /^(\w+), (\d+) (\w+) (\d+) (\S+)/.exec(date.toUTCString()) ?? []
+  return `${name} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`
+}
+
+type Form = [what: string, headers: () => Readonly<Record<string, string>>, seconds: number]
+
+const FORMS: readonly Form[] = [
+  ['nothing', () => ({}), 1],
+  ['seconds', () => ({ 'retry-after': '7' }), 7],
+  ['zero', () => ({ 'retry-after': '0' }), 1],
+  ['a fraction', () => ({ 'retry-after': '2.4' }), 3],
+  ['a day', () => ({ 'retry-after': '86400' }), 59],
+  ['a number beyond all bounds', () => ({ 'retry-after': '9'.repeat(400) }), 59],
+  ['a negative number', () => ({ 'retry-after': '-5' }), 1],
+  ['words', () => ({ 'retry-after': 'soon' }), 1],
+  ['a date', () => ({ 'retry-after': ahead(HOUR_MS).toUTCString() }), 59],
+  ['a date of RFC 850', () => ({ 'retry-after': rfc850(ahead(HOUR_MS)) }), 59],
+  ['a date of asctime', () => ({ 'retry-after': asctime(ahead(HOUR_MS)) }), 59],
+  ['a date gone by', () => ({ 'retry-after': ahead(-HOUR_MS).toUTCString() }), 1],
+  ['milliseconds', () => ({ 'retry-after-ms': '2500' }), 3],
+  ['milliseconds and seconds', () => ({ 'retry-after-ms': '4500', 'retry-after': '30' }), 5],
+  ['garbage and seconds', () => ({ 'retry-after-ms': 'x', 'retry-after': '6' }), 6],
+]
+
+export const RATE_LIMIT_CASES: readonly ProviderCase[] = FORMS.map(([what, headers, seconds]) => {
+  const client = `429 upstream_rate_limit, retry after ${seconds}`
+  const expected = failed('rate_limited', client, { state: 'open' })
+  return {
+    name: `429, Retry-After: ${what}`,
+    failures: [26],
+    script: (call) => status(429, headers())(call),
+    stream: expected,
+    whole: expected,
+  }
+})

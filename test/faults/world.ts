@@ -1,0 +1,142 @@
+import { createServer } from 'node:net'
+import { z } from 'zod'
+import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
+import { listen } from '../support/listen.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+import { healthy } from './answers.ts'
+
+/** The real stack in front of a scripted provider, with clocks so short that every fault is over in seconds. */
+export interface World {
+  readonly stack: Stack
+  readonly provider: FaultProvider
+  readonly admin: AdminApi
+  /** Somebody with 10 EUR and a key. */
+  newCustomer(more?: Record<string, unknown>): Promise<Customer>
+  close(): Promise<void>
+}
+
+export interface Customer {
+  readonly id: string
+  readonly key: string
+}
+
+/** A route of the world. Those of one model are tried in the order given. */
+export interface WorldRoute {
+  readonly model: string
+  /** Absent: it answers soundly, as another provider. */
+  readonly script?: Script
+  /** Who is asked: the scripted provider (`alpha`), the healthy one (`beta`), or nobody (`closed`). */
+  readonly at: 'alpha' | 'beta' | 'closed'
+  /** Further members of the route. */
+  readonly more?: object
+}
+
+/** Milliseconds. Every one of them must be far above the time that the machine itself needs. */
+export const TIMEOUTS = {
+  connect_ms: 1_000,
+  headers_ms: 2_000,
+  first_delta_ms: 2_000,
+  idle_ms: 2_000,
+  stream_headers_after_ms: 6_000,
+  keep_alive_ms: 250,
+  stream_open_ms: 12_000,
+  stream_ms: 6_000,
+  sync_attempt_ms: 3_000,
+}
+
+/** EUR per million tokens; the other provider costs more, so that a bill shows who served. */
+export const PRICES = {
+  alpha: { input_per_mtok: 1, output_per_mtok: 2 },
+  beta: { input_per_mtok: 3, output_per_mtok: 5 },
+  closed: { input_per_mtok: 1, output_per_mtok: 2 },
+}
+
+const OPENING_EUR = '10.00'
+
+export interface WorldOptions {
+  readonly timeouts?: Partial<typeof TIMEOUTS>
+  readonly service?: object
+  readonly plans?: object
+  readonly env?: Readonly<Record<string, string>>
+  readonly stateDir?: string
+}
+
+export async function openWorld(
+  routes: readonly WorldRoute[],
+  options: WorldOptions = {},
+): Promise<World> {
+  const scripts = new Map(routes.map(({ model, at, script }) => [`${at} ${model}`, script]))
+  const provider = await startFaultProvider(
+    ({ provider: at, model }) => scripts.get(`${at} ${model}`) ?? healthy,
+  )
+  const config = worldConfig(routes, provider.port, await closedPort(), options)
+  const { env, stateDir } = options
+  const stack = await startStack({
+    config,
+    ...(env === undefined ? {} : { env }),
+    ...(stateDir === undefined ? {} : { stateDir }),
+  })
+  const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+  return {
+    stack,
+    provider,
+    admin,
+    newCustomer: (more = {}) => newCustomer(admin, more),
+    close: async () => {
+      await stack.stop()
+      await provider.close()
+    },
+  }
+}
+
+function worldConfig(
+  routes: readonly WorldRoute[],
+  port: number,
+  closed: number,
+  { timeouts, service, plans }: WorldOptions,
+): object {
+  const attestation = { adapter: 'none' }
+  const at = (origin: number, name: string) => ({
+    base_url: `http://127.0.0.1:${origin}/${name}`,
+    attestation,
+  })
+  return {
+    service: {
+      name: 'fault-router',
+      mode: 'local',
+      timeouts: { ...TIMEOUTS, ...timeouts },
+      breaker: { errors: 5, window_ms: 60_000, cooldown_ms: 60_000 },
+      ...service,
+    },
+    providers: { alpha: at(port, 'alpha'), beta: at(port, 'beta'), closed: at(closed, 'closed') },
+    routes: routes.map(({ model, at: who, more }) => ({
+      model_key: model,
+      provider: who,
+      upstream_model: model,
+      type: 'chat',
+      pricing: { currency: 'eur', ...PRICES[who] },
+      max_output_tokens: 1_000,
+      ...more,
+    })),
+    ...(plans === undefined ? {} : { plans }),
+  }
+}
+
+/** A port of loopback where nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer()
+  const port = await listen(server)
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+const madeSchema = z.object({ id: z.string() })
+const keySchema = z.object({ key: z.string() })
+
+async function newCustomer(admin: AdminApi, more: Record<string, unknown>): Promise<Customer> {
+  const customer = { name: 'trial', billing: 'prepaid', balance_eur: OPENING_EUR, ...more }
+  const { id } = madeSchema.parse(await admin.call('POST', '/admin/customers', customer))
+  const path = `/admin/customers/${id}/keys`
+  return { id, ...keySchema.parse(await admin.call('POST', path, { name: 'trial' })) }
+}

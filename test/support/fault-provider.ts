@@ -1,0 +1,182 @@
+import { createHash, type Hash } from 'node:crypto'
+import { createServer, type Server, type Socket } from 'node:net'
+import { listen } from './listen.ts'
+
+/**
+ * A provider that does what no HTTP library would let it do: it speaks over the bare socket, so that every
+ * misconduct of the wire can be scripted. (The stand-in of `src/standin` is the friendly one.)
+ */
+export interface FaultProvider {
+  readonly port: number
+  /** Everything one upstream model was asked, oldest first. */
+  calls(model: string): readonly ProviderCall[]
+  close(): Promise<void>
+}
+
+/** One request that reached the provider. */
+export interface ProviderCall {
+  readonly model: string
+  /** First segment of the path: which of the providers behind this server was meant. */
+  readonly provider: string
+  readonly stream: boolean
+  /** 1 for the first request for this model at this provider. */
+  readonly number: number
+  readonly headers: string
+  readonly body: string
+  readonly wire: Wire
+}
+
+export type Script = (call: ProviderCall) => void | Promise<void>
+
+/** The provider's side of one exchange, down to the last byte. */
+export class Wire {
+  /** SHA-256 of the body as the router's receipts name it: without transfer coding. */
+  readonly #digest: Hash = createHash('sha256')
+  readonly #socket: Socket
+  readonly #onEnd: () => void
+  #chunked = false
+  #ended = false
+
+  constructor(socket: Socket, onEnd: () => void) {
+    this.#socket = socket
+    this.#onEnd = onEnd
+  }
+
+  /** Body bytes written so far that the network has taken. */
+  get bytesTaken(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  /** Whether the exchange is over, by either side's doing. */
+  get over(): boolean {
+    return this.#ended || this.#socket.destroyed
+  }
+
+  /** SHA-256 in hex of all body bytes sent. */
+  digest(): string {
+    return this.#digest.copy().digest('hex')
+  }
+
+  /** Status line and headers; the body is chunked unless a header gives its length. */
+  head(
+    status: number | string = 200,
+    headers: Readonly<Record<string, string | number>> = {},
+  ): void {
+    const names = Object.keys(headers).map((name) => name.toLowerCase())
+    this.#chunked = !names.includes('content-length')
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    if (this.#chunked) lines.push('transfer-encoding: chunked\r\n')
+    const line = typeof status === 'number' ? `${status} Scripted` : status
+    this.raw(`HTTP/1.1 ${line}\r\n${lines.join('')}\r\n`)
+  }
+
+  /** Body bytes, as one chunk. */
+  send(data: string | Uint8Array): void {
+    const bytes = Buffer.from(data)
+    this.#digest.update(bytes)
+    if (!this.#chunked) return this.raw(bytes)
+    this.raw(Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, CRLF]))
+  }
+
+  /** Body bytes after a head of one's own, without transfer coding. */
+  unframed(data: string): void {
+    this.#digest.update(data)
+    this.raw(data)
+  }
+
+  /** Body bytes; resolves when the socket wants more. */
+  async sendSlowly(data: string | Uint8Array): Promise<void> {
+    this.send(data)
+    const socket = this.#socket
+    if (!socket.writableNeedDrain || socket.destroyed) return
+    await new Promise<void>((resolve) => {
+      socket.once('drain', resolve)
+      socket.once('close', resolve)
+    })
+  }
+
+  /** Ends the body properly; the connection stays for the next request. */
+  end(): void {
+    if (this.#chunked) this.raw('0\r\n\r\n')
+    this.#ended = true
+    this.#onEnd()
+  }
+
+  /** A FIN, whatever was promised. */
+  close(): void {
+    this.#socket.end()
+    this.#ended = true
+  }
+
+  /** A RST. */
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
+
+  /** Bytes as they are. */
+  raw(bytes: string | Uint8Array): void {
+    if (!this.#socket.destroyed) this.#socket.write(bytes)
+  }
+}
+
+const CRLF = Buffer.from('\r\n')
+const HEAD_END = Buffer.from('\r\n\r\n')
+
+/** Starts the provider; `scriptFor` decides what a call gets. */
+export async function startFaultProvider(
+  scriptFor: (call: ProviderCall) => Script,
+): Promise<FaultProvider> {
+  const sockets = new Set<Socket>()
+  const calls = new Map<string, ProviderCall[]>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+    readRequests(socket, ({ path, headers, body }) => {
+      const asked: { model?: string; stream?: boolean } = JSON.parse(body)
+      const provider = path.split('/')[1] ?? ''
+      const model = asked.model ?? ''
+      const earlier = calls.get(model) ?? []
+      const wire = new Wire(socket, () => socket.resume())
+      const number = earlier.filter((call) => call.provider === provider).length + 1
+      const call = { model, provider, stream: asked.stream ?? false, number, headers, body, wire }
+      calls.set(model, [...earlier, call])
+      void scriptFor(call)(call)
+    })
+  })
+  const port = await listen(server)
+  return {
+    port,
+    calls: (model) => calls.get(model) ?? [],
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+interface RawRequest {
+  readonly path: string
+  readonly headers: string
+  readonly body: string
+}
+
+/** Requests of one connection, each with a declared or chunked body. */
+function readRequests(socket: Socket, take: (request: RawRequest) => void): void {
+  let pending: Buffer = Buffer.alloc(0)
+  socket.on('data', (data: Buffer) => {
+    pending = Buffer.concat([pending, data])
+    for (;;) {
+      const headEnd = pending.indexOf(HEAD_END)
+      if (headEnd < 0) return
+      const headers = pending.subarray(0, headEnd).toString('latin1')
+      const declared = Number(/^content-length: *(\d+)/im.exec(headers)?.[1] ?? 0)
+      const bodyStart = headEnd + HEAD_END.length
+      if (pending.length < bodyStart + declared) return
+      const body = pending.subarray(bodyStart, bodyStart + declared).toString()
+      pending = pending.subarray(bodyStart + declared)
+      take({ path: headers.split(' ')[1] ?? '', headers, body })
+    }
+  })
+}
