@@ -22,7 +22,7 @@ interface Ticket {
  */
 const LOOK_EVERY_MS = 20
 
-const LONGEST_WAIT_MS = 120_000
+const LONGEST_WAIT_MS = 180_000
 const RETRY_AFTER_SECONDS = 10
 
 /**

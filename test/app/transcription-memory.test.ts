@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { wav } from '../support/audio-samples.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+
+const MIB = 1024 * 1024
+const UPLOADS = 50
+
+let stack: Stack
+
+beforeAll(async () => {
+  stack = await startStack()
+})
+afterAll(() => stack.stop())
+
+/** A form with a sound file of 20 MiB; one copy of it serves all uploads. */
+const FORM = Buffer.concat([
+  Buffer.from('--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-large-v3\r\n'),
+  Buffer.from('--b\r\nContent-Disposition: form-data; name="file"; filename="long.wav"\r\n\r\n'),
+  wav(655).bytes,
+  Buffer.from('\r\n--b--\r\n'),
+])
+
+/** Answers the status. Sent below `fetch`, which would copy the body. */
+async function upload(): Promise<number | undefined> {
+  const call = request(`${stack.local.base_url}/v1/audio/transcriptions`, {
+    method: 'POST',
+    agent: false,
+    headers: {
+      authorization: `Bearer ${stack.local.api_key}`,
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-length': FORM.length,
+    },
+  })
+  call.end(FORM)
+  const [answer]: IncomingMessage[] = await once(call, 'response')
+  answer?.resume()
+  return answer?.statusCode
+}
+
+/** The most memory that the worker's process ever had resident, in bytes. */
+function workerPeakBytes(): number {
+  const pid = /worker\s+up: port \d+, pid (\d+)/.exec(stack.output())?.[1]
+  const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(peak) * 1024
+}
+
+describe.skipIf(!existsSync('/proc/self/status'))('50 concurrent uploads of 20 MiB', () => {
+  test('are all answered while the worker stays under 1 GiB', { timeout: 120_000 }, async () => {
+    expect(FORM.length).toBeGreaterThan(19.9 * MIB)
+    expect(await upload()).toBe(200)
+    const before = workerPeakBytes()
+    const statuses = await Promise.all(Array.from({ length: UPLOADS }, upload))
+    expect(statuses).toEqual(Array(UPLOADS).fill(200))
+    const peak = workerPeakBytes()
+    console.log(
+      `worker: ${Math.round(before / MIB)} MiB before, at most ${Math.round(peak / MIB)} MiB`,
+    )
+    expect(peak).toBeLessThan(1024 * MIB)
+  })
+})

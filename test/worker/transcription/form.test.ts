@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import { utf8, type Bytes } from '../../../src/protocol/bytes.ts'
+import { parseForm } from '../../../src/worker/transcription/form.ts'
+import { refusalOf } from '../../support/refusal.ts'
+
+const TYPE = 'multipart/form-data; boundary=bound'
+
+function part(disposition: string, content: string, ...headers: readonly string[]): string {
+  const lines = [`Content-Disposition: form-data; ${disposition}`, ...headers]
+  return `--bound\r\n${lines.join('\r\n')}\r\n\r\n${content}\r\n`
+}
+
+const FILE = part(
+  'name="file"; filename="a.wav"',
+  'sound\r\n--boun',
+  'Content-Type: Audio/X-WAV; a=b',
+)
+const MODEL = part('name="model"', 'whisper')
+const END = '--bound--\r\n'
+
+function parsed(body: string | Bytes, type = TYPE) {
+  const { file, fields } = parseForm(type, typeof body === 'string' ? utf8(body) : body)
+  return {
+    file: file && { ...file, bytes: Buffer.from(file.bytes).toString() },
+    fields: Object.fromEntries(fields),
+  }
+}
+
+const WHOLE = {
+  file: { bytes: 'sound\r\n--boun', name: 'a.wav', type: 'audio/x-wav' },
+  fields: { model: 'whisper' },
+}
+
+function refused(body: string, type = TYPE) {
+  const { code, message, param } = refusalOf(() => parsed(body, type))
+  return { code, message, param }
+}
+
+const BROKEN = {
+  code: 'invalid_multipart',
+  message: 'The multipart body is malformed or ends too early.',
+  param: undefined,
+}
+
+describe('a form', () => {
+  it('may have its parts in any order', () => {
+    expect(parsed(FILE + MODEL + END)).toEqual(WHOLE)
+    expect(parsed(MODEL + FILE + END)).toEqual(WHOLE)
+  })
+
+  it('may have a preamble, an epilogue, a quoted boundary, or no line break at its end', () => {
+    expect(parsed(`before\r\n${FILE}${MODEL}${END}after`)).toEqual(WHOLE)
+    expect(parsed(FILE + MODEL + END, 'multipart/form-data; boundary="bound"')).toEqual(WHOLE)
+    expect(parsed(FILE + MODEL + END.trimEnd())).toEqual(WHOLE)
+  })
+
+  it('may have parts that nobody asked for, more than once, as fields or as files', () => {
+    const other = part('name="timestamp_granularities[]"', 'segment')
+    const upload = part('name="picture"; filename="x.png"', 'pixels')
+    expect(parsed(other + MODEL + other + upload + FILE + END)).toEqual(WHOLE)
+  })
+
+  it('has no declared type where the file names none', () => {
+    const file = part('name="file"; filename="a"', 'sound')
+    expect(parsed(file + END).file).toEqual({ bytes: 'sound', name: 'a', type: undefined })
+  })
+
+  it('gives the file as a view of the body it came in', () => {
+    const body = utf8(MODEL + FILE + END)
+    expect(parseForm(TYPE, body).file?.bytes.buffer).toBe(body.buffer)
+  })
+
+  it('is refused when a known part comes twice', () => {
+    const message = (name: string) => `The form has the part "${name}" twice.`
+    const twice = (name: string) => ({
+      code: 'invalid_multipart',
+      message: message(name),
+      param: name,
+    })
+    expect(refused(MODEL + FILE + MODEL + END)).toEqual(twice('model'))
+    expect(refused(FILE + FILE + END)).toEqual(twice('file'))
+  })
+
+  it('is refused wherever it is cut', () => {
+    const body = FILE + MODEL + END.trimEnd()
+    for (let length = 0; length < body.length; length++) {
+      expect(refused(body.slice(0, length))).toEqual(BROKEN)
+    }
+  })
+
+  it.each([
+    ['another boundary', `--other\r\n${MODEL}`],
+    ['no part name', part('filename="x"', 'x') + END],
+    ['a malformed header', `--bound\r\nno header; at all\r\n\r\nx\r\n${END}`],
+    ['a file name that cannot be decoded', part('name="file"; filename*=UTF-8\'\'%zz', 'x') + END],
+    ['a field of 65 KiB', part('name="prompt"', 'x'.repeat(65 * 1024)) + END],
+    ['101 parts', part('name="x"', '').repeat(101) + END],
+  ])('is refused with %s', (_what, body) => {
+    expect(refused(body)).toEqual(BROKEN)
+  })
+
+  it('is refused without a usable boundary', () => {
+    expect(refused(MODEL + END, 'multipart/form-data; boundary').code).toBe('invalid_content_type')
+  })
+})
