@@ -3,7 +3,7 @@ import { BrokenStream } from './broken-stream.ts'
 import { EventFramer, type ServerSentEvent } from './event-framer.ts'
 import { readFinishReason, type FinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
-import { readLogprobs } from './logprobs.ts'
+import { readLogprobs, type Logprobs } from './logprobs.ts'
 import { readMessageText, utf8Length } from './message-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
 import type { TokenUsage } from './token-usage.ts'
@@ -132,7 +132,7 @@ export class ChatStream {
     if (this.#finishReason === undefined) throw new Error('internal error: no finish reason')
     const usage = this.#options.includeUsage ? this.#usage.show(estimate) : undefined
     const tail = JSON.stringify({ ...(usage !== undefined && { usage }), service }).slice(1)
-    const choice = `{},"logprobs":null,"finish_reason":${JSON.stringify(this.#finishReason)}}]`
+    const choice = `{},"finish_reason":${JSON.stringify(this.#finishReason)}}]`
     return utf8(`${this.#head}${choice},${tail}\n\ndata: ${DONE}\n\n`)
   }
 
@@ -196,7 +196,7 @@ export class ChatStream {
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     }
     if (Object.keys(rebuilt).length === 0) return
-    this.#write(rebuilt, logprobs === null ? 'null' : JSON.stringify(logprobs))
+    this.#write(rebuilt, logprobs)
     const called = toolCalls.map((call) => call.function.arguments)
     this.#deliveredTextBytes += utf8Length([shown, content, refusal, ...called].join(''))
   }
@@ -206,13 +206,13 @@ export class ChatStream {
     this.#committed = true
     const held = this.#pending
     this.#pending = ''
-    this.#write({ role: 'assistant', content: '' }, 'null')
+    this.#write({ role: 'assistant', content: '' }, null)
     this.#pending += held
   }
 
-  #write(delta: object, logprobs: string): void {
-    const choice = `${JSON.stringify(delta)},"logprobs":${logprobs},"finish_reason":null}]`
-    this.#pending += `${this.#head}${choice}}\n\n`
+  #write(delta: object, logprobs: Logprobs | null): void {
+    const spelled = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
+    this.#pending += `${this.#head}${JSON.stringify(delta)}${spelled},"finish_reason":null}]}\n\n`
   }
 
   #limitOpening(): void {

@@ -55,7 +55,6 @@ describe('the commit point', () => {
       {
         index: 0,
         delta: { role: 'assistant', content: '' },
-        logprobs: null,
         finish_reason: null,
       },
     ])
@@ -211,7 +210,7 @@ describe('the last chunk', () => {
         object: 'chat.completion.chunk',
         created: OPTIONS.created,
         model: OPTIONS.model,
-        choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }],
+        choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
         usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
         service: { receipt_id: 'r' },
       },

@@ -12,16 +12,16 @@ import {
 function expectedText(golden: GoldenStream): string {
   const { id, created, model } = OPTIONS
   const fixed = { id, object: 'chat.completion.chunk', created, model }
-  const chunks: object[] = golden.chunks.map(({ delta, logprobs = null }) => ({
+  const chunks: object[] = golden.chunks.map(({ delta, logprobs }) => ({
     ...fixed,
-    choices: [{ index: 0, delta, logprobs, finish_reason: null }],
+    choices: [{ index: 0, delta, ...(logprobs && { logprobs }), finish_reason: null }],
   }))
   const { outcome } = golden
   if ('broken' in outcome) return chunks.map(asEvent).join('')
   const { finish_reason, usage } = outcome
   chunks.push({
     ...fixed,
-    choices: [{ index: 0, delta: {}, logprobs: null, finish_reason }],
+    choices: [{ index: 0, delta: {}, finish_reason }],
     ...(usage !== null && { usage }),
     service: SERVICE,
   })
