@@ -8,17 +8,17 @@ import type {
 import { Generations } from './config/generations.ts'
 import { loadConfig } from './config/load-config.ts'
 import { watchFile } from './config/watch-file.ts'
-import { createRefusingEgress } from './egress.ts'
 import { makeReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import { createDispatcher } from './link/dispatch.ts'
 import { createLinkRoutes } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
-import { createUnattestedProofs } from './proofs.ts'
+import type { ProofTools } from './proofs/keep-proofs.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
 import type { Machine } from './snp/machine.ts'
 import { startIdentity } from './identity.ts'
+import { openUpstream } from './upstream.ts'
 
 export interface DaemonTools {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -26,6 +26,8 @@ export interface DaemonTools {
   readonly now: () => number
   readonly notify: (message: FromDaemon) => void
   readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
+  /** In place of the network and of vendors' verifiers. */
+  readonly proofTools?: Partial<ProofTools>
 }
 
 export interface Daemon {
@@ -42,7 +44,7 @@ export interface Daemon {
  * is served when a step fails; the message is for the operator.
  */
 export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
-  const { now, notify } = tools
+  const { now, notify, proofTools } = tools
   const load = () => loadConfig(boot.configPath, { env: tools.env, platform: boot.platform })
   const first = await load()
   const machine = tools.openMachine(boot, now)
@@ -52,24 +54,25 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     obtainTls(boot.tls, first.config.service.tls?.domains ?? [], now()),
   ])
   const identity = await startIdentity({ boot, machine, releases, key, tls, first, now, notify })
-  const proofs = createUnattestedProofs()
-  proofs.configure(first.config.providers)
+  const current = () => generations.current
+  const upstream = await openUpstream({ boot, machine, first, current, now, proofTools })
+  const { proofs, egress } = upstream
   const generations = new Generations(first, {
     load,
     async adopt(loaded) {
       await identity.adoptConfig(loaded)
-      proofs.configure(loaded.config.providers)
+      proofs.configure(loaded)
     },
     onReloaded: (generation) => notify({ type: 'reloaded', generation }),
     onRefused: (reason) => notify({ type: 'reload_refused', reason }),
   })
   const routes = createLinkRoutes({
     adminToken: boot.adminToken,
-    signer: { key, proofs, routerHop: identity.routerHop },
+    signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
     envelopes: identity.envelopes,
     proofs,
-    egress: createRefusingEgress(proofs),
-    generation: () => generations.current,
+    egress,
+    generation: current,
     release: identity.release,
   })
   const server = await startLinkServer(boot.link, createDispatcher(routes))
@@ -93,7 +96,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     async close() {
       unwatch()
       identity.envelopes.close()
-      proofs.close()
+      upstream.close()
       await server.close()
     },
   }

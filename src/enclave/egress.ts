@@ -1,12 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { EGRESS_ERROR_HEADER } from '../protocol/link.ts'
+import type { Bytes } from '../protocol/bytes.ts'
 import { LinkError } from './link/link-error.ts'
-import type { ProviderProofs } from './proofs.ts'
 
 /** Carries calls to providers over connections that are pinned to attested keys. */
 export interface Egress {
   /** Answers the exchange, both ways streamed, or throws `LinkError` before any answer has begun. */
   carry(call: EgressCall): Promise<void>
+  /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
+  get(provider: string, ask: EgressAsk): Promise<{ status: number; body: Bytes } | undefined>
+  /** Ends every idle connection. */
+  close(): void
 }
 
 export interface EgressCall {
@@ -15,6 +18,12 @@ export interface EgressCall {
   readonly path: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
+}
+
+export interface EgressAsk {
+  readonly path: string
+  readonly maxBytes: number
+  readonly signal: AbortSignal
 }
 
 /** Takes `<provider>/<path>` apart. Throws `LinkError`. */
@@ -26,19 +35,4 @@ export function parseEgressTarget(
   const provider = match?.groups?.['provider']
   if (provider === undefined) throw new LinkError('invalid_request', 'the path names no provider')
   return { provider, path: `${match?.groups?.['path'] ?? '/'}${search}` }
-}
-
-/** Refuses every call: no provider is proven. One without attestation is called by the worker itself. */
-export function createRefusingEgress(proofs: ProviderProofs): Egress {
-  return {
-    async carry({ provider, response }) {
-      const proof = proofs.list().find((candidate) => candidate.provider === provider)
-      if (proof === undefined) throw new LinkError('not_found', 'no provider of that name')
-      if (proof.state === 'unattested') {
-        throw new LinkError('invalid_request', 'this provider is called without the daemon')
-      }
-      response.setHeader(EGRESS_ERROR_HEADER, 'provider_unproven')
-      throw new LinkError('provider_unproven', 'the provider has no verified evidence')
-    },
-  }
 }

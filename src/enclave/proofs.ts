@@ -1,14 +1,24 @@
-import type { ProviderConfig, RouterConfig } from '../protocol/config.ts'
 import type { ProviderProof } from '../protocol/link.ts'
 import type { AttestationBlock } from '../protocol/receipt.ts'
+import type { MessageKey, VerifiedEvidence } from './adapters/verified-evidence.ts'
+import type { LoadedConfig } from './config/load-config.ts'
 
 /** What the daemon knows of the attestation of its providers. */
 export interface ProviderProofs {
-  /** Takes over the providers of a configuration. */
-  configure(providers: RouterConfig['providers']): void
+  /** Takes over the providers of a configuration, and starts to verify those that are new. */
+  configure(loaded: LoadedConfig): void
   /** Ends background work. */
   close(): void
   list(): readonly ProviderProof[]
+  /** How to reach a provider whose evidence is verified and in date; undefined for every other one. */
+  channel(provider: string): ProviderChannel | undefined
+  /**
+   * Verifies anew because the peer no longer holds the key of this evidence; calls at the same time share one
+   * verification, and evidence that has been replaced meanwhile is not verified again.
+   */
+  reverify(provider: string, stale: VerifiedEvidence): Promise<ProviderChannel | undefined>
+  /** Gives up this evidence until the next verification succeeds. */
+  distrust(provider: string, evidence: VerifiedEvidence): void
   /**
    * The `inference_attestation` of an exchange whose connection was pinned to this evidence; null for a provider
    * that is reached without attestation. Undefined when no such evidence was ever verified for the provider: the
@@ -19,50 +29,20 @@ export interface ProviderProofs {
   evidence(sha256: string): Uint8Array | undefined
 }
 
+/** A provider that may be called now, and what every connection to it must prove. */
+export interface ProviderChannel {
+  readonly provider: string
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  readonly apiKey: string | undefined
+  readonly webPki: boolean
+  readonly evidence: VerifiedEvidence
+}
+
 export interface ProvenHop {
   readonly block: AttestationBlock
   /** Digests of evidence that the block refers to and does not hold. */
   readonly evidenceRefs: readonly string[]
-}
-
-const UNATTESTED: ProvenHop = {
-  block: {
-    tee: 'unknown',
-    verified: false,
-    verification_mode: 'none',
-    attestation_strength: 'none',
-  },
-  evidenceRefs: [],
-}
-
-/** Proofs for providers that have none: every adapter but `none` is reported as failed, so it is refused. */
-export function createUnattestedProofs(): ProviderProofs {
-  let current: RouterConfig['providers'] = {}
-  /** Never shrinks: an exchange may end after a reload that dropped its provider. */
-  const everUnattested = new Set<string>()
-  return {
-    configure(providers) {
-      current = providers
-      for (const [name, { attestation }] of Object.entries(providers)) {
-        if (attestation.adapter === 'none') everUnattested.add(name)
-      }
-    },
-    close: () => {},
-    list: () => Object.entries(current).map(([name, provider]) => describe(name, provider)),
-    hop: (provider, evidenceSha256) =>
-      evidenceSha256 === null && everUnattested.has(provider) ? UNATTESTED : undefined,
-    evidence: () => undefined,
-  }
-}
-
-function describe(provider: string, { attestation: { adapter } }: ProviderConfig): ProviderProof {
-  const unattested = adapter === 'none'
-  return {
-    provider,
-    adapter,
-    state: unattested ? 'unattested' : 'failed',
-    reason: unattested ? null : 'adapter not available',
-    verified_at: null,
-    expires_at: null,
-  }
+  /** Whoever holds this key signs what the provider answers. */
+  readonly messageKey?: MessageKey | undefined
 }

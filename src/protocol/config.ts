@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { EFFORTS } from './effort.ts'
+import { tcbFloorSchema } from './trust-bundle.ts'
 
 /**
  * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing slip
@@ -80,19 +81,44 @@ export const serviceSchema = z.strictObject({
 
 const maxAge = z.int().min(60).max(604_800).default(3600)
 
+const tcbStatuses = z.array(z.string()).min(1).default(['UpToDate'])
+
+/** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX one after the other. */
+const measurement = z.union([hex(48), hex(192)])
+
 const attestationSchema = z.discriminatedUnion('adapter', [
   z.strictObject({ adapter: z.literal('none') }),
-  z.strictObject({ adapter: z.literal('envelope'), root_key: jsonObject, max_age_seconds: maxAge }),
+  z.strictObject({
+    adapter: z.literal('envelope'),
+    root_key: jsonObject,
+    /** Environments whose trust bundles are accepted; in local mode `local` is accepted besides. */
+    environments: z.array(z.string()).min(1).default(['production']),
+    /** `optional` also takes hosts whose reports bind no nonce. */
+    nonce: z.enum(['required', 'optional']).default('required'),
+    max_age_seconds: maxAge,
+  }),
   z.strictObject({
     adapter: z.literal('tinfoil'),
-    allowed_measurements: z.array(z.string().regex(/^[0-9a-f]{96,}$/)).min(1),
+    allowed_measurements: z.array(measurement).min(1),
+    /** `required` refuses documents of version 2, which bind none. */
+    nonce: z.enum(['required', 'optional']).default('optional'),
+    /** TDX: platform states to accept, as Intel spells them. */
+    tcb_statuses: tcbStatuses,
+    /** SEV-SNP: lowest firmware by product, in place of the vendor's published floor. */
+    tcb_floor: tcbFloorSchema.optional(),
     max_age_seconds: maxAge,
   }),
   z.strictObject({
     adapter: z.literal('dstack'),
     allowed_compose_hashes: z.array(hex(32)).min(1),
-    tcb_statuses: z.array(z.string()).min(1).default(['UpToDate']),
+    /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS nobody checked. */
+    allowed_measurements: z.array(hex(192)).min(1).optional(),
+    /** `optional` also takes guests that were created without MRCONFIGID. */
+    mr_config_id: z.enum(['required', 'optional']).default('required'),
+    tcb_statuses: tcbStatuses,
     gpu: z.enum(['required', 'optional']).default('required'),
+    /** Which of its keys the provider signs finished completions with. */
+    signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
     max_age_seconds: maxAge,
   }),
 ])

@@ -68,7 +68,10 @@ export const signRequestSchema = z.object({
         provider: z.string(),
         /** From `EGRESS_EVIDENCE_HEADER`; null for a provider that is reached without attestation. */
         evidence_sha256: z.string().nullable(),
-        message_attestation: z.record(z.string(), z.json()).optional(),
+        /** The provider's own id of the finished completion, under which it may have signed it. */
+        provider_response_id: z.string().optional(),
+        /** What the provider calls the model; part of what some providers sign. */
+        upstream_model: z.string().optional(),
       }),
     )
     .min(1),

@@ -22,7 +22,7 @@ const versionNumbers = (parts: number) =>
 
 /** Security patch levels, each a floor of its own: they are compared by component, never as one number. */
 const tcbSchema = z.strictObject({ bootloader: spl, tee: spl, snp: spl, microcode: spl })
-const tcbFloorSchema = z.strictObject({
+export const tcbFloorSchema = z.strictObject({
   milan: tcbSchema.optional(),
   genoa: tcbSchema.optional(),
   turin: tcbSchema.extend({ fmc: spl }).optional(),

@@ -7,8 +7,10 @@ const STATUS = {
   request_too_large: 413,
   rate_limited: 429,
   internal: 500,
+  provider_unreachable: 502,
   attestation_unavailable: 503,
   provider_unproven: 503,
+  connect_timeout: 504,
 } as const
 
 export type LinkErrorCode = keyof typeof STATUS

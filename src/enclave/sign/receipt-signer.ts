@@ -10,6 +10,7 @@ import {
 import type { ReceiptKey } from '../keys/receipt-key.ts'
 import { LinkError } from '../link/link-error.ts'
 import type { ProvenHop, ProviderProofs } from '../proofs.ts'
+import type { FinishedMessage, MessageAttestation } from '../proofs/message-proof.ts'
 import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
 
 /** `typ` of the JWS header; keeps a manifest or a bundle from being read as a receipt. */
@@ -34,9 +35,11 @@ type Ask = z.output<typeof batchSchema>['receipts'][number]
 
 export interface SignerTools {
   readonly key: ReceiptKey
-  readonly proofs: ProviderProofs
+  readonly proofs: Pick<ProviderProofs, 'hop'>
   /** Undefined until a first envelope was captured. */
   readonly routerHop: () => RouterHop | undefined
+  /** Asks a provider for its own signature of a finished completion. Never rejects. */
+  readonly proveMessage: (message: FinishedMessage) => Promise<MessageAttestation>
 }
 
 /** Signs a batch of receipts, all or none (interface: "Receipt JWS payload claims"). Throws `LinkError`. */
@@ -50,7 +53,10 @@ export async function signReceipts(body: unknown, tools: SignerTools): Promise<S
   const proven = batch.data.receipts.map((ask) => ({ ask, inference: findHop(ask, tools.proofs) }))
   const receipts = await Promise.all(
     proven.map(async ({ ask, inference }) => ({
-      jws: await sign(buildClaims(ask, router, inference, tools.key.kid), tools.key),
+      jws: await sign(
+        buildClaims(ask, router, await withMessage(ask, inference, tools), tools.key.kid),
+        tools.key,
+      ),
       evidence_refs: [...new Set([...router.evidenceRefs, ...inference.evidenceRefs])],
     })),
   )
@@ -62,7 +68,7 @@ function describe(error: z.ZodError): string {
   return `claims of the wrong form at ${path || 'the top'}`
 }
 
-function findHop(ask: Ask, proofs: ProviderProofs): ProvenHop {
+function findHop(ask: Ask, proofs: SignerTools['proofs']): ProvenHop {
   const hop = proofs.hop(ask.provider, ask.evidence_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no such evidence was verified for this provider')
@@ -71,15 +77,15 @@ function findHop(ask: Ask, proofs: ProviderProofs): ProvenHop {
 }
 
 function buildClaims(
-  { claims, message_attestation: message }: Ask,
+  { claims }: Ask,
   router: RouterHop,
-  inference: ProvenHop,
+  inference: AttestationBlock,
   kid: string,
 ): ReceiptClaims {
   return {
     ...claims,
     router_attestation: router.block,
-    inference_attestation: withMessage(inference.block, message),
+    inference_attestation: inference,
     receipt_signature: {
       kid,
       alg: 'ES256',
@@ -90,11 +96,16 @@ function buildClaims(
   }
 }
 
-function withMessage(
-  block: AttestationBlock,
-  message: Ask['message_attestation'],
-): AttestationBlock {
-  return message === undefined ? block : { ...block, message_attestation: message }
+/** The hop, with what the provider's own signature proves of this exchange where it signs such. */
+async function withMessage(
+  { claims, provider, provider_response_id: responseId, upstream_model: upstreamModel }: Ask,
+  { block, messageKey: key }: ProvenHop,
+  { proveMessage }: SignerTools,
+): Promise<AttestationBlock> {
+  if (key === undefined) return block
+  const { request_digest: requestDigest, response_digest: responseDigest } = claims
+  const message = { provider, key, responseId, upstreamModel, requestDigest, responseDigest }
+  return { ...block, message_attestation: await proveMessage(message) }
 }
 
 function sign(claims: ReceiptClaims, { kid, privateKey }: ReceiptKey): Promise<string> {

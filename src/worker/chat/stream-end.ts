@@ -50,7 +50,8 @@ async function endComplete(
         clientRequest: await sha256Hex(admitted.clientRequest),
         clientResponse: await client.seal(),
       }
-      const proof = { digests, evidenceSha256: open.evidenceSha256 }
+      const { providerResponseId } = open.stream
+      const proof = { digests, evidenceSha256: open.evidenceSha256, providerResponseId }
       await settleWithReceipt(exchange, proof, receiptId, tools)
     }
   } catch (error) {

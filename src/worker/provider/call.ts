@@ -37,6 +37,15 @@ const ERROR_BODY_BYTES = 65_536
 /** How long an error body may take: its status has told most already. */
 const ERROR_BODY_MS = 2_000
 
+const UNPROVEN: Failure = { kind: 'unavailable', unproven: true }
+
+/** What the daemon's refusals mean; any that is not listed came before a connection was even tried. */
+const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
+  provider_unproven: UNPROVEN,
+  provider_unreachable: { kind: 'unavailable', unanswered: true },
+  connect_timeout: { kind: 'timeout', unanswered: true },
+}
+
 /**
  * Calls a provider: directly where it has no attestation, else through the daemon's pinned egress.
  * @throws AttemptFailure with what the answer, or its absence, means
@@ -44,9 +53,10 @@ const ERROR_BODY_MS = 2_000
  */
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const response = await send(call)
-  if (response.headers.has(EGRESS_ERROR_HEADER)) {
+  const refusal = response.headers.get(EGRESS_ERROR_HEADER)
+  if (refusal !== null) {
     await response.body?.cancel()
-    throw new AttemptFailure({ kind: 'unavailable', unproven: true })
+    throw new AttemptFailure(EGRESS_FAILURES[refusal] ?? UNPROVEN)
   }
   if (response.status !== 200) throw new AttemptFailure(await readFailure(response, call))
   const encoding = response.headers.get('content-encoding') ?? 'identity'

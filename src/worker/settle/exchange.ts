@@ -32,4 +32,6 @@ export interface ExchangeDigests {
 export interface ExchangeProof {
   readonly digests: ExchangeDigests
   readonly evidenceSha256: string | null
+  /** The provider's own id of the finished answer, where it gave one. */
+  readonly providerResponseId?: string | undefined
 }

@@ -40,6 +40,10 @@ export async function settleWithReceipt(
         claims: claimsOf(exchange, proof, id, now),
         provider: exchange.route.provider.name,
         evidence_sha256: proof.evidenceSha256,
+        upstream_model: exchange.route.config.upstream_model,
+        ...(proof.providerResponseId === undefined
+          ? {}
+          : { provider_response_id: proof.providerResponseId }),
       },
     ],
   })

@@ -4,7 +4,8 @@ import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
 import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { LinkError } from '../../../src/enclave/link/link-error.ts'
-import { createUnattestedProofs, type ProviderProofs } from '../../../src/enclave/proofs.ts'
+import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
+import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
 import { signReceipts, type SignerTools } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
 import { keptEnvelope } from '../envelope/kept-envelope.ts'
@@ -40,20 +41,19 @@ beforeAll(async () => {
   key = await makeReceiptKey()
 })
 
+const nobodySigns = () => Promise.reject(new Error('no provider signs messages here'))
+
 function tools(change: Partial<SignerTools> = {}): SignerTools {
-  const proofs = createUnattestedProofs()
-  const base_url = 'https://nova.example/v1'
-  const attestation = { adapter: 'tinfoil', allowed_measurements: [], max_age_seconds: 60 } as const
-  proofs.configure({
-    nova: { base_url, attestation: { adapter: 'none' } },
-    vega: { base_url, attestation: { ...attestation, allowed_measurements: [] } },
-  })
+  const proofs: Pick<ProviderProofs, 'hop'> = {
+    hop: (provider, evidence) =>
+      provider === 'nova' && evidence === null ? UNATTESTED : undefined,
+  }
   const router = describeRouterHop({
     envelope: keptEnvelope(),
     trustBundleJws: 'd.e.f',
     platform: 'simulated',
   })
-  return { key, proofs, routerHop: () => router, ...change }
+  return { key, proofs, routerHop: () => router, proveMessage: nobodySigns, ...change }
 }
 
 async function open(jws: string): Promise<ReceiptClaims> {
@@ -131,10 +131,29 @@ describe('signReceipts', () => {
   })
 
   it('adds the message proof of a provider to its hop', async () => {
-    const body = { receipts: [ask({}, { message_attestation: { text: 'a:b' } })] }
-    const { receipts } = await signReceipts(body, tools())
+    const messageKey = { algorithm: 'ed25519', address: 'ab'.repeat(32) } as const
+    const asked: unknown[] = []
+    const signer = tools({
+      proofs: { hop: () => ({ ...UNATTESTED, messageKey }) },
+      proveMessage: async (message) => {
+        asked.push(message)
+        return { status: 'verified' }
+      },
+    })
+    const about = { provider_response_id: 'chatcmpl-1', upstream_model: 'zai/GLM' }
+    const { receipts } = await signReceipts({ receipts: [ask({}, about)] }, signer)
     const claims = await open(receipts[0]?.jws ?? '')
-    expect(claims.inference_attestation?.message_attestation).toEqual({ text: 'a:b' })
+    expect(claims.inference_attestation?.message_attestation).toEqual({ status: 'verified' })
+    expect(asked).toEqual([
+      {
+        provider: 'nova',
+        key: messageKey,
+        responseId: 'chatcmpl-1',
+        upstreamModel: 'zai/GLM',
+        requestDigest: claims.request_digest,
+        responseDigest: claims.response_digest,
+      },
+    ])
   })
 
   it.each([
@@ -187,23 +206,5 @@ describe('signReceipts', () => {
       503,
       'there is no evidence to sign receipts under',
     ])
-  })
-})
-
-describe('createUnattestedProofs', () => {
-  it('reports every adapter but none as failed', () => {
-    const proofs: ProviderProofs = tools().proofs
-    expect(proofs.list()).toMatchObject([
-      { provider: 'nova', adapter: 'none', state: 'unattested', reason: null },
-      { provider: 'vega', adapter: 'tinfoil', state: 'failed', reason: 'adapter not available' },
-    ])
-  })
-
-  it('still knows a provider after a reload dropped it, so that running exchanges end', () => {
-    const { proofs } = tools()
-    proofs.configure({})
-    expect(proofs.list()).toEqual([])
-    expect(proofs.hop('nova', null)?.block.verified).toBe(false)
-    expect(proofs.hop('vega', null)).toBeUndefined()
   })
 })

@@ -1,0 +1,39 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { EvidenceRefused } from './evidence-refused.ts'
+
+const TIMEOUT_MS = 15_000
+
+/** An answer of a vendor's service, whatever its status. */
+export interface WebReply {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Bytes
+}
+
+/** Asks a vendor's service, within 15 s and a bound on size, without redirects. Throws `EvidenceRefused`. */
+export async function askService(
+  webFetch: typeof fetch,
+  url: string,
+  maxBytes: number,
+  init: RequestInit = {},
+): Promise<WebReply> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const response = await webFetch(url, { ...init, redirect: 'error', signal })
+    for await (const part of response.body ?? []) {
+      size += part.length
+      if (size > maxBytes) break
+      parts.push(part)
+    }
+    if (size > maxBytes) throw unreachable()
+    return { status: response.status, headers: response.headers, body: concatBytes(...parts) }
+  } catch (cause) {
+    throw cause instanceof EvidenceRefused ? cause : unreachable(cause)
+  }
+}
+
+function unreachable(cause?: unknown): EvidenceRefused {
+  return new EvidenceRefused('service_unreachable', [], { cause })
+}

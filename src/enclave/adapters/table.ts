@@ -1,0 +1,55 @@
+import type { ProviderConfig } from '../../protocol/config.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type {
+  Adapter,
+  AdapterName,
+  EvidenceSubject,
+  EvidenceTools,
+  ObtainEvidence,
+  PolicyOf,
+} from './adapter.ts'
+import { dstackAdapter } from './dstack.ts'
+import { envelopeAdapter } from './envelope.ts'
+import { EvidenceRefused } from './evidence-refused.ts'
+import { tinfoilAdapter } from './tinfoil.ts'
+
+export interface OpenedAdapter {
+  readonly webPki: boolean
+  readonly obtain: ObtainEvidence
+}
+
+type Attestation = ProviderConfig['attestation']
+type Subject = Omit<EvidenceSubject<AdapterName>, 'policy'>
+type Open = (
+  attestation: Attestation,
+  subject: Subject,
+  tools: EvidenceTools,
+) => OpenedAdapter | undefined
+
+/** The adapter that the configuration names, opened for one provider; undefined where it names `none`. */
+export const openAdapter: Open = (attestation, subject, tools) => {
+  if (attestation.adapter === 'none') return undefined
+  return OPENERS[attestation.adapter](attestation, subject, tools)
+}
+
+/** The one list of adapters. */
+const OPENERS: Readonly<Record<AdapterName, Open>> = {
+  envelope: opener('envelope', envelopeAdapter),
+  tinfoil: opener('tinfoil', tinfoilAdapter),
+  dstack: opener('dstack', dstackAdapter),
+}
+
+function opener<Name extends AdapterName>(name: Name, { webPki, open }: Adapter<Name>): Open {
+  const isOwn = (one: Attestation): one is PolicyOf<Name> => one.adapter === name
+  return (policy, subject, tools) => {
+    if (!isOwn(policy)) throw new Error('internal error: a policy of another adapter')
+    const obtain = open({ ...subject, policy }, tools)
+    return { webPki, obtain: () => obtain().catch(refuseMalformed) }
+  }
+}
+
+/** A document that cannot be read is a refusal too; its name is ours, what it says is not. */
+function refuseMalformed(error: unknown): never {
+  if (!(error instanceof MalformedEvidence)) throw error
+  throw new EvidenceRefused('malformed', [error.document], { cause: error })
+}

@@ -1,0 +1,81 @@
+import { request, type RequestOptions } from 'node:https'
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { EvidenceRefused } from '../adapters/evidence-refused.ts'
+import { peerSpkiSha256 } from './peer-key.ts'
+import { connectTls, hasPublicName, tlsAddress } from './tls-connect.ts'
+
+export interface ObservedAsk {
+  readonly url: string
+  readonly maxBytes: number
+  readonly webPki: boolean
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A 200, and the key of the peer it came from, observed on the connection that carried it. */
+export interface ObservedReply {
+  readonly body: Bytes
+  readonly tlsSpkiSha256: string
+}
+
+/** Gets a document over a connection of its own, without following redirects. Throws `EvidenceRefused`. */
+export type ObservedFetch = (ask: ObservedAsk) => Promise<ObservedReply>
+
+const CONNECT_MS = 5_000
+const ANSWER_MS = 20_000
+
+export const observedFetch: ObservedFetch = async ({ url, maxBytes, webPki, headers }) => {
+  const address = tlsAddress(url)
+  if (address === undefined) throw new EvidenceRefused('plain_http')
+  const target = {
+    ...address,
+    webPki: webPki && hasPublicName(address.host),
+    connectMs: CONNECT_MS,
+  }
+  const socket = await connectTls(target).catch((cause: unknown) => {
+    throw new EvidenceRefused('unreachable', [], { cause })
+  })
+  try {
+    const tlsSpkiSha256 = await peerSpkiSha256(socket)
+    if (tlsSpkiSha256 === undefined) throw new EvidenceRefused('no_binding')
+    const response = await ask(url, socket, { ...headers, 'accept-encoding': 'identity' })
+    if (response.statusCode !== 200) throw new EvidenceRefused('unreachable')
+    return { tlsSpkiSha256, body: await readBounded(response, maxBytes) }
+  } finally {
+    socket.destroy()
+  }
+}
+
+function ask(
+  url: string,
+  socket: TLSSocket,
+  headers: Readonly<Record<string, string>>,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown) => reject(new EvidenceRefused('unreachable', [], { cause }))
+    const options: RequestOptions = {
+      headers: { accept: 'application/json', ...headers },
+      agent: false,
+      createConnection: () => socket,
+      signal: AbortSignal.timeout(ANSWER_MS),
+    }
+    request(url, options, resolve).once('error', fail).end()
+  })
+}
+
+async function readBounded(response: IncomingMessage, maxBytes: number): Promise<Bytes> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const part of response as AsyncIterable<Uint8Array>) {
+      size += part.length
+      if (size > maxBytes) break
+      parts.push(part)
+    }
+  } catch (cause) {
+    throw new EvidenceRefused('unreachable', [], { cause })
+  }
+  if (size > maxBytes) throw new EvidenceRefused('too_large')
+  return concatBytes(...parts)
+}

@@ -1,0 +1,26 @@
+import type { TLSSocket } from 'node:tls'
+import { copyBytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { readChildren } from '../../verify/x509/der.ts'
+import { readSignedStructure } from '../../verify/x509/certificate.ts'
+
+/** TBSCertificate of a version 3 certificate: version, serial, algorithm, issuer, validity, subject, key. */
+const SPKI_INDEX = 6
+
+/**
+ * SHA-256 over the SubjectPublicKeyInfo of the peer's certificate, exactly as the certificate has it. Undefined
+ * where the peer showed no certificate that can be read.
+ */
+export async function peerSpkiSha256(socket: TLSSocket): Promise<string | undefined> {
+  const certificate = socket.getPeerX509Certificate()
+  if (certificate === undefined) return undefined
+  try {
+    const { content } = readSignedStructure(copyBytes(certificate.raw))
+    const spki = readChildren(content)[SPKI_INDEX]
+    return spki && (await sha256Hex(spki.whole))
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,105 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { EGRESS_ERROR_HEADER } from '../../protocol/link.ts'
+import type { Egress, EgressAsk, EgressCall } from '../egress.ts'
+import { LinkError } from '../link/link-error.ts'
+import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import { requestHeaders } from './headers.ts'
+import { openPinned, unproven, type OpenRequest, type PinnedTools } from './open-pinned.ts'
+import { createPools } from './pools.ts'
+import { relay } from './relay.ts'
+
+export interface EgressTools {
+  readonly proofs: ProviderProofs
+  /** How long TCP and TLS may take together. */
+  readonly connectMs: () => number
+}
+
+/** Egress over connections whose live key is the one that verified evidence vouches for. */
+export function createPinnedEgress({ proofs, connectMs }: EgressTools): Egress {
+  const tools = { proofs, pools: createPools(connectMs) }
+  return {
+    async carry(call) {
+      try {
+        await carry(call, tools)
+      } catch (error) {
+        const code = error instanceof LinkError ? error.code : 'internal'
+        if (!call.response.headersSent) call.response.setHeader(EGRESS_ERROR_HEADER, code)
+        throw error
+      }
+    },
+    get: (provider, ask) => get(provider, ask, tools),
+    close: () => tools.pools.close(),
+  }
+}
+
+/** Proof -> connection with the proven key -> request and answer. Not a byte of the body is read before the third step. */
+async function carry(call: EgressCall, tools: PinnedTools): Promise<void> {
+  const { provider, path, request, response } = call
+  const channel = demandChannel(provider, tools.proofs)
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  const outgoing = {
+    method: request.method ?? 'GET',
+    path,
+    headers: requestHeaders(request.headers),
+    signal: gone.signal,
+  }
+  const open = await openPinned(channel, outgoing, tools)
+  const evidenceSha256 = open.channel.evidence.evidence_digest
+  await relay({ request, response, sent: open.sent, evidenceSha256 })
+}
+
+function demandChannel(provider: string, proofs: ProviderProofs): ProviderChannel {
+  const proof = proofs.list().find((candidate) => candidate.provider === provider)
+  if (proof === undefined) throw new LinkError('not_found', 'no provider of that name')
+  if (proof.state === 'unattested') {
+    throw new LinkError('invalid_request', 'this provider is called without the daemon')
+  }
+  const channel = proofs.channel(provider)
+  if (channel === undefined) throw unproven()
+  return channel
+}
+
+async function get(
+  provider: string,
+  { path, maxBytes, signal }: EgressAsk,
+  tools: PinnedTools,
+): ReturnType<Egress['get']> {
+  const channel = tools.proofs.channel(provider)
+  if (channel === undefined) return undefined
+  const { apiKey } = channel
+  const headers = {
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+  }
+  try {
+    const open = await openPinned(channel, { method: 'GET', path, headers, signal }, tools)
+    return await readSmall(open, maxBytes)
+  } catch {
+    return undefined
+  }
+}
+
+function readSmall(
+  { sent }: OpenRequest,
+  maxBytes: number,
+): Promise<{ status: number; body: Bytes }> {
+  return new Promise((resolve, reject) => {
+    sent.once('error', reject)
+    sent.once('response', (answer) => {
+      const parts: Uint8Array[] = []
+      let size = 0
+      answer.on('data', (part: Uint8Array) => {
+        size += part.length
+        parts.push(part)
+        if (size > maxBytes) sent.destroy(new Error('the answer is too large'))
+      })
+      answer.once('error', reject)
+      answer.once('end', () => {
+        resolve({ status: answer.statusCode ?? 0, body: concatBytes(...parts) })
+      })
+    })
+    sent.end()
+  })
+}

@@ -1,0 +1,74 @@
+import { isIP } from 'node:net'
+import { connect, type TLSSocket } from 'node:tls'
+
+export interface TlsTarget {
+  readonly host: string
+  readonly port: number
+  /** Demand a certificate that browsers would accept, besides the pin. */
+  readonly webPki: boolean
+  /** For TCP and TLS together. */
+  readonly connectMs: number
+}
+
+/** No connection came about; the message is for nobody, the kind is. */
+export class ConnectFailure extends Error {
+  readonly kind: 'unreachable' | 'timeout'
+
+  constructor(kind: 'unreachable' | 'timeout', options?: ErrorOptions) {
+    super(`connect: ${kind}`, options)
+    this.name = 'ConnectFailure'
+    this.kind = kind
+  }
+}
+
+/**
+ * Opens a TLS connection and finishes its handshake; nothing is written. TLS 1.3 only, and no session is ever
+ * resumed: the peer shows its certificate on every connection and cannot change it later. Throws `ConnectFailure`.
+ */
+export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host,
+      port,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      minVersion: 'TLSv1.3',
+      ALPNProtocols: ['http/1.1'],
+      rejectUnauthorized: webPki,
+    })
+    const fail = (kind: ConnectFailure['kind'], cause?: unknown) => {
+      socket.destroy()
+      reject(new ConnectFailure(kind, { cause }))
+    }
+    const timer = setTimeout(() => fail('timeout'), connectMs)
+    const onError = (cause: unknown) => {
+      clearTimeout(timer)
+      fail('unreachable', cause)
+    }
+    socket.once('error', onError)
+    socket.once('secureConnect', () => {
+      clearTimeout(timer)
+      socket.off('error', onError)
+      // Whoever uses the socket listens too; between two users nobody does, and its end is then all there is to know.
+      socket.on('error', () => {})
+      socket.setNoDelay(true)
+      resolve(socket)
+    })
+  })
+}
+
+/** Hosts of this machine and bare addresses have no certificates that browsers would accept. */
+const PRIVATE_HOST = /(^|\.)localhost$/
+
+export function hasPublicName(host: string): boolean {
+  return isIP(host) === 0 && !PRIVATE_HOST.test(host)
+}
+
+/** Host and port of an https address, as `connect` takes them. Undefined for any other address. */
+export function tlsAddress(url: string): { host: string; port: number } | undefined {
+  const { protocol, hostname, port } = new URL(url)
+  if (protocol !== 'https:') return undefined
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? 443 : Number(port),
+  }
+}

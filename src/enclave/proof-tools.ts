@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import type { DaemonBoot } from '../protocol/boot.ts'
+import { toHex } from '../protocol/bytes.ts'
+import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
+import { verifyIntelQuote } from './adapters/tdx-quote.ts'
+import { observedFetch } from './egress/observed-fetch.ts'
+import type { ProofTools } from './proofs/keep-proofs.ts'
+import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
+import { findChain } from './snp/chain-finder.ts'
+import { fetchFile } from './snp/fetch-file.ts'
+import { createKds } from './snp/kds.ts'
+
+/** What upstream evidence is fetched and verified with on a real network. `now` in milliseconds. */
+export function createProofTools(
+  { stateDir }: Pick<DaemonBoot, 'stateDir'>,
+  ownSimulated: SimulatedPolicy,
+  now: () => number,
+): ProofTools {
+  const files = certificateDirectory(join(stateDir, 'amd-certificates'))
+  const cache = createCertificateCache(createKds(fetchFile, now), files)
+  return {
+    now,
+    random: Math.random,
+    newNonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
+    observedFetch,
+    webFetch: fetch,
+    verifyQuote: verifyIntelQuote,
+    findSnpChain: (report) => findChain(report, {}, { cache, now }),
+    ownSimulated,
+  }
+}

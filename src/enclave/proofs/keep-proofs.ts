@@ -1,0 +1,110 @@
+import type { ProviderConfig } from '../../protocol/config.ts'
+import type { EvidenceTools } from '../adapters/adapter.ts'
+import { openAdapter } from '../adapters/table.ts'
+import type { LoadedConfig } from '../config/load-config.ts'
+import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import { UNATTESTED } from './inference-hop.ts'
+import { ProofKeeper } from './proof-keeper.ts'
+import { ProvenHops } from './proven-hops.ts'
+
+export interface ProofTools extends EvidenceTools {
+  /** From 0 up to 1. */
+  readonly random: () => number
+}
+
+/** A provider of the current configuration. */
+interface Kept {
+  /** Everything its proof depends on; another one starts from nothing. */
+  readonly key: string
+  readonly adapter: ProviderConfig['attestation']['adapter']
+  readonly reach: Omit<ProviderChannel, 'evidence'>
+  /** Absent where there is nothing to prove. */
+  readonly keeper: ProofKeeper | undefined
+}
+
+/** Keeps a proof for each provider with an adapter, off the path of requests. */
+export function createProviderProofs(tools: ProofTools): ProviderProofs {
+  let current = new Map<string, Kept>()
+  const hops = new ProvenHops()
+  /** Never shrinks: an exchange may end after a reload that dropped its provider. */
+  const everUnattested = new Set<string>()
+
+  const channelOf = ({ reach, keeper }: Kept): ProviderChannel | undefined => {
+    const evidence = keeper?.current
+    return evidence && { ...reach, evidence }
+  }
+  return {
+    configure(loaded) {
+      const next = new Map<string, Kept>()
+      for (const [name, provider] of Object.entries(loaded.config.providers)) {
+        const key = keyOf(name, provider, loaded)
+        const kept = current.get(name)
+        next.set(name, kept?.key === key ? kept : start({ name, key, loaded, tools, hops }))
+        if (provider.attestation.adapter === 'none') everUnattested.add(name)
+      }
+      for (const kept of current.values()) {
+        if (next.get(kept.reach.provider) !== kept) kept.keeper?.close()
+      }
+      current = next
+    },
+    close() {
+      for (const { keeper } of current.values()) keeper?.close()
+    },
+    list: () => [...current.values()].map(describe),
+    channel(provider) {
+      const kept = current.get(provider)
+      return kept && channelOf(kept)
+    },
+    async reverify(provider, stale) {
+      const kept = current.get(provider)
+      await kept?.keeper?.reverify(stale)
+      return kept && channelOf(kept)
+    },
+    distrust: (provider, evidence) => current.get(provider)?.keeper?.distrust(evidence),
+    hop(provider, evidenceSha256) {
+      if (evidenceSha256 !== null) return hops.find(provider, evidenceSha256)
+      return everUnattested.has(provider) ? UNATTESTED : undefined
+    },
+    evidence: (sha256) => hops.evidence(sha256),
+  }
+}
+
+function keyOf(name: string, provider: ProviderConfig, { config, providerApiKeys }: LoadedConfig) {
+  return JSON.stringify([provider, config.service.mode, providerApiKeys[name] ?? null])
+}
+
+interface StartInputs {
+  readonly name: string
+  readonly key: string
+  readonly loaded: LoadedConfig
+  readonly tools: ProofTools
+  readonly hops: ProvenHops
+}
+
+/** Begins to verify at once; nobody waits for it. */
+function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
+  const { config, providerApiKeys } = loaded
+  const provider = config.providers[name]
+  if (provider === undefined) throw new Error('internal error: a provider without configuration')
+  const baseUrl = provider.base_url.replace(/\/+$/, '')
+  const apiKey = providerApiKeys[name]
+  const opened = openAdapter(
+    provider.attestation,
+    { baseUrl, apiKey, mode: config.service.mode },
+    tools,
+  )
+  const reach = { provider: name, baseUrl, apiKey, webPki: opened?.webPki ?? true }
+  const adapter = provider.attestation.adapter
+  if (opened === undefined) return { key, adapter, reach, keeper: undefined }
+  const { now, random } = tools
+  const onVerified = hops.add.bind(hops, name)
+  const keeper = new ProofKeeper({ obtain: opened.obtain, now, random, onVerified })
+  void keeper.verify()
+  return { key, adapter, reach, keeper }
+}
+
+function describe({ reach: { provider }, adapter, keeper }: Kept) {
+  const unattested = { reason: null, verified_at: null, expires_at: null }
+  const standing = keeper?.standing ?? { state: 'unattested' as const, ...unattested }
+  return { provider, adapter, ...standing }
+}

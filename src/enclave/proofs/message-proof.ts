@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { AttestationBlock } from '../../protocol/receipt.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import type { MessageKey } from '../adapters/verified-evidence.ts'
+import type { Egress } from '../egress.ts'
+import { verifyMessageSignature } from './message-signature.ts'
+
+export type MessageAttestation = NonNullable<AttestationBlock['message_attestation']>
+
+/** A finished completion whose provider signs completions. Digests are lowercase hex SHA-256 of the exact bytes. */
+export interface FinishedMessage {
+  readonly provider: string
+  /** The completion's id as the provider gave it; undefined where it gave none. */
+  readonly responseId: string | undefined
+  readonly upstreamModel: string | undefined
+  readonly requestDigest: string
+  readonly responseDigest: string
+  /** The key that the evidence of this exchange vouches for. */
+  readonly key: MessageKey
+}
+
+export interface MessageProofTools {
+  readonly egress: Pick<Egress, 'get'>
+  /** Until the receipt is signed without a proof. */
+  readonly waitMs: number
+  readonly pauseMs: number
+}
+
+/** How long a receipt waits for the provider's signature, and how often it is asked for. */
+export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
+
+const MAX_ANSWER_BYTES = 65_536
+const MAX_ID_CHARS = 256
+
+const answerSchema = z.looseObject({
+  text: z.string(),
+  signature: z.string(),
+  signing_address: z.string(),
+  signing_algo: z.string(),
+  signature_kind: z.string().optional(),
+})
+type Answer = z.output<typeof answerSchema>
+
+/**
+ * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested key.
+ * Never fails and never takes longer than the bound: `status` says what came of it (docs/egress.md).
+ */
+export async function proveMessage(
+  message: FinishedMessage,
+  tools: MessageProofTools,
+): Promise<MessageAttestation> {
+  const { key, responseId } = message
+  const by = { signing_algo: key.algorithm, signing_address: key.address }
+  if (responseId === undefined || responseId.length > MAX_ID_CHARS) {
+    return { status: 'no_response_id', ...by }
+  }
+  const answer = await fetchSignature(message, responseId, tools)
+  if (typeof answer === 'string') return { status: answer, ...by }
+  return { ...(await judge(answer, message)), ...by }
+}
+
+type Absence = 'timeout' | 'unsupported' | 'malformed'
+
+/** 404 means that the provider is still writing it down, or never will. */
+async function fetchSignature(
+  { provider, upstreamModel, key }: FinishedMessage,
+  responseId: string,
+  { egress, waitMs, pauseMs }: MessageProofTools,
+): Promise<Answer | Absence> {
+  const query = new URLSearchParams({ signing_algo: key.algorithm })
+  if (upstreamModel !== undefined) query.set('model', upstreamModel)
+  const path = `/signature/${encodeURIComponent(responseId)}?${query.toString()}`
+  const signal = AbortSignal.timeout(waitMs)
+  while (!signal.aborted) {
+    // Each attempt follows the one before.
+    // eslint-disable-next-line no-await-in-loop
+    const reply = await egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal })
+    if (reply?.status === 200) return readAnswer(reply.body)
+    // eslint-disable-next-line no-await-in-loop
+    await pause(pauseMs, signal)
+  }
+  return 'timeout'
+}
+
+function readAnswer(body: Bytes): Answer | Absence {
+  let json: unknown
+  try {
+    json = parseStrictJson(body, 'signature of a completion')
+  } catch {
+    return 'malformed'
+  }
+  const answer = answerSchema.safeParse(json)
+  if (answer.success) return answer.data
+  return z.looseObject({ error_code: z.string() }).safeParse(json).success
+    ? 'unsupported'
+    : 'malformed'
+}
+
+/** The texts that bind this very exchange; a model's name may hold colons, so texts are built and never split. */
+function expectedTexts(message: FinishedMessage): Readonly<Record<string, string>> {
+  const { requestDigest, responseDigest, upstreamModel } = message
+  const digests = `${requestDigest}:${responseDigest}`
+  return {
+    digests,
+    ...(upstreamModel === undefined ? {} : { model_and_digests: `${upstreamModel}:${digests}` }),
+  }
+}
+
+async function judge(answer: Answer, message: FinishedMessage): Promise<MessageAttestation> {
+  const form = Object.entries(expectedTexts(message)).find(([, text]) => text === answer.text)
+  if (form === undefined) return { status: 'mismatch' }
+  const [name, text] = form
+  const { signature, signing_address: address, signing_algo: algorithm } = answer
+  const sameKey =
+    algorithm === message.key.algorithm &&
+    address.toLowerCase().replace(/^0x/, '') === message.key.address
+  if (!sameKey) return { status: 'other_key' }
+  if (!(await verifyMessageSignature(text, signature, message.key))) return { status: 'invalid' }
+  return { status: 'verified', text, form: name, signature: signature.toLowerCase() }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done, { once: true })
+  })
+}

@@ -1,0 +1,152 @@
+import type { ProviderProof } from '../../protocol/link.ts'
+import { EvidenceRefused } from '../adapters/evidence-refused.ts'
+import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
+import type { ObtainEvidence } from '../adapters/adapter.ts'
+
+export interface KeeperTools {
+  readonly obtain: ObtainEvidence
+  /** Milliseconds. */
+  readonly now: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
+  readonly onVerified: (evidence: VerifiedEvidence) => void
+}
+
+/** The part of a proof's life after which it is renewed, less up to a tenth, so that providers take turns. */
+const RENEW_AFTER = 0.8
+const JITTER = 0.1
+
+const FIRST_RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 60_000
+/** A timer of Node holds no more than 2^31 ms; every proof is far shorter. */
+const LONGEST_WAIT_MS = 86_400_000
+
+/** A verification that takes longer has failed. */
+const VERIFY_MS = 60_000
+
+type Standing = Pick<ProviderProof, 'state' | 'reason' | 'verified_at' | 'expires_at'>
+
+/**
+ * Keeps the proof of one provider: verified ahead, renewed before it ends, tried again ever more slowly while that
+ * fails. An outage leaves the last proof in force until it ends by itself; evidence that does not hold ends it now.
+ */
+export class ProofKeeper {
+  readonly #tools: KeeperTools
+  #evidence: VerifiedEvidence | undefined
+  #reason: string | undefined
+  #failures = 0
+  #pending: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(tools: KeeperTools) {
+    this.#tools = tools
+  }
+
+  /** Verified evidence that is in date. */
+  get current(): VerifiedEvidence | undefined {
+    const end = (this.#evidence?.expires_at ?? 0) * 1000
+    return this.#tools.now() < end ? this.#evidence : undefined
+  }
+
+  get standing(): Standing {
+    const { current } = this
+    if (current !== undefined) {
+      const { verified_at, expires_at } = current
+      const times = { verified_at: timestamp(verified_at), expires_at: timestamp(expires_at) }
+      return { state: 'verified', reason: null, ...times }
+    }
+    const none = { verified_at: null, expires_at: null }
+    const failed = this.#reason !== undefined
+    if (failed) return { state: 'failed', reason: this.#reason ?? null, ...none }
+    return { state: 'pending', reason: 'not verified yet', ...none }
+  }
+
+  /** Verifies now; calls at the same time share one verification. Never rejects. */
+  verify(): Promise<void> {
+    this.#pending ??= this.#verify().finally(() => {
+      this.#pending = undefined
+    })
+    return this.#pending
+  }
+
+  /** Verifies anew because the peer holds another key, unless this evidence has been replaced already. */
+  async reverify(stale: VerifiedEvidence): Promise<VerifiedEvidence | undefined> {
+    if (this.#evidence === stale) {
+      this.#giveUp('the peer holds another key than its evidence vouches for')
+      await this.verify()
+    } else if (this.current === undefined) await this.#pending
+    return this.current
+  }
+
+  /** Gives up this evidence; the next verification comes after a pause. */
+  distrust(evidence: VerifiedEvidence): void {
+    if (this.#evidence !== evidence) return
+    this.#giveUp('the peer changes its key faster than it proves it')
+    this.#retryLater()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+  }
+
+  #giveUp(reason: string): void {
+    this.#evidence = undefined
+    this.#reason = reason
+  }
+
+  async #verify(): Promise<void> {
+    const { obtain, now, random, onVerified } = this.#tools
+    try {
+      const evidence = await admitEvidence(await within(obtain(), VERIFY_MS), now())
+      if (this.#closed) return
+      this.#evidence = evidence
+      this.#reason = undefined
+      this.#failures = 0
+      onVerified(evidence)
+      const life = evidence.expires_at * 1000 - now()
+      this.#schedule(life * (RENEW_AFTER - JITTER * random()))
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    const refused = error instanceof EvidenceRefused
+    this.#reason = refused ? error.message : 'verification broke down'
+    if (!refused || !error.isOutage) this.#evidence = undefined
+    this.#retryLater()
+  }
+
+  #retryLater(): void {
+    const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS)
+    this.#failures = Math.min(this.#failures + 1, 10)
+    this.#schedule(wait * (1 - JITTER * this.#tools.random()))
+  }
+
+  #schedule(waitMs: number): void {
+    clearTimeout(this.#timer)
+    if (this.#closed) return
+    const wait = Math.min(Math.max(waitMs, 0), LONGEST_WAIT_MS)
+    this.#timer = setTimeout(() => void this.verify(), wait)
+    this.#timer.unref()
+  }
+}
+
+function timestamp(seconds: number): string {
+  return new Date(seconds * 1000).toISOString()
+}
+
+async function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new EvidenceRefused('unreachable')), ms)
+    timer.unref()
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

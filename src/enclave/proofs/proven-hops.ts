@@ -1,0 +1,37 @@
+import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
+import type { ProvenHop } from '../proofs.ts'
+import { describeInferenceHop } from './inference-hop.ts'
+
+/**
+ * Former proofs of a provider that are kept, so that a long exchange can still be signed under the one it began
+ * with. A proof lives for minutes at least, an exchange for hours at most; evidence has up to some 300 KiB.
+ */
+const KEPT_PER_PROVIDER = 64
+
+/** Everything that was ever verified and is recent enough to be named by an exchange that ends now. */
+export class ProvenHops {
+  readonly #byProvider = new Map<string, Map<string, { hop: ProvenHop; raw: Uint8Array }>>()
+
+  add(provider: string, evidence: VerifiedEvidence): void {
+    const kept = this.#byProvider.get(provider) ?? new Map()
+    this.#byProvider.set(provider, kept)
+    kept.set(evidence.evidence_digest, {
+      hop: describeInferenceHop(evidence),
+      raw: evidence.evidence_raw,
+    })
+    const [oldest] = kept.keys()
+    if (kept.size > KEPT_PER_PROVIDER) kept.delete(oldest)
+  }
+
+  find(provider: string, evidenceSha256: string): ProvenHop | undefined {
+    return this.#byProvider.get(provider)?.get(evidenceSha256)?.hop
+  }
+
+  evidence(sha256: string): Uint8Array | undefined {
+    for (const kept of this.#byProvider.values()) {
+      const found = kept.get(sha256)
+      if (found !== undefined) return found.raw
+    }
+    return undefined
+  }
+}

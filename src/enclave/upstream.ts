@@ -1,0 +1,48 @@
+import type { DaemonBoot } from '../protocol/boot.ts'
+import type { LoadedConfig } from './config/load-config.ts'
+import type { Egress } from './egress.ts'
+import { createPinnedEgress } from './egress/pinned-egress.ts'
+import type { ProviderProofs } from './proofs.ts'
+import { createProofTools } from './proof-tools.ts'
+import { createProviderProofs, type ProofTools } from './proofs/keep-proofs.ts'
+import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
+import type { SignerTools } from './sign/receipt-signer.ts'
+import type { Machine } from './snp/machine.ts'
+
+/** The providers' side of the daemon: what is proven of them, and the way to them. */
+export interface Upstream {
+  readonly proofs: ProviderProofs
+  readonly egress: Egress
+  readonly proveMessage: SignerTools['proveMessage']
+  close(): void
+}
+
+export interface UpstreamInputs {
+  readonly boot: DaemonBoot
+  readonly machine: Machine
+  readonly first: LoadedConfig
+  /** The configuration in effect. */
+  readonly current: () => LoadedConfig
+  readonly now: () => number
+  /** In place of the network and of vendors' verifiers. */
+  readonly proofTools?: Partial<ProofTools> | undefined
+}
+
+/** Begins to verify every provider of the first configuration, and waits for none of them. */
+export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
+  const { boot, machine, first, current, now } = inputs
+  const tools = createProofTools(boot, await machine.simulatedPolicy(), now)
+  const proofs = createProviderProofs({ ...tools, ...inputs.proofTools })
+  proofs.configure(first)
+  const connectMs = () => current().config.service.timeouts.connect_ms
+  const egress = createPinnedEgress({ proofs, connectMs })
+  return {
+    proofs,
+    egress,
+    proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),
+    close() {
+      proofs.close()
+      egress.close()
+    },
+  }
+}
