@@ -1,6 +1,9 @@
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { MalformedEvidence } from '../../src/protocol/malformed-evidence.ts'
 import type { Verdict } from '../../src/verify/check.ts'
+
+/** Synthetic evidence comes with RSA keys of its own, which take seconds to make on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** Failed checks as `name: detail`. */
 export function failures({ checks }: Verdict): string[] {

@@ -1,5 +1,8 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { assert, integer, property } from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { toPem } from '../../src/enclave/simulated/certificate.ts'
 import { concatBytes, fromHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 import { parseCompactJws } from '../../src/protocol/compact-jws.ts'
 import { MalformedEvidence } from '../../src/protocol/malformed-evidence.ts'
@@ -87,6 +90,12 @@ function refuses(parser: (input: Bytes) => unknown, input: Bytes): boolean {
   }
 }
 
+/** What is measured after it is what is held, and not what waits to be thrown away. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc()')
+}
+
 const textOf = (bytes: Bytes) => new TextDecoder('latin1').decode(bytes)
 
 describe('parsers stay calm over a hundred thousand mutated inputs each', () => {
@@ -101,11 +110,16 @@ describe('parsers stay calm over a hundred thousand mutated inputs each', () => 
     const world = await makeWorld()
     const turin = await syntheticChain({ product: 'turin' })
     report = await syntheticReport(turin)
-    pem = utf8(turin.pem)
     certificates = [...readPem(turin.pem), ...readPem(world.chain.pem)].map(({ der }) => der)
+    pem = utf8(
+      certificates
+        .slice(0, 2)
+        .map((der) => toPem(der.slice(0, 300)))
+        .join(''),
+    )
     crl = await revocationList([1, 2, 0x10001])
     const receipt = await receiptOf(world, { byReference: true })
-    jws = [await signBundle(world), receipt, world.manifestJws].map((text) => utf8(text))
+    jws = [await signBundle(world), world.manifestJws].map((text) => utf8(text))
     documents = {
       bundle: utf8(JSON.stringify(bundleOf(world))),
       manifest: utf8(JSON.stringify(manifest())),
@@ -133,7 +147,7 @@ describe('parsers stay calm over a hundred thousand mutated inputs each', () => 
   })
 
   test('PEM', { timeout: TIMEOUT_MS }, () => {
-    expectCalm((input) => readPem(textOf(input)), [pem.slice(0, 2100)])
+    expectCalm((input) => readPem(textOf(input)), [pem])
   })
 
   test('compact JWS', { timeout: TIMEOUT_MS }, () => {
@@ -194,14 +208,13 @@ describe('inputs made to hurt', () => {
   })
 
   test('memory does not grow with the number of refused inputs', () => {
-    const collect = globalThis.gc
     const input = utf8(`{"a":"${'x'.repeat(10_000)}"`)
-    const heaps = Array.from({ length: 20 }, () => {
+    const heaps = Array.from({ length: 12 }, () => {
       for (let i = 0; i < 1000; i++) refuses((bytes) => parseStrictJson(bytes, 'document'), input)
-      collect?.()
+      collectGarbage()
       return process.memoryUsage().heapUsed
     })
-    const [early, late] = [heaps.slice(5, 10), heaps.slice(15)].map((part) => Math.min(...part))
-    expect((late ?? 0) - (early ?? 0)).toBeLessThan(48 * 1024 * 1024)
+    const grown = Math.min(...heaps.slice(8)) - Math.min(...heaps.slice(2, 6))
+    expect(grown).toBeLessThan(4 * 1024 * 1024)
   })
 })
