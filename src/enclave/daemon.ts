@@ -34,8 +34,8 @@ export interface Daemon {
   readonly ready: DaemonReady
   /** Reads the configuration again. Never rejects: the outcome is notified. */
   reload(): Promise<void>
-  /** Makes a new TLS key, and an envelope for it. Rejects when no report can be captured. */
-  renewTls(): Promise<DaemonTls>
+  /** Moves to the given TLS key or a new one, and to an envelope for it. Rejects when no report can be captured. */
+  renewTls(given?: TlsMaterial): Promise<DaemonTls>
   close(): Promise<void>
 }
 
@@ -87,9 +87,9 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
       release: await releases.handBack(),
     },
     reload: () => generations.reload(),
-    async renewTls() {
+    async renewTls(given) {
       const domains = generations.current.config.service.tls?.domains ?? []
-      const renewed = await makeTlsIdentity(domains, new Date(now()))
+      const renewed = await obtainTls(given ?? null, domains, now())
       await identity.adoptTls(renewed)
       return renewed
     },

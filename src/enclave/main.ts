@@ -1,5 +1,6 @@
 import { toDaemonSchema, type FromDaemon, type ToDaemon } from '../protocol/boot.ts'
 import { startDaemon, type Daemon } from './daemon.ts'
+import { makeTlsIdentity } from './keys/tls-identity.ts'
 import { openMachine } from './open-machine.ts'
 
 /**
@@ -8,21 +9,29 @@ import { openMachine } from './open-machine.ts'
  */
 function main(): void {
   let starting: Promise<Daemon> | undefined
+  const env: Record<string, string | undefined> = { ...process.env }
 
   const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
-      const tools = { env: process.env, now: Date.now, notify: tell, openMachine }
+      Object.assign(env, message.boot.secrets)
+      const tools = { env, now: Date.now, notify: tell, openMachine }
       starting = startDaemon(message.boot, tools)
       tell({ type: 'ready', ready: (await starting).ready })
     },
-    async reload() {
+    async reload(message) {
+      if (message.type === 'reload') Object.assign(env, message.secrets)
       await (await starting)?.reload()
     },
-    async renew_tls() {
+    async prepare_tls(message) {
+      if (message.type !== 'prepare_tls') return
+      tell({ type: 'tls_prepared', tls: await makeTlsIdentity(message.domains, new Date()) })
+    },
+    async renew_tls(message) {
       const daemon = await starting
+      const given = message.type === 'renew_tls' ? message.tls : undefined
       try {
-        if (daemon) tell({ type: 'tls_renewed', tls: await daemon.renewTls() })
+        if (daemon) tell({ type: 'tls_renewed', tls: await daemon.renewTls(given) })
       } catch (error) {
         tell({ type: 'tls_refused', reason: reasonOf(error) })
       }

@@ -59,9 +59,8 @@ async function tryOpen(
   const agent = pools.of(channel)
   if (agent === undefined) throw unproven()
   try {
-    return await onceConnected(
-      httpsRequest(`${channel.baseUrl}${outgoing.path}`, { ...outgoing, agent }),
-    )
+    const { path, ...options } = outgoing
+    return await onceConnected(httpsRequest(`${channel.baseUrl}${path}`, { ...options, agent }))
   } catch (error) {
     if (error instanceof PinMismatch) {
       pools.drop(channel.provider)

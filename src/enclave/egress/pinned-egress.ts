@@ -93,7 +93,9 @@ function readSmall(
       answer.on('data', (part: Uint8Array) => {
         size += part.length
         parts.push(part)
-        if (size > maxBytes) sent.destroy(new Error('the answer is too large'))
+        if (size <= maxBytes) return
+        reject(new Error('the answer is too large'))
+        sent.destroy()
       })
       answer.once('error', reject)
       answer.once('end', () => {

@@ -51,7 +51,12 @@ async function settled(
   const exchange = chatExchange(admitted, attempt, answer.completion)
   const receiptId = options.receipt ? context.newId() : null
   const body = utf8(answer.completion.json(serviceObject(exchange, receiptId), exchange.usage))
-  const proof = { ...answer, clientRequest: admitted.clientRequest, clientResponse: body }
+  const proof = {
+    ...answer,
+    providerResponseId: answer.completion.providerResponseId,
+    clientRequest: admitted.clientRequest,
+    clientResponse: body,
+  }
   await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))
   return body
 }

@@ -9,6 +9,8 @@ export interface WholeProof {
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
+  /** The provider's own id of the answer, where it gave one. */
+  readonly providerResponseId?: string | undefined
   /** The client's body as received, and the answer's as it will be delivered. */
   readonly clientRequest: Bytes
   readonly clientResponse: Bytes
@@ -32,6 +34,7 @@ export async function settleWhole(
     clientRequest: await sha256Hex(proof.clientRequest),
     clientResponse: await sha256Hex(proof.clientResponse),
   }
-  const { evidenceSha256 } = proof
-  await settleWithReceipt(exchange, { digests, evidenceSha256 }, receiptId, tools)
+  const { evidenceSha256, providerResponseId } = proof
+  const bound = { digests, evidenceSha256, providerResponseId }
+  await settleWithReceipt(exchange, bound, receiptId, tools)
 }

@@ -1,0 +1,335 @@
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
+import type { Egress } from '../../../src/enclave/egress.ts'
+import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
+import type { ProviderChannel, ProviderProofs } from '../../../src/enclave/proofs.ts'
+import type { DaemonTls } from '../../../src/protocol/boot.ts'
+import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
+import {
+  startRecordingProvider,
+  type RecordingProvider,
+  type Respond,
+} from '../../support/recording-provider.ts'
+
+const PROMPT = 'a prompt that nobody else may see'
+
+let keys: readonly [DaemonTls, DaemonTls, DaemonTls]
+let provider: RecordingProvider
+let link: EgressLink
+let egress: Egress
+
+beforeAll(async () => {
+  const make = () => makeTlsIdentity([], new Date())
+  keys = await Promise.all([make(), make(), make()])
+})
+afterEach(async () => {
+  egress.close()
+  await link.close()
+  await provider.close()
+})
+
+const hello: Respond = async (request, response) => {
+  for await (const _ of request);
+  response.writeHead(200, { 'content-type': 'application/json', connection: 'x-hop', 'x-hop': '1' })
+  response.end('{"hello":true}')
+}
+
+function evidenceFor(spki: string, digest = 'e1'): VerifiedEvidence {
+  return {
+    verified: true,
+    verification_mode: 'test',
+    attestation_strength: 'simulated',
+    binding: { tls_spki_sha256: spki },
+    verified_at: 0,
+    expires_at: 4_000_000_000,
+    evidence_digest: digest.repeat(32),
+    evidence_summary: {},
+    evidence_raw: new Uint8Array(),
+    claims: {},
+  }
+}
+
+interface Setting {
+  readonly respond?: Respond
+  /** What is proven at first, and what each further verification proves. */
+  readonly proven?: readonly (string | undefined)[]
+  readonly baseUrl?: (port: number) => string
+  readonly webPki?: boolean
+  readonly connectMs?: number
+}
+
+interface Proofs extends ProviderProofs {
+  readonly reverified: number
+  readonly distrusted: number
+}
+
+async function set(setting: Setting = {}): Promise<Proofs> {
+  provider = await startRecordingProvider(setting.respond ?? hello, keys[0])
+  const baseUrl = (setting.baseUrl ?? ((port) => `https://127.0.0.1:${port}/v1`))(provider.port)
+  const spkis = setting.proven ?? [keys[0].spkiSha256]
+  const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: setting.webPki ?? false }
+  const proofs = proofsOf(reach, spkis)
+  egress = createPinnedEgress({ proofs, connectMs: () => setting.connectMs ?? 2000 })
+  link = await startEgressLink(egress)
+  return proofs
+}
+
+function proofsOf(
+  reach: Omit<ProviderChannel, 'evidence'>,
+  spkis: readonly (string | undefined)[],
+): Proofs {
+  let at = 0
+  let reverified = 0
+  let distrusted = 0
+  const channel = (): ProviderChannel | undefined => {
+    const spki = spkis[at]
+    return spki === undefined ? undefined : { ...reach, evidence: evidenceFor(spki, `e${at}`) }
+  }
+  const times = { reason: null, verified_at: null, expires_at: null }
+  return {
+    get reverified() {
+      return reverified
+    },
+    get distrusted() {
+      return distrusted
+    },
+    configure: () => {},
+    close: () => {},
+    list: () => [
+      { provider: 'nova', adapter: 'envelope', state: 'verified', ...times },
+      { provider: 'vega', adapter: 'none', state: 'unattested', ...times },
+    ],
+    channel,
+    async reverify() {
+      reverified++
+      at++
+      return channel()
+    },
+    distrust: () => void distrusted++,
+    hop: () => undefined,
+    evidence: () => undefined,
+  }
+}
+
+const refusal = (code: string, message: string) => JSON.stringify({ error: { code, message } })
+
+describe('a pinned call', () => {
+  it('carries request and answer, names the evidence and strips headers of one hop', async () => {
+    await set()
+    const answer = await link.post('nova', PROMPT)
+    expect(answer).toMatchObject({ status: 200, text: '{"hello":true}' })
+    expect(answer.headers['x-cmr-evidence-sha256']).toBe('e0'.repeat(32))
+    expect(answer.headers).not.toHaveProperty('x-hop')
+    expect(provider.received()).toMatch(/^POST \/v1\/chat\/completions HTTP\/1\.1\r\n/)
+    expect(provider.received().toLowerCase()).toContain('accept-encoding: identity')
+    expect(provider.received()).toContain(`Host: 127.0.0.1:${provider.port}\r\n`)
+    expect(provider.received()).toContain(PROMPT)
+  })
+
+  it('uses one connection again for the same proof, and a new one for another', async () => {
+    const proofs = await set({ proven: [keys[0].spkiSha256, keys[0].spkiSha256] })
+    await link.post('nova', PROMPT)
+    await link.post('nova', PROMPT)
+    expect(provider.connections()).toBe(1)
+    await proofs.reverify('nova', evidenceFor(''))
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.headers['x-cmr-evidence-sha256']).toBe('e1'.repeat(32))
+    expect(provider.connections()).toBe(2)
+  })
+
+  it('does not let a provider speak in the name of the daemon', async () => {
+    await set({
+      respond: (_request, response) => {
+        response.writeHead(200, {
+          'x-cmr-egress-error': 'provider_unproven',
+          'x-cmr-evidence-sha256': 'ff'.repeat(32),
+        })
+        response.end('ok')
+      },
+    })
+    const { headers } = await link.post('nova', PROMPT)
+    expect(headers).not.toHaveProperty('x-cmr-egress-error')
+    expect(headers['x-cmr-evidence-sha256']).toBe('e0'.repeat(32))
+  })
+
+  it('gives a small document of the provider over the same pin, with its key', async () => {
+    await set()
+    const ask = { path: '/signature/x', maxBytes: 100, signal: AbortSignal.timeout(2000) }
+    const reply = await egress.get('nova', ask)
+    expect(reply?.status).toBe(200)
+    expect(provider.received()).toContain('authorization: Bearer key')
+    expect(await egress.get('nova', { ...ask, maxBytes: 3 })).toBeUndefined()
+  })
+})
+
+describe('a peer with another key', () => {
+  it('gets not a byte when it cannot prove that key', async () => {
+    const proofs = await set({ proven: [keys[1].spkiSha256, undefined] })
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.status).toBe(503)
+    expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
+    expect(answer.text).toBe(refusal('provider_unproven', 'the provider has no verified evidence'))
+    expect(provider.received()).toBe('')
+    expect(proofs.reverified).toBe(1)
+  })
+
+  it('is called once the renewed evidence vouches for that key', async () => {
+    const proofs = await set({ proven: [keys[1].spkiSha256, keys[0].spkiSha256] })
+    const answer = await link.post('nova', Readable.from([PROMPT]))
+    expect(answer.status).toBe(200)
+    expect(answer.headers['x-cmr-evidence-sha256']).toBe('e1'.repeat(32))
+    expect(proofs.reverified).toBe(1)
+  })
+
+  it('is not believed when it shows a third key', async () => {
+    const proofs = await set({ proven: [keys[1].spkiSha256, keys[2].spkiSha256] })
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.text).toBe(refusal('provider_unproven', 'the provider has no verified evidence'))
+    expect(proofs).toMatchObject({ reverified: 1, distrusted: 1 })
+    expect(provider.received()).toBe('')
+  })
+
+  it('is noticed in mid-life, at the next connection', async () => {
+    const proofs = await set({ proven: [keys[0].spkiSha256, undefined] })
+    await link.post('nova', 'first')
+    provider.changeKey(keys[1])
+    provider.cut()
+    await delay(20)
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
+    expect(provider.received()).not.toContain(PROMPT)
+    expect(proofs.reverified).toBe(1)
+  })
+})
+
+describe('a call that cannot be made', () => {
+  it.each([
+    ['vega', 400, 'invalid_request', 'this provider is called without the daemon'],
+    ['nobody', 404, 'not_found', 'no provider of that name'],
+  ])('is refused for %s', async (name, status, code, message) => {
+    await set()
+    const answer = await link.post(name, PROMPT)
+    expect(answer).toMatchObject({ status, text: refusal(code, message) })
+    expect(answer.headers['x-cmr-egress-error']).toBe(code)
+  })
+
+  it('is refused at an address without TLS', async () => {
+    await set({ baseUrl: (port) => `http://127.0.0.1:${port}/v1` })
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.text).toBe(refusal('provider_unproven', 'the provider has no verified evidence'))
+    expect(provider.connections()).toBe(0)
+  })
+
+  it('tells a provider that is not there from one that is not proven', async () => {
+    await set()
+    await provider.close()
+    const answer = await link.post('nova', PROMPT)
+    expect(answer).toMatchObject({
+      status: 502,
+      text: refusal('provider_unreachable', 'the provider cannot be reached'),
+    })
+  })
+
+  it('gives up a handshake that takes too long', async () => {
+    await set({ connectMs: 0 })
+    const answer = await link.post('nova', PROMPT)
+    expect(answer).toMatchObject({
+      status: 504,
+      text: refusal('connect_timeout', 'the provider took too long to connect'),
+    })
+    expect(provider.received()).toBe('')
+  })
+})
+
+describe('a stream', () => {
+  it('reaches the worker piece by piece', async () => {
+    let next = () => {}
+    await set({
+      respond: async (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write('data: 1\n\n')
+        await new Promise<void>((resolve) => (next = resolve))
+        response.end('data: 2\n\n')
+      },
+    })
+    const answer = await link.open('nova', PROMPT)
+    const reader = answer[Symbol.asyncIterator]()
+    expect(String((await reader.next()).value)).toBe('data: 1\n\n')
+    next()
+    expect(String((await reader.next()).value)).toBe('data: 2\n\n')
+  })
+
+  it('that the provider breaks off is broken for the worker', async () => {
+    await set({
+      respond: (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write('data: 1\n\n', () => response.destroy())
+      },
+    })
+    const answer = await link.open('nova', PROMPT)
+    const read = async () => {
+      for await (const _ of answer);
+    }
+    await expect(read()).rejects.toThrow('aborted')
+  })
+
+  it('that the worker leaves is ended at the provider', async () => {
+    const gone = Promise.withResolvers<void>()
+    await set({
+      respond: (_request, response) => {
+        response.on('close', () => gone.resolve())
+        response.writeHead(200)
+        response.write('data: 1\n\n')
+      },
+    })
+    const abort = new AbortController()
+    const answer = await link.open('nova', PROMPT, abort.signal)
+    answer.on('error', () => {})
+    abort.abort()
+    await expect(gone.promise).resolves.toBeUndefined()
+  })
+
+  it('is held back at the provider while the worker does not read', async () => {
+    let written = 0
+    let drained = false
+    await set({
+      respond: async (_request, response) => {
+        response.writeHead(200)
+        const block = Buffer.alloc(65_536)
+        const fill = () => {
+          while (!drained && response.write(block)) written += block.length
+        }
+        response.on('drain', fill)
+        fill()
+      },
+    })
+    const answer = await link.open('nova', PROMPT)
+    answer.on('error', () => {})
+    await delay(300)
+    const before = written
+    await delay(300)
+    expect(written).toBe(before)
+    expect(written).toBeLessThan(64 * 1024 * 1024)
+    drained = true
+    answer.destroy()
+  })
+
+  it('of a request is held back while the provider does not read', async () => {
+    await set({ respond: () => {} })
+    let produced = 0
+    const body = Readable.from(
+      (function* blocks() {
+        for (; produced < 128 * 1024 * 1024; produced += 65_536) yield Buffer.alloc(65_536)
+      })(),
+    )
+    const abort = new AbortController()
+    link.open('nova', body, abort.signal).catch(() => {})
+    await delay(400)
+    expect(produced).toBeLessThan(64 * 1024 * 1024)
+    abort.abort()
+    body.destroy()
+  })
+})
