@@ -72,6 +72,11 @@ export class ClientStream {
     }
   }
 
+  /** Ends the connection under a client that does not take what is waiting for it. */
+  abandon(): void {
+    this.#writer.abort().catch(() => {})
+  }
+
   async #write(bytes: Uint8Array): Promise<void> {
     this.#sending++
     try {

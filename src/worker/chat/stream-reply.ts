@@ -37,6 +37,9 @@ const openingTimedOut = () =>
 const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
 
+/** When the time is over, a client that reads on gets an error event; one that has stopped reading is left. */
+const LAST_WORDS_MS = 2_000
+
 class StreamReply {
   readonly client: ClientStream
   readonly #admitted: AdmittedChat
@@ -53,6 +56,8 @@ class StreamReply {
     this.client = new ClientStream(keep_alive_ms, context.now, leave)
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
+    const abandon = () => setTimeout(() => this.client.abandon(), LAST_WORDS_MS)
+    this.#budget.signal.addEventListener('abort', abandon, { once: true })
   }
 
   async run(): Promise<void> {

@@ -142,9 +142,9 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
       wire.head(200)
       const whole = JSON.stringify(completion({ content: 'größer 🤖' }))
       const body = stream ? ROLE + content('größer 🤖') + STOP : whole
-      for (const byte of Buffer.from(body)) {
+      for (const [index, byte] of Buffer.from(body).entries()) {
         wire.send(Uint8Array.of(byte))
-        await nextTurn()
+        if (index % 16 === 0) await nextTurn()
       }
       wire.end()
     },

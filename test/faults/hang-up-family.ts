@@ -1,0 +1,262 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Script } from '../support/fault-provider.ts'
+import { rawRequest, RawClient } from '../support/raw-client.ts'
+import { content, DONE, EVENT_STREAM, ROLE, sound, STOP, TEXT, usageFrame } from './answers.ts'
+import { PROMPT, PROMPT_ESTIMATE } from './ask.ts'
+import { settledBooks } from './books.ts'
+import { family, type AnyFamily, type Trial } from './trial.ts'
+import { openWorld, type Customer, type World } from './world.ts'
+
+/** Clients that leave or do not read. */
+
+/** The provider's clocks are so slow that only the client's leaving can explain that a connection is let go. */
+const TIMEOUTS = {
+  headers_ms: 30_000,
+  first_delta_ms: 30_000,
+  idle_ms: 30_000,
+  stream_headers_after_ms: 500,
+  keep_alive_ms: 200,
+  stream_open_ms: 30_000,
+  stream_ms: 12_000,
+}
+
+const LET_GO_WITHIN_MS = 5_000
+
+/** Deltas without end, as fast as they are taken. */
+const flood: Script = async ({ wire }) => {
+  wire.head(200, EVENT_STREAM)
+  wire.send(ROLE)
+  const delta = content('y'.repeat(64 * 1024))
+  while (!wire.over) await wire.sendSlowly(delta)
+}
+
+const SCRIPTS: Readonly<Record<string, Script>> = {
+  quick: sound,
+  silent: () => {},
+  accepted: ({ wire }) => wire.head(200, EVENT_STREAM),
+  begun: ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    wire.send(ROLE + content('Hello '))
+  },
+  'all-said': ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    wire.send(ROLE + TEXT)
+  },
+  finished: async ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    wire.send(ROLE + TEXT + STOP)
+    await delay(3_000)
+    wire.send(usageFrame() + DONE)
+    wire.end()
+  },
+  flood,
+  'flood-for-long': flood,
+  'slow-whole': async (call) => {
+    await delay(1_500)
+    await sound(call)
+  },
+}
+
+interface HangUp {
+  readonly stage: string
+  readonly model: string
+  readonly stream: boolean
+  /** What the client must have heard before it leaves; nothing: the provider must have been asked. */
+  readonly after?: string
+  readonly expected: string
+}
+
+const GONE = 'let go'
+const WHOLE_ROW = 'alpha 7+5, receipt'
+
+const HANG_UPS: readonly HangUp[] = [
+  {
+    stage: 'failure 12: while the provider has not answered',
+    model: 'silent',
+    stream: true,
+    expected: `${GONE} | no row`,
+  },
+  {
+    stage: 'failure 02, 12: while the provider is silent after its headers',
+    model: 'accepted',
+    stream: true,
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+0, no receipt`,
+  },
+  {
+    stage: 'failure 01: in the middle of a stream',
+    model: 'begun',
+    stream: true,
+    after: 'Hello ',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+2, no receipt`,
+  },
+  {
+    stage: 'failure 01: after the last delta',
+    model: 'all-said',
+    stream: true,
+    after: 'the first.',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+7, no receipt`,
+  },
+  {
+    stage: 'failure 01: after the finish reason, before usage',
+    model: 'finished',
+    stream: true,
+    after: 'the first.',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+7, no receipt`,
+  },
+  {
+    stage: 'after [DONE]',
+    model: 'quick',
+    stream: true,
+    after: '[DONE]',
+    expected: `${GONE} | ${WHOLE_ROW}`,
+  },
+  {
+    stage: 'while a synchronous answer is made, which is billed',
+    model: 'slow-whole',
+    stream: false,
+    expected: `${GONE} | ${WHOLE_ROW}`,
+  },
+]
+
+/** Each trial has a customer of its own, and finds its provider call by this mark in the body. */
+function bodyOf(model: string, stream: boolean, mark: string): string {
+  return JSON.stringify({
+    model,
+    stream,
+    messages: [{ role: 'user', content: PROMPT }],
+    user: mark,
+  })
+}
+
+async function begin(world: World, customer: Customer, model: string, stream: boolean) {
+  const client = await RawClient.connect(world.stack.local.base_url)
+  const body = bodyOf(model, stream, customer.id)
+  const headers = { authorization: `Bearer ${customer.key}`, 'content-length': body.length }
+  client.send(rawRequest('POST', '/v1/chat/completions', headers, body))
+  return client
+}
+
+const callOf = (world: World, model: string, customer: Customer) =>
+  world.provider.calls(model).find((call) => call.body.includes(customer.id))
+
+async function until(condition: () => boolean, withinMs = 10_000): Promise<boolean> {
+  const deadline = performance.now() + withinMs
+  while (!condition() && performance.now() < deadline) await delay(10)
+  return condition()
+}
+
+function hangUpTrial(hangUp: HangUp, by: 'FIN' | 'RST'): Trial<World> {
+  const { stage, model, stream, after, expected } = hangUp
+  return {
+    name: `a hang-up ${stage} (${by})`.replace(/^(a hang-up) (failure [\d, ]+): /, '$2: $1 '),
+    expected,
+    run: async (world) => {
+      const customer = await world.newCustomer()
+      const client = await begin(world, customer, model, stream)
+      if (after === undefined) await until(() => callOf(world, model, customer) !== undefined)
+      else if (!(await client.hears(after))) return `never heard ${after}`
+      if (by === 'FIN') client.leave()
+      else client.reset()
+      const call = callOf(world, model, customer)
+      const gone = await until(() => call?.wire.over ?? false, LET_GO_WITHIN_MS)
+      const wanted = expected.split(' | ')[1]
+      const books = await settledBooks(world, customer, (seen) => seen === wanted)
+      return `${gone ? GONE : 'still held'} | ${books}`
+    },
+  }
+}
+
+function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
+  return {
+    name: `a hang-up before admission, the body half sent (${by})`,
+    expected: 'not asked | no row',
+    run: async (world) => {
+      const customer = await world.newCustomer()
+      const client = await RawClient.connect(world.stack.local.base_url)
+      const body = bodyOf('quick', true, customer.id)
+      const headers = { authorization: `Bearer ${customer.key}`, 'content-length': body.length }
+      client.send(rawRequest('POST', '/v1/chat/completions', headers, body.slice(0, 30)))
+      await delay(300)
+      if (by === 'FIN') client.leave()
+      else client.reset()
+      await delay(500)
+      const asked = callOf(world, 'quick', customer) === undefined ? 'not asked' : 'asked'
+      return `${asked} | ${await settledBooks(world, customer, (books) => books === 'no row')}`
+    },
+  }
+}
+
+const MIB = 1024 * 1024
+
+/** What kernel, runtime and worker together may hold of one stream that is not read. */
+const MOST_HELD_BYTES = 24 * MIB
+const MOST_GROWTH_BYTES = 64 * MIB
+
+function residentBytes(pid: number): number {
+  return 1024 * Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+const SLOW_READER: Trial<World> = {
+  name: 'a reader that stops reading: the provider has to stop too, and memory stays',
+  expected: 'provider stopped, memory bounded | let go',
+  run: async (world) => {
+    const customer = await world.newCustomer()
+    const { worker } = world.stack.local.pids
+    const before = residentBytes(worker)
+    const client = await begin(world, customer, 'flood', true)
+    await client.hears('yyyy')
+    client.pause()
+    await delay(2_500)
+    const wire = callOf(world, 'flood', customer)?.wire
+    const taken = wire?.bytesTaken ?? 0
+    await delay(1_000)
+    const later = wire?.bytesTaken ?? 0
+    const grown = residentBytes(worker) - before
+    client.reset()
+    const gone = await until(() => wire?.over ?? false, LET_GO_WITHIN_MS)
+    const stopped = later === taken && taken < MOST_HELD_BYTES
+    return [
+      `provider ${stopped ? 'stopped' : `sent ${taken}, then ${later} bytes`}, `,
+      `memory ${grown < MOST_GROWTH_BYTES ? 'bounded' : `grew by ${grown} bytes`} | `,
+      gone ? GONE : 'still held',
+    ].join('')
+  },
+}
+
+const ENDLESS_READER: Trial<World> = {
+  name: 'a reader that never reads on: the stream ends with its time, and is billed',
+  expected: 'let go | billed once, nothing reserved',
+  long: true,
+  run: async (world) => {
+    const customer = await world.newCustomer()
+    const client = await begin(world, customer, 'flood-for-long', true)
+    await client.hears('yyyy')
+    client.pause()
+    const wire = callOf(world, 'flood-for-long', customer)?.wire
+    const gone = await until(() => wire?.over ?? false, TIMEOUTS.stream_ms + LET_GO_WITHIN_MS)
+    const one = /^alpha \d+\+\d+, no receipt$/
+    const books = await settledBooks(world, customer, (seen) => one.test(seen))
+    client.reset()
+    return `${gone ? GONE : 'still held'} | ${one.test(books) ? 'billed once, nothing reserved' : books}`
+  },
+}
+
+export const HANG_UP_FAMILY: AnyFamily = family({
+  name: 'clients that leave or do not read',
+  trials: [
+    halfSentTrial('FIN'),
+    halfSentTrial('RST'),
+    ...HANG_UPS.flatMap((hangUp) => [hangUpTrial(hangUp, 'FIN'), hangUpTrial(hangUp, 'RST')]),
+    SLOW_READER,
+    ENDLESS_READER,
+  ],
+  atATime: 8,
+  open: () => {
+    const routes = Object.entries(SCRIPTS).map(([model, script]) => {
+      return { model, script, at: 'alpha' as const }
+    })
+    return openWorld(routes, { timeouts: TIMEOUTS })
+  },
+  close: (world) => world.close(),
+})
