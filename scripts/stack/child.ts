@@ -18,9 +18,12 @@ export interface ChildCommand {
   /** Standard output and standard error are appended to it. */
   readonly logFile: string
   readonly environment?: Readonly<Record<string, string>>
-  /** Further stdio entries from descriptor 3 on; `stdin` is descriptor 0. */
+  /** Descriptor 0. */
   readonly stdin: 'ignore' | 'pipe'
+  /** Descriptor 3. */
   readonly extra: 'ipc' | 'pipe'
+  /** Descriptors of this process that the child has from 4 on. */
+  readonly inherited?: readonly number[]
 }
 
 /**
@@ -33,7 +36,7 @@ export async function startChild(command: ChildCommand): Promise<Child> {
   const child = spawn(command.file, command.args, {
     detached: true,
     env: { ...process.env, ...command.environment },
-    stdio: [command.stdin, log, log, command.extra],
+    stdio: [command.stdin, log, log, command.extra, ...(command.inherited ?? [])],
   })
   closeSync(log)
   const { promise: spawned, resolve, reject } = Promise.withResolvers<number>()

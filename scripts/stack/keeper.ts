@@ -20,56 +20,94 @@ export interface KeeperEvents<Ready> {
 export interface Keeper {
   /** Starts it the first time. @throws when it does not come up */
   start(): Promise<void>
+  /**
+   * Ends the running one without counting it as a death, and starts its successor: at once, or, where the two
+   * must never run together, when the old one has ended. One that is away already comes back by itself.
+   */
+  replace(graceMs: number, together: boolean): Promise<void>
+  /** Kills one that no longer does its work; it is started again. */
+  kill(): void
   /** Stops it for good. */
   stop(graceMs: number): Promise<void>
 }
 
-const FIRST_RESTART_MS = 3_000
-const RESTART_GROWTH = 1.5
-const MOST_DEATHS = 5
+/** When a part that died is started again, and when that is given up. */
+export interface RestartPolicy {
+  readonly firstMs: number
+  /** How much longer each further wait is. */
+  readonly growth: number
+  readonly longestMs: number
+  /** So many deaths within a minute are the last; undefined: it is tried for ever. */
+  readonly mostDeaths: number | undefined
+}
+
+/** Somebody sits in front of it, and reads why. */
+export const LOCAL_POLICY: RestartPolicy = {
+  firstMs: 3_000,
+  growth: 1.5,
+  longestMs: 60_000,
+  mostDeaths: 5,
+}
+
 const DEATHS_WITHIN_MS = 60_000
 
 /**
- * Starts a part and starts it again when it dies: after three seconds the first time, then after half as
- * long again each time; the fifth death within a minute is the last. `start` must reject, leaving no process
- * behind, when the part does not come up.
+ * Starts a part and starts it again when it dies, later with each death within a minute. `start` must reject,
+ * leaving no process behind, when the part does not come up.
  */
 export function createKeeper<Ready>(
   start: () => Promise<Started<Ready>>,
   now: () => number,
   events: KeeperEvents<Ready>,
+  policy: RestartPolicy = LOCAL_POLICY,
 ): Keeper {
   let current: Child | undefined
   let timer: NodeJS.Timeout | undefined
   let deaths: number[] = []
   let stopped = false
+  const retiring = new Set<Promise<void>>()
 
   const startOnce = async () => {
     const { child, ready } = await start()
     current = child
-    events.up(ready, child.pid)
-    void child.ended.then(died)
+    if (stopped) await child.stop(0)
+    else events.up(ready, child.pid)
+    void child.ended.then((why) => (current === child ? died(why) : undefined))
   }
 
   const died = (why: string) => {
     current = undefined
     if (stopped) return
     deaths = [...deaths.filter((at) => at > now() - DEATHS_WITHIN_MS), now()]
-    if (deaths.length >= MOST_DEATHS) {
+    if (policy.mostDeaths !== undefined && deaths.length >= policy.mostDeaths) {
       events.gaveUp(why)
       return
     }
-    const restartMs = FIRST_RESTART_MS * RESTART_GROWTH ** (deaths.length - 1)
+    const wait = policy.firstMs * policy.growth ** (deaths.length - 1)
+    const restartMs = Math.min(wait, policy.longestMs)
     events.died(why, restartMs)
-    timer = setTimeout(() => void startOnce().catch((error) => died(messageOf(error))), restartMs)
+    timer = setTimeout(() => void startAgain(), restartMs)
   }
+
+  const startAgain = () => startOnce().catch((error: unknown) => died(messageOf(error)))
 
   return {
     start: startOnce,
+    replace: async (graceMs, together) => {
+      const old = current
+      if (old === undefined || stopped) return
+      current = undefined
+      const gone = old.stop(graceMs)
+      retiring.add(gone)
+      void gone.finally(() => retiring.delete(gone))
+      if (!together) await gone
+      if (!stopped) await startAgain()
+    },
+    kill: () => void current?.process.kill('SIGKILL'),
     stop: async (graceMs) => {
       stopped = true
       clearTimeout(timer)
-      await current?.stop(graceMs)
+      await Promise.all([current?.stop(graceMs), ...retiring])
     },
   }
 }

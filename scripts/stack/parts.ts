@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DaemonBoot, DaemonReady, FromDaemon } from '../../src/protocol/boot.ts'
+import type {
+  DaemonBoot,
+  DaemonReady,
+  FromDaemon,
+  Platform,
+  TlsMaterial,
+  ToDaemon,
+} from '../../src/protocol/boot.ts'
 import type { Child } from './child.ts'
 import type { Started } from './keeper.ts'
 import type { LinkCertificates } from './link-certificates.ts'
@@ -8,13 +15,18 @@ import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { startDaemon, tellDaemon } from './start-daemon.ts'
 import { startStandin } from './start-standin.ts'
-import { startWorker, type WorkerPorts } from './start-worker.ts'
+import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
 
 /** What the parts of one stack are made of. */
 export interface PartsPlan {
-  readonly settings: Settings
+  readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage'>
+  readonly platform: Platform
+  /** Sockets for workers to share, in place of the ports in the settings. */
+  readonly inherited?: InheritedSockets
+  /** What the configuration's variables stand for, where they are not in the environment. */
+  readonly secrets?: Readonly<Record<string, string>>
   readonly state: StateDir
   readonly config: RouterConfigFile
   readonly adminToken: string
@@ -32,12 +44,13 @@ const EFFECTIVE_CONFIG = 'config.json'
  * memory and given to its successors, so that the other parts and the clients find everything where it was.
  */
 export class Parts {
-  readonly #plan: PartsPlan
+  #plan: PartsPlan
   readonly #logDir: string
   #standinPort = 0
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #ports: WorkerPorts
+  #tls: TlsMaterial | undefined
 
   constructor(plan: PartsPlan) {
     this.#plan = plan
@@ -55,6 +68,15 @@ export class Parts {
     return this.#ports
   }
 
+  /** The key and certificate that workers show from their next start on. */
+  get tls(): TlsMaterial | undefined {
+    return this.#tls
+  }
+
+  set tls(material: TlsMaterial | undefined) {
+    this.#tls = material
+  }
+
   async standin(): Promise<Started<number>> {
     const started = await startStandin(this.#standinPort, this.logFile('standin'))
     this.#standinPort = started.ready
@@ -67,34 +89,48 @@ export class Parts {
     if (this.#daemon === undefined) this.#writeConfig(config)
     const started = await startDaemon(this.#boot(), this.logFile('enclave'), daemonSaid)
     this.#daemon = started.ready
+    this.#tls ??= started.ready.tls
     this.#daemonChild = started.child
     return started
   }
 
   /** The daemon must have been up once. */
-  async worker(): Promise<Started<WorkerPorts>> {
-    const { bundlePath, link, settings, state, config } = this.#plan
+  async worker(name = 'worker'): Promise<Started<WorkerPorts>> {
+    const { bundlePath, link, settings, state, inherited } = this.#plan
     const daemon = this.#daemon
-    if (daemon === undefined) throw new Error('the worker needs the daemon first')
+    const tls = this.#tls
+    if (daemon === undefined || tls === undefined)
+      throw new Error('the worker needs the daemon first')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
       port: this.#ports.http,
       tlsPort: this.#ports.https,
-      tls: daemon.tls,
+      probe: inherited !== undefined,
+      tls,
       link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
       storage: settings.storage,
       storageDir: state.directory('storage'),
-      privateNetwork: config.config.service.mode === 'local',
+      privateNetwork: this.#reachesPrivate(),
     })
-    const started = await startWorker(binary, this.logFile('worker'))
+    const started = await startWorker(binary, {
+      logFile: this.logFile(name),
+      inherited,
+      probe: inherited !== undefined,
+    })
     this.#ports = started.ready
     return started
   }
 
-  /** Gives the daemon a changed configuration file. */
-  reload(config: RouterConfigFile): void {
+  /** Gives the daemon a changed configuration file, and what its variables stand for now. */
+  reload(config: RouterConfigFile, secrets?: Readonly<Record<string, string>>): void {
+    this.#plan = { ...this.#plan, config, ...(secrets === undefined ? {} : { secrets }) }
     this.#writeConfig(config)
-    if (this.#daemonChild !== undefined) tellDaemon(this.#daemonChild, { type: 'reload' })
+    this.tellDaemon({ type: 'reload', ...(secrets === undefined ? {} : { secrets }) })
+  }
+
+  /** One that is away misses the message. */
+  tellDaemon(message: ToDaemon): void {
+    if (this.#daemonChild !== undefined) tellDaemon(this.#daemonChild, message)
   }
 
   logFile(name: string): string {
@@ -107,11 +143,15 @@ export class Parts {
     this.#plan.state.write(EFFECTIVE_CONFIG, config.textFor(this.#standinPort))
   }
 
+  /** The worker itself calls providers without attestation, and those may be on this machine. */
+  #reachesPrivate(): boolean {
+    const { mode } = this.#plan.config.config.service
+    return mode === 'local' || this.#plan.config.hasLoopbackProvider
+  }
+
   #boot(): DaemonBoot {
-    const { adminToken, bundlePath, config, link, state } = this.#plan
-    const { service } = config.config
-    const simulated = service.mode === 'local' || service.allow_simulated
-    const tls = this.#daemon?.tls
+    const { adminToken, bundlePath, config, link, platform, secrets, state } = this.#plan
+    const tls = this.#tls
     return {
       configPath: config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
       stateDir: state.path,
@@ -123,7 +163,8 @@ export class Parts {
         serverKeyPem: link.server.keyPem,
         workerCertPem: link.worker.certPem,
       },
-      platform: simulated ? 'simulated' : 'configfs-tsm',
+      platform,
+      ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
       tls: tls === undefined ? null : { certPem: tls.certPem, keyPem: tls.keyPem },
       release: this.#daemon?.release ?? null,
       workerBundlePath: bundlePath,

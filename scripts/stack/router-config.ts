@@ -12,6 +12,8 @@ export interface RouterConfigFile {
   readonly config: RouterConfig
   /** Whether a provider is the stand-in. */
   readonly usesStandin: boolean
+  /** Whether a provider without attestation is on this machine. */
+  readonly hasLoopbackProvider: boolean
   /** The file's text with the stand-in's real address. */
   textFor(standinPort: number): string
 }
@@ -31,8 +33,16 @@ export function readRouterConfig(path: string): RouterConfigFile {
     path,
     config: check.config,
     usesStandin: text.includes(STANDIN_URL),
+    hasLoopbackProvider: Object.values(check.config.providers).some(
+      ({ attestation, base_url: url }) =>
+        attestation.adapter === 'none' && isLoopbackHost(new URL(url).hostname),
+    ),
     textFor: (port) => text.replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`),
   }
+}
+
+function isLoopbackHost(host: string): boolean {
+  return /^(127\.[0-9.]+|\[::1\]|(.+\.)?localhost)$/.test(host)
 }
 
 function readText(path: string): string {

@@ -10,39 +10,61 @@ import { WORKERD } from './workerd-config.ts'
 export interface WorkerPorts {
   readonly http: number
   readonly https: number
+  /** The supervisor's own way to this very process, where the configuration has one. */
+  readonly probe?: number
+}
+
+/** Descriptors of listening sockets that stay open when this worker ends. */
+export interface InheritedSockets {
+  readonly http: number
+  readonly https: number
 }
 
 const listenSchema = z.object({
   event: z.literal('listen'),
-  socket: z.enum(['http', 'https']),
+  socket: z.enum(['http', 'https', 'probe']),
   port: z.int(),
 })
 
+export interface WorkerStart {
+  readonly logFile: string
+  /** In place of the addresses in the configuration. */
+  readonly inherited?: InheritedSockets | undefined
+  /** Whether the configuration has a probe socket. */
+  readonly probe?: boolean
+}
+
 /** Starts workerd with a binary configuration, given on its standard input. */
-export async function startWorker(config: Buffer, logFile: string): Promise<Started<WorkerPorts>> {
+export async function startWorker(
+  config: Buffer,
+  { logFile, inherited, probe = false }: WorkerStart,
+): Promise<Started<WorkerPorts>> {
+  const sockets = inherited === undefined ? [] : ['--socket-fd=http=4', '--socket-fd=https=5']
   const child = await startChild({
     file: WORKERD,
-    args: ['serve', '--binary', '-', '--control-fd=3'],
+    args: ['serve', '--binary', '-', '--control-fd=3', ...sockets],
     logFile,
     stdin: 'pipe',
     extra: 'pipe',
+    ...(inherited === undefined ? {} : { inherited: [inherited.http, inherited.https] }),
   })
   child.process.stdin?.on('error', () => {})
   child.process.stdin?.end(config)
   const control = child.process.stdio[3]
   if (!(control instanceof Readable)) throw new Error('descriptor 3 is not a pipe')
-  return { child, ready: await orFailure(child, portsOf(control)) }
+  return { child, ready: await orFailure(child, portsOf(control, probe)) }
 }
 
-async function portsOf(control: Readable): Promise<WorkerPorts> {
-  const ports: Partial<Record<'http' | 'https', number>> = {}
+async function portsOf(control: Readable, withProbe: boolean): Promise<WorkerPorts> {
+  const ports: Partial<Record<keyof WorkerPorts, number>> = {}
   for await (const line of createInterface({ input: control })) {
     const told = listenSchema.safeParse(JSON.parse(line))
     if (told.success) ports[told.data.socket] = told.data.port
-    if (ports.http !== undefined && ports.https !== undefined) {
-      control.resume()
-      return { http: ports.http, https: ports.https }
-    }
+    const { http, https, probe } = ports
+    if (http === undefined || https === undefined) continue
+    if (withProbe && probe === undefined) continue
+    control.resume()
+    return { http, https, ...(probe === undefined ? {} : { probe }) }
   }
   return new Promise(() => {})
 }

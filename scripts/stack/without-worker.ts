@@ -3,6 +3,7 @@ import { buildWorker } from '../build.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { makeLinkCertificates } from './link-certificates.ts'
 import { Parts } from './parts.ts'
+import { choosePlatform, hasReportInterface } from './platform.ts'
 import { readRouterConfig } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { keptSecret, type StateDir } from './state-dir.ts'
@@ -29,7 +30,17 @@ export async function startWithoutWorker(
   const bundlePath = state.file('worker.js')
   await buildWorker(bundlePath)
   const link = await makeLinkCertificates(Date.now())
-  const parts = new Parts({ settings, state, config, adminToken, link, bundlePath, daemonSaid })
+  const platform = choosePlatform(config.config.service, hasReportInterface())
+  const parts = new Parts({
+    settings,
+    platform,
+    state,
+    config,
+    adminToken,
+    link,
+    bundlePath,
+    daemonSaid,
+  })
   const standin = config.usesStandin ? await parts.standin() : undefined
   const enclave = await parts.enclave()
   return {

@@ -15,6 +15,8 @@ export interface WorkerdPlan {
   readonly script: string
   readonly port: number
   readonly tlsPort: number
+  /** Whether to open one more HTTP socket on loopback, for the supervisor to ask this very process. */
+  readonly probe?: boolean
   readonly tls: KeyPair
   readonly link: { readonly port: number; readonly worker: KeyPair; readonly serverCertPem: string }
   readonly storage: StorageSettings
@@ -74,6 +76,9 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
         },
         service: 'router',
       },
+      ...(plan.probe === true
+        ? [{ name: 'probe', address: '127.0.0.1:0', http: {}, service: 'router' }]
+        : []),
     ],
   }
   const schema = 'using Workerd = import "/workerd/workerd.capnp";'
@@ -99,7 +104,11 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { className: 'StoreObject', uniqueKey: 'cmr-store', enableSql: true },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
-    durableObjectStorage: { localDisk: 'storage' },
+    // On PostgreSQL no object keeps anything, and processes that share a directory would be in each other's way.
+    durableObjectStorage:
+      plan.storage.engine === 'postgres'
+        ? { inMemory: new Bare('void') }
+        : { localDisk: 'storage' },
   }
 }
 

@@ -50,6 +50,8 @@ export const daemonBootSchema = z.strictObject({
   tls: tlsMaterialSchema.nullable(),
   /** `DaemonReady.release` of an earlier start in the same run of the stack. */
   release: localReleaseSchema.nullable(),
+  /** Values of variables that the configuration names; they count before the environment's. */
+  secrets: z.record(z.string(), z.string()).optional(),
   /** The worker's bundle, whose digest the local manifest names. */
   workerBundlePath: z.string().optional(),
 })
@@ -57,8 +59,15 @@ export const daemonBootSchema = z.strictObject({
 /** Messages to the daemon. `boot` comes first and once. */
 export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('boot'), boot: daemonBootSchema }),
-  z.strictObject({ type: z.literal('reload') }),
-  z.strictObject({ type: z.literal('renew_tls') }),
+  z.strictObject({
+    type: z.literal('reload'),
+    /** As in `boot`; those of before are kept. */
+    secrets: z.record(z.string(), z.string()).optional(),
+  }),
+  /** Asks for a key that is not in service yet, so that a certificate for it can be ordered. */
+  z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
+  /** Moves to this key, or to a new one. */
+  z.strictObject({ type: z.literal('renew_tls'), tls: tlsMaterialSchema.optional() }),
 ])
 
 export interface DaemonTls extends TlsMaterial {
@@ -83,6 +92,7 @@ export type FromDaemon =
   | { readonly type: 'refused'; readonly reason: string }
   | { readonly type: 'reloaded'; readonly generation: number }
   | { readonly type: 'reload_refused'; readonly reason: string }
+  | { readonly type: 'tls_prepared'; readonly tls: DaemonTls }
   /** The envelope in service names this key from now on. */
   | { readonly type: 'tls_renewed'; readonly tls: DaemonTls }
   | { readonly type: 'tls_refused'; readonly reason: string }

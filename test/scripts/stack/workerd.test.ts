@@ -78,7 +78,7 @@ function plan(changes: Partial<WorkerdPlan> = {}): WorkerdPlan {
 
 async function start(changes: Partial<WorkerdPlan> = {}): Promise<WorkerPorts> {
   const config = await compileWorkerdConfig(plan(changes))
-  const worker = await startWorker(config, join(directory, 'worker.log'))
+  const worker = await startWorker(config, { logFile: join(directory, 'worker.log') })
   started.push(worker)
   return worker.ready
 }

@@ -1,0 +1,144 @@
+import { lastLines } from './child.ts'
+import { createKeeper, type Keeper, type RestartPolicy, type Started } from './keeper.ts'
+import type { Parts } from './parts.ts'
+import { StartError } from './start-error.ts'
+import type { WorkerPorts } from './start-worker.ts'
+
+export type WorkerName = 'worker' | `worker-${number}`
+export type PartName = 'standin' | 'enclave' | WorkerName
+
+export interface SupervisorPlan {
+  readonly parts: Parts
+  /** Whether the stand-in provider is one of the parts. */
+  readonly standin: boolean
+  readonly workers: number
+  readonly policy: RestartPolicy
+  /** Prints one line. */
+  readonly tell: (text: string) => void
+  /** Each time a part has come up. */
+  readonly changed: () => void
+}
+
+const LOG_LINES_TOLD = 12
+
+/** Keeps the parts of a stack running, from the first start to the end. */
+export class Supervisor {
+  readonly #plan: SupervisorPlan
+  readonly #standin: Keeper
+  readonly #enclave: Keeper
+  readonly #workers: ReadonlyMap<WorkerName, Keeper>
+  readonly #pids = new Map<PartName, number>()
+  readonly #probes = new Map<WorkerName, number>()
+  readonly #failure = Promise.withResolvers<never>()
+
+  constructor(plan: SupervisorPlan) {
+    const { parts } = plan
+    this.#plan = plan
+    this.#standin = this.#keep('standin', () => parts.standin(), onPort)
+    this.#enclave = this.#keep(
+      'enclave',
+      () => parts.enclave(),
+      ({ linkPort }) => onPort(linkPort),
+    )
+    this.#workers = new Map(
+      workerNames(plan.workers).map((name) => [name, this.#keepWorker(name)] as const),
+    )
+    this.failed.catch(() => {})
+  }
+
+  /** Never resolves; rejects with a StartError when a part died too often. */
+  get failed(): Promise<never> {
+    return this.#failure.promise
+  }
+
+  /** The process of each part that came up, the last one it had. */
+  get pids(): ReadonlyMap<PartName, number> {
+    return this.#pids
+  }
+
+  /** The port on which each worker answers the supervisor alone, where it has one. */
+  get probes(): ReadonlyMap<WorkerName, number> {
+    return this.#probes
+  }
+
+  /** Starts every part, in the order in which they need each other. @throws StartError */
+  async start(): Promise<void> {
+    if (this.#plan.standin) await this.#start('standin', this.#standin)
+    await this.#start('enclave', this.#enclave)
+    await Promise.all([...this.#workers].map(([name, keeper]) => this.#start(name, keeper)))
+  }
+
+  /**
+   * Has every worker end its requests and a successor take over, one worker after the other.
+   * @param together whether old and new may run at the same time
+   */
+  async replaceWorkers(graceMs: number, together: boolean): Promise<void> {
+    for (const keeper of this.#workers.values()) await keeper.replace(graceMs, together)
+  }
+
+  /** Kills a worker that no longer answers; it is started again. */
+  killWorker(name: WorkerName): void {
+    this.#workers.get(name)?.kill()
+  }
+
+  /** Stops every part: the workers first, so that they can end their requests with the daemon's help. */
+  async stop(workerGraceMs: number, othersGraceMs: number): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((keeper) => keeper.stop(workerGraceMs)))
+    await Promise.all([this.#enclave.stop(othersGraceMs), this.#standin.stop(othersGraceMs)])
+  }
+
+  #keepWorker(name: WorkerName): Keeper {
+    const start = async (): Promise<Started<WorkerPorts>> => {
+      const started = await this.#plan.parts.worker(name)
+      const { probe } = started.ready
+      if (probe !== undefined) this.#probes.set(name, probe)
+      return started
+    }
+    return this.#keep(name, start, (ports) => onPort(ports.http))
+  }
+
+  #keep<Ready>(
+    name: PartName,
+    start: () => Promise<Started<Ready>>,
+    where: (ready: Ready) => string,
+  ): Keeper {
+    const { policy, tell, changed } = this.#plan
+    const say = (text: string) => tell(`  ${name.padEnd(8)} ${text}`)
+    const events = {
+      up: (ready: Ready, pid: number) => {
+        this.#pids.set(name, pid)
+        say(`up: ${where(ready)}, pid ${pid}`)
+        changed()
+      },
+      died: (why: string, restartMs: number) => say(`died: ${why}; back in ${restartMs / 1000} s`),
+      gaveUp: (why: string) => {
+        const text = this.#withLog(name, `died five times within a minute, at last: ${why}`)
+        this.#failure.reject(new StartError(text))
+      },
+    }
+    return createKeeper(start, Date.now, events, policy)
+  }
+
+  async #start(name: PartName, keeper: Keeper): Promise<void> {
+    try {
+      await keeper.start()
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new StartError(this.#withLog(name, why), { cause: error })
+    }
+  }
+
+  #withLog(name: PartName, text: string): string {
+    const lines = lastLines(this.#plan.parts.logFile(name), LOG_LINES_TOLD)
+    return [`${name} ${text}`, ...lines.map((line) => `    ${line}`)].join('\n')
+  }
+}
+
+function workerNames(count: number): WorkerName[] {
+  const further = Array.from({ length: count - 1 }, (_, index) => `worker-${index + 2}` as const)
+  return ['worker', ...further]
+}
+
+function onPort(port: number): string {
+  return `port ${port}`
+}
