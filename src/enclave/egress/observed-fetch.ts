@@ -56,7 +56,6 @@ function ask(
     const fail = (cause: unknown) => reject(new EvidenceRefused('unreachable', [], { cause }))
     const options: RequestOptions = {
       headers: { accept: 'application/json', ...headers },
-      agent: false,
       createConnection: () => socket,
       signal: AbortSignal.timeout(ANSWER_MS),
     }

@@ -21,9 +21,10 @@ let provider: RecordingProvider
 let link: EgressLink
 let egress: Egress
 
+const makeKey = () => makeTlsIdentity([], new Date())
+
 beforeAll(async () => {
-  const make = () => makeTlsIdentity([], new Date())
-  keys = await Promise.all([make(), make(), make()])
+  keys = await Promise.all([makeKey(), makeKey(), makeKey()])
 })
 afterEach(async () => {
   egress.close()
@@ -246,19 +247,19 @@ describe('a call that cannot be made', () => {
 
 describe('a stream', () => {
   it('reaches the worker piece by piece', async () => {
-    let next = () => {}
+    const second = Promise.withResolvers<void>()
     await set({
       respond: async (_request, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write('data: 1\n\n')
-        await new Promise<void>((resolve) => (next = resolve))
+        await second.promise
         response.end('data: 2\n\n')
       },
     })
     const answer = await link.open('nova', PROMPT)
     const reader = answer[Symbol.asyncIterator]()
     expect(String((await reader.next()).value)).toBe('data: 1\n\n')
-    next()
+    second.resolve()
     expect(String((await reader.next()).value)).toBe('data: 2\n\n')
   })
 
@@ -294,13 +295,13 @@ describe('a stream', () => {
 
   it('is held back at the provider while the worker does not read', async () => {
     let written = 0
-    let drained = false
+    const over = new AbortController()
     await set({
       respond: async (_request, response) => {
         response.writeHead(200)
         const block = Buffer.alloc(65_536)
         const fill = () => {
-          while (!drained && response.write(block)) written += block.length
+          while (!over.signal.aborted && response.write(block)) written += block.length
         }
         response.on('drain', fill)
         fill()
@@ -313,7 +314,7 @@ describe('a stream', () => {
     await delay(300)
     expect(written).toBe(before)
     expect(written).toBeLessThan(64 * 1024 * 1024)
-    drained = true
+    over.abort()
     answer.destroy()
   })
 

@@ -6,7 +6,7 @@ import { startRecordingProvider, type RecordingProvider } from '../../support/re
 let provider: RecordingProvider
 
 beforeAll(async () => {
-  provider = await startRecordingProvider((_request, response) => response.end())
+  provider = await startRecordingProvider((_request, response) => void response.end())
 })
 afterAll(() => provider.close())
 

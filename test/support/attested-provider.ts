@@ -1,0 +1,101 @@
+import type { Egress } from '../../src/enclave/egress.ts'
+import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
+import { observedFetch } from '../../src/enclave/egress/observed-fetch.ts'
+import { createProviderProofs, type ProofTools } from '../../src/enclave/proofs/keep-proofs.ts'
+import type { ProviderProofs } from '../../src/enclave/proofs.ts'
+import type { DaemonTls } from '../../src/protocol/boot.ts'
+import { checkConfig } from '../../src/protocol/config-rules.ts'
+import type { ProviderProof } from '../../src/protocol/link.ts'
+import { startEgressLink, type EgressLink } from './egress-link.ts'
+import { startRecordingProvider, type RecordingProvider } from './recording-provider.ts'
+
+/** The documents of a provider by path and query; undefined: 404. */
+export type Documents = (url: URL) => Promise<string | undefined> | string | undefined
+
+export interface AttestedSetting {
+  readonly attestation: Readonly<Record<string, unknown>>
+  readonly documents: Documents
+  readonly tls?: DaemonTls
+  readonly mode?: 'local' | 'production'
+  readonly scheme?: 'https' | 'http'
+  readonly apiKey?: string
+  readonly tools?: Partial<ProofTools>
+}
+
+/** A provider on loopback, what is proven of it, and the way to it, all but the network real. */
+export interface AttestedWorld {
+  readonly provider: RecordingProvider
+  readonly proofs: ProviderProofs
+  readonly egress: Egress
+  readonly link: EgressLink
+  /** What the proof stands at once the first verification is over. */
+  settled(): Promise<ProviderProof>
+  standing(): ProviderProof
+  /** Milliseconds to add to the clock from now on. */
+  advance(ms: number): void
+  close(): Promise<void>
+}
+
+export const PROMPT = 'the prompt that must not leave'
+
+export async function startAttested(setting: AttestedSetting): Promise<AttestedWorld> {
+  const provider = await startRecordingProvider(async (request, response) => {
+    const url = new URL(request.url ?? '/', 'https://provider')
+    for await (const _ of request);
+    const document = request.method === 'GET' ? await setting.documents(url) : '{"ok":true}'
+    response.writeHead(document === undefined ? 404 : 200).end(document)
+  }, setting.tls)
+  let offset = 0
+  const proofs = createProviderProofs({
+    now: () => Date.now() + offset,
+    random: () => 0,
+    newNonce: () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
+    observedFetch,
+    webFetch: () => Promise.reject(new Error('no network in tests')),
+    verifyQuote: () => {
+      throw new Error('no quotes in this test')
+    },
+    findSnpChain: () => Promise.reject(new Error('no certificates in this test')),
+    ownSimulated: 'refuse',
+    ...setting.tools,
+  })
+  const egress = createPinnedEgress({ proofs, connectMs: () => 2000 })
+  const link = await startEgressLink(egress)
+  proofs.configure(configFor(provider.port, setting))
+  const standing = () => {
+    const [proof] = proofs.list()
+    if (proof === undefined) throw new Error('no provider')
+    return proof
+  }
+  return {
+    provider,
+    proofs,
+    egress,
+    link,
+    standing,
+    advance: (ms) => void (offset += ms),
+    async settled() {
+      while (standing().state === 'pending') {
+        // eslint-disable-next-line no-await-in-loop -- waits for what runs beside
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+      return standing()
+    },
+    async close() {
+      proofs.close()
+      egress.close()
+      await link.close()
+      await provider.close()
+    },
+  }
+}
+
+function configFor(port: number, { attestation, mode, scheme, apiKey }: AttestedSetting) {
+  const check = checkConfig({
+    service: { name: 'test', mode: mode ?? 'local' },
+    providers: { nova: { base_url: `${scheme ?? 'https'}://127.0.0.1:${port}/v1`, attestation } },
+    routes: [],
+  })
+  if (!check.ok) throw new Error(JSON.stringify(check.problems))
+  return { config: check.config, providerApiKeys: apiKey === undefined ? {} : { nova: apiKey } }
+}
