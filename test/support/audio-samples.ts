@@ -6,7 +6,7 @@ export interface AudioSample {
   /** The container's media type. */
   readonly type: string
   readonly seconds: number
-  readonly bytes: Buffer
+  readonly bytes: Buffer<ArrayBuffer>
 }
 
 const RATE = 16_000
@@ -24,7 +24,7 @@ export function wav(seconds: number): AudioSample {
   return sample('wav', 'audio/wav', seconds, riffChunk('RIFF', Buffer.concat(chunks)))
 }
 
-function riffChunk(id: string, body: Buffer): Buffer {
+function riffChunk(id: string, body: Buffer): Buffer<ArrayBuffer> {
   const size = Buffer.alloc(4)
   size.writeUInt32LE(body.length)
   return Buffer.concat([Buffer.from(id), size, body])
@@ -34,7 +34,7 @@ const BITS_128K = 9
 const BITS_64K = 5
 
 /** A frame of layer III at 44.1 kHz: 1,152 samples of silence. */
-function mp3Frame(rate: number, length: number): Buffer {
+function mp3Frame(rate: number, length: number): Buffer<ArrayBuffer> {
   const frame = Buffer.alloc(length)
   frame.set([0xff, 0xfb, rate << 4, 0xc4])
   return frame
@@ -79,7 +79,12 @@ export function oggOpus(seconds: number): AudioSample {
   return sample('ogg', 'audio/ogg', seconds, Buffer.concat(pages))
 }
 
-function oggPage(flags: number, granule: number, sequence: number, packet: Buffer): Buffer {
+function oggPage(
+  flags: number,
+  granule: number,
+  sequence: number,
+  packet: Buffer,
+): Buffer<ArrayBuffer> {
   const header = Buffer.alloc(28)
   header.write('OggS')
   header[5] = flags
@@ -123,12 +128,12 @@ export function m4a(seconds: number): AudioSample {
   return sample('m4a', 'audio/m4a', seconds, bytes)
 }
 
-function box(type: string, ...parts: readonly Buffer[]): Buffer {
+function box(type: string, ...parts: readonly Buffer[]): Buffer<ArrayBuffer> {
   const body = Buffer.concat(parts)
   return Buffer.concat([words(body.length + 8), Buffer.from(type), body])
 }
 
-function words(...values: readonly number[]): Buffer {
+function words(...values: readonly number[]): Buffer<ArrayBuffer> {
   const bytes = Buffer.alloc(4 * values.length)
   values.forEach((value, i) => bytes.writeUInt32BE(value, 4 * i))
   return bytes
@@ -170,17 +175,17 @@ const OPUS_TRACK = element(
   ),
 )
 
-function simpleBlock(offset: number): Buffer {
+function simpleBlock(offset: number): Buffer<ArrayBuffer> {
   return element('a3', Buffer.from([0x81, offset >> 8, offset & 0xff, 0x80, 0xf8, 0xff, 0xfe]))
 }
 
 /** The head of an element that says it does not know its size. */
-function sizeless(id: string): Buffer {
+function sizeless(id: string): Buffer<ArrayBuffer> {
   return Buffer.from(`${id}01ffffffffffffff`, 'hex')
 }
 
 /** An EBML element with a size of eight bytes. */
-function element(id: string, ...parts: readonly Buffer[]): Buffer {
+function element(id: string, ...parts: readonly Buffer[]): Buffer<ArrayBuffer> {
   const body = Buffer.concat(parts)
   const size = Buffer.alloc(8)
   size.writeBigUInt64BE((1n << 56n) | BigInt(body.length))
@@ -201,6 +206,11 @@ export function everySample(): readonly AudioSample[] {
   ]
 }
 
-function sample(extension: string, type: string, seconds: number, bytes: Buffer): AudioSample {
+function sample(
+  extension: string,
+  type: string,
+  seconds: number,
+  bytes: Buffer<ArrayBuffer>,
+): AudioSample {
   return { name: `sample.${extension}`, type, seconds, bytes }
 }

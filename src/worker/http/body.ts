@@ -73,8 +73,8 @@ function resized(bytes: Bytes, length: number): Bytes {
   return bytes.length === length ? bytes : new Uint8Array(bytes.buffer.transfer(length))
 }
 
-/** Cancels a body that is not wanted. Not awaited: the answer must not wait for a client that still sends. */
-export function discard(body: Request['body']): void {
+/** Not awaited: the answer must not wait for a client that still sends. */
+function discard(body: Request['body']): void {
   body?.cancel().catch(ignoreGoneClient)
 }
 

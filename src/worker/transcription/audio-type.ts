@@ -78,7 +78,7 @@ const SIGNATURES: readonly (readonly [Container, (bytes: Uint8Array) => boolean]
 const IMAGE_BRANDS = ['avif', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mif1', 'msf1', 'crx ']
 
 /** What a file's first bytes say it is; undefined where that is no accepted audio. */
-export function containerOf(bytes: Uint8Array): Container | undefined {
+function containerOf(bytes: Uint8Array): Container | undefined {
   return SIGNATURES.find(([, begins]) => begins(bytes))?.[0]
 }
 

@@ -1,5 +1,6 @@
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../http/auth.ts'
+import { drain } from '../http/drain.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription } from '../routing/plan-transcription.ts'
@@ -17,13 +18,26 @@ import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
  * The key is looked up before room is taken, so that nobody without one can keep others waiting.
  */
 export const transcribe: Handler = async (request, context) => {
-  const key = await readApiKey(request, context)
-  await authenticate(request, context)
-  const { room } = checkUploadHeaders(request)
-  const { now, uploads } = context
+  try {
+    const key = await readApiKey(request, context)
+    await authenticate(request, context)
+    const { room } = checkUploadHeaders(request.headers)
+    return await inTurn(room, context, () => transcribeUpload(request, context, key, room))
+  } catch (error) {
+    await drain(request.body)
+    throw error
+  }
+}
+
+/** Does work that needs `room` bytes of memory when there are as many. */
+async function inTurn(
+  room: number,
+  { uploads, now }: Context,
+  work: () => Promise<Response>,
+): Promise<Response> {
   const pass = await uploads.enter(room, { now, pause })
   try {
-    return await transcribeUpload(request, context, key, room)
+    return await work()
   } finally {
     pass.leave()
   }

@@ -3,7 +3,7 @@ import { audioOf, type Audio } from './audio-type.ts'
 import type { FieldName, UploadedFile, UploadForm } from './form.ts'
 import { FILE_BYTES, tooLarge } from './upload-body.ts'
 
-export const RESPONSE_FORMATS = ['json', 'text', 'verbose_json'] as const
+const RESPONSE_FORMATS = ['json', 'text', 'verbose_json'] as const
 
 export type ResponseFormat = (typeof RESPONSE_FORMATS)[number]
 

@@ -19,7 +19,7 @@ export interface TranscriptAnswer {
 }
 
 /** By the time an answer is whole the request has been; one answered before it was read is no answer. */
-const DIGEST_MS = 2_000
+const DIGEST_MS = 30_000
 
 /**
  * One try of one route with the whole file. Providers send headers with the finished answer, so only the

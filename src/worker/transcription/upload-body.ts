@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { discard, refusalByHeaders } from '../http/body.ts'
+import { refusalByHeaders } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 import { Budget } from '../routing/budget.ts'
 
@@ -20,12 +20,9 @@ export const tooLarge = () =>
  * What can be said of an upload before it is read: how many bytes to make room for, and one for the end.
  * @throws ApiError `invalid_content_type`, `upload_too_large`, `invalid_request_error` for a compressed body
  */
-export function checkUploadHeaders({ headers, body }: Request): { readonly room: number } {
+export function checkUploadHeaders(headers: Headers): { readonly room: number } {
   const refusal = contentTypeRefusal(headers) ?? refusalByHeaders(headers, BODY_BYTES, tooLarge)
-  if (refusal) {
-    discard(body)
-    throw refusal
-  }
+  if (refusal) throw refusal
   const declared = headers.get('content-length')
   return { room: (declared === null ? BODY_BYTES : Number(declared)) + 1 }
 }
@@ -69,10 +66,10 @@ export async function readUpload(
       if (done) return new Uint8Array(buffer, 0, length)
       length += value.length
     }
-    reader.cancel().catch(ignoreGone)
     throw tooLarge()
   } finally {
     patience.end()
+    reader.releaseLock()
   }
 }
 

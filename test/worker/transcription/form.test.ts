@@ -42,6 +42,11 @@ const BROKEN = {
   param: undefined,
 }
 
+function twice(name: string) {
+  const message = `The form has the part "${name}" twice.`
+  return { code: 'invalid_multipart', message, param: name }
+}
+
 describe('a form', () => {
   it('may have its parts in any order', () => {
     expect(parsed(FILE + MODEL + END)).toEqual(WHOLE)
@@ -71,12 +76,6 @@ describe('a form', () => {
   })
 
   it('is refused when a known part comes twice', () => {
-    const message = (name: string) => `The form has the part "${name}" twice.`
-    const twice = (name: string) => ({
-      code: 'invalid_multipart',
-      message: message(name),
-      param: name,
-    })
     expect(refused(MODEL + FILE + MODEL + END)).toEqual(twice('model'))
     expect(refused(FILE + FILE + END)).toEqual(twice('file'))
   })

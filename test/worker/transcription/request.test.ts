@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { copyBytes, utf8, type Bytes } from '../../../src/protocol/bytes.ts'
-import type { FieldName, UploadedFile } from '../../../src/worker/transcription/form.ts'
+import {
+  FIELDS,
+  type FieldName,
+  type UploadedFile,
+} from '../../../src/worker/transcription/form.ts'
 import { parseTranscriptionRequest } from '../../../src/worker/transcription/request.ts'
 import { m4a, mp3, recordedWebm, wav } from '../../support/audio-samples.ts'
 import { refusalOf } from '../../support/refusal.ts'
@@ -11,7 +15,11 @@ type Fields = Partial<Record<FieldName, string>>
 
 function parse(fields: Fields = {}, file: Partial<UploadedFile> | null = {}) {
   const whole = { bytes: WAV, name: 'a.wav', type: 'audio/wav', ...file }
-  const all = Object.entries({ model: 'whisper', ...fields }) as [FieldName, string][]
+  const given: Fields = { model: 'whisper', ...fields }
+  const all = FIELDS.flatMap((name): [FieldName, string][] => {
+    const value = given[name]
+    return value === undefined ? [] : [[name, value]]
+  })
   return parseTranscriptionRequest({
     file: file === null ? undefined : whole,
     fields: new Map(all),

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { usageOf } from '../support/answers.ts'
+import { recordedWebm, wav } from '../support/audio-samples.ts'
+import { receivedForm } from '../support/received-form.ts'
+import type { Stack } from '../support/stack.ts'
+import { standinOf, type Standin } from '../support/standin.ts'
+import { formBytes, post, startTranscriptionStack } from '../support/transcription-stack.ts'
+
+let stack: Stack
+let standin: Standin
+
+beforeAll(async () => {
+  stack = await startTranscriptionStack()
+  standin = standinOf(stack)
+})
+afterAll(() => stack.stop())
+beforeEach(() => standin.reset())
+
+const answerSchema = z.looseObject({
+  duration: z.number().optional(),
+  service: z.looseObject({ usage: z.looseObject({ audio_seconds: z.number().optional() }) }),
+})
+
+/** Has the provider give one answer, and tells what the client got and what the ledger says. */
+async function transcribed(
+  model: string,
+  said: object,
+  bytes: Buffer = wav(4).bytes,
+  format = 'json',
+) {
+  const headers = { 'content-type': 'application/json' }
+  await standin.script({ headers, frames: [JSON.stringify({ text: 'one two three', ...said })] })
+  const parts = [
+    { name: 'model', content: model },
+    { name: 'file', fileName: 'a', content: bytes },
+    { name: 'response_format', content: format },
+    { name: 'language', content: 'en' },
+  ]
+  const answer = await post(stack, formBytes(parts))
+  expect(answer.status).toBe(200)
+  const text = await answer.text()
+  const { data } = await usageOf(await stack.fetch('/v1/usage?limit=1'))
+  const body = format === 'text' ? undefined : answerSchema.parse(JSON.parse(text))
+  return { body, service: body?.service.usage, row: data[0] }
+}
+
+describe('a route priced by audio', () => {
+  test.each<[what: string, said: object, seconds: number | null, cost: number]>([
+    ['the length as a number', { duration: 9.25 }, 9.25, 0.1],
+    ['the length as text', { duration: '9.25' }, 9.25, 0.1],
+    ['whole seconds', { usage: { type: 'duration', seconds: 10 } }, 10, 0.1],
+    ['no length, so that the file is measured', {}, null, 0.04],
+    ['a length of 0, so that the file is measured', { duration: 0 }, null, 0.04],
+  ])('bills %s', async (_what, said, seconds, cost) => {
+    const { service, row } = await transcribed('by-second', said)
+    const told = seconds === null ? {} : { audio_seconds: seconds }
+    expect(service).toEqual({ billing_unit: 'audio_second', ...told })
+    expect(row).toMatchObject({
+      billing_unit: 'audio_second',
+      audio_seconds: seconds,
+      cost_eur: cost,
+    })
+  })
+
+  test.each(['json', 'text', 'verbose_json'])('costs the same as %s', async (format) => {
+    const { row } = await transcribed('nova/whisper', { duration: 90.5 }, wav(4).bytes, format)
+    expect(row).toMatchObject({ billing_unit: 'audio_minute', audio_seconds: 90.5, cost_eur: 0.91 })
+  })
+
+  test('bills what a browser recorded by its last sound', async () => {
+    const { body, row } = await transcribed('by-second', {}, recordedWebm(25).bytes)
+    expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.25 })
+    expect(body?.duration).toBe(25)
+  })
+
+  test('never bills nothing for a file that nobody can measure', async () => {
+    const bytes = Buffer.concat([Buffer.from('OggS'), Buffer.alloc(79_996)])
+    const { row } = await transcribed('by-second', {}, bytes)
+    expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.1 })
+  })
+})
+
+test('a route priced by request costs the same whatever the length', async () => {
+  const { service, row } = await transcribed('by-request', { duration: 3000 })
+  expect(service).toEqual({ billing_unit: 'request', audio_seconds: 3000 })
+  expect(row).toMatchObject({ billing_unit: 'request', audio_seconds: 3000, cost_eur: 0.05 })
+})
+
+describe('a route priced by tokens', () => {
+  test('bills the provider’s counts and shows them', async () => {
+    const usage = { type: 'tokens', input_tokens: 50, output_tokens: 7, total_tokens: 57 }
+    const { service, row } = await transcribed('by-token', { usage })
+    expect(service).toEqual({ billing_unit: 'token', prompt_tokens: 50, completion_tokens: 7 })
+    expect(row).toMatchObject({ prompt_tokens: 50, completion_tokens: 7, cost_eur: 0.012 })
+  })
+
+  test('bills the router’s own where the provider tells none', async () => {
+    const { service, row } = await transcribed('by-token', { duration: 4.5 })
+    const counted = { prompt_tokens: 45, completion_tokens: 5 }
+    expect(service).toEqual({ billing_unit: 'token', audio_seconds: 4.5, ...counted })
+    expect(row).toMatchObject({ ...counted, cost_eur: 0.0095 })
+  })
+})
+
+function speechFor(model: string) {
+  return formBytes([
+    { name: 'file', fileName: 'a.wav', content: wav(4).bytes },
+    { name: 'model', content: model },
+    { name: 'prompt', content: 'Ärzte' },
+  ])
+}
+
+describe('when the first route fails', () => {
+  test('the next one of the model gets the whole file', async () => {
+    await standin.script({ status: 503, provider: 'nova' })
+    const answer = await post(stack, speechFor('whisper'))
+    const { service } = answerSchema.parse(await answer.json())
+    expect(service).toMatchObject({
+      requested_route: 'whisper',
+      routed_model: 'vela/whisper',
+      failover: true,
+    })
+    const { fields, files } = await receivedForm(standin)
+    expect(fields).toMatchObject({ model: 'upstream-whisper', prompt: 'Ärzte' })
+    expect(files[0]?.bytes.equals(wav(4).bytes)).toBe(true)
+    const { data } = await usageOf(await stack.fetch('/v1/usage?limit=1'))
+    expect(data[0]).toMatchObject({ model: 'vela/whisper', failover: true })
+  })
+
+  test('and is pinned, no other is asked', async () => {
+    await standin.script({ status: 503, provider: 'nova', times: 2 })
+    const answer = await post(stack, speechFor('eu/nova/whisper'))
+    expect(answer.status).toBe(502)
+    const asked = (await standin.exchanges()).map(({ provider }) => provider)
+    expect(new Set(asked)).toEqual(new Set(['nova']))
+  })
+})
