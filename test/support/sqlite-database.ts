@@ -3,10 +3,10 @@ import type { Database, Row, SqlValue, Storage } from '../../src/worker/storage/
 import { statements as ledger } from '../../src/worker/storage/migrations/0001-ledger.ts'
 
 /** A real SQLite behind the storage port, with the whole schema, in memory unless a path is given. */
-export function openSqlite(path = ':memory:'): SqliteDatabase {
+export function openSqlite(path = ':memory:', { migrate = true } = {}): SqliteDatabase {
   const connection = new DatabaseSync(path)
   if (path !== ':memory:') connection.exec('PRAGMA journal_mode = WAL')
-  for (const statement of ledger) connection.exec(statement)
+  for (const statement of migrate ? ledger : []) connection.exec(statement)
   const prepared = new Map<string, StatementSync>()
 
   function prepare(sql: string): StatementSync {

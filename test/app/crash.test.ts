@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { audit, auditDatabase } from '../support/crash/audit.ts'
+import { killAtRandom } from '../support/crash/chaos.ts'
+import { startClients } from '../support/crash/clients.ts'
+import { createDice } from '../support/crash/dice.ts'
+import { startD1World, startStackWorld, type CrashWorld } from '../support/crash/world.ts'
+import { newCustomer } from '../support/customer.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres.ts'
+
+/** `npm run crash` kills more often. The seed repeats who dies and when, not what that meets. */
+const KILLS = Number(process.env['CRASH_KILLS'] ?? 4)
+const SEED = Number(process.env['CRASH_SEED'] ?? 9)
+const LONGEST_MS = 60_000 + KILLS * 10_000
+
+const CLIENTS = 6
+const OPENING_EUR = '900.00'
+
+let postgres: PostgresServer
+beforeAll(async () => {
+  postgres = await startPostgres()
+})
+afterAll(() => postgres.stop())
+
+const WORLDS: readonly [string, () => Promise<CrashWorld>][] = [
+  ['Durable Objects', () => startStackWorld()],
+  ['PostgreSQL', async () => startStackWorld(await postgres.createDatabase())],
+  ['D1', startD1World],
+]
+
+describe.concurrent('killed at random moments under load, no row, receipt or cent is lost or doubled', () => {
+  test.each(WORLDS)('on %s', { timeout: LONGEST_MS }, async (name, start) => {
+    const world = await start()
+    try {
+      const { router, mortal } = world
+      const customer = await newCustomer(router, { balance_eur: OPENING_EUR })
+      const clients = startClients(CLIENTS, router, customer, createDice(SEED))
+      const deaths = await killAtRandom(mortal, KILLS, createDice(SEED))
+      const sightings = await clients.stop()
+      const ends = Object.entries(Object.groupBy(sightings, ({ end }) => end))
+      const counts = ends.map(([end, { length }]) => `${end} ${length}`)
+      console.log(`${name}: died ${deaths.join(', ')}; answers ${counts.join(', ')}`)
+
+      expect(sightings.filter(({ end }) => end === 'complete').length).toBeGreaterThan(CLIENTS)
+      await audit({ router, customer, openingEur: OPENING_EUR, sightings })
+      await world.stop()
+      await world.afterwards(customer.id, (db) => auditDatabase(db, customer.id))
+    } finally {
+      await world.stop()
+      world.clean()
+    }
+  })
+})
