@@ -13,6 +13,7 @@ import type { Started } from './keeper.ts'
 import type { LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
+import { openFilesLimit, openRequestsFor } from './runtime-check.ts'
 import { startDaemon, tellDaemon } from './start-daemon.ts'
 import { startStandin } from './start-standin.ts'
 import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
@@ -21,7 +22,7 @@ import { compileWorkerdConfig } from './workerd-config.ts'
 
 /** What the parts of one stack are made of. */
 export interface PartsPlan {
-  readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage'>
+  readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage' | 'maxOpenRequests'>
   readonly platform: Platform
   /** Sockets for workers to share, in place of the ports in the settings. */
   readonly inherited?: InheritedSockets
@@ -110,6 +111,7 @@ export class Parts {
       link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
       storage: settings.storage,
       storageDir: state.directory('storage'),
+      maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),
     })
     const started = await startWorker(binary, {

@@ -27,11 +27,26 @@ export function checkRuntime(): void {
   )
 }
 
-function openFilesLimit(): number {
+/** How many files a process may have open, this one and its children. */
+export function openFilesLimit(): number {
   const limits: unknown = process.report.getReport()
   const soft = /"open_files":\{"soft":"?(\d+|unlimited)/.exec(JSON.stringify(limits))?.[1]
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
+
+/** What workerd has open for itself: its sockets, databases and the idle connections of clients. */
+const FILES_FOR_THE_REST = 1_024
+/** A request: its client, its provider, one more while that is reached; its customer's database has three. */
+const FILES_OF_A_REQUEST = 6
+
+/** How many requests may be at work at the same time in one workerd, which ends when its descriptors run out. */
+export function openRequestsFor(openFiles: number): number {
+  const carried = Math.floor((openFiles - FILES_FOR_THE_REST) / FILES_OF_A_REQUEST)
+  return Math.min(carried, MOST_OPEN_REQUESTS)
+}
+
+/** However many files may be open: so many streams have a few gigabytes of buffers. */
+const MOST_OPEN_REQUESTS = 10_000
 
 function startAgainWithMoreFiles(): void {
   const script = `ulimit -n ${WANTED_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`

@@ -13,6 +13,8 @@ export interface Settings {
   /** Undefined: made on the first start and kept in the state directory. */
   readonly adminToken: string | undefined
   readonly storage: StorageSettings
+  /** Undefined: as many as the limit on open files carries. */
+  readonly maxOpenRequests?: number | undefined
 }
 
 export type StorageSettings =
@@ -23,6 +25,8 @@ export type StorageSettings =
 export const PROJECT_DIR = fileURLToPath(new URL('../..', import.meta.url))
 
 const PORT_RULE = 'give a port number, or 0 for any free port'
+
+const COUNT_RULE = 'give a number of requests'
 
 const port = (standard: number) =>
   z.coerce
@@ -40,6 +44,7 @@ const environmentSchema = z.object({
   ADMIN_TOKEN: z.string().min(1).optional(),
   STORAGE: z.enum(['durable-object', 'postgres']).default('durable-object'),
   DATABASE_URL: z.string().min(1).optional(),
+  MAX_OPEN_REQUESTS: z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE).optional(),
 })
 
 /** @throws StartError naming the variable that cannot be used */
@@ -58,6 +63,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     stateDir: resolve(values.STATE_DIR),
     adminToken: values.ADMIN_TOKEN,
     storage: storageSettings(values.STORAGE, values.DATABASE_URL),
+    maxOpenRequests: values.MAX_OPEN_REQUESTS,
   }
 }
 

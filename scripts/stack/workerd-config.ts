@@ -22,6 +22,8 @@ export interface WorkerdPlan {
   readonly storage: StorageSettings
   /** Where the Durable Objects keep their files. */
   readonly storageDir: string
+  /** How many requests of keyed endpoints may be at work at the same time. */
+  readonly maxOpenRequests: number
   /** Whether the worker itself may connect to loopback and private addresses. */
   readonly privateNetwork: boolean
 }
@@ -92,6 +94,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     bindings: [
       { name: 'LINK', service: 'link' },
       { name: 'STORAGE', text: plan.storage.engine },
+      { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
       ...(plan.storage.engine === 'postgres'
         ? [

@@ -4,6 +4,7 @@ import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './http/browser-rules.ts'
 import { createKeyring } from './http/keyring.ts'
 import { consoleLog, type Log, type LogFields } from './http/log.ts'
+import { RequestCap, type Seat } from './http/request-cap.ts'
 import { toApiError } from './http/to-api-error.ts'
 import { UploadGate } from './http/upload-gate.ts'
 import { HttpLink } from './link/http-link.ts'
@@ -14,6 +15,7 @@ import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
 import { openStorage } from './storage/open.ts'
+import { watchedStorage } from './storage/watched-storage.ts'
 
 /** Memory for uploads in one isolate: a dozen of full size at a time, the rest of a gigabyte for all else. */
 const UPLOAD_MEMORY_BYTES = 320 * 1024 * 1024
@@ -36,6 +38,7 @@ export class App {
   readonly #settings: SettingsSource
   readonly #router = createRouter()
   readonly #uploads = new UploadGate(UPLOAD_MEMORY_BYTES)
+  readonly #cap: RequestCap
   readonly #env: Env
   readonly #metrics = new Metrics()
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
@@ -44,23 +47,27 @@ export class App {
     this.#env = env
     this.#surroundings = surroundings
     this.#log = this.#metrics.counting(consoleLog(surroundings.now))
-    this.#link = new HttpLink(env.LINK, surroundings.now)
+    this.#link = new HttpLink(env.LINK, surroundings.now, (failure) =>
+      this.#log('link_unavailable', { failure }),
+    )
     this.#settings = new SettingsSource(this.#link, this.#log)
+    this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
 
   /** Answers one request; never throws. */
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
     const requestId = this.#surroundings.newId()
     const startedAt = this.#surroundings.now()
-    const seen: Seen = { endpoint: undefined, error: undefined }
+    const seen: Seen = { endpoint: undefined, error: undefined, seat: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
-      openContext: () => this.#openContext(requestId, execution),
+      openContext: () => this.#openContext(requestId, execution, seen),
       matched: (endpoint) => (seen.endpoint = endpoint),
       failed: (error) => (seen.error = error),
     })
     // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
     execution.waitUntil(answer)
     const response = await answer
+    seen.seat?.leave()
     this.#dress(response.headers, request, requestId, seen.endpoint)
     this.#log('request', {
       request_id: requestId,
@@ -99,12 +106,16 @@ export class App {
 
   /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
   #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
-    const storage = openStorage(this.#env)
+    const failed = (failure: string) => this.#log('storage_unavailable', { failure })
+    const storage = watchedStorage(openStorage(this.#env), failed)
     const signingKeys = new SigningKeyLog(this.#link, storage, this.#surroundings.now)
     return { storage, keyring: createKeyring(storage), signingKeys }
   }
 
-  async #openContext(requestId: string, execution: ExecutionContext): Promise<Context> {
+  async #openContext(requestId: string, execution: ExecutionContext, seen: Seen): Promise<Context> {
+    // What operators and monitors ask is never refused: least of all when there is too much else to do.
+    const seat = seen.endpoint?.audience === 'keyed' ? this.#cap.enter() : undefined
+    seen.seat = seat
     return {
       ...(await this.#settings.current()),
       ...(this.#parts ??= this.#openParts()),
@@ -114,7 +125,11 @@ export class App {
       metrics: this.#metrics,
       log: this.#log,
       uploads: this.#uploads,
-      waitUntil: (work) => execution.waitUntil(work),
+      openRequests: () => this.#cap.seated,
+      waitUntil: (work) => {
+        execution.waitUntil(work)
+        seat?.keepDuring(work)
+      },
     }
   }
 }
@@ -123,6 +138,8 @@ export class App {
 interface Seen {
   endpoint: Endpoint | undefined
   error: unknown
+  /** Where the endpoint's requests are counted. */
+  seat: Seat | undefined
 }
 
 function failureFields(error: unknown): LogFields {

@@ -28,6 +28,8 @@ export interface Context extends Settings {
   readonly reach: Reach
   /** The memory that uploads share, all requests of the isolate together. */
   readonly uploads: UploadGate
+  /** How many requests of keyed endpoints are at work, this one included. */
+  readonly openRequests: () => number
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }

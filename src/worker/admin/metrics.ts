@@ -6,8 +6,15 @@ import { gaugeText } from '../metrics/families.ts'
 /** GET /admin/metrics: the Prometheus text format; counts of this process, states as of now. */
 export const showMetrics: Handler = async (request, context) => {
   await requireAdmin(request, context.adminToken)
-  const body = `${context.metrics.render()}${breakerText(context)}${await proofText(context)}`
+  const now = `${workText(context)}${breakerText(context)}${await proofText(context)}`
+  const body = `${context.metrics.render()}${now}`
   return text(body, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+}
+
+function workText({ openRequests }: Context): string {
+  return gaugeText('cmr_open_requests', 'Requests of keyed endpoints that are at work.', [
+    { labels: {}, value: openRequests() },
+  ])
 }
 
 function breakerText({ health, catalogue, now }: Context): string {

@@ -24,9 +24,14 @@ export async function endStream(
 ): Promise<void> {
   const exchange = chatExchange(admitted, open.attempt, open.stream)
   if (end.kind === 'complete') return endComplete(admitted, open, exchange, client)
+  const { context } = admitted
+  context.log('stream_cut', {
+    request_id: context.requestId,
+    route: open.attempt.route.id,
+    failure: end.kind === 'cut' ? end.failure.kind : end.kind,
+  })
   await settleUnreceipted(admitted, exchange)
   if (end.kind === 'cut') {
-    const { context } = admitted
     context.health.failed(open.attempt.route, context.now(), end.failure)
     await client.finish(errorEvent(errorBody(end.error)))
   }

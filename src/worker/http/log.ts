@@ -10,7 +10,6 @@ export interface LogFields {
   readonly status?: number
   readonly code?: string
   readonly route?: string
-  readonly provider?: string
   readonly attempt?: number
   readonly failure?: string
   readonly failover?: boolean
@@ -18,7 +17,6 @@ export interface LogFields {
   readonly first_delta_ms?: number
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
-  readonly usage_estimated?: boolean
   readonly receipt?: boolean
   readonly generation?: number
   readonly count?: number
@@ -33,14 +31,16 @@ export type LogEvent =
   | 'request'
   | 'attempt_failed'
   | 'attempt_served'
+  /** A stream that had begun to be delivered did not come to its end. */
+  | 'stream_cut'
   | 'settled'
   | 'settle_failed'
+  /** A reservation stays open until the sweep closes it. */
+  | 'release_failed'
   | 'usage_estimated'
   | 'config_loaded'
-  | 'config_refused'
   | 'link_unavailable'
   | 'storage_unavailable'
-  | 'unexpected_error'
   | 'sweep'
 
 /** Writes one JSON line an event to the console. */

@@ -7,7 +7,7 @@ import {
   signResponseSchema,
   type LinkState,
 } from '../../protocol/link.ts'
-import { LinkUnavailable, type AttestationAnswer, type Link } from './link.ts'
+import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
 export interface LinkBinding {
@@ -32,11 +32,18 @@ const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 export class HttpLink implements Link {
   readonly #binding: LinkBinding
   readonly #now: () => number
+  readonly #onFailure: (failure: LinkFailure) => void
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
-  constructor(binding: LinkBinding, now: () => number) {
+  /** @param onFailure is told each time the daemon is found wanting, whoever asked */
+  constructor(
+    binding: LinkBinding,
+    now: () => number,
+    onFailure: (failure: LinkFailure) => void = () => {},
+  ) {
     this.#binding = binding
     this.#now = now
+    this.#onFailure = onFailure
   }
 
   async state(): Promise<LinkState> {
@@ -84,7 +91,7 @@ export class HttpLink implements Link {
   async trustBundle(): Promise<string> {
     const response = await this.#call(LINK_PATHS.trust)
     const body = await this.#text(response)
-    if (!response.ok) throw new LinkUnavailable(`the enclave daemon answered ${response.status}`)
+    if (!response.ok) throw this.#failure('refused')
     return body
   }
 
@@ -102,18 +109,18 @@ export class HttpLink implements Link {
       return await this.#binding.fetch(url, init)
     } catch (cause) {
       if (init.signal?.aborted) throw cause
-      throw new LinkUnavailable('the enclave daemon cannot be reached', { cause })
+      throw this.#failure('unreachable', cause)
     }
   }
 
   async #json<T>(path: string, schema: z.ZodType<T>, init: RequestInit = {}): Promise<T> {
     const response = await this.#call(path, init)
     const body = await this.#text(response)
-    if (!response.ok) throw new LinkUnavailable(`the enclave daemon answered ${response.status}`)
+    if (!response.ok) throw this.#failure('refused')
     try {
       return schema.parse(JSON.parse(body))
     } catch (cause) {
-      throw new LinkUnavailable('the enclave daemon answered in an unknown form', { cause })
+      throw this.#failure('malformed', cause)
     }
   }
 
@@ -122,7 +129,7 @@ export class HttpLink implements Link {
       const signal = AbortSignal.timeout(timeoutMs)
       return await this.#binding.fetch(`${ORIGIN}${path}`, { ...init, signal })
     } catch (cause) {
-      throw new LinkUnavailable('the enclave daemon cannot be reached', { cause })
+      throw this.#failure('unreachable', cause)
     }
   }
 
@@ -130,7 +137,19 @@ export class HttpLink implements Link {
     try {
       return await response.text()
     } catch (cause) {
-      throw new LinkUnavailable('the enclave daemon broke off its answer', { cause })
+      throw this.#failure('broken_off', cause)
     }
   }
+
+  #failure(failure: LinkFailure, cause?: unknown): LinkUnavailable {
+    this.#onFailure(failure)
+    return new LinkUnavailable(MEANING[failure], { cause })
+  }
+}
+
+const MEANING: Readonly<Record<LinkFailure, string>> = {
+  unreachable: 'the enclave daemon cannot be reached',
+  refused: 'the enclave daemon refused',
+  broken_off: 'the enclave daemon broke off its answer',
+  malformed: 'the enclave daemon answered in an unknown form',
 }

@@ -24,6 +24,10 @@ export class Metrics {
     'Time of an attempt until its first delta.',
     REQUEST_SECONDS,
   )
+  readonly #cuts = new Counter(
+    'cmr_streams_cut_total',
+    'Streams that had begun and did not come to their end.',
+  )
   readonly #tokens = new Counter('cmr_tokens_total', 'Settled tokens.')
   readonly #settles = new Histogram(
     'cmr_settle_seconds',
@@ -49,6 +53,7 @@ export class Metrics {
       if (failover) this.#failovers.add({ route })
       if (first_delta_ms !== undefined) this.#firstDelta.observe({ route }, first_delta_ms / 1000)
     },
+    stream_cut: ({ route = '', failure = '' }) => this.#cuts.add({ route, failure }),
     settled: ({
       route = '',
       prompt_tokens = 0,
@@ -62,9 +67,10 @@ export class Metrics {
       this.#settles.observe({}, (rest.duration_ms ?? 0) / 1000)
     },
     usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),
-    settle_failed: () => this.#faults.add({ part: 'settlement' }),
-    link_unavailable: () => this.#faults.add({ part: 'link' }),
-    storage_unavailable: () => this.#faults.add({ part: 'storage' }),
+    release_failed: () => this.#faults.add({ part: 'release', failure: '' }),
+    settle_failed: () => this.#faults.add({ part: 'settlement', failure: '' }),
+    link_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'link', failure }),
+    storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
   }
 
   /** A log that counts what passes it. */
@@ -83,6 +89,7 @@ export class Metrics {
       this.#attempts,
       this.#failovers,
       this.#firstDelta,
+      this.#cuts,
       this.#tokens,
       this.#settles,
       this.#receipts,

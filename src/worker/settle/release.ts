@@ -10,6 +10,6 @@ export async function release(
   try {
     await releaseReservation(ledger, requestId)
   } catch {
-    log('storage_unavailable', { request_id: requestId })
+    log('release_failed', { request_id: requestId })
   }
 }

@@ -71,6 +71,7 @@ function plan(changes: Partial<WorkerdPlan> = {}): WorkerdPlan {
     link: { port: linkPort, worker: link.worker, serverCertPem: link.server.certPem },
     storage: { engine: 'durable-object' },
     storageDir: directory,
+    maxOpenRequests: 100,
     privateNetwork: true,
     ...changes,
   }

@@ -21,7 +21,13 @@ function linkTo(...answers: (() => Response | Promise<Response>)[]) {
       return answer()
     },
   }
-  return { link: new HttpLink(binding, () => clock.now), clock, asked }
+  const failures: string[] = []
+  const link = new HttpLink(
+    binding,
+    () => clock.now,
+    (failure) => failures.push(failure),
+  )
+  return { link, clock, asked, failures }
 }
 
 const state = () => Response.json(STATE)
@@ -56,11 +62,7 @@ describe('the link', () => {
   })
 
   it.each([
-    [
-      'an error status',
-      () => new Response('{}', { status: 500 }),
-      'the enclave daemon answered 500',
-    ],
+    ['an error status', () => new Response('{}', { status: 500 }), 'the enclave daemon refused'],
     ['no JSON', () => new Response('<html>'), 'the enclave daemon answered in an unknown form'],
     [
       'other members',
@@ -72,6 +74,22 @@ describe('the link', () => {
     const failure: unknown = await link.state().catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(LinkUnavailable)
     expect(String(failure)).toContain(message)
+  })
+
+  it('reports every failed call and its way of failing, a kept refusal once', async () => {
+    const broken = () =>
+      new Response(new ReadableStream({ pull: (c) => c.error(new Error('cut')) }))
+    const { link, failures } = linkTo(
+      () => new Response('{}', { status: 500 }),
+      () => new Response('<html>'),
+      broken,
+    )
+    await expect(link.state()).rejects.toThrow('refused')
+    await expect(link.state()).rejects.toThrow('refused')
+    await expect(link.config()).rejects.toThrow('unknown form')
+    await expect(link.providers()).rejects.toThrow('broke off')
+    await expect(link.evidence('00')).rejects.toThrow('cannot be reached')
+    expect(failures).toEqual(['refused', 'malformed', 'broken_off', 'unreachable'])
   })
 
   it('tells a rate limited attestation from an unavailable one', async () => {

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { errorOf } from '../support/answers.ts'
+import type { Script } from '../support/fault-provider.ts'
+import { until } from '../support/stack.ts'
+import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
+import { openWorld, type Customer, type World } from '../faults/world.ts'
+
+const MOST = 3
+
+let world: World
+let customer: Customer
+/** Ends the streams that have begun. */
+let finish: (() => void)[] = []
+
+const slow: Script = ({ wire }) => {
+  wire.head(200, EVENT_STREAM)
+  wire.send(ROLE + content('Hello'))
+  finish.push(() => {
+    wire.send(STOP + usageFrame() + DONE)
+    wire.end()
+  })
+}
+
+beforeAll(async () => {
+  const env = { MAX_OPEN_REQUESTS: String(MOST) }
+  const timeouts = { idle_ms: 30_000, stream_ms: 30_000 }
+  world = await openWorld([{ model: 'slow', at: 'alpha', script: slow }], { env, timeouts })
+  customer = await world.newCustomer()
+})
+afterAll(() => world.close())
+
+function chat(): Promise<Response> {
+  return world.stack.fetch('/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${customer.key}` },
+    body: JSON.stringify({
+      model: 'slow',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello!' }],
+    }),
+  })
+}
+
+async function openRequests(): Promise<number> {
+  const authorization = `Bearer ${world.stack.local.admin_token}`
+  const answer = await world.stack.fetch('/admin/metrics', { headers: { authorization } })
+  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
+}
+
+describe('with as many requests at work as may be', () => {
+  test('one more is refused, monitoring is served, and places come free', async () => {
+    const streams = await Promise.all(Array.from({ length: MOST }, chat))
+    expect(streams.map(({ status }) => status)).toEqual(Array(MOST).fill(200))
+    expect(await openRequests()).toBe(MOST)
+
+    const refused = await chat()
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('retry-after')).toBe('5')
+    expect(await errorOf(refused)).toMatchObject({
+      code: 'service_unavailable',
+      message: 'The router is at work on as many requests as it can carry.',
+    })
+    for (const path of ['/healthz', '/v1/models', '/.well-known/jwks.json']) {
+      expect((await world.stack.fetch(path)).status).toBe(200)
+    }
+
+    for (const end of finish.splice(0)) end()
+    const texts = await Promise.all(streams.map((stream) => stream.text()))
+    expect(texts.filter((text) => text.endsWith('data: [DONE]\n\n'))).toHaveLength(MOST)
+    await until(async () => (await openRequests()) === 0)
+    expect(await openRequests()).toBe(0)
+    const next = await chat()
+    expect(next.status).toBe(200)
+    finish.splice(0)[0]?.()
+    expect(await next.text()).toContain('[DONE]')
+  })
+
+  test('a place is given back by clients that leave and by requests that fail', async () => {
+    for (let i = 0; i < MOST; i++) {
+      const { body } = await chat()
+      void body?.cancel()
+    }
+    await until(async () => (await openRequests()) === 0)
+    expect(await openRequests()).toBe(0)
+    for (let i = 0; i <= MOST; i++) {
+      expect((await world.stack.fetch('/v1/receipts/none')).status).toBe(404)
+    }
+    finish = []
+  })
+})

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import {
+  StorageUnavailable,
+  type Database,
+  type Storage,
+} from '../../../src/worker/storage/database.ts'
+import { watchedStorage } from '../../../src/worker/storage/watched-storage.ts'
+
+function storageThat(batch: Database['batch']): { storage: Storage; failures: string[] } {
+  const failures: string[] = []
+  const database = { batch }
+  const inner: Storage = { customer: () => database, directory: () => database, shared: true }
+  return { storage: watchedStorage(inner, (failure) => failures.push(failure)), failures }
+}
+
+const failing = (error: Error) => storageThat(() => Promise.reject(error))
+
+describe('a watched storage', () => {
+  test('passes rows on and stays what it was', async () => {
+    const { storage, failures } = storageThat(async () => [[{ n: 1 }]])
+    expect(await storage.customer('c').batch([])).toEqual([[{ n: 1 }]])
+    expect(storage.shared).toBe(true)
+    expect(failures).toEqual([])
+  })
+
+  test('tells of an engine that does not answer, in its own word where it has one', async () => {
+    const full = new StorageUnavailable('database or disk is full: SQLITE_FULL (extended: 13)')
+    const { storage, failures } = failing(full)
+    await expect(storage.customer('c').batch([])).rejects.toBe(full)
+    await expect(storage.directory().batch([])).rejects.toBe(full)
+    expect(failures).toEqual(['SQLITE_FULL', 'SQLITE_FULL'])
+    const gone = failing(new StorageUnavailable('connection refused'))
+    await expect(gone.storage.directory().batch([])).rejects.toThrow('connection refused')
+    expect(gone.failures).toEqual(['unreachable'])
+  })
+
+  test('is silent about a statement that was refused', async () => {
+    const { storage, failures } = failing(new Error('SQLITE_CONSTRAINT'))
+    await expect(storage.customer('c').batch([])).rejects.toThrow('SQLITE_CONSTRAINT')
+    expect(failures).toEqual([])
+  })
+})
