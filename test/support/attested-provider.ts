@@ -29,11 +29,11 @@ export interface AttestedWorld {
   readonly egress: Egress
   readonly link: EgressLink
   /** What the proof stands at once the first verification is over. */
-  settled(): Promise<ProviderProof>
-  standing(): ProviderProof
+  readonly settled: () => Promise<ProviderProof>
+  readonly standing: () => ProviderProof
   /** Milliseconds to add to the clock from now on. */
-  advance(ms: number): void
-  close(): Promise<void>
+  readonly advance: (ms: number) => void
+  readonly close: () => Promise<void>
 }
 
 export const PROMPT = 'the prompt that must not leave'

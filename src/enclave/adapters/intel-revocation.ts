@@ -1,5 +1,5 @@
 import { verify, X509Certificate } from 'node:crypto'
-import { constants, Quote, utils, type Collateral } from '@phala/dcap-qvl'
+import { Quote, utils, type Collateral } from '@phala/dcap-qvl'
 import { copyBytes, equalBytes, fromHex, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readCertificate } from '../../verify/x509/certificate.ts'
@@ -15,12 +15,12 @@ import { EvidenceRefused } from './evidence-refused.ts'
 export function checkRevocationLists(
   quote: Bytes,
   { root_ca_crl: rootList, pck_crl: chipList }: Collateral,
-  now: number,
+  { rootDer, now }: { readonly rootDer: Buffer; readonly now: number },
 ): void {
   try {
     const [, authority] = utils.extractCerts(Buffer.from(Quote.parse(quote).rawCertChain()))
     if (authority === undefined) throw new EvidenceRefused('hardware', ['revocation'])
-    checkList(asBytes(rootList), constants.TRUSTED_ROOT_CA_DER, now)
+    checkList(asBytes(rootList), rootDer, now)
     checkList(asBytes(chipList), authority, now)
   } catch (cause) {
     if (cause instanceof EvidenceRefused) throw cause

@@ -1,4 +1,4 @@
-import { verify, type Collateral, type VerifiedReport } from '@phala/dcap-qvl'
+import { constants, QuoteVerifier, type Collateral, type VerifiedReport } from '@phala/dcap-qvl'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from './evidence-refused.ts'
 import { checkRevocationLists } from './intel-revocation.ts'
@@ -25,19 +25,25 @@ export interface VerifiedQuote {
 export type VerifyQuote = (quote: Bytes, collateral: QuoteCollateral, now: number) => VerifiedQuote
 
 /** The real verifier: signatures, certificate chains, revocation lists and dates by Intel's rules. */
-export const verifyIntelQuote: VerifyQuote = (quote, collateral, now) => {
-  const { status, advisory_ids: advisoryIds, report } = verifyOrRefuse(quote, collateral, now)
-  checkRevocationLists(quote, collateral, now)
-  const td = report.asTd10()
-  if (td === null) throw new EvidenceRefused('unknown_format')
-  return {
-    tcbStatus: status,
-    advisoryIds,
-    debug: isDebug(td.tdAttributes),
-    mrTd: copyBytes(td.mrTd),
-    rtMr: [copyBytes(td.rtMr0), copyBytes(td.rtMr1), copyBytes(td.rtMr2), copyBytes(td.rtMr3)],
-    mrConfigId: copyBytes(td.mrConfigId),
-    reportData: copyBytes(td.reportData),
+export const verifyIntelQuote = createQuoteVerifier(constants.TRUSTED_ROOT_CA_DER)
+
+/** A verifier under a root of the caller's choice, in DER. */
+export function createQuoteVerifier(rootDer: Buffer): VerifyQuote {
+  const verifier = new QuoteVerifier(rootDer)
+  return (quote, collateral, now) => {
+    const { status, advisory_ids, report } = verifyOrRefuse(verifier, quote, collateral, now)
+    checkRevocationLists(quote, collateral, { rootDer, now })
+    const td = report.asTd10()
+    if (td === null) throw new EvidenceRefused('unknown_format')
+    return {
+      tcbStatus: status,
+      advisoryIds: advisory_ids,
+      debug: isDebug(td.tdAttributes),
+      mrTd: copyBytes(td.mrTd),
+      rtMr: [copyBytes(td.rtMr0), copyBytes(td.rtMr1), copyBytes(td.rtMr2), copyBytes(td.rtMr3)],
+      mrConfigId: copyBytes(td.mrConfigId),
+      reportData: copyBytes(td.reportData),
+    }
   }
 }
 
@@ -45,12 +51,13 @@ export const verifyIntelQuote: VerifyQuote = (quote, collateral, now) => {
 const BELOW_EVERY_LEVEL = 'No matching TCB level found'
 
 function verifyOrRefuse(
+  verifier: QuoteVerifier,
   quote: Bytes,
   collateral: QuoteCollateral,
   now: number,
 ): Pick<VerifiedReport, 'status' | 'advisory_ids' | 'report'> {
   try {
-    return verify(quote, collateral, Math.floor(now / 1000))
+    return verifier.verify(quote, collateral, Math.floor(now / 1000))
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : ''
     if (text === BELOW_EVERY_LEVEL) return judgeBelowEveryLevel(quote, collateral)

@@ -55,6 +55,11 @@ function documents(
   }
 }
 
+/** JSON leaves out what is undefined. */
+const unbind: Change = (envelope) => ({ ...envelope, report_data_binding: undefined })
+
+const later = () => Date.now() + 2000
+
 function setting(change: Partial<AttestedSetting> = {}): AttestedSetting {
   return {
     attestation: { adapter: 'envelope', root_key: { ...root.publicJwk } },
@@ -114,7 +119,6 @@ describe('a host that publishes an envelope', () => {
 
   it('that changes its key proves the new one before it gets another prompt', async () => {
     // Its bundle is of a later second, and so of a higher version.
-    const later = () => Date.now() + 2000
     const second = await siteFor({ tlsSpkiSha256: otherTls.spkiSha256, now: later })
     let current = site
     const { provider, link, settled } = await start({
@@ -147,7 +151,7 @@ describe('a host that publishes an envelope', () => {
   })
 
   it('that goes back to an older bundle is proven no more', async () => {
-    let current = await siteFor({ now: () => Date.now() + 2000 })
+    let current = await siteFor({ now: later })
     const { proofs, settled } = await start({ documents: (url) => documents(current)(url) })
     await settled()
     current = site
@@ -157,7 +161,7 @@ describe('a host that publishes an envelope', () => {
   })
 
   it('without a bound nonce will do only where the operator says so', async () => {
-    const unbound = documents(site, ({ report_data_binding: _, ...rest }) => rest)
+    const unbound = documents(site, unbind)
     const optional = { ...setting().attestation, nonce: 'optional' }
     const { settled } = await start({ documents: unbound, attestation: optional })
     expect((await settled()).state).toBe('verified')
@@ -189,7 +193,7 @@ describe('not a byte of a prompt goes to a host', () => {
     ],
     [
       'that binds no nonce',
-      async () => ({ documents: documents(site, ({ report_data_binding: _, ...rest }) => rest) }),
+      async () => ({ documents: documents(site, unbind) }),
       'the evidence was not made for our nonce (nonce)',
     ],
     [
