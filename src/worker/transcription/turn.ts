@@ -18,7 +18,7 @@ export interface TranscriptAnswer {
   readonly evidenceSha256: string | null
 }
 
-/** By the time an answer is whole the request has been; one answered before it was read is no answer. */
+/** By the time an answer is whole the request has been read; an answer that did not wait for it is none. */
 const DIGEST_MS = 30_000
 
 /**
@@ -54,7 +54,9 @@ export async function askTranscript(
     clock.enter(DIGEST_MS)
     return {
       transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),
-      requestDigest: await body.digest,
+      requestDigest: await body.digest.catch(() => {
+        throw unheard(clock)
+      }),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,
     }
@@ -63,4 +65,9 @@ export async function askTranscript(
   } finally {
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }
+}
+
+/** What an answer means whose request was not taken to its end: the reason of an abort if there was one. */
+function unheard(clock: AttemptClock): unknown {
+  return clock.signal.aborted ? clock.signal.reason : new AttemptFailure({ kind: 'unclassified' })
 }
