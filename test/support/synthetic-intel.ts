@@ -113,9 +113,10 @@ async function revocationList(
   return new Uint8Array(list.rawData)
 }
 
+const id = (suffix: string) => der.objectId(`1.2.840.113741.1.13.1.${suffix}`)
+
 /** What Intel says of a chip in its certificate: patch levels, family and model. */
 function sgxExtension(): Bytes {
-  const id = (suffix: string) => der.objectId(`1.2.840.113741.1.13.1.${suffix}`)
   const components = Array.from({ length: 16 }, (_, index) =>
     der.sequence(id(`2.${index + 1}`), der.integer(CPU_SVN)),
   )

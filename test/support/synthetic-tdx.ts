@@ -111,13 +111,14 @@ export interface PcsOptions {
 
 const PCS = 'https://api.trustedservices.intel.com'
 
+const chain = (name: string, pem: string) => ({ [name]: encodeURIComponent(pem) })
+
 export async function answerAsIntel(
   intel: SyntheticIntel,
   options: PcsOptions,
 ): Promise<PcsAnswers> {
   const identity = await signedMember(intel, 'enclaveIdentity', enclaveIdentity(options))
   const tcb = await signedMember(intel, 'tcbInfo', tcbInfo(options))
-  const chain = (name: string, pem: string) => ({ [name]: encodeURIComponent(pem) })
   return new Map([
     [
       `${PCS}/sgx/certification/v4/pckcrl?ca=platform&encoding=der`,
@@ -147,8 +148,9 @@ async function signedMember(intel: SyntheticIntel, name: string, value: object):
   return utf8(`{"${name}":${text},"signature":"${signature}"}`)
 }
 
+const iso = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
+
 function dates({ now }: PcsOptions) {
-  const iso = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
   return { issueDate: iso(now - 3_600_000), nextUpdate: iso(now + 3_600_000) }
 }
 
@@ -201,9 +203,10 @@ function enclaveIdentity(options: PcsOptions) {
 
 /** A `fetch` that reaches nothing but these answers. */
 export function fetchFrom(answers: PcsAnswers): typeof fetch {
-  return async (input) => {
-    const found = answers.get(String(input))
-    if (found === undefined) throw new Error(`nobody answers ${String(input)}`)
+  return async (input, init) => {
+    const { url } = new Request(input, init)
+    const found = answers.get(url)
+    if (found === undefined) throw new Error(`nobody answers ${url}`)
     return new Response(found.body, { headers: found.headers })
   }
 }

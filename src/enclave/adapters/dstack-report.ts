@@ -33,7 +33,7 @@ const attestationSchema = z.looseObject({
 })
 
 const fleetSchema = z.looseObject({
-  gateway_attestation: z.unknown(),
+  gateway_attestation: z.unknown().optional(),
   all_attestations: z.array(z.unknown()).max(64).nullish(),
 })
 

@@ -167,12 +167,14 @@ describe('a quote is refused', () => {
 
 const DATA = join(import.meta.dirname, '../../../../shared/data/attestation/tdx')
 
-describe.skipIf(!existsSync(DATA))('real quotes', () => {
-  const read = (name: string): [Bytes, QuoteCollateral] => [
+function read(name: string): [Bytes, QuoteCollateral] {
+  return [
     copyBytes(readFileSync(join(DATA, `${name}.bin`))),
     JSON.parse(readFileSync(join(DATA, `${name}.collateral.json`), 'utf8')),
   ]
+}
 
+describe.skipIf(!existsSync(DATA))('real quotes', () => {
   it('are up to date while their collateral is, and refused after', () => {
     const [quote, collateral] = read('tdx-quote')
     const verified = verifyIntelQuote(quote, collateral, Date.parse('2025-06-25T00:00:00Z'))
