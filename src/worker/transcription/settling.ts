@@ -34,10 +34,10 @@ export function transcriptionExchange(
   transcript: Transcript,
 ): Exchange {
   const { context, plan, admission, ask } = admitted
-  const seconds =
-    transcript.seconds ?? admitted.measuredSeconds ?? usualSeconds(ask.file.bytes.length)
+  const known = transcript.seconds ?? admitted.measuredSeconds
+  const seconds = known ?? usualSeconds(ask.file.bytes.length)
   const byToken = billingUnit(attempt.route) === 'token'
-  if (byToken && !transcript.usage) {
+  if (byToken ? !transcript.usage : known === undefined) {
     context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
   }
   return {

@@ -45,12 +45,12 @@ export function invalidContentType(): ApiError {
  * @throws ApiError `upload_too_large`; `invalid_multipart` when it breaks off or stalls
  */
 export async function readUpload(
-  request: Request,
+  { body }: Pick<Request, 'body'>,
   room: number,
   now: () => number,
 ): Promise<Bytes> {
-  if (request.body === null) return new Uint8Array()
-  const reader = request.body.getReader({ mode: 'byob' })
+  if (body === null) return new Uint8Array()
+  const reader = body.getReader({ mode: 'byob' })
   const endsAt = now() + UPLOAD_MS
   const patience = new Budget()
   patience.signal.addEventListener('abort', () => void reader.cancel().catch(ignoreGone))
