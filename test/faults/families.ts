@@ -1,6 +1,15 @@
+import { DAEMON_FAMILY } from './daemon-family.ts'
 import { HANG_UP_FAMILY } from './hang-up-family.ts'
+import { HOSTILE_FAMILY } from './hostile-family.ts'
+import { LIMITS_FAMILY } from './limits-family.ts'
 import { PROVIDER_FAMILIES } from './provider-family.ts'
 import type { AnyFamily } from './trial.ts'
 
 /** The whole matrix. */
-export const FAMILIES: readonly AnyFamily[] = [...PROVIDER_FAMILIES, HANG_UP_FAMILY]
+export const FAMILIES: readonly AnyFamily[] = [
+  ...PROVIDER_FAMILIES,
+  HANG_UP_FAMILY,
+  HOSTILE_FAMILY,
+  LIMITS_FAMILY,
+  DAEMON_FAMILY,
+]

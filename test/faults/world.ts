@@ -8,12 +8,20 @@ import { healthy } from './answers.ts'
 
 /** The real stack in front of a scripted provider, with clocks so short that every fault is over in seconds. */
 export interface World {
-  readonly stack: Stack
+  readonly stack: RunningStack
   readonly provider: FaultProvider
   readonly admin: AdminApi
   /** Somebody with 10 EUR and a key. */
   newCustomer(more?: Record<string, unknown>): Promise<Customer>
   close(): Promise<void>
+}
+
+/** What the trials need of a stack, however it was started. */
+export interface RunningStack {
+  readonly local: Pick<Stack['local'], 'base_url' | 'admin_token'> & {
+    readonly pids: { readonly worker: number }
+  }
+  readonly fetch: Stack['fetch']
 }
 
 export interface Customer {
@@ -90,7 +98,7 @@ export async function openWorld(
   }
 }
 
-function worldConfig(
+export function worldConfig(
   routes: readonly WorldRoute[],
   port: number,
   closed: number,
@@ -134,7 +142,10 @@ async function closedPort(): Promise<number> {
 const madeSchema = z.object({ id: z.string() })
 const keySchema = z.object({ key: z.string() })
 
-async function newCustomer(admin: AdminApi, more: Record<string, unknown>): Promise<Customer> {
+export async function newCustomer(
+  admin: AdminApi,
+  more: Record<string, unknown>,
+): Promise<Customer> {
   const customer = { name: 'trial', billing: 'prepaid', balance_eur: OPENING_EUR, ...more }
   const { id } = madeSchema.parse(await admin.call('POST', '/admin/customers', customer))
   const path = `/admin/customers/${id}/keys`

@@ -18,6 +18,8 @@ export const getAttestation: Handler = async (request, { link }) => {
       param: 'nonce',
     })
   }
+  // A capture may rightly take a minute; that the daemon is frozen must show sooner.
+  await link.state()
   const answer = await link.attestation(nonce)
   if (answer.ok) return jsonText(utf8(answer.envelope))
   if (answer.reason === 'rate_limited') {

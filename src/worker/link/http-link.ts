@@ -26,6 +26,10 @@ const CAPTURE_TIMEOUT_MS = 65_000
 /** How old the daemon's state may be before a request asks again. */
 const STATE_MAX_AGE_MS = 250
 
+/** What is served as the very bytes the daemon gave is only looked at for its form; verifiers do the rest. */
+const envelopeFormSchema = z.looseObject({ schema: z.string() })
+const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
+
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
 /** The link over HTTP inside pinned mTLS. */
@@ -84,7 +88,10 @@ export class HttpLink implements Link {
     const query = nonce === undefined ? '' : `?nonce=${nonce}`
     const response = await this.#call(`${LINK_PATHS.attestation}${query}`, {}, CAPTURE_TIMEOUT_MS)
     const body = await this.#text(response)
-    if (response.ok) return { ok: true, envelope: body }
+    if (response.ok) {
+      this.#parse(body, envelopeFormSchema)
+      return { ok: true, envelope: body }
+    }
     return { ok: false, reason: response.status === 429 ? 'rate_limited' : 'unavailable' }
   }
 
@@ -92,6 +99,7 @@ export class HttpLink implements Link {
     const response = await this.#call(LINK_PATHS.trust)
     const body = await this.#text(response)
     if (!response.ok) throw this.#failure('refused')
+    this.#parse(body, trustFormSchema)
     return body
   }
 
@@ -117,6 +125,10 @@ export class HttpLink implements Link {
     const response = await this.#call(path, init)
     const body = await this.#text(response)
     if (!response.ok) throw this.#failure('refused')
+    return this.#parse(body, schema)
+  }
+
+  #parse<T>(body: string, schema: z.ZodType<T>): T {
     try {
       return schema.parse(JSON.parse(body))
     } catch (cause) {

@@ -102,4 +102,14 @@ describe('the link', () => {
     expect(await link.attestation('00')).toEqual({ ok: false, reason: 'rate_limited' })
     expect(await link.attestation()).toEqual({ ok: false, reason: 'unavailable' })
   })
+
+  it.each([
+    ['an envelope', (link: HttpLink) => link.attestation()],
+    ['a trust bundle', (link: HttpLink) => link.trustBundle()],
+  ])('passes on nothing in place of %s that has not its form', async (_what, ask) => {
+    for (const body of ['<html>', '[]', '{"other": 1}']) {
+      const { link } = linkTo(() => new Response(body))
+      await expect(ask(link)).rejects.toThrow('the enclave daemon answered in an unknown form')
+    }
+  })
 })
