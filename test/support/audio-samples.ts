@@ -66,7 +66,7 @@ export function flac(seconds: number): AudioSample {
 
 const OPUS_RATE = 48_000
 
-export function oggOpus(seconds: number): AudioSample {
+function oggOpus(seconds: number): AudioSample {
   const head = Buffer.from('OpusHead\x01\x01\0\0\0\0\0\0\0\0\0', 'latin1')
   head.writeUInt32LE(OPUS_RATE, 12)
   const tags = Buffer.concat([Buffer.from('OpusTags'), Buffer.alloc(8)])
@@ -140,7 +140,7 @@ function words(...values: readonly number[]): Buffer<ArrayBuffer> {
 }
 
 /** As a muxer writes it: sizes everywhere, and the duration in front. */
-export function webm(seconds: number): AudioSample {
+function webm(seconds: number): AudioSample {
   const duration = Buffer.alloc(8)
   duration.writeDoubleBE(seconds * 1000)
   const info = element(
