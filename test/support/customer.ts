@@ -1,10 +1,16 @@
 import { z } from 'zod'
 import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import type { Stack } from './stack.ts'
 
 /** A running router as far as a customer of its own needs it. */
 export interface RouterAddress {
   readonly baseUrl: string
   readonly adminToken: string
+}
+
+/** Where a running stack is found. */
+export function routerOf({ local }: Pick<Stack, 'local'>): RouterAddress {
+  return { baseUrl: local.base_url, adminToken: local.admin_token }
 }
 
 /** A customer made for one test. */

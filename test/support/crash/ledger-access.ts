@@ -32,29 +32,29 @@ function holdsCustomer(path: string, customerId: string): boolean {
 }
 
 /** Works on the SQLite file below a directory that holds a customer. */
-export async function inLedgerFile(
+export async function inLedgerFile<Result>(
   directory: string,
   customerId: string,
-  work: (db: Database) => Promise<void>,
-): Promise<void> {
+  work: (db: Database) => Promise<Result>,
+): Promise<Result> {
   const db = openSqlite(ledgerFileOf(directory, customerId), { migrate: false })
   try {
-    await work(db)
+    return await work(db)
   } finally {
     db.connection.close()
   }
 }
 
 /** Works on a PostgreSQL database over a connection of its own. */
-export async function inPostgres(
+export async function inPostgres<Result>(
   databaseUrl: string,
-  work: (db: Database) => Promise<void>,
-): Promise<void> {
+  work: (db: Database) => Promise<Result>,
+): Promise<Result> {
   const connection = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   const run = ({ sql, params }: Statement) =>
     connection.unsafe<Row[]>(numberPlaceholders(sql), [...params])
   try {
-    await work({ batch: (statements) => Promise.all(statements.map(run)) })
+    return await work({ batch: (statements) => Promise.all(statements.map(run)) })
   } finally {
     await connection.end()
   }

@@ -2,16 +2,24 @@ import type { Standin } from '../standin.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 12, total_tokens: 23 }
 const WORDS = Array.from({ length: 12 }, (_, index) => `word-${index} `)
-const FRAME_DELAY_MS = 12
-const WHOLE_DELAY_MS = 100
 /** More than any run asks for. */
 const TIMES = 1_000_000
+
+export interface Pace {
+  /** Between two of a dozen frames. */
+  readonly frameDelayMs: number
+  /** Before a whole answer. */
+  readonly wholeDelayMs: number
+}
 
 /**
  * Has a stand-in answer so slowly that a process killed at a random moment dies in the middle of many answers: the
  * provider `standin` with streams, `standin-two` with whole bodies.
  */
-export async function answerSlowly(standin: Standin): Promise<void> {
+export async function answerSlowly(
+  standin: Standin,
+  { frameDelayMs, wholeDelayMs }: Pace = { frameDelayMs: 12, wholeDelayMs: 100 },
+): Promise<void> {
   await standin.reset()
   await standin.script({
     provider: 'standin',
@@ -21,7 +29,7 @@ export async function answerSlowly(standin: Standin): Promise<void> {
       chunk({ delta: {}, finish_reason: 'stop' }, USAGE),
       'data: [DONE]\n\n',
     ],
-    frame_delay_ms: FRAME_DELAY_MS,
+    frame_delay_ms: frameDelayMs,
   })
   const message = { role: 'assistant', content: WORDS.join('') }
   const choices = [{ index: 0, message, finish_reason: 'stop' }]
@@ -29,7 +37,7 @@ export async function answerSlowly(standin: Standin): Promise<void> {
     provider: 'standin-two',
     times: TIMES,
     headers: { 'content-type': 'application/json' },
-    delay_ms: WHOLE_DELAY_MS,
+    delay_ms: wholeDelayMs,
     frames: [JSON.stringify({ ...HEAD, object: 'chat.completion', choices, usage: USAGE })],
   })
 }

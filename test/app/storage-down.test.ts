@@ -1,0 +1,165 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import type { Database } from '../../src/worker/storage/database.ts'
+import { numberOf } from '../../src/worker/storage/row.ts'
+import { sql } from '../../src/worker/storage/sql.ts'
+import { errorOf, usageOf } from '../support/answers.ts'
+import { inLedgerFile, inPostgres, ledgerFileOf } from '../support/crash/ledger-access.ts'
+import { answerSlowly } from '../support/crash/slow-answers.ts'
+import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import { one } from '../support/ledger.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres.ts'
+import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
+import { standinOf } from '../support/standin.ts'
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
+
+const CHAT = { model: 'glm-5', max_tokens: 100 }
+const STREAM = { ...CHAT, stream: true }
+const OPENING_EUR = '5.00'
+const HOURS_MS = 3_600_000
+
+/** A ledger that answers, but not these queries. */
+const hideLedger = (db: Database) => db.batch([sql`ALTER TABLE usage RENAME TO hidden`])
+const showLedger = (db: Database) => db.batch([sql`ALTER TABLE hidden RENAME TO usage`])
+
+function get(stack: Stack, customer: TestCustomer, path: string): Promise<Response> {
+  return fetch(stack.local.base_url + path, {
+    headers: { authorization: `Bearer ${customer.key}` },
+  })
+}
+
+/** Everything that a customer may ask and that needs the storage. */
+function askEverything(stack: Stack, customer: TestCustomer): Promise<Response[]> {
+  return Promise.all([
+    chatAs(routerOf(stack), customer, CHAT),
+    chatAs(routerOf(stack), customer, STREAM),
+    get(stack, customer, '/v1/usage'),
+    get(stack, customer, '/v1/receipts/00000000-0000-4000-8000-000000000000'),
+  ])
+}
+
+async function expectUnavailable(answer: Response): Promise<void> {
+  expect(answer.status).toBe(503)
+  expect(answer.headers.get('retry-after')).toBe('2')
+  const { code, message } = await errorOf(answer)
+  expect({ code, message }).toEqual({
+    code: 'service_unavailable',
+    message: 'The storage cannot be reached.',
+  })
+}
+
+const LEDGER_FAILED = 'The ledger could not be queried.'
+const ROUTER_FAILED = 'The router failed on this request.'
+
+async function expectInternal(answer: Response, expected: string): Promise<void> {
+  expect(answer.status).toBe(500)
+  const { code, message } = await errorOf(answer)
+  expect({ code, message }).toEqual({ code: 'internal', message: expected })
+}
+
+/** Nothing was billed and, once a sweep was due, nothing is held. */
+async function expectUntouched(stack: Stack, customer: TestCustomer): Promise<void> {
+  const { base_url, admin_token } = stack.local
+  const now = new Date(Date.now() + 6 * HOURS_MS).toISOString()
+  await new AdminApi(base_url, admin_token).call('POST', '/admin/maintenance', { now })
+  const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+  expect(await customer.show()).toMatchObject(books)
+  const { total_count } = await usageOf(await get(stack, customer, '/v1/usage'))
+  expect(total_count).toBe(0)
+}
+
+async function openRequests(db: Database): Promise<number> {
+  return numberOf(await one(db, sql`SELECT COUNT(*) AS open FROM reservations`), 'open')
+}
+
+describe('while PostgreSQL', () => {
+  let postgres: PostgresServer
+  let databaseUrl = ''
+  let proxy: TcpProxy
+  let stack: Stack
+  let customer: TestCustomer
+
+  beforeAll(async () => {
+    postgres = await startPostgres()
+    databaseUrl = await postgres.createDatabase()
+    proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
+    const throughProxy = new URL(databaseUrl)
+    throughProxy.port = String(proxy.port)
+    stack = await startStack({ env: { STORAGE: 'postgres', DATABASE_URL: throughProxy.href } })
+  })
+  afterAll(async () => {
+    await stack.stop()
+    await proxy.close()
+    await postgres.stop()
+  })
+
+  test('cannot be reached, every answer is 503 and nothing is served or billed', async () => {
+    customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+    await standinOf(stack).reset()
+    await proxy.cut()
+    const answers = await askEverything(stack, customer)
+    const health = await stack.fetch('/healthz')
+    const jwks = await stack.fetch('/.well-known/jwks.json')
+    await proxy.heal()
+    for (const answer of [...answers, health, jwks]) await expectUnavailable(answer)
+    expect(await standinOf(stack).exchanges()).toEqual([])
+    await expectUntouched(stack, customer)
+    expect((await chatAs(routerOf(stack), customer, CHAT)).status).toBe(200)
+  })
+
+  test('goes away under an answer, that answer is withheld or cut, and costs nothing', async () => {
+    customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+    await answerSlowly(standinOf(stack), { frameDelayMs: 150, wholeDelayMs: 1_500 })
+    const whole = chatAs(routerOf(stack), customer, { ...CHAT, model: 'standin-two/glm-5' })
+    const streamed = await chatAs(routerOf(stack), customer, { ...STREAM, model: 'standin/glm-5' })
+    await expect.poll(() => inPostgres(databaseUrl, openRequests)).toBe(2)
+    await proxy.cut()
+    const text = await streamed.text()
+    await expectUnavailable(await whole)
+    await proxy.heal()
+    await standinOf(stack).reset()
+    expect(text).toContain('"code":"service_unavailable"')
+    expect(text).not.toContain('[DONE]')
+    await expectUntouched(stack, customer)
+  })
+
+  test('refuses a query of the ledger, the answer is 500 and nothing is billed', async () => {
+    customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+    await inPostgres(databaseUrl, hideLedger)
+    await expectInternal(await get(stack, customer, '/v1/usage'), LEDGER_FAILED)
+    await expectInternal(await chatAs(routerOf(stack), customer, CHAT), ROUTER_FAILED)
+    await inPostgres(databaseUrl, showLedger)
+    await expectUntouched(stack, customer)
+  })
+})
+
+describe('while files of Durable Objects', () => {
+  test('are no databases, or lack a table, requests of their customers alone fail', async () => {
+    const stateDir = temporaryDirectory()
+    const before = await startStack({ stateDir })
+    const [unreadable, incomplete, sound] = await Promise.all(
+      Array.from({ length: 3 }, () => newCustomer(routerOf(before), { balance_eur: OPENING_EUR })),
+    )
+    if (!unreadable || !incomplete || !sound) throw new Error('three customers were made')
+    await before.stop()
+    const file = ledgerFileOf(stateDir, unreadable.id)
+    await inLedgerFile(stateDir, incomplete.id, hideLedger)
+    for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+    writeFileSync(file, 'This is no database. '.repeat(1_000))
+
+    const stack = await startStack({ stateDir })
+    try {
+      for (const answer of await askEverything(stack, unreadable)) await expectUnavailable(answer)
+      await expectInternal(await get(stack, incomplete, '/v1/usage'), LEDGER_FAILED)
+      await expectInternal(await chatAs(routerOf(stack), incomplete, CHAT), ROUTER_FAILED)
+      const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+      const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+      expect(await admin.call('GET', `/admin/customers/${incomplete.id}`)).toMatchObject(books)
+      expect((await chatAs(routerOf(stack), sound, CHAT)).status).toBe(200)
+    } finally {
+      await stack.stop()
+      rmSync(stateDir, { recursive: true, force: true })
+    }
+  })
+})
