@@ -68,7 +68,7 @@ export class App {
     execution.waitUntil(answer)
     const response = await answer
     seen.seat?.leave()
-    this.#dress(response.headers, request, requestId, seen.endpoint)
+    await this.#dress(response.headers, request, requestId, seen.endpoint)
     this.#log('request', {
       request_id: requestId,
       method: request.method,
@@ -91,13 +91,21 @@ export class App {
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
-  #dress(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
+  async #dress(
+    headers: Headers,
+    request: Request,
+    requestId: string,
+    endpoint?: Endpoint,
+  ): Promise<void> {
     headers.set('x-request-id', requestId)
+    const preflight = request.method === 'OPTIONS'
+    // It comes before all else, so nothing has looked for a configuration yet, or for a newer one.
+    if (preflight && endpoint?.audience === 'keyed') await this.#settings.current().catch(() => {})
     const crossOrigin = crossOriginHeaders({
       audience: endpoint?.audience ?? 'admin',
       origin: request.headers.get('origin'),
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
-      preflight: request.method === 'OPTIONS',
+      preflight,
     })
     for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...crossOrigin })) {
       headers.set(name, value)

@@ -8,12 +8,10 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'strict-transport-security': 'max-age=31536000',
 }
 
-const EXPOSED = 'x-request-id, retry-after, x-service-routed-model, x-service-receipt-id'
-
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST',
-  'access-control-allow-headers':
-    'authorization, content-type, x-service-receipt, x-service-timeout-seconds',
+  // Client libraries send headers of their own making. The wildcard does not cover this one.
+  'access-control-allow-headers': 'authorization, *',
   'access-control-max-age': '600',
 }
 
@@ -29,12 +27,13 @@ export interface CrossOrigin {
 
 /** Headers that let a page of another origin read an answer: public ones all, keyed ones those configured. */
 export function crossOriginHeaders(ask: CrossOrigin): Readonly<Record<string, string>> {
+  const varies = ask.audience === 'keyed' && ask.allowed.length > 0 ? { vary: 'origin' } : {}
   const reader = readerOf(ask)
-  if (reader === undefined) return {}
+  if (reader === undefined) return varies
   return {
     'access-control-allow-origin': reader,
-    ...(reader === '*' ? {} : { vary: 'origin' }),
-    ...(ask.preflight ? PREFLIGHT_HEADERS : { 'access-control-expose-headers': EXPOSED }),
+    ...varies,
+    ...(ask.preflight ? PREFLIGHT_HEADERS : { 'access-control-expose-headers': '*' }),
   }
 }
 
