@@ -15,7 +15,7 @@ import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit, openRequestsFor } from './runtime-check.ts'
 import { startDaemon, tellDaemon } from './start-daemon.ts'
-import { startStandin } from './start-standin.ts'
+import { startStandin, tellStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
@@ -47,7 +47,8 @@ const EFFECTIVE_CONFIG = 'config.json'
 export class Parts {
   #plan: PartsPlan
   readonly #logDir: string
-  #standinPort = 0
+  #standin: StandinReady | undefined
+  #standinChild: Child | undefined
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #ports: WorkerPorts
@@ -79,9 +80,11 @@ export class Parts {
   }
 
   async standin(): Promise<Started<number>> {
-    const started = await startStandin(this.#standinPort, this.logFile('standin'))
-    this.#standinPort = started.ready
-    return started
+    const { child, ready } = await startStandin(this.#standin, this.logFile('standin'))
+    this.#standin = ready
+    this.#standinChild = child
+    this.#attestStandin()
+    return { child, ready: ready.port }
   }
 
   /** The stand-in, if there is one, must be up. */
@@ -92,6 +95,7 @@ export class Parts {
     this.#daemon = started.ready
     this.#tls ??= started.ready.tls
     this.#daemonChild = started.child
+    this.#attestStandin()
     return started
   }
 
@@ -141,8 +145,14 @@ export class Parts {
 
   /** The daemon reads the operator's own file, unless the stand-in's address has to be filled in. */
   #writeConfig(config: RouterConfigFile): void {
-    if (!config.usesStandin) return
-    this.#plan.state.write(EFFECTIVE_CONFIG, config.textFor(this.#standinPort))
+    if (!config.usesStandin || this.#standin === undefined) return
+    this.#plan.state.write(EFFECTIVE_CONFIG, config.textFor(this.#standin))
+  }
+
+  /** The stand-in is a guest on the same simulated machine as the daemon, once there is one. */
+  #attestStandin(): void {
+    const chip = this.#daemon?.release?.simulated
+    if (this.#standinChild !== undefined && chip) tellStandin(this.#standinChild, chip)
   }
 
   /** The worker itself calls providers without attestation, and those may be on this machine. */

@@ -2,9 +2,15 @@ import { readFileSync } from 'node:fs'
 import type { RouterConfig } from '../../src/protocol/config.ts'
 import { checkConfig } from '../../src/protocol/config-rules.ts'
 import { StartError } from './start-error.ts'
+import type { StandinReady } from './start-standin.ts'
 
-/** The host that stands for the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`. */
+/**
+ * The host that stands for the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`, or with
+ * https for its attested form, whose `root_key` is then `{"standin": "release root"}`.
+ */
 const STANDIN_URL = 'http://standin.localhost/'
+const STANDIN_TLS_URL = 'https://standin.localhost/'
+const STANDIN_ROOT = /\{\s*"standin"\s*:\s*"release root"\s*\}/g
 
 /** A configuration file as far as the supervisor needs it. */
 export interface RouterConfigFile {
@@ -15,7 +21,7 @@ export interface RouterConfigFile {
   /** Whether a provider without attestation is on this machine. */
   readonly hasLoopbackProvider: boolean
   /** The file's text with the stand-in's real address. */
-  textFor(standinPort: number): string
+  textFor(standin: Pick<StandinReady, 'port' | 'tlsPort' | 'rootJwk'>): string
 }
 
 /**
@@ -32,12 +38,16 @@ export function readRouterConfig(path: string): RouterConfigFile {
   return {
     path,
     config: check.config,
-    usesStandin: text.includes(STANDIN_URL),
+    usesStandin: text.includes(STANDIN_URL) || text.includes(STANDIN_TLS_URL),
     hasLoopbackProvider: Object.values(check.config.providers).some(
       ({ attestation, base_url: url }) =>
         attestation.adapter === 'none' && isLoopbackHost(new URL(url).hostname),
     ),
-    textFor: (port) => text.replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`),
+    textFor: ({ port, tlsPort, rootJwk }) =>
+      text
+        .replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`)
+        .replaceAll(STANDIN_TLS_URL, `https://127.0.0.1:${tlsPort}/`)
+        .replaceAll(STANDIN_ROOT, JSON.stringify(rootJwk)),
   }
 }
 

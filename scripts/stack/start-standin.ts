@@ -1,19 +1,42 @@
 import { join } from 'node:path'
 import { execPath } from 'node:process'
-import { startChild } from './child.ts'
+import type { SimulatedChipKeys } from '../../src/protocol/boot.ts'
+import { startChild, type Child } from './child.ts'
 import type { Started } from './keeper.ts'
 import { firstMessage } from './first-message.ts'
 import { PROJECT_DIR } from './settings.ts'
 
-/** Starts the stand-in provider; port 0 = any. Resolves with its port when it listens. */
-export async function startStandin(port: number, logFile: string): Promise<Started<number>> {
+/** Where the stand-in is, and what it is known by; given to its successor, so that it stays the same. */
+export interface StandinReady {
+  readonly port: number
+  /** The same answers over HTTPS, with evidence. */
+  readonly tlsPort: number
+  /** Public half of the root of its release. */
+  readonly rootJwk: Readonly<Record<string, unknown>>
+  readonly identity: string
+}
+
+/** Starts the stand-in provider, on any ports if there was none before. Resolves when it listens. */
+export async function startStandin(
+  before: StandinReady | undefined,
+  logFile: string,
+): Promise<Started<StandinReady>> {
   const child = await startChild({
     file: execPath,
-    args: [join(PROJECT_DIR, 'src/standin/main.ts'), String(port)],
+    args: [
+      join(PROJECT_DIR, 'src/standin/main.ts'),
+      String(before?.port ?? 0),
+      String(before?.tlsPort ?? 0),
+    ],
     logFile,
+    ...(before === undefined ? {} : { environment: { STANDIN_IDENTITY: before.identity } }),
     stdin: 'ignore',
     extra: 'ipc',
   })
-  const { port: listening } = await firstMessage<{ readonly port: number }>(child)
-  return { child, ready: listening }
+  return { child, ready: await firstMessage<StandinReady>(child) }
+}
+
+/** Tells a stand-in which simulated chip it runs on; one that has just died misses it. */
+export function tellStandin(standin: Child, chip: SimulatedChipKeys): void {
+  if (standin.process.connected) standin.process.send({ type: 'chip', chip }, () => {})
 }

@@ -81,6 +81,11 @@ export class Supervisor {
     this.#workers.get(name)?.kill()
   }
 
+  /** As `killWorker`. */
+  killEnclave(): void {
+    this.#enclave.kill()
+  }
+
   /** Stops every part: the workers first, so that they can end their requests with the daemon's help. */
   async stop(workerGraceMs: number, othersGraceMs: number): Promise<void> {
     await Promise.all([...this.#workers.values()].map((keeper) => keeper.stop(workerGraceMs)))

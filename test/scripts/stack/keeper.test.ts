@@ -89,3 +89,32 @@ describe('a keeper', () => {
     expect(start).toHaveBeenCalledTimes(1)
   })
 })
+
+describe('a keeper that never gives up', () => {
+  test('waits longer each time, up to a limit', async () => {
+    const { start, killLast } = makeChildren()
+    const policy = { firstMs: 500, growth: 2, longestMs: 2_000, mostDeaths: undefined }
+    await createKeeper(start, Date.now, events, policy).start()
+    for (let death = 1; death <= 8; death++) {
+      killLast('exit status 1')
+      await wait(2_100)
+    }
+    expect(events.died.mock.calls.map(([, ms]) => ms).slice(0, 4)).toEqual([
+      500, 1_000, 2_000, 2_000,
+    ])
+    expect(events.gaveUp).not.toHaveBeenCalled()
+    expect(start).toHaveBeenCalledTimes(9)
+  })
+
+  test('replaces a child without counting its end as a death', async () => {
+    const { start, killLast } = makeChildren()
+    const keeper = createKeeper(start, Date.now, events)
+    await keeper.start()
+    await keeper.replace(1_000, true)
+    killLast('never mind')
+    expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+    expect(start).toHaveBeenCalledTimes(2)
+    await wait(1)
+    expect(events.died).toHaveBeenCalledExactlyOnceWith('never mind', 3_000)
+  })
+})

@@ -1,0 +1,86 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { Client, crypto as acmeCrypto } from 'acme-client'
+import type { ListenAddress } from '../stack/listen-address.ts'
+import type { StateDir } from '../stack/state-dir.ts'
+
+/** Which authority to ask, and as whom. */
+export interface AcmeAccount {
+  /** The authority's directory (RFC 8555 section 7.1.1). */
+  readonly directory: string
+  readonly email: string | undefined
+  /** PEM. It orders certificates and opens nothing else, so it is kept on the disk. */
+  readonly keyPem: string
+}
+
+const ACCOUNT_FILE = 'acme-account.pem'
+const CHALLENGE_PATH = '/.well-known/acme-challenge/'
+
+/** How long to wait between looks at a pending order, and how often to look. */
+const POLLING = { backoffMin: 1_000, backoffMax: 20_000, backoffAttempts: 20 }
+
+/** The account key of this state directory, made if there is none. */
+export async function acmeAccountKey(state: StateDir): Promise<string> {
+  const kept = state.read(ACCOUNT_FILE)
+  if (kept !== undefined) return kept
+  const made = (await acmeCrypto.createPrivateEcdsaKey('P-256')).toString()
+  state.write(ACCOUNT_FILE, made)
+  return made
+}
+
+/**
+ * Orders a certificate by HTTP-01 (RFC 8555 section 8.3). The challenge is answered at `challengeAt` for as long
+ * as the order takes; port 80 of every domain has to lead there.
+ * @returns the chain, PEM, the leaf first
+ * @throws Error with the authority's reason
+ */
+export async function orderCertificate(
+  account: AcmeAccount,
+  csrPem: string,
+  challengeAt: ListenAddress,
+): Promise<string> {
+  const client = new Client({
+    directoryUrl: account.directory,
+    accountKey: account.keyPem,
+    ...POLLING,
+  })
+  const answers = new Map<string, string>()
+  const close = await answerChallenges(answers, challengeAt)
+  try {
+    return await client.auto({
+      csr: csrPem,
+      termsOfServiceAgreed: true,
+      challengePriority: ['http-01'],
+      // The own look at the challenge would come from behind the domain's address.
+      skipChallengeVerification: true,
+      challengeCreateFn: async (_authorization, { token }, answer) =>
+        void answers.set(token, answer),
+      challengeRemoveFn: async (_authorization, { token }) => void answers.delete(token),
+      ...(account.email === undefined ? {} : { email: account.email }),
+    })
+  } finally {
+    await close()
+  }
+}
+
+/** Serves the pending challenges and nothing else. */
+async function answerChallenges(
+  answers: ReadonlyMap<string, string>,
+  { host, port }: ListenAddress,
+): Promise<() => Promise<void>> {
+  const server = createServer((request, response) => {
+    const path = request.url ?? ''
+    const answer = path.startsWith(CHALLENGE_PATH)
+      ? answers.get(path.slice(CHALLENGE_PATH.length))
+      : undefined
+    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'text/plain' })
+    response.end(answer ?? 'not found')
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  return async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+}

@@ -1,0 +1,104 @@
+import { resolve } from 'node:path'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { parseListenAddress, type ListenAddress } from '../stack/listen-address.ts'
+
+/** What `npm run serve` is told on the command line or, where that is silent, by the environment. */
+export interface ServeOptions {
+  /** The command makes sure that it is there. */
+  readonly config: string
+  readonly stateDir: string
+  readonly https: ListenAddress
+  readonly http: ListenAddress
+  readonly workers: number
+  readonly drainSeconds: number
+  /** In place of `service.tls.chain_file`. */
+  readonly tlsChain?: string
+  /** Where challenges of the certificate authority are answered, over plain HTTP. */
+  readonly acmeHttp: ListenAddress
+}
+
+/** Adds the options of a serving router to a command. */
+export function addServeOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--config <file>', 'the configuration').env('ROUTER_CONFIG').argParser(absolute),
+    )
+    .addOption(stateDirOption())
+    .addOption(listener('--https', 'HTTPS_ADDRESS', '0.0.0.0:8443', 'where clients connect'))
+    .addOption(listener('--http', 'HTTP_ADDRESS', '127.0.0.1:8080', 'plain HTTP, on loopback only'))
+    .addOption(
+      count(
+        '--workers',
+        'WORKERS',
+        1,
+        64,
+        'workerd processes; more than one needs STORAGE=postgres',
+        1,
+      ),
+    )
+    .addOption(
+      count(
+        '--drain-seconds',
+        'DRAIN_SECONDS',
+        0,
+        3600,
+        'how long running requests may take at the end',
+        30,
+      ),
+    )
+    .addOption(
+      new Option('--tls-chain <file>', 'certificate chain for the exported CSR (PEM)')
+        .env('TLS_CHAIN')
+        .argParser(absolute),
+    )
+    .addOption(
+      listener(
+        '--acme-http',
+        'ACME_HTTP_ADDRESS',
+        '0.0.0.0:80',
+        'where ACME challenges are answered',
+      ),
+    )
+}
+
+function stateDirOption(): Option {
+  return new Option('--state-dir <path>', 'storage, logs and public keys')
+    .env('STATE_DIR')
+    .default(resolve('.state'), '.state')
+    .argParser(absolute)
+}
+
+function listener(flag: string, variable: string, standard: string, about: string): Option {
+  return new Option(`${flag} <address>`, about)
+    .env(variable)
+    .default(parseAddress(standard), standard)
+    .argParser(parseAddress)
+}
+
+function count(
+  flag: string,
+  variable: string,
+  least: number,
+  most: number,
+  about: string,
+  standard: number,
+): Option {
+  return new Option(`${flag} <n>`, about)
+    .env(variable)
+    .default(standard)
+    .argParser((text: string) => {
+      const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+      if (value >= least && value <= most) return value
+      throw new InvalidArgumentError(`give a whole number from ${least} to ${most}`)
+    })
+}
+
+function parseAddress(text: string): ListenAddress {
+  const address = parseListenAddress(text)
+  if (address !== undefined) return address
+  throw new InvalidArgumentError('give <IP address>:<port>, such as 0.0.0.0:8443')
+}
+
+function absolute(path: string): string {
+  return resolve(path)
+}

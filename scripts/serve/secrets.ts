@@ -1,0 +1,60 @@
+import { readFileSync, statSync } from 'node:fs'
+
+/** Secrets by the name of their variable, and what is wrong with those that could not be read. */
+export interface Secrets {
+  readonly values: Readonly<Record<string, string>>
+  readonly problems: readonly string[]
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const OTHERS = 0o007
+
+/**
+ * Reads each named secret from the variable of that name, or from the file that `<name>_FILE` names. A name that
+ * is in neither is left out; whether that is a problem depends on who needs it.
+ */
+export function readSecrets(names: Iterable<string>, environment: Environment): Secrets {
+  const values: Record<string, string> = {}
+  const problems: string[] = []
+  for (const name of new Set(names)) {
+    const [given, file] = [environment[name], environment[`${name}_FILE`]]
+    if (given && file) problems.push(`${name}: is given twice, by ${name} and by ${name}_FILE`)
+    else if (given) values[name] = given
+    else if (file) readSecretFile(name, file, values, problems)
+  }
+  return { values, problems }
+}
+
+/** Takes the secrets out of an environment that children would inherit; they get theirs in other ways. */
+export function withoutSecrets(environment: Environment, names: Iterable<string>): Environment {
+  const hidden = new Set(names)
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !hidden.has(name)))
+}
+
+function readSecretFile(
+  name: string,
+  file: string,
+  values: Record<string, string>,
+  problems: string[],
+): void {
+  try {
+    const { mode } = statSync(file)
+    if ((mode & OTHERS) !== 0) {
+      problems.push(
+        `${name}_FILE: ${file} is open to every user (mode ${octal(mode)}): chmod 600 it`,
+      )
+      return
+    }
+    const value = readFileSync(file, 'utf8').trim()
+    if (value === '') problems.push(`${name}_FILE: ${file} is empty`)
+    else values[name] = value
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    problems.push(`${name}_FILE: ${file} cannot be read (${code})`)
+  }
+}
+
+function octal(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0')
+}

@@ -1,0 +1,222 @@
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash, X509Certificate } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readServingFile } from '../../scripts/serve/serving-file.ts'
+import { errorOf } from '../support/answers.ts'
+import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
+import {
+  ADMIN_TOKEN,
+  chatBody,
+  getOverTls,
+  runServe,
+  shownCertificate,
+  startServe,
+  type Serving,
+} from '../support/serve.ts'
+import { until } from '../support/stack.ts'
+import { startLoad } from '../support/steady-load.ts'
+
+let provider: PacedProvider
+
+beforeAll(async () => {
+  provider = await startPacedProvider()
+})
+afterAll(() => provider.close())
+
+function config(models: Readonly<Record<string, number>>, service: object = {}): object {
+  return {
+    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'], ...service },
+    providers: {
+      nova: {
+        base_url: provider.baseUrl,
+        api_key_env: 'NOVA_API_KEY',
+        attestation: { adapter: 'none' },
+      },
+    },
+    routes: Object.entries(models).map(([model_key, ms]) => ({
+      model_key,
+      provider: 'nova',
+      upstream_model: `paced-${ms}`,
+      type: 'chat',
+      pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 1 },
+    })),
+  }
+}
+
+function keyFile(key: string): string {
+  const file = join(tmpdir(), `cmr-key-${process.pid}`)
+  writeFileSync(file, `${key}\n`)
+  chmodSync(file, 0o600)
+  return file
+}
+
+/** Whether the public listener shows the key that the attestation names. */
+async function showsAttestedKey(router: Serving): Promise<boolean> {
+  const { raw } = await shownCertificate(router.at.https_port)
+  const spki = new X509Certificate(raw).publicKey.export({ type: 'spki', format: 'der' })
+  const digest = createHash('sha256').update(spki).digest('hex')
+  const text = await (await router.fetch('/attestation')).text()
+  return text.includes(digest)
+}
+
+describe('the serve command', () => {
+  test('refuses with every reason at once, and status 1', async () => {
+    const file = keyFile('x')
+    chmodSync(file, 0o644)
+    const run = runServe({
+      config: config({ m: 0 }, { allow_simulated: false, allow_unattested: [] }),
+      args: ['--workers', '2', '--http', '0.0.0.0:0'],
+      env: { NOVA_API_KEY_FILE: file, ADMIN_TOKEN: '' },
+    })
+    expect(await run.ended).toBe(1)
+    expect(run.output().trim().split('\n')).toEqual([
+      'error: production mode refuses to start:',
+      '  service.allow_simulated: is not set, and this machine has no SEV-SNP reports (/sys/kernel/config/tsm/report)',
+      '  providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
+      '  providers.nova.api_key_env: the environment has no variable NOVA_API_KEY',
+      '  service.release: is needed in production mode',
+      `  NOVA_API_KEY_FILE: ${file} is open to every user (mode 0644): chmod 600 it`,
+      '  ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE',
+      '  --workers: 2 processes need STORAGE=postgres; files of Durable Objects have one writer',
+      '  --http: 0.0.0.0:0 is not on loopback; plain HTTP would show prompts to the network',
+    ])
+    await run.remove()
+  })
+})
+
+describe('a serving router', () => {
+  let router: Serving
+  let secret: string
+
+  beforeAll(async () => {
+    secret = keyFile('first-key')
+    router = await startServe({
+      config: config({ quick: 0, slow: 3_000 }),
+      env: { NOVA_API_KEY_FILE: secret },
+      args: ['--drain-seconds', '20'],
+    })
+  })
+  afterAll(() => router.remove())
+
+  test('says loudly that its platform is simulated, on the screen and in its log', () => {
+    const log = readFileSync(join(router.stateDir, 'log/serve.log'), 'utf8')
+    for (const text of [router.output(), log]) {
+      expect(text).toContain('!!!!!!!! SIMULATED PLATFORM !!!!!!!!')
+      expect(text).toContain('without attestation, by service.allow_unattested: nova')
+    }
+    expect(router.at.simulated).toBe(true)
+  })
+
+  test('serves HTTPS with the key that its attestation names', async () => {
+    expect(await showsAttestedKey(router)).toBe(true)
+    expect((await getOverTls(router.at.https_port, '/healthz'))['status']).toBe(200)
+  })
+
+  test('keeps secrets out of the environment of its parts', () => {
+    for (const pid of Object.values(router.at.parts)) {
+      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      expect(environment).not.toContain(ADMIN_TOKEN)
+      expect(environment).not.toContain('first-key')
+    }
+  })
+
+  test('takes over configuration and secrets on SIGHUP without a failed request', async () => {
+    const load = startLoad(4, askQuick)
+    keyFile('second-key')
+    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0, slow: 3_000, added: 0 })))
+    router.signal('SIGHUP')
+    const body = chatBody('added')
+    await until(async () => (await router.fetch('/v1/chat/completions', body)).status === 200)
+    writeFileSync(router.configFile, JSON.stringify(config({ quick: 0 }, { name: 7 })))
+    router.signal('SIGHUP')
+    await until(() => router.output().includes('the last good configuration stays'))
+    const statuses = await load.stop()
+    expect(statuses.length).toBeGreaterThan(10)
+    expect(statuses.filter((status) => status !== 200)).toEqual([])
+    expect(provider.keys.at(-1)).toBe('Bearer second-key')
+    expect(router.output()).toContain(
+      `reload refused, the last good configuration stays: ${router.configFile}: service.name: `,
+    )
+    expect((await router.fetch('/v1/chat/completions', body)).status).toBe(200)
+  })
+
+  test('moves to a new TLS key on SIGUSR2 without a failed request', async () => {
+    const before = await shownCertificate(router.at.https_port)
+    // A connection that has asked nothing yet when its process stops is closed; clients open another one.
+    const plain = startLoad(3, () => askQuick().catch(askQuick))
+    const secure = startLoad(3, () => listOverTls().catch(listOverTls))
+    router.signal('SIGUSR2')
+    await until(() => router.output().includes('certificate in service until'))
+    await delay(200)
+    const statuses = [...(await plain.stop()), ...(await secure.stop())]
+    expect(statuses.filter((status) => status !== 200)).toEqual([])
+    expect((await shownCertificate(router.at.https_port)).fingerprint).not.toBe(before.fingerprint)
+    expect(await showsAttestedKey(router)).toBe(true)
+  })
+
+  async function askQuick(): Promise<number> {
+    const closing = { ...chatBody('quick'), headers: { connection: 'close' } }
+    const answer = await router.fetch('/v1/chat/completions', closing)
+    await answer.text()
+    return answer.status
+  }
+
+  async function listOverTls(): Promise<number> {
+    return Number((await getOverTls(router.at.https_port, '/v1/models'))['status'])
+  }
+
+  test('brings a killed worker back; connections wait for it', async () => {
+    const { parts } = readServingFile(router.stateDir)
+    process.kill(parts['worker'] ?? 0, 'SIGKILL')
+    await delay(100)
+    expect(await getOverTls(router.at.https_port, '/v1/models')).toMatchObject({ status: 200 })
+    expect(router.output()).toMatch(/worker +died: signal SIGKILL; back in 0.5 s/)
+  })
+
+  test('ends running streams on SIGTERM and answers new requests 503 meanwhile', async () => {
+    const stream = await router.fetch('/v1/chat/completions', chatBody('slow', true))
+    expect(stream.status).toBe(200)
+    router.signal('SIGTERM')
+    await until(() => router.output().includes('draining, at most 20 s'))
+    await delay(200)
+    const refused = await router.fetch('/v1/chat/completions', {
+      ...chatBody('quick'),
+      headers: { connection: 'close' },
+    })
+    expect(refused.status).toBe(503)
+    expect([refused.headers.get('retry-after'), refused.headers.get('connection')]).toEqual([
+      '5',
+      'close',
+    ])
+    expect((await errorOf(refused)).code).toBe('service_unavailable')
+    const overTls = await getOverTls(router.at.https_port, '/healthz')
+    expect(overTls).toMatchObject({ status: 503, 'retry-after': '5', connection: 'close' })
+
+    const text = await stream.text()
+    expect(text).toContain('9 ')
+    expect(text).toContain('"receipt_id"')
+    expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
+    expect(await router.ended).toBe(0)
+    rmSync(secret)
+  })
+})
+
+describe('the drain', () => {
+  test('is over when its limit is, whatever still runs', async () => {
+    const router = await startServe({
+      config: config({ endless: 60_000 }),
+      env: { NOVA_API_KEY: 'key' },
+      args: ['--drain-seconds', '1'],
+    })
+    const stream = await router.fetch('/v1/chat/completions', chatBody('endless', true))
+    const begun = performance.now()
+    router.signal('SIGTERM')
+    expect(await router.ended).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(5_000)
+    await expect(stream.text()).rejects.toThrow('terminated')
+    await router.remove()
+  })
+})

@@ -1,0 +1,70 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { listen } from './listen.ts'
+
+/** A provider in the test's own process, whose streams take as long as a test needs. */
+export interface PacedProvider {
+  readonly baseUrl: string
+  /** The `Authorization` headers of all requests so far. */
+  readonly keys: readonly (string | undefined)[]
+  close(): void
+}
+
+const requestSchema = z.looseObject({ model: z.string(), stream: z.boolean().default(false) })
+
+const FRAMES = 10
+
+/** `model` is `paced-<ms>`: how long an answer takes from its first frame to its last. */
+export async function startPacedProvider(): Promise<PacedProvider> {
+  const keys: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    keys.push(request.headers.authorization)
+    answer(request, response).catch(() => response.destroy())
+  })
+  const port = await listen(server)
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    keys,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { model, stream } = requestSchema.parse(JSON.parse(await text(request)))
+  const ms = Number(model.split('-').at(-1))
+  await (stream ? sendStream(response, ms / FRAMES) : sendWhole(response, ms))
+}
+
+async function sendWhole(response: ServerResponse, ms: number): Promise<void> {
+  await delay(ms)
+  const message = { role: 'assistant', content: 'done' }
+  const choices = [{ index: 0, message, finish_reason: 'stop' }]
+  response.setHeader('content-type', 'application/json')
+  response.end(JSON.stringify({ id: 'c', object: 'chat.completion', choices, usage: USAGE }))
+}
+
+async function sendStream(response: ServerResponse, pauseMs: number): Promise<void> {
+  response.setHeader('content-type', 'text/event-stream')
+  for (let frame = 0; frame < FRAMES; frame++) {
+    send(response, {
+      choices: [{ index: 0, delta: { content: `${frame} ` }, finish_reason: null }],
+    })
+    await delay(pauseMs)
+  }
+  send(response, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+  send(response, { choices: [], usage: USAGE })
+  response.end('data: [DONE]\n\n')
+}
+
+function send(response: ServerResponse, chunk: object): void {
+  response.write(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', ...chunk })}\n\n`,
+  )
+}
+
+const USAGE = { prompt_tokens: 5, completion_tokens: 10, total_tokens: 15 }

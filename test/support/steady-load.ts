@@ -1,0 +1,30 @@
+/** Requests sent one after the other on several lanes until told to stop. */
+export interface SteadyLoad {
+  /** The statuses of all answers; what got no answer counts as its error's name. */
+  stop(): Promise<readonly (number | string)[]>
+}
+
+/** @param send answers the status of one request */
+export function startLoad(lanes: number, send: () => Promise<number>): SteadyLoad {
+  const end = new AbortController()
+  const results: (number | string)[] = []
+  const lane = async () => {
+    while (!end.signal.aborted) {
+      results.push(await send().catch((error: unknown) => nameOf(error)))
+    }
+  }
+  const all = Promise.all(Array.from({ length: lanes }, lane))
+  return {
+    stop: async () => {
+      end.abort()
+      await all
+      return results
+    },
+  }
+}
+
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown'
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+  return `${error.name}${cause}`
+}
