@@ -12,7 +12,7 @@ const pemSchema = z.string().startsWith('-----BEGIN ')
 const tlsMaterialSchema = z.strictObject({ certPem: pemSchema, keyPem: pemSchema })
 
 /** A simulated chip: its chain, and its signing key (PKCS #8, base64), worthless outside the local stack. */
-const simulatedChipSchema = z.strictObject({
+export const simulatedChipSchema = z.strictObject({
   product: z.enum(['milan', 'genoa', 'turin']),
   chipId: z.string(),
   tcb: z.record(z.string(), z.int()),

@@ -1,26 +1,55 @@
+import type { Server } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
+import { z } from 'zod'
+import { obtainSimulatedChain } from '../enclave/snp/simulated-source.ts'
+import { simulatedChipSchema } from '../protocol/boot.ts'
 import { addAnswers } from './answers.ts'
+import { createAttestedFront } from './attested-front.ts'
+import { openStandinIdentity } from './attested-identity.ts'
 import { ExchangeLog } from './exchange-log.ts'
 import { createFront } from './front.ts'
 import { Script } from './script.ts'
 
 /**
- * The stand-in provider as a process of its own: `node src/standin/main.ts [port]`, on loopback. It takes the
- * place of a model provider in local runs and tests, tells its parent `{"type": "ready", "port"}`, and ends
- * when the parent does.
+ * The stand-in provider as a process of its own: `node src/standin/main.ts [port] [https port]`, on loopback. It takes
+ * the place of a model provider in local runs and tests, and ends when its parent does. It tells its parent
+ * `StandinReady`; once it is told `{"type": "chip", "chip"}` it has evidence for its HTTPS port. `STANDIN_IDENTITY`
+ * makes it the stand-in that an earlier process was.
  */
-const wantedPort = Number(process.argv[2] ?? 0)
+const [wantedPort = 0, wantedTlsPort = 0] = process.argv.slice(2).map(Number)
 
 const mock = new LLMock({ host: '127.0.0.1', port: 0, journalMaxEntries: 1 })
 addAnswers(mock)
 const front = createFront(await mock.start(), new ExchangeLog(), new Script())
+const identity = await openStandinIdentity(process.env['STANDIN_IDENTITY'], new Date())
+const attested = createAttestedFront(identity, (...exchange) => front.emit('request', ...exchange))
 
-front.listen(wantedPort, '127.0.0.1', () => {
-  const address = front.address()
-  const port = typeof address === 'object' ? address?.port : undefined
-  if (process.send === undefined) console.log(`stand-in provider on http://127.0.0.1:${port}`)
-  else process.send({ type: 'ready', port })
+const chipMessageSchema = z.object({ type: z.literal('chip'), chip: simulatedChipSchema })
+
+process.on('message', (received) => {
+  const message = chipMessageSchema.safeParse(received)
+  if (!message.success) return
+  obtainSimulatedChain(message.data.chip, Date.now())
+    .then((chain) => attested.attest(chain, Date.now))
+    .catch(() => process.exit(1))
 })
-
 process.on('disconnect', () => process.exit(0))
 process.on('SIGTERM', () => process.exit(0))
+
+const port = await listen(front, wantedPort)
+const tlsPort = await listen(attested.server, wantedTlsPort)
+if (process.send === undefined) console.log(`stand-in provider on http://127.0.0.1:${port}`)
+else {
+  const { kept, root } = identity
+  process.send({ type: 'ready', port, tlsPort, rootJwk: root.publicJwk, identity: kept })
+}
+
+function listen(server: Server, wanted: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(wanted, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address !== null ? address.port : 0)
+    })
+  })
+}

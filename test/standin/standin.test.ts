@@ -13,9 +13,9 @@ let origin: string
 let standin: Standin
 
 beforeAll(async () => {
-  const started = await startStandin(0, join(directory, 'standin.log'))
+  const started = await startStandin(undefined, join(directory, 'standin.log'))
   child = started.child
-  origin = `http://127.0.0.1:${started.ready}`
+  origin = `http://127.0.0.1:${started.ready.port}`
   standin = standinAt(origin)
 })
 afterAll(async () => {

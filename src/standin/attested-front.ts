@@ -1,0 +1,64 @@
+import type { RequestListener, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { SimulatedChain } from '../enclave/simulated/chain.ts'
+import { openEnvelopeSite, type EnvelopeSite } from './attested-envelope.ts'
+import type { StandinIdentity } from './attested-identity.ts'
+import { tinfoilV2, tinfoilV3 } from './attested-tinfoil.ts'
+
+/** The stand-in behind HTTPS, with evidence for its key once it was told which simulated chip it runs on. */
+export interface AttestedFront {
+  readonly server: Server
+  attest(chain: SimulatedChain, now: () => number): Promise<void>
+}
+
+interface Evidence {
+  readonly site: EnvelopeSite
+  readonly chain: SimulatedChain
+  readonly tlsSpkiSha256: string
+}
+
+type Answer = (evidence: Evidence, nonce: string) => Promise<string> | string
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  '/attestation': ({ site }, nonce) => site.envelope(nonce),
+  '/.well-known/trust.json': ({ site }) => site.trust,
+  '/.well-known/tinfoil-attestation': (evidence, nonce) =>
+    nonce === '' ? tinfoilV2(evidence) : tinfoilV3(evidence, nonce),
+}
+
+/** Every path but those of evidence is passed on to the plain front. */
+export function createAttestedFront(
+  { root, tls }: StandinIdentity,
+  passOn: RequestListener,
+): AttestedFront {
+  let evidence: Evidence | undefined
+  const server = createServer({ cert: tls.certPem, key: tls.keyPem }, (request, response) => {
+    const url = new URL(request.url ?? '/', 'https://standin')
+    const answer = ANSWERS[url.pathname]
+    if (answer === undefined) passOn(request, response)
+    else void serve(answer, evidence, url, response)
+  })
+  return {
+    server,
+    async attest(chain, now) {
+      const { spkiSha256: tlsSpkiSha256 } = tls
+      const site = await openEnvelopeSite({ root, chain, tlsSpkiSha256, now })
+      evidence = { site, chain, tlsSpkiSha256 }
+    },
+  }
+}
+
+async function serve(
+  answer: Answer,
+  evidence: Evidence | undefined,
+  url: URL,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    if (evidence === undefined) throw new Error('no chip yet')
+    const body = await answer(evidence, url.searchParams.get('nonce') ?? '')
+    response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+  } catch {
+    response.writeHead(503).end()
+  }
+}
