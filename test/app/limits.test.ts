@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { errorOf } from '../support/answers.ts'
+import { wav } from '../support/audio-samples.ts'
+import { answerSlowly } from '../support/crash/slow-answers.ts'
+import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
+import { startStack, until, type Stack } from '../support/stack.ts'
+import { standinOf, type Standin } from '../support/standin.ts'
+
+let stack: Stack
+let standin: Standin
+
+beforeAll(async () => {
+  stack = await startStack({ config: configured() })
+  standin = standinOf(stack)
+})
+afterAll(() => stack.stop())
+beforeEach(() => standin.reset())
+
+/** The local configuration with narrow plans, quick timers and a provider where nobody listens. */
+function configured() {
+  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const timeouts = { stream_headers_after_ms: 200, keep_alive_ms: 200, idle_ms: 1_000 }
+  const base_url = 'http://127.0.0.1:1/v1'
+  return {
+    ...local,
+    service: { ...local.service, timeouts },
+    providers: { ...local.providers, nowhere: { base_url, attestation: { adapter: 'none' } } },
+    routes: [...local.routes, { ...local.routes[0], provider: 'nowhere' }],
+    plans: {
+      standard: {},
+      single: { concurrent_requests: 1 },
+      two: { requests_per_minute: 2 },
+    },
+  }
+}
+
+const chat = (customer: TestCustomer, body: object = {}, init = {}) =>
+  chatAs(routerOf(stack), customer, { model: 'standin/glm-5', max_tokens: 100, ...body }, init)
+
+const DELTA =
+  'data: {"id":"x","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
+
+/** One request, and what must be seen of it. It resolves once the client has seen the end. */
+type Ending = (customer: TestCustomer) => Promise<void>
+
+const complete: Ending = async (customer) => {
+  expect((await chat(customer)).status).toBe(200)
+}
+
+const completeStream: Ending = async (customer) => {
+  expect(await (await chat(customer, { stream: true })).text()).toContain('[DONE]')
+}
+
+const refusedByProvider: Ending = async (customer) => {
+  await standin.script({ status: 400, frames: ['{}'] })
+  expect((await chat(customer)).status).toBe(400)
+}
+
+const failedProvider: Ending = async (customer) => {
+  await standin.script({ status: 500, frames: ['{}'] })
+  expect((await chat(customer, { stream: true })).status).toBe(502)
+}
+
+const noProvider: Ending = async (customer) => {
+  expect((await chat(customer, { model: 'nowhere/glm-5' })).status).toBe(503)
+}
+
+const cutByProvider: Ending = async (customer) => {
+  await standin.script({ frames: [DELTA], frame_delay_ms: 100, end: 'reset' })
+  expect(await (await chat(customer, { stream: true })).text()).toContain('"error"')
+}
+
+const silentProvider: Ending = async (customer) => {
+  await standin.script({ frames: [DELTA], end: 'hang' })
+  expect(await (await chat(customer, { stream: true })).text()).toContain('"error"')
+}
+
+const outOfTime: Ending = async (customer) => {
+  await standin.script({ end: 'hang' })
+  const answer = await chat(customer, {}, { headers: { 'x-service-timeout-seconds': '1' } })
+  expect(answer.status).toBe(504)
+}
+
+const leavesAfterOutput: Ending = async (customer) => {
+  await standin.script({ frames: [DELTA], end: 'hang' })
+  await leaveAfter(customer, 'Hi')
+}
+
+const leavesBeforeOutput: Ending = async (customer) => {
+  await standin.script({ end: 'hang' })
+  await leaveAfter(customer, ': keep-alive')
+}
+
+/** A client that goes away as soon as it has read some text. */
+async function leaveAfter(customer: TestCustomer, wanted: string): Promise<void> {
+  const leave = new AbortController()
+  const { signal } = leave
+  const answer = await chat(customer, { stream: true }, { signal })
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of answer.body ?? []) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.includes(wanted)) break
+  }
+  leave.abort()
+  expect(text).toContain(wanted)
+}
+
+const failedTranscription: Ending = async (customer) => {
+  await standin.script({ status: 500, frames: ['{}'] })
+  const form = new FormData()
+  form.set('model', 'standin/whisper-large-v3')
+  const { bytes, name, type } = wav(1)
+  form.set('file', new Blob([bytes], { type }), name)
+  const answer = await fetch(`${stack.local.base_url}/v1/audio/transcriptions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${customer.key}` },
+    body: form,
+  })
+  expect(answer.status).toBe(502)
+}
+
+/** Nobody is there to sign when the answer is whole. */
+const dyingDaemon: Ending = async (customer) => {
+  await answerSlowly(standin, { frameDelayMs: 60, wholeDelayMs: 500 })
+  const { enclave } = stack.localNow().pids
+  const answer = await chat(customer, { stream: true })
+  process.kill(enclave, 'SIGKILL')
+  expect(await answer.text()).toContain('"code":"service_unavailable"')
+  await until(() => stack.localNow().pids.enclave !== enclave)
+}
+
+describe('a plan with one concurrent request', () => {
+  test('refuses a second one and says when to come back', async () => {
+    const customer = await newCustomer(routerOf(stack), { plan: 'single', billing: 'postpaid' })
+    await answerSlowly(standin, { frameDelayMs: 60, wholeDelayMs: 500 })
+    const first = await chat(customer, { stream: true })
+    const second = await chat(customer)
+    expect(second.status).toBe(429)
+    expect(second.headers.get('retry-after')).toBe('1')
+    const { code, message } = await errorOf(second)
+    expect({ code, message }).toEqual({
+      code: 'rate_limit_exceeded',
+      message: 'This key may have 1 requests open at the same time.',
+    })
+    expect(await first.text()).toContain('[DONE]')
+    await completeStream(customer)
+  })
+
+  test.each<[string, Ending]>([
+    ['a whole answer', complete],
+    ['a whole stream', completeStream],
+    ['a refusal of the provider', refusedByProvider],
+    ["the provider's failure before output", failedProvider],
+    ['a provider that is not there', noProvider],
+    ['a stream that the provider cut', cutByProvider],
+    ['a stream in which the provider fell silent', silentProvider],
+    ["the end of the request's time", outOfTime],
+    ['a client that left in the middle of a stream', leavesAfterOutput],
+    ['a client that left before any output', leavesBeforeOutput],
+    ['a transcription that failed', failedTranscription],
+    ['the death of the daemon', dyingDaemon],
+  ])('takes the next one after %s', { timeout: 60_000 }, async (_, ending) => {
+    const customer = await newCustomer(routerOf(stack), { plan: 'single', balance_eur: '5.00' })
+    await ending(customer)
+    const reserved = async () => (await customer.show()).reserved_eur
+    await expect.poll(reserved, { timeout: 3_000 }).toBe('0.00')
+    await standin.reset()
+    await until(async () => (await stack.fetch('/healthz')).status === 200)
+    // A route that failed may be resting; the other provider's is another one.
+    expect((await chat(customer, { model: 'standin-two/glm-5' })).status).toBe(200)
+  })
+})
+
+describe('a plan with two requests a minute', () => {
+  test('counts them in headers and refuses the third', async () => {
+    const customer = await newCustomer(routerOf(stack), { plan: 'two', billing: 'postpaid' })
+    const answers = [await chat(customer), await chat(customer, { stream: true })]
+    for (const [index, answer] of answers.entries()) {
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('x-ratelimit-limit-requests')).toBe('2')
+      expect(answer.headers.get('x-ratelimit-remaining-requests')).toBe(String(1 - index))
+      expect(answer.headers.get('x-ratelimit-reset-requests')).toMatch(/^(60|[1-5]?\d)s$/)
+      await answer.text()
+    }
+    const third = await chat(customer)
+    expect(third.status).toBe(429)
+    expect(third.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+    expect(Number(third.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(Number(third.headers.get('retry-after'))).toBeLessThan(60)
+    const { code, message } = await errorOf(third)
+    expect({ code, message }).toEqual({
+      code: 'rate_limit_exceeded',
+      message: 'This key may send 2 requests per minute.',
+    })
+  })
+})
