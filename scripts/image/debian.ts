@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ImageError } from './image-error.ts'
+import type { DebianPackage } from './inputs.ts'
+import { run } from './run.ts'
+
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/** APT with lists and sources of its own: the machine's own stay as they are, and root is not needed. */
+export interface Archive {
+  readonly options: readonly string[]
+  readonly debs: string
+}
+
+/** Reads the archive's lists. Throws `ImageError` where there is no APT or no network. */
+export async function openArchive(directory: string, sources: readonly string[]): Promise<Archive> {
+  const lists = join(directory, 'lists')
+  const debs = join(directory, 'debs')
+  for (const path of [join(lists, 'partial'), join(debs, 'partial')]) {
+    mkdirSync(path, { recursive: true })
+  }
+  const sourceList = join(directory, 'sources.list')
+  const lines = sources.map((source) => `deb [arch=amd64 signed-by=${KEYRING}] ${source}`)
+  writeFileSync(sourceList, `${lines.join('\n')}\n`)
+  const settings = [
+    `Dir::Etc::sourcelist=${sourceList}`,
+    'Dir::Etc::sourceparts=-',
+    'Dir::Etc::preferencesparts=-',
+    `Dir::State::lists=${lists}`,
+    'Dir::State::status=/dev/null',
+    `Dir::Cache::archives=${debs}`,
+    'Dir::Cache::pkgcache=',
+    'Dir::Cache::srcpkgcache=',
+    'APT::Architecture=amd64',
+    'APT::Sandbox::User=',
+    // Snapshots of the archive keep their lists long past the date of expiry.
+    'Acquire::Check-Valid-Until=false',
+  ]
+  const options = settings.flatMap((setting) => ['-o', setting])
+  await run('apt-get', [...options, '-qq', 'update'])
+  return { options, debs }
+}
+
+/** Where a package's file is kept. */
+export function debPath(directory: string, wanted: DebianPackage): string {
+  return join(directory, 'debs', `${wanted.name}_${wanted.version.replaceAll(':', '%3a')}.deb`)
+}
+
+/** Whether the file is there and the right one; one that is not is removed. */
+export function hasDeb(path: string, sha256: string): boolean {
+  if (!existsSync(path)) return false
+  if (createHash('sha256').update(readFileSync(path)).digest('hex') === sha256) return true
+  rmSync(path)
+  return false
+}
+
+/**
+ * Fetches one pinned package. Throws `ImageError` when the archive has no such version any more, or has other bytes
+ * under that name.
+ */
+export async function fetchDeb(
+  directory: string,
+  archive: Archive,
+  wanted: DebianPackage,
+): Promise<void> {
+  const label = `${wanted.name} ${wanted.version}`
+  const scratch = join(directory, 'fetch')
+  rmSync(scratch, { recursive: true, force: true })
+  mkdirSync(scratch)
+  const exact = `${wanted.name}=${wanted.version}`
+  await run('apt-get', [...archive.options, '-qq', 'download', exact], { cwd: scratch }).catch(
+    (cause: unknown) => {
+      throw new ImageError(
+        `${label} cannot be had: the archive may have replaced it. Give the snapshot of the day the image was ` +
+          'pinned with --source (see docs/image.md), or put the file into ' +
+          debPath(directory, wanted),
+        { cause },
+      )
+    },
+  )
+  const [name = ''] = (await run('ls', [], { cwd: scratch })).trim().split('\n')
+  const bytes = readFileSync(join(scratch, name))
+  const target = debPath(directory, wanted)
+  writeFileSync(target, bytes)
+  if (!hasDeb(target, wanted.sha256)) throw new ImageError(`${label} has not the pinned SHA-256`)
+}

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+
+/** What the host handed over is not what was measured, or not of the expected form. */
+export class HandedOverError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'HandedOverError'
+  }
+}
+
+/** Where secrets of the stack itself go, beside the keys that the configuration names. */
+const OWN_SECRETS = ['ADMIN_TOKEN', 'DATABASE_URL']
+
+const secretsSchema = z.record(z.string(), z.string().min(1))
+const configSchema = z.object({
+  providers: z.record(z.string(), z.object({ api_key_env: z.string().optional() })),
+})
+
+/**
+ * Throws `HandedOverError` unless the configuration is the one whose SHA-256 stands on the measured command line as
+ * `cmr.config=`: the host chooses among configurations that a measurement was signed for, and no other.
+ */
+export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string): void {
+  const words = kernelCommandLine.trim().split(' ')
+  const bound = words.filter((word) => word.startsWith('cmr.config='))
+  if (bound.length !== 1) {
+    throw new HandedOverError('the command line needs exactly one cmr.config=')
+  }
+  const digest = createHash('sha256').update(bytes).digest('hex')
+  if (bound[0] !== `cmr.config=${digest}`) {
+    throw new HandedOverError('the configuration is not the one on the measured command line')
+  }
+}
+
+/**
+ * The secrets as environment variables. Throws `HandedOverError` for a name that nothing asks for: an environment
+ * steers more of a program than its secrets.
+ */
+export function readSecrets(
+  text: string | undefined,
+  configuration: string,
+): Record<string, string> {
+  if (text === undefined) return {}
+  const secrets = secretsSchema.safeParse(parseJson(text))
+  const config = configSchema.safeParse(parseJson(configuration))
+  if (!secrets.success || !config.success) {
+    throw new HandedOverError('the secrets are not a JSON object of texts')
+  }
+  const wanted = Object.values(config.data.providers).map((provider) => provider.api_key_env)
+  const known = new Set([...OWN_SECRETS, ...wanted])
+  const unknown = Object.keys(secrets.data).find((name) => !known.has(name))
+  if (unknown !== undefined) {
+    throw new HandedOverError('the secrets hold a name that the configuration does not ask for')
+  }
+  return secrets.data
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

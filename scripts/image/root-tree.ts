@@ -1,0 +1,86 @@
+import {
+  chmodSync,
+  copyFileSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { makeAppTree } from './app-tree.ts'
+
+/** What Node and workerd are linked with, and what the C library opens by name. */
+const LIBRARIES = [
+  'usr/lib64/ld-linux-x86-64.so.2',
+  ...[
+    'libc.so.6',
+    'libdl.so.2',
+    'libgcc_s.so.1',
+    'libm.so.6',
+    'libnss_dns.so.2',
+    'libnss_files.so.2',
+    'libpthread.so.0',
+    'libresolv.so.2',
+    'librt.so.1',
+    'libstdc++.so.6',
+  ].map((name) => `usr/lib/x86_64-linux-gnu/${name}`),
+]
+
+/** Mount points; PID 1 fills them. */
+const EMPTY_DIRECTORIES = ['dev', 'proc', 'run', 'sys/kernel/config', 'tmp', 'var/lib/cmr']
+
+const LINKS: Readonly<Record<string, string>> = {
+  lib: 'usr/lib',
+  lib64: 'usr/lib64',
+  'etc/resolv.conf': '/run/resolv.conf',
+}
+
+const FILES: Readonly<Record<string, string>> = {
+  'etc/passwd': 'root:x:0:0::/:/nonexistent\ncmr:x:10001:10001::/tmp:/nonexistent\n',
+  'etc/group': 'root:x:0:\ncmr:x:10001:\n',
+  'etc/hosts': '127.0.0.1 localhost\n',
+  'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+}
+
+const AUTHORITIES = 'usr/share/ca-certificates/mozilla'
+
+/** Makes the guest's root anew: the application, Node, the libraries both need, and no other program. */
+export async function makeRootTree(root: string, debian: string): Promise<void> {
+  rmSync(root, { recursive: true, force: true })
+  mkdirSync(root, { recursive: true })
+  await makeAppTree(root)
+  for (const path of EMPTY_DIRECTORIES) mkdirSync(join(root, path), { recursive: true })
+  for (const path of LIBRARIES) copyLibrary(debian, root, path)
+  for (const [path, text] of Object.entries(FILES)) writeInto(root, path, text)
+  for (const [path, target] of Object.entries(LINKS)) symlinkSync(target, join(root, path))
+  const names = globSync(`${AUTHORITIES}/*.crt`, { cwd: debian }).toSorted()
+  const authorities = names.map((name) => readFileSync(join(debian, name), 'utf8'))
+  writeInto(root, 'etc/ssl/certs/ca-certificates.crt', authorities.join(''))
+  plainModes(root)
+}
+
+/** Debian's libraries are links to files with a version in the name; the file alone is wanted. */
+function copyLibrary(debian: string, root: string, path: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  copyFileSync(realpathSync(join(debian, path)), join(root, path))
+  chmodSync(join(root, path), 0o755)
+}
+
+function writeInto(root: string, path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  writeFileSync(join(root, path), text)
+}
+
+/** One mode for directories and programs and one for all else, whatever the building machine's umask is. */
+function plainModes(path: string): void {
+  const status = lstatSync(path)
+  if (status.isSymbolicLink()) return
+  const runs = status.isDirectory() || (status.mode & 0o100) !== 0
+  chmodSync(path, runs ? 0o755 : 0o644)
+  if (status.isDirectory()) for (const name of readdirSync(path)) plainModes(join(path, name))
+}
