@@ -16,6 +16,10 @@ export interface PostgresServer {
   createDatabase(): Promise<string>
   /** The server's process, where it is ours. */
   readonly pid: number | undefined
+  /** Ends the server as a crash does. Only where it is ours. */
+  crash(): Promise<void>
+  /** Starts it again where it was. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -27,8 +31,7 @@ const START_MS = 30_000
 
 export async function startPostgres(): Promise<PostgresServer> {
   const given = process.env['DATABASE_URL']
-  if (given)
-    return { createDatabase: () => createDatabase(given), pid: undefined, stop: async () => {} }
+  if (given) return givenServer(given)
   const home = await mkdtemp(join(tmpdir(), 'cmr-test-postgres-'))
   const user = process.getuid?.() === 0 ? UNPRIVILEGED : undefined
   const native = await copyBinaries(home)
@@ -52,22 +55,48 @@ export async function startPostgres(): Promise<PostgresServer> {
   )
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=60']
-  const server = spawn(
-    bin('postgres'),
-    ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
-    { ...user, cwd: data, stdio: 'ignore' },
-  )
+  const launch = () =>
+    spawn(
+      bin('postgres'),
+      ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+      { ...user, cwd: data, stdio: 'ignore' },
+    )
   const address = `postgres://postgres@127.0.0.1:${port}/postgres`
+  let server = launch()
   await answers(address)
+  const crash = async () => {
+    const ended = new Promise((resolve) => server.once('exit', resolve))
+    server.kill('SIGQUIT')
+    await ended
+  }
   return {
     createDatabase: () => createDatabase(address),
-    pid: server.pid,
-    async stop() {
-      const ended = new Promise((resolve) => server.once('exit', resolve))
-      server.kill('SIGQUIT')
-      await ended
+    get pid() {
+      return server.pid
+    },
+    crash,
+    restart: async () => {
+      server = launch()
+      await answers(address)
+    },
+    stop: async () => {
+      await crash()
       await rm(home, { recursive: true, force: true })
     },
+  }
+}
+
+async function notOurs(): Promise<never> {
+  throw new Error('the server of DATABASE_URL is not ours to end')
+}
+
+function givenServer(address: string): PostgresServer {
+  return {
+    createDatabase: () => createDatabase(address),
+    pid: undefined,
+    crash: notOurs,
+    restart: notOurs,
+    stop: async () => {},
   }
 }
 

@@ -57,13 +57,13 @@ export class ClientStream {
 
   /** Ends the part a receipt can speak of: its SHA-256 in hex. Nothing but `finish` may follow. */
   seal(): Promise<string> {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     return this.#digest.finish()
   }
 
   /** Sends the last bytes and ends the stream. A client that has left by now has missed nothing it could use. */
   async finish(last: Uint8Array): Promise<void> {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     try {
       await this.#write(last)
       await this.#writer.close()

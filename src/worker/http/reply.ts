@@ -1,3 +1,4 @@
+import type { Bytes } from '../../protocol/bytes.ts'
 import { errorBody, errorHeaders, type ApiError } from './errors.ts'
 
 /** The few forms in which the worker answers. */
@@ -10,13 +11,13 @@ export function json(body: unknown, headers: HeaderFields = {}, status = 200): R
 }
 
 /** A JSON answer whose exact bytes are made already. */
-export function jsonText(body: Uint8Array, headers: HeaderFields = {}): Response {
+export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return new Response(body, { headers: { ...fixed, ...headers } })
 }
 
 /** A plain-text answer, UTF-8. */
-export function text(body: string | Uint8Array, headers: HeaderFields = {}): Response {
+export function text(body: string | Bytes, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
   return new Response(body, { headers: { ...fixed, ...headers } })
 }

@@ -29,7 +29,7 @@ export class AttemptClock {
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined means without limit. */
   enter(ms: number | undefined): void {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.progress()
     if (ms !== undefined) this.#watch(ms, ms)
   }
@@ -47,7 +47,7 @@ export class AttemptClock {
 
   /** Stops the clock: the attempt has ended by itself. */
   stop(): void {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#outer.removeEventListener('abort', this.#onOuterAbort)
   }
 

@@ -9,19 +9,19 @@ export class Budget {
 
   /** Replaces the running limit: after `ms` milliseconds the signal aborts with the reason made then. */
   limit(ms: number, reason: () => unknown): void {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#controller.abort(reason()), ms)
   }
 
   /** Uses the budget up at once. */
   abort(reason: unknown): void {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#controller.abort(reason)
   }
 
   /** The request has ended by itself. */
   end(): void {
-    clearTimeout(this.#timer ?? null)
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
   }
 }
 

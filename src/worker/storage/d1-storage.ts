@@ -1,3 +1,4 @@
+import type { D1Database } from '@cloudflare/workers-types'
 import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Row, Statement, Storage } from './database.ts'
 import { migrate } from './migrate.ts'

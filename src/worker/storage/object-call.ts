@@ -1,3 +1,4 @@
+import type { DurableObjectId } from '@cloudflare/workers-types'
 import {
   messageOf,
   rowsOf,

@@ -1,3 +1,4 @@
+import type { D1Database } from '@cloudflare/workers-types'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import type { RouteConfig } from '../../../src/protocol/config.ts'
 import { describe, expect, it } from 'vitest'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import type { Effort } from '../../../src/protocol/effort.ts'
@@ -105,13 +106,13 @@ describe('buildChatBody', () => {
 })
 
 describe('buildChatBody on a route with settings', () => {
-  const reasoning = {
+  const reasoning: RouteConfig['reasoning'] = {
     default_effort: 'low',
     efforts: {
       off: { chat_template_kwargs: { enable_thinking: false } },
       high: { reasoning_effort: 'high', top_p: 0.9, model: 'x', messages: [], stream: false },
     },
-  } as const
+  }
 
   it('merges the patch of the effort', () => {
     expect(built(chatText(), chatRoute({ reasoning }), 'off')).toBe(
