@@ -78,8 +78,8 @@ const signedSchema = z.looseObject({ signature: z.string() })
 /** `{"<member>": {...}, "signature": "<hex>"}`; the signature is over the member's text exactly as it stands. */
 function readSigned(body: Bytes, member: 'tcbInfo' | 'enclaveIdentity') {
   const document = `Intel's ${member}`
+  const { signature } = readDocument(signedSchema, parseStrictJson(body, document), document)
   const text = fromUtf8(body)
-  const { signature } = readDocument(signedSchema, parseStrictJson(text, document), document)
   const match = new RegExp(
     `^\\s*\\{"${member}":(?<signed>.*),"signature":"[0-9a-fA-F]+"\\}\\s*$`,
     's',

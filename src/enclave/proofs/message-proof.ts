@@ -75,8 +75,12 @@ async function fetchSignature(
   while (!signal.aborted) {
     // Each attempt follows the one before.
     // eslint-disable-next-line no-await-in-loop
-    const reply = await egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal })
-    if (reply?.status === 200) return readAnswer(reply.body)
+    const reply = await Promise.race([
+      egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal }),
+      // A peer that changed its key is proven anew meanwhile, and that may take longer.
+      pause(waitMs, signal),
+    ])
+    if (reply && reply.status === 200) return readAnswer(reply.body)
     // eslint-disable-next-line no-await-in-loop
     await pause(pauseMs, signal)
   }
@@ -120,12 +124,12 @@ async function judge(answer: Answer, message: FinishedMessage): Promise<MessageA
   return { status: 'verified', text, form: name, signature: signature.toLowerCase() }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer)
       signal.removeEventListener('abort', done)
-      resolve()
+      resolve(undefined)
     }
     const timer = setTimeout(done, ms)
     signal.addEventListener('abort', done, { once: true })

@@ -150,6 +150,11 @@ describe('without a proof the receipt says why', () => {
     expect(performance.now() - begin).toBeLessThan(600)
   })
 
+  it('timeout, when the connection has to be proven anew and that takes too long', async () => {
+    const { tools } = provider(new Promise<Reply>(() => {}))
+    expect(await proveMessage(message(), tools)).toMatchObject({ status: 'timeout' })
+  })
+
   it('no_response_id, when the provider gave none', async () => {
     const { tools, asked } = provider(notYet)
     const without = message({ responseId: undefined })

@@ -1,0 +1,75 @@
+import * as fc from 'fast-check'
+import { beforeAll, describe, it } from 'vitest'
+import { EvidenceRefused } from '../../../src/enclave/adapters/evidence-refused.ts'
+import { readDstackReports } from '../../../src/enclave/adapters/dstack-report.ts'
+import { checkGpuVerdict } from '../../../src/enclave/adapters/nvidia-verdict.ts'
+import { quoteReportData } from '../../../src/enclave/adapters/quote-layout.ts'
+import { readTinfoilV2 } from '../../../src/enclave/adapters/tinfoil-v2.ts'
+import { readTinfoilV3 } from '../../../src/enclave/adapters/tinfoil-v3.ts'
+import { makeSimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { copyBytes, utf8 } from '../../../src/protocol/bytes.ts'
+import { MalformedEvidence } from '../../../src/protocol/malformed-evidence.ts'
+import { tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
+
+/** Whatever comes, a parser reads it or says that it cannot; nothing else may escape. */
+async function expectRead(read: () => unknown): Promise<void> {
+  try {
+    await read()
+  } catch (error) {
+    if (!(error instanceof MalformedEvidence || error instanceof EvidenceRefused)) throw error
+  }
+}
+
+const NONCE = 'ab'.repeat(32)
+const RUNS = { numRuns: 200 }
+
+let valid: string
+
+beforeAll(async () => {
+  const chain = await makeSimulatedChain(Date.now())
+  valid = await tinfoilV3({ chain, tlsSpkiSha256: 'cd'.repeat(32) }, NONCE)
+})
+
+describe('evidence from anybody', () => {
+  it('is read or refused as bytes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 2000 }), async (bytes) => {
+        await expectRead(() => readDstackReports(copyBytes(bytes)))
+        await expectRead(() => quoteReportData(copyBytes(bytes)))
+      }),
+      RUNS,
+    )
+  })
+
+  it('is read or refused as JSON', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), async (json) => {
+        await expectRead(() => readDstackReports(utf8(JSON.stringify(json))))
+        await expectRead(() => readTinfoilV2(json))
+        await expectRead(() => readTinfoilV3(json, NONCE))
+        await expectRead(() => checkGpuVerdict(json, json, { nonce: NONCE, devices: 1, now: 0 }))
+      }),
+      RUNS,
+    )
+  })
+
+  it('is read or refused with any one character of a true document changed', async () => {
+    const character = fc.constantFrom('0', 'f', '"', '{', '=', '\u0000', 'é')
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), character, async (at, by) => {
+        const place = at % valid.length
+        const text = valid.slice(0, place) + by + valid.slice(place + 1)
+        await expectRead(() => {
+          let json: unknown
+          try {
+            json = JSON.parse(text)
+          } catch {
+            return undefined
+          }
+          return readTinfoilV3(json, NONCE)
+        })
+      }),
+      RUNS,
+    )
+  })
+})
