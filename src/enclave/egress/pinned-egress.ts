@@ -50,14 +50,14 @@ async function carry(call: EgressCall, tools: PinnedTools): Promise<void> {
 }
 
 function demandChannel(provider: string, proofs: ProviderProofs): ProviderChannel {
+  const channel = proofs.channel(provider)
+  if (channel !== undefined) return channel
   const proof = proofs.list().find((candidate) => candidate.provider === provider)
   if (proof === undefined) throw new LinkError('not_found', 'no provider of that name')
   if (proof.state === 'unattested') {
     throw new LinkError('invalid_request', 'this provider is called without the daemon')
   }
-  const channel = proofs.channel(provider)
-  if (channel === undefined) throw unproven()
-  return channel
+  throw unproven()
 }
 
 async function get(

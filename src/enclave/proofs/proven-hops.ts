@@ -15,6 +15,8 @@ export class ProvenHops {
   add(provider: string, evidence: VerifiedEvidence): void {
     const kept = this.#byProvider.get(provider) ?? new Map()
     this.#byProvider.set(provider, kept)
+    // Evidence seen again counts as new, so that the current one is never the oldest.
+    kept.delete(evidence.evidence_digest)
     kept.set(evidence.evidence_digest, {
       hop: describeInferenceHop(evidence),
       raw: evidence.evidence_raw,

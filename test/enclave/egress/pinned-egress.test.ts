@@ -103,7 +103,7 @@ function proofsOf(
       { provider: 'nova', adapter: 'envelope', state: 'verified', ...times },
       { provider: 'vega', adapter: 'none', state: 'unattested', ...times },
     ],
-    channel,
+    channel: (name) => (name === 'nova' ? channel() : undefined),
     async reverify() {
       reverified++
       at++
