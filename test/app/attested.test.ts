@@ -177,6 +177,15 @@ describe('providers', () => {
   })
 })
 
+describe('a provider that was away', () => {
+  test('is called again as soon as it is back', async () => {
+    process.kill(stack.localNow().pids.standin ?? 0, 'SIGKILL')
+    await until(async () => (await chat('glm')).status === 200)
+    const { service } = await completionOf(await chat('glm'))
+    expect(await inferenceHop(service.receipt_id)).toMatchObject({ verified: true })
+  })
+})
+
 describe('the receipt of an answer from an attested provider', () => {
   test('verifies end to end, the evidence of both hops included', async () => {
     const { service } = await completionOf(await chat('glm'))

@@ -1,0 +1,95 @@
+import { createServer, type Server } from 'node:http'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Link } from '../../../src/worker/link/link.ts'
+import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { callProvider } from '../../../src/worker/provider/call.ts'
+import { classifyResponse } from '../../../src/worker/provider/failure.ts'
+import type { Provider, Route } from '../../../src/worker/provider/route.ts'
+import { listen } from '../../support/listen.ts'
+import { routerConfig } from '../../support/router-config.ts'
+
+let server: Server | undefined
+
+afterEach(() => server?.close())
+
+function route(provider: Partial<Provider>): Route {
+  const [config] = routerConfig({ 'nova/glm': {} }).routes
+  if (config === undefined) throw new Error('no route')
+  const base = { name: 'nova', baseUrl: 'https://nova.example/v1', apiKey: undefined }
+  return {
+    id: 'nova/glm',
+    modelKey: 'glm',
+    region: undefined,
+    config,
+    provider: { ...base, adapter: 'envelope', ...provider },
+  }
+}
+
+const nothing = () => Promise.reject(new Error('not asked'))
+
+function call(provider: Partial<Provider>, answer?: Response) {
+  const link: Link = {
+    state: nothing,
+    freshState: nothing,
+    config: nothing,
+    sign: nothing,
+    attestation: nothing,
+    trustBundle: nothing,
+    providers: nothing,
+    evidence: nothing,
+    egress: async () => answer ?? nothing(),
+  }
+  return callProvider({
+    route: route(provider),
+    path: '/chat/completions',
+    body: new Uint8Array(),
+    contentType: 'application/json',
+    accept: 'application/json',
+    clock: new AttemptClock(new AbortController().signal, Date.now),
+    link,
+    now: Date.now,
+    connectMs: 1000,
+    reach: async () => {},
+    classify: classifyResponse,
+  })
+}
+
+const refused = (code: string) =>
+  new Response('{}', { status: 503, headers: { 'x-cmr-egress-error': code } })
+
+describe('a call through the daemon', () => {
+  it.each([
+    ['provider_unproven', { kind: 'unavailable', unproven: true }],
+    ['provider_unreachable', { kind: 'unavailable', unanswered: true }],
+    ['connect_timeout', { kind: 'timeout', unanswered: true }],
+    ['anything else', { kind: 'unavailable', unproven: true }],
+  ])('that the daemon refuses with %s means so', async (code, failure) => {
+    await expect(call({}, refused(code))).rejects.toMatchObject({
+      name: 'AttemptFailure',
+      message: `attempt failed: ${failure.kind}`,
+      failure,
+    })
+  })
+
+  it('names the evidence of its connection', async () => {
+    const headers = { 'x-cmr-evidence-sha256': 'ab'.repeat(32) }
+    const reply = await call({}, new Response('{}', { headers }))
+    expect(reply.evidenceSha256).toBe('ab'.repeat(32))
+  })
+})
+
+describe('a direct call', () => {
+  it('takes nothing from the provider that only the daemon may say', async () => {
+    server = createServer((_request, response) => {
+      response.writeHead(200, {
+        'x-cmr-evidence-sha256': 'ab'.repeat(32),
+        'x-cmr-egress-error': 'provider_unproven',
+      })
+      response.end('{}')
+    })
+    const baseUrl = `http://127.0.0.1:${await listen(server)}`
+    const reply = await call({ adapter: 'none', baseUrl })
+    expect(reply.evidenceSha256).toBeNull()
+    await reply.body.cancel()
+  })
+})
