@@ -3,6 +3,7 @@ import { HANG_UP_FAMILY } from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
 import { PROVIDER_FAMILIES } from './provider-family.ts'
+import { STORAGE_FAMILIES } from './storage-family.ts'
 import type { AnyFamily } from './trial.ts'
 
 /** The whole matrix. */
@@ -12,4 +13,5 @@ export const FAMILIES: readonly AnyFamily[] = [
   HOSTILE_FAMILY,
   LIMITS_FAMILY,
   DAEMON_FAMILY,
+  ...STORAGE_FAMILIES,
 ]

@@ -45,7 +45,7 @@ function posted(
   return rawRequest('POST', path, { authorization: `Bearer ${key}`, ...length, ...headers }, body)
 }
 
-function path(target: string, expected: string, method = 'POST'): Hostile {
+function at(target: string, expected: string, method = 'POST'): Hostile {
   return {
     name: `${method} ${target.slice(0, 60)}`,
     expected,
@@ -151,32 +151,32 @@ const OVERSIZED: readonly Hostile[] = [
       return posted(key, CHAT, OK, many)
     },
   },
-  { ...path(`/${'a'.repeat(MIB)}`, '431|414|400|closed'), name: 'a path of a megabyte' },
-  { ...path(`${CHAT}?${'a=b&'.repeat(1_000)}`, SERVED), name: 'a thousand query parameters' },
+  { ...at(`/${'a'.repeat(MIB)}`, '431|414|400|closed'), name: 'a path of a megabyte' },
+  { ...at(`${CHAT}?${'a=b&'.repeat(1_000)}`, SERVED), name: 'a thousand query parameters' },
   post('a compressed body', OK, INVALID, { 'content-encoding': 'gzip' }),
   post('a wait for 100-continue', OK, `${SERVED}|417|400`, { expect: '100-continue' }),
 ]
 
 const PATHS: readonly Hostile[] = [
-  path('/v1//chat/completions', UNSUPPORTED),
-  path('//v1/chat/completions', NOT_THERE),
-  path('/V1/chat/completions', NOT_THERE),
-  path('/v1/chat/completions/', `${SERVED}|${UNSUPPORTED}`),
-  path('/v1/chat/completions%00', UNSUPPORTED),
-  path('/v1/chat%2fcompletions', UNSUPPORTED),
-  path('/v1/./chat/../chat/completions', SERVED),
-  path('/v1/../admin/customers', '401 unauthorized', 'GET'),
-  path('/v1/models/..%2f..%2fadmin%2fcustomers', '404 model_not_found', 'GET'),
-  path('/v1/receipts/%E0%A4%A', '400 invalid_parameter', 'GET'),
-  path('/v1/receipts/%00', NOT_THERE, 'GET'),
-  path("/v1/receipts/'%20OR%201=1--", NOT_THERE, 'GET'),
-  path('/attestation/../../etc/passwd', NOT_THERE, 'GET'),
-  path('/admin/customers/__proto__', '401 unauthorized', 'GET'),
-  path('http://elsewhere.test/v1/models', `${SERVED}|${NOT_THERE}|400`, 'GET'),
-  path('*', `${NOT_THERE}|400|204|closed`, 'OPTIONS'),
-  path(CHAT, '405 method_not_allowed|400|501|closed', 'TRACE'),
-  path(CHAT, '405 method_not_allowed|400|501|closed', 'PROPFIND'),
-  path(CHAT, '400|501|closed', 'NONSENSE'),
+  at('/v1//chat/completions', UNSUPPORTED),
+  at('//v1/chat/completions', NOT_THERE),
+  at('/V1/chat/completions', NOT_THERE),
+  at('/v1/chat/completions/', `${SERVED}|${UNSUPPORTED}`),
+  at('/v1/chat/completions%00', UNSUPPORTED),
+  at('/v1/chat%2fcompletions', UNSUPPORTED),
+  at('/v1/./chat/../chat/completions', SERVED),
+  at('/v1/../admin/customers', '401 unauthorized', 'GET'),
+  at('/v1/models/..%2f..%2fadmin%2fcustomers', '404 model_not_found', 'GET'),
+  at('/v1/receipts/%E0%A4%A', '400 invalid_parameter', 'GET'),
+  at('/v1/receipts/%00', NOT_THERE, 'GET'),
+  at("/v1/receipts/'%20OR%201=1--", NOT_THERE, 'GET'),
+  at('/attestation/../../etc/passwd', NOT_THERE, 'GET'),
+  at('/admin/customers/__proto__', '401 unauthorized', 'GET'),
+  at('http://elsewhere.test/v1/models', `${SERVED}|${NOT_THERE}|400`, 'GET'),
+  at('*', `${NOT_THERE}|400|204|closed`, 'OPTIONS'),
+  at(CHAT, '405 method_not_allowed|400|501|closed', 'TRACE'),
+  at(CHAT, '405 method_not_allowed|400|501|closed', 'PROPFIND'),
+  at(CHAT, '400|501|closed', 'NONSENSE'),
   { name: 'no HTTP at all', expected: '400|closed', request: () => 'HELO router\r\n\r\n' },
   {
     name: 'a TLS hello in the clear',

@@ -59,7 +59,7 @@ export function family<World>(rows: Family<World>): AnyFamily {
 }
 
 /** A trial that takes longer than this hangs, which is what the router must never do. */
-const HANG_MS = 30_000
+const HANG_MS = 60_000
 
 async function verdictOf<World>(trial: Trial<World>, world: World): Promise<Verdict> {
   const { name, expected } = trial

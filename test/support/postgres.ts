@@ -66,6 +66,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   await answers(address)
   const crash = async () => {
     const ended = new Promise((resolve) => server.once('exit', resolve))
+    server.kill('SIGCONT')
     server.kill('SIGQUIT')
     await ended
   }

@@ -2,6 +2,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { settleTools } from '../context.ts'
 import { errorBody } from '../http/errors.ts'
 import { toApiError } from '../http/to-api-error.ts'
+import { pause } from '../routing/budget.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
@@ -68,12 +69,32 @@ async function endComplete(
   await client.finish(open.stream.finish(serviceObject(exchange, receiptId), exchange.usage))
 }
 
-/** Writes the row of an exchange that gets no receipt; where even that fails the sweep closes its reservation. */
+/** Pauses before a failed settlement is tried again: together no longer than its reservation is kept for it. */
+const RETRY_PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000]
+
+/**
+ * Writes the row of an exchange that gets no receipt. Where that fails it is tried again for half a minute
+ * while the client is answered already; if the storage stays away the sweep closes the reservation.
+ */
 export async function settleUnreceipted(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
+  if (await wasSettled(admitted, exchange)) return
+  admitted.context.waitUntil(settleLater(admitted, exchange))
+}
+
+async function settleLater(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
+  for (const ms of RETRY_PAUSES_MS) {
+    await pause(ms, new AbortController().signal)
+    if (await wasSettled(admitted, exchange)) return
+  }
+}
+
+async function wasSettled(admitted: AdmittedChat, exchange: Exchange): Promise<boolean> {
   const { context, admission } = admitted
   try {
     await settleWithoutReceipt(exchange, settleTools(context, admission.customerId))
+    return true
   } catch {
     context.log('settle_failed', { request_id: context.requestId })
+    return false
   }
 }

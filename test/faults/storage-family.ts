@@ -1,0 +1,257 @@
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startPostgres, type PostgresServer } from '../support/postgres.ts'
+import { temporaryDirectory } from '../support/stack.ts'
+import { content, DONE, interrupted, sound, STOP, usageFrame } from './answers.ts'
+import { ask } from './ask.ts'
+import { booksOf, settledBooks } from './books.ts'
+import { family, type AnyFamily, type Trial } from './trial.ts'
+import { openWorld, type World } from './world.ts'
+
+/** Storage that is full, locked or gone: nothing is done that cannot be written down, and all heals by itself. */
+
+/** How long the answer of a stream goes on after its first words. */
+const LONG_ANSWER_MS = 4_000
+
+const ROUTES = [
+  { model: 'sound', at: 'alpha' as const, script: sound },
+  {
+    model: 'long',
+    at: 'alpha' as const,
+    script: interrupted(async ({ wire }) => {
+      await delay(LONG_ANSWER_MS)
+      wire.send(content('from the first.') + STOP + usageFrame() + DONE)
+      wire.end()
+    }),
+  },
+]
+
+const TIMEOUTS = { idle_ms: 30_000, stream_ms: 60_000 }
+
+const ANSWER = '200 stop "Hello from the first."'
+const ROW = 'alpha 7+5, receipt'
+const UNAVAILABLE = '503 service_unavailable, retry after 2'
+const CUT = '200 "Hello from the first." then service_unavailable'
+
+interface Outage {
+  readonly begin: () => Promise<void> | void
+  readonly end: () => Promise<void> | void
+}
+
+async function whileIn<T>(outage: Outage, act: () => Promise<T>): Promise<T> {
+  await outage.begin()
+  try {
+    return await act()
+  } finally {
+    await outage.end()
+  }
+}
+
+/** What an outage has to look like from outside, in the order in which `during` does things. */
+const EXPECTED = [
+  `a stream that was running: ${CUT}`,
+  `a new stream: ${UNAVAILABLE}`,
+  `a new answer: ${UNAVAILABLE}`,
+  'providers asked once',
+  `afterwards: ${ANSWER} | ${ROW}`,
+  'the running one was billed: alpha 7+5, no receipt',
+  'the refused one was not: no row',
+].join('; ')
+
+async function during(world: World, outage: Outage): Promise<string> {
+  const running = await world.newCustomer()
+  const streaming = await world.newCustomer()
+  const whole = await world.newCustomer()
+  const calls = () => world.provider.calls('long').length + world.provider.calls('sound').length
+  const before = calls()
+  const long = ask(world, running, { model: 'long', stream: true })
+  while (calls() === before) await delay(10)
+  await delay(500)
+  const [streamed, answered, cut] = await whileIn(outage, () =>
+    Promise.all([
+      ask(world, streaming, { model: 'sound', stream: true }),
+      ask(world, whole, { model: 'sound', stream: false }),
+      long,
+    ]),
+  )
+  const asked = calls() - before
+  // A storage that was away may take a moment to be found again.
+  await settledBooks(world, streaming, (books) => books === 'no row').catch(() => {})
+  const after = await ask(world, streaming, { model: 'sound', stream: true })
+  const row = await booksOf(world, streaming, after)
+  const late = await settledBooks(world, running, (books) => books === 'alpha 7+5, no receipt')
+  return [
+    `a stream that was running: ${cut.words}`,
+    `a new stream: ${streamed.words}`,
+    `a new answer: ${answered.words}`,
+    asked === 1 ? 'providers asked once' : `providers asked ${asked} times`,
+    `afterwards: ${after.words} | ${row}`,
+    `the running one was billed: ${late}`,
+    `the refused one was not: ${await booksOf(world, whole)}`,
+  ].join('; ')
+}
+
+/** Whether this process may mount, which a full disk is made with. */
+function mountsAllowed(): boolean {
+  const probe = temporaryDirectory()
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', probe], { stdio: 'ignore' })
+    execFileSync('umount', [probe], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(probe, { recursive: true, force: true })
+  }
+}
+
+interface DiskWorld extends World {
+  readonly storageDir: string
+}
+
+const DISK_FULL: Trial<DiskWorld> = {
+  name: 'failure 29: a disk that is full',
+  expected: EXPECTED,
+  run: (world) => {
+    const filler = join(world.storageDir, 'filler')
+    return during(world, {
+      begin: () => fill(filler),
+      end: () => rmSync(filler),
+    })
+  },
+}
+
+/** Takes every last byte of a file system. */
+function fill(path: string): void {
+  for (let size = 1024 * 1024; size >= 1;) {
+    try {
+      appendFileSync(path, Buffer.alloc(size))
+    } catch {
+      size = Math.floor(size / 2)
+    }
+  }
+}
+
+const LOCKED: Trial<DiskWorld> = {
+  name: 'failure 29: databases that another process has locked',
+  expected: EXPECTED,
+  run: (world) => {
+    let locks: readonly DatabaseSync[] = []
+    return during(world, {
+      begin: () => {
+        locks = databasesIn(world.storageDir).map(locked)
+      },
+      end: () => {
+        for (const lock of locks) {
+          lock.exec('ROLLBACK')
+          lock.close()
+        }
+      },
+    })
+  },
+}
+
+function databasesIn(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name))
+    .map((name) => join(directory, name))
+}
+
+function locked(path: string): DatabaseSync {
+  const database = new DatabaseSync(path)
+  database.exec('BEGIN IMMEDIATE')
+  return database
+}
+
+async function openDiskWorld(): Promise<DiskWorld> {
+  const stateDir = temporaryDirectory()
+  const storageDir = join(stateDir, 'storage')
+  mkdirSync(storageDir)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m,mode=700', 'none', storageDir])
+  const unmount = () => {
+    execFileSync('umount', ['-l', storageDir])
+    if (existsSync(stateDir)) rmSync(stateDir, { recursive: true, force: true })
+  }
+  try {
+    const world = await openWorld(ROUTES, { timeouts: TIMEOUTS, stateDir })
+    const close = async () => {
+      await world.close()
+      unmount()
+    }
+    return { ...world, storageDir, close }
+  } catch (error) {
+    unmount()
+    throw error
+  }
+}
+
+interface PostgresWorld extends World {
+  readonly server: PostgresServer
+}
+
+const POSTGRES_GONE: Trial<PostgresWorld> = {
+  name: 'failure 29: a PostgreSQL server that is gone and comes back',
+  expected: EXPECTED,
+  run: (world) =>
+    during(world, { begin: () => world.server.crash(), end: () => world.server.restart() }),
+}
+
+const POSTGRES_FROZEN: Trial<PostgresWorld> = {
+  name: 'failure 29: a PostgreSQL server that is frozen',
+  expected: EXPECTED,
+  long: true,
+  run: (world) =>
+    during(world, {
+      begin: () => signalAll(world.server, 'SIGSTOP'),
+      end: () => signalAll(world.server, 'SIGCONT'),
+    }),
+}
+
+/** To the server and the processes that serve its connections. */
+function signalAll({ pid = 0 }: PostgresServer, signal: NodeJS.Signals): void {
+  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+  for (const child of children.trim().split(/\s+/)) process.kill(Number(child), signal)
+  process.kill(pid, signal)
+}
+
+async function openPostgresWorld(): Promise<PostgresWorld> {
+  const server = await startPostgres()
+  const env = { STORAGE: 'postgres', DATABASE_URL: await server.createDatabase() }
+  const world = await openWorld(ROUTES, { timeouts: TIMEOUTS, env })
+  const close = async () => {
+    await world.close()
+    await server.stop()
+  }
+  return { ...world, server, close }
+}
+
+/** PostgreSQL faults need a server of our own to end. */
+const OWN_POSTGRES = process.env['DATABASE_URL'] === undefined
+
+export const STORAGE_FAMILIES: readonly AnyFamily[] = [
+  ...(mountsAllowed()
+    ? [
+        family({
+          name: 'storage faults on a disk',
+          trials: [DISK_FULL, LOCKED],
+          atATime: 1,
+          open: openDiskWorld,
+          close: (world) => world.close(),
+        }),
+      ]
+    : []),
+  ...(OWN_POSTGRES
+    ? [
+        family({
+          name: 'storage faults of PostgreSQL',
+          trials: [POSTGRES_GONE, POSTGRES_FROZEN],
+          atATime: 1,
+          open: openPostgresWorld,
+          close: (world) => world.close(),
+        }),
+      ]
+    : []),
+]
