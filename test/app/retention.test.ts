@@ -11,51 +11,55 @@ import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
 
 const DAY_MS = 86_400_000
 
-test('past its retention a receipt is 410 with its digest, and its body is in no file', async () => {
-  const stateDir = temporaryDirectory()
-  const stack = await startStack({ stateDir })
-  try {
-    const brief = { billing: 'postpaid', receipt_retention_days: 2 }
-    const [short, usual] = [
-      await newCustomer(routerOf(stack), brief),
-      await newCustomer(routerOf(stack), { billing: 'postpaid' }),
-    ]
-    const expiring = [await makeReceipt(stack, short), await makeReceipt(stack, short)]
-    const lasting = await makeReceipt(stack, usual)
+test(
+  'past its retention a receipt is 410 with its digest, and its body is in no file',
+  { timeout: 60_000 },
+  async () => {
+    const stateDir = temporaryDirectory()
+    const stack = await startStack({ stateDir })
+    try {
+      const brief = { billing: 'postpaid', receipt_retention_days: 2 }
+      const [short, usual] = [
+        await newCustomer(routerOf(stack), brief),
+        await newCustomer(routerOf(stack), { billing: 'postpaid' }),
+      ]
+      const expiring = [await makeReceipt(stack, short), await makeReceipt(stack, short)]
+      const lasting = await makeReceipt(stack, usual)
 
-    await maintainAt(stack, Date.now() + DAY_MS)
-    for (const { id } of expiring) expect((await getReceipt(stack, short, id)).status).toBe(200)
-    expect(await maintainAt(stack, Date.now() + 3 * DAY_MS)).toMatchObject({
-      expired: 2,
-      cleared: 2,
-    })
-    for (const { id, jws } of expiring) {
-      const answer = await getReceipt(stack, short, id)
-      expect(answer.status).toBe(410)
-      const told = {
-        status: 'expired',
-        receipt_sha256: createHash('sha256').update(jws).digest('hex'),
+      await maintainAt(stack, Date.now() + DAY_MS)
+      for (const { id } of expiring) expect((await getReceipt(stack, short, id)).status).toBe(200)
+      expect(await maintainAt(stack, Date.now() + 3 * DAY_MS)).toMatchObject({
+        expired: 2,
+        cleared: 2,
+      })
+      for (const { id, jws } of expiring) {
+        const answer = await getReceipt(stack, short, id)
+        expect(answer.status).toBe(410)
+        const told = {
+          status: 'expired',
+          receipt_sha256: createHash('sha256').update(jws).digest('hex'),
+        }
+        const body = await answer.json()
+        expect(body).toMatchObject({ ...told, error: { code: 'expired', ...told } })
       }
-      const body = await answer.json()
-      expect(body).toMatchObject({ ...told, error: { code: 'expired', ...told } })
-    }
-    expect((await getReceipt(stack, usual, lasting.id)).status).toBe(200)
-    const { data } = await usageOf(await request(stack, short, '/v1/usage'))
-    expect(data.map((row) => row.receipt_id)).toEqual(expiring.map(({ id }) => id).toReversed())
+      expect((await getReceipt(stack, usual, lasting.id)).status).toBe(200)
+      const { data } = await usageOf(await request(stack, short, '/v1/usage'))
+      expect(data.map((row) => row.receipt_id)).toEqual(expiring.map(({ id }) => id).toReversed())
 
-    await stack.stop()
-    const bytes = checkpointedFiles(join(stateDir, 'storage'))
-    expect(bytes).toContain(lasting.jws.slice(-PIECE))
-    for (const { jws } of expiring) {
-      const pieces = ownPieces(jws, lasting.jws)
-      expect(pieces.length).toBeGreaterThan(4)
-      expect(pieces.filter((piece) => bytes.includes(piece))).toEqual([])
+      await stack.stop()
+      const bytes = checkpointedFiles(join(stateDir, 'storage'))
+      expect(bytes).toContain(lasting.jws.slice(-PIECE))
+      for (const { jws } of expiring) {
+        const pieces = ownPieces(jws, lasting.jws)
+        expect(pieces.length).toBeGreaterThan(4)
+        expect(pieces.filter((piece) => bytes.includes(piece))).toEqual([])
+      }
+    } finally {
+      await stack.stop()
+      rmSync(stateDir, { recursive: true, force: true })
     }
-  } finally {
-    await stack.stop()
-    rmSync(stateDir, { recursive: true, force: true })
-  }
-})
+  },
+)
 
 function request(stack: Stack, customer: TestCustomer, path: string): Promise<Response> {
   return fetch(stack.local.base_url + path, {

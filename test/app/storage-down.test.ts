@@ -135,31 +135,37 @@ describe('while PostgreSQL', () => {
 })
 
 describe('while files of Durable Objects', () => {
-  test('are no databases, or lack a table, requests of their customers alone fail', async () => {
-    const stateDir = temporaryDirectory()
-    const before = await startStack({ stateDir })
-    const [unreadable, incomplete, sound] = await Promise.all(
-      Array.from({ length: 3 }, () => newCustomer(routerOf(before), { balance_eur: OPENING_EUR })),
-    )
-    if (!unreadable || !incomplete || !sound) throw new Error('three customers were made')
-    await before.stop()
-    const file = ledgerFileOf(stateDir, unreadable.id)
-    await inLedgerFile(stateDir, incomplete.id, hideLedger)
-    for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
-    writeFileSync(file, 'This is no database. '.repeat(1_000))
+  test(
+    'are no databases, or lack a table, requests of their customers alone fail',
+    { timeout: 60_000 },
+    async () => {
+      const stateDir = temporaryDirectory()
+      const before = await startStack({ stateDir })
+      const [unreadable, incomplete, sound] = await Promise.all(
+        Array.from({ length: 3 }, () =>
+          newCustomer(routerOf(before), { balance_eur: OPENING_EUR }),
+        ),
+      )
+      if (!unreadable || !incomplete || !sound) throw new Error('three customers were made')
+      await before.stop()
+      const file = ledgerFileOf(stateDir, unreadable.id)
+      await inLedgerFile(stateDir, incomplete.id, hideLedger)
+      for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+      writeFileSync(file, 'This is no database. '.repeat(1_000))
 
-    const stack = await startStack({ stateDir })
-    try {
-      for (const answer of await askEverything(stack, unreadable)) await expectUnavailable(answer)
-      await expectInternal(await get(stack, incomplete, '/v1/usage'), LEDGER_FAILED)
-      await expectInternal(await chatAs(routerOf(stack), incomplete, CHAT), ROUTER_FAILED)
-      const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
-      const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
-      expect(await admin.call('GET', `/admin/customers/${incomplete.id}`)).toMatchObject(books)
-      expect((await chatAs(routerOf(stack), sound, CHAT)).status).toBe(200)
-    } finally {
-      await stack.stop()
-      rmSync(stateDir, { recursive: true, force: true })
-    }
-  })
+      const stack = await startStack({ stateDir })
+      try {
+        for (const answer of await askEverything(stack, unreadable)) await expectUnavailable(answer)
+        await expectInternal(await get(stack, incomplete, '/v1/usage'), LEDGER_FAILED)
+        await expectInternal(await chatAs(routerOf(stack), incomplete, CHAT), ROUTER_FAILED)
+        const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+        const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+        expect(await admin.call('GET', `/admin/customers/${incomplete.id}`)).toMatchObject(books)
+        expect((await chatAs(routerOf(stack), sound, CHAT)).status).toBe(200)
+      } finally {
+        await stack.stop()
+        rmSync(stateDir, { recursive: true, force: true })
+      }
+    },
+  )
 })

@@ -1,4 +1,4 @@
-import type { Database, Row, Statement } from '../storage/database.ts'
+import { StorageUnavailable, type Database, type Row, type Statement } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
 import { big, list, real, small, sql, text } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
@@ -51,17 +51,31 @@ export async function commitSettlement(
   settlement: Settlement,
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
   const { receipt } = settlement
-  const rows = await db.batch([
+  const statements = [
     takeTurn(settlement),
     bill(settlement),
     writeUsage(settlement),
     closeReservation(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
-  ])
+  ]
+  const rows = await askTwice(() => db.batch(statements))
   if (rows[0]?.length !== 1) throw new Error('internal error: the customer has no account')
   if (receipt === null || receipt.evidenceRefs.length === 0) return { missingEvidence: [] }
   const held = new Set((rows.at(-1) ?? []).map((row: Row) => textOf(row, 'sha256')))
   return { missingEvidence: receipt.evidenceRefs.filter((ref) => !held.has(ref)) }
+}
+
+/**
+ * A settlement may be committed although its answer was lost. The answer to the client must not be withheld then,
+ * for it is billed: asking again tells, and changes nothing if so.
+ */
+async function askTwice<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof StorageUnavailable) return ask()
+    throw error
+  }
 }
 
 /** Keeps a piece of evidence for the customer's receipts that name it. Storing it twice changes nothing. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
+import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import {
   addCustomer,
   askOf,
@@ -64,6 +65,38 @@ describe('settlement', () => {
     await expect(commitSettlement(db, settlementOf(stranger, 'r1'))).rejects.toThrow(
       new Error('internal error: the customer has no account'),
     )
+  })
+
+  test('that was committed although its answer was lost is found out by asking again', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n }))
+    let calls = 0
+    const deaf: Database = {
+      batch: async (statements) => {
+        const rows = await db.batch(statements)
+        if (++calls === 1) throw new StorageUnavailable('the connection was lost')
+        return rows
+      },
+    }
+    await commitSettlement(deaf, settlementOf(key, 'r1', { nano: 30n, receipt: receiptOf('x') }))
+    expect(calls).toBe(2)
+    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  })
+
+  test('fails where the storage stays away, after asking twice', async () => {
+    let calls = 0
+    const gone: Database = {
+      batch: async () => {
+        calls++
+        throw new StorageUnavailable('nobody answers')
+      },
+    }
+    const key = { customerId: 'acme', keyPrefix: 'k', keyHash: 'h' }
+    await expect(commitSettlement(gone, settlementOf(key, 'r1'))).rejects.toThrow(
+      new StorageUnavailable('nobody answers'),
+    )
+    expect(calls).toBe(2)
   })
 
   test('followed by a release changes nothing more', async () => {
