@@ -15,7 +15,7 @@ const ROOT_LIST = 'https://certificates.trustedservices.intel.com/IntelSGXRootCA
 const MAX_BYTES = 1_048_576
 
 /** One document of Intel's provisioning service. */
-export interface PcsReply {
+interface PcsReply {
   readonly body: Bytes
   /** The issuer chain header, still percent-encoded; undefined where there is none. */
   readonly header: (name: string) => string | undefined

@@ -13,7 +13,7 @@ import { envelopeAdapter } from './envelope.ts'
 import { EvidenceRefused } from './evidence-refused.ts'
 import { tinfoilAdapter } from './tinfoil.ts'
 
-export interface OpenedAdapter {
+interface OpenedAdapter {
   readonly webPki: boolean
   readonly obtain: ObtainEvidence
 }

@@ -25,7 +25,7 @@ export interface VerifiedEvidence {
 }
 
 /** What ties a connection to the evidence: the peer must hold this very key. */
-export interface ChannelBinding {
+interface ChannelBinding {
   /** SHA-256 of the SubjectPublicKeyInfo in DER, lowercase hex. */
   readonly tls_spki_sha256: string
 }

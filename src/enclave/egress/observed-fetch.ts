@@ -6,7 +6,7 @@ import { EvidenceRefused } from '../adapters/evidence-refused.ts'
 import { peerSpkiSha256 } from './peer-key.ts'
 import { connectTls, hasPublicName, tlsAddress } from './tls-connect.ts'
 
-export interface ObservedAsk {
+interface ObservedAsk {
   readonly url: string
   readonly maxBytes: number
   readonly webPki: boolean
@@ -14,7 +14,7 @@ export interface ObservedAsk {
 }
 
 /** A 200, and the key of the peer it came from, observed on the connection that carried it. */
-export interface ObservedReply {
+interface ObservedReply {
   readonly body: Bytes
   readonly tlsSpkiSha256: string
 }
