@@ -47,8 +47,11 @@ export class App {
     this.#env = env
     this.#surroundings = surroundings
     this.#log = this.#metrics.counting(consoleLog(surroundings.now))
-    this.#link = new HttpLink(env.LINK, surroundings.now, (failure) =>
-      this.#log('link_unavailable', { failure }),
+    this.#link = new HttpLink(
+      env.LINK,
+      surroundings.now,
+      (failure) => this.#log('link_unavailable', { failure }),
+      env.LINK_ORIGIN,
     )
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))

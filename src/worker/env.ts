@@ -8,6 +8,8 @@ import type { StorageEnv } from './storage/open.ts'
 export interface Env extends StorageEnv {
   /** The enclave daemon, over mTLS pinned on both ends. */
   readonly LINK: LinkBinding
+  /** Where `LINK` leads, for bindings that do not know by themselves. */
+  readonly LINK_ORIGIN?: string
   /** How many chat and transcription requests may be at work; absent where the host sees to that itself. */
   readonly MAX_OPEN_REQUESTS?: string
 }

@@ -12,7 +12,7 @@ test('wrangler accepts the configuration and bundles the worker', async () => {
   const args = [wrangler, 'deploy', '--dry-run', '--outdir', outDir]
   const env = { ...process.env, WRANGLER_SEND_METRICS: 'false' }
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: PROJECT_DIR, env })
-  for (const binding of ['STORE', 'POSTGRES', 'STORAGE', 'LINK']) {
+  for (const binding of ['STORE', 'POSTGRES', 'DB', 'STORAGE', 'LINK', 'LINK_ORIGIN']) {
     expect(stdout).toContain(`env.${binding} `)
   }
   expect(readdirSync(outDir)).toContain('index.js')

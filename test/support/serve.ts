@@ -31,6 +31,8 @@ export interface ServeRun {
 /** A router in production mode, as `npm run serve` starts it, on free ports. */
 export interface Serving extends ServeRun {
   readonly at: ServingFile
+  /** The key of a customer made for the test. */
+  readonly apiKey: string
   /** A request with the key of a customer made for the test. */
   fetch(path: string, init?: RequestInit): Promise<Response>
 }
@@ -92,6 +94,7 @@ export async function startServe(options: ServeOptions): Promise<Serving> {
   return {
     ...run,
     at,
+    apiKey: key,
     fetch: (path, init = {}) => {
       const headers = new Headers(init.headers)
       if (!headers.has('authorization')) headers.set('authorization', `Bearer ${key}`)

@@ -14,7 +14,7 @@ export interface LinkBinding {
   fetch(url: string, init?: RequestInit): Promise<Response>
 }
 
-/** The binding decides where a call goes; the host name in the URL never leaves the worker. */
+/** Where the binding itself decides where a call goes, the host name in the URL never leaves the worker. */
 const ORIGIN = 'https://enclave'
 
 /** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
@@ -37,17 +37,23 @@ export class HttpLink implements Link {
   readonly #binding: LinkBinding
   readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
+  readonly #origin: string
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
-  /** @param onFailure is told each time the daemon is found wanting, whoever asked */
+  /**
+   * @param onFailure is told each time the daemon is found wanting, whoever asked
+   * @param origin of the daemon, for bindings that do not know it
+   */
   constructor(
     binding: LinkBinding,
     now: () => number,
     onFailure: (failure: LinkFailure) => void = () => {},
+    origin: string = ORIGIN,
   ) {
     this.#binding = binding
     this.#now = now
     this.#onFailure = onFailure
+    this.#origin = origin
   }
 
   async state(): Promise<LinkState> {
@@ -112,7 +118,7 @@ export class HttpLink implements Link {
   }
 
   async egress(provider: string, path: string, init: RequestInit): Promise<Response> {
-    const url = `${ORIGIN}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
+    const url = `${this.#origin}${LINK_PATHS.egress}/${encodeURIComponent(provider)}${path}`
     try {
       return await this.#binding.fetch(url, init)
     } catch (cause) {
@@ -139,7 +145,7 @@ export class HttpLink implements Link {
   async #call(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
     try {
       const signal = AbortSignal.timeout(timeoutMs)
-      return await this.#binding.fetch(`${ORIGIN}${path}`, { ...init, signal })
+      return await this.#binding.fetch(`${this.#origin}${path}`, { ...init, signal })
     } catch (cause) {
       throw this.#failure('unreachable', cause)
     }

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { completionOf, usageOf } from '../support/answers.ts'
+import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres.ts'
+import { chatBody, startServe, type Serving } from '../support/serve.ts'
+import { startLoad } from '../support/steady-load.ts'
+import { startTcpBalancer, type TcpBalancer } from '../support/tcp-balancer.ts'
+
+const LANES = 8
+
+const keySetSchema = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) })
+
+let postgres: PostgresServer
+let provider: PacedProvider
+let first: Serving
+let second: Serving
+let balancer: TcpBalancer
+
+beforeAll(async () => {
+  ;[postgres, provider] = await Promise.all([startPostgres(), startPacedProvider()])
+  const DATABASE_URL = await postgres.createDatabase()
+  const config = {
+    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'] },
+    providers: { nova: { base_url: provider.baseUrl, attestation: { adapter: 'none' } } },
+    routes: [
+      {
+        model_key: 'm',
+        provider: 'nova',
+        upstream_model: 'paced-20',
+        type: 'chat',
+        pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 1 },
+      },
+    ],
+  }
+  const env = { STORAGE: 'postgres', DATABASE_URL }
+  ;[first, second] = await Promise.all([
+    startServe({ config, env, args: ['--workers', '2'] }),
+    startServe({ config, env }),
+  ])
+  balancer = await startTcpBalancer([portOf(first), portOf(second)])
+})
+afterAll(async () => {
+  balancer.close()
+  await Promise.all([first.remove(), second.remove()])
+  provider.close()
+  await postgres.stop()
+})
+
+function portOf(router: Serving): number {
+  return Number(new URL(router.at.http_url).port)
+}
+
+async function kidsOf(router: Serving): Promise<string[]> {
+  const { keys } = keySetSchema.parse(await (await router.fetch('/.well-known/jwks.json')).json())
+  return keys.map(({ kid }) => kid).toSorted()
+}
+
+describe('two stacks on one PostgreSQL', () => {
+  test('open each other’s customers, receipts and keys', async () => {
+    const answer = await completionOf(await first.fetch('/v1/chat/completions', chatBody('m')))
+    await completionOf(await second.fetch('/v1/chat/completions', chatBody('m')))
+    const theirs = { authorization: `Bearer ${first.apiKey}` }
+    const path = `/v1/receipts/${answer.service.receipt_id}`
+    expect((await second.fetch(path, { headers: theirs })).status).toBe(200)
+    expect(await kidsOf(first)).toHaveLength(2)
+    expect(await kidsOf(second)).toEqual(await kidsOf(first))
+  })
+
+  test('run several workers behind one socket', () => {
+    expect(Object.keys(first.at.parts).toSorted()).toEqual(['enclave', 'worker', 'worker-2'])
+  })
+
+  test('lose no more than what was in flight on the one that is killed', async () => {
+    const url = `http://127.0.0.1:${balancer.port}/v1/chat/completions`
+    const headers = { authorization: `Bearer ${first.apiKey}`, connection: 'close' }
+    const load = startLoad(LANES, async () => {
+      const answer = await fetch(url, { ...chatBody('m'), headers })
+      await answer.text()
+      return answer.status
+    })
+    await delay(1_000)
+    const inFlight = balancer.open().get(portOf(second)) ?? 0
+    second.signal('SIGKILL')
+    await second.ended
+    await delay(2_000)
+    const statuses = await load.stop()
+    const failed = statuses.filter((status) => status !== 200)
+    expect(statuses.length).toBeGreaterThan(40)
+    expect(inFlight).toBeGreaterThan(0)
+    expect(failed.length).toBeLessThanOrEqual(LANES)
+    const rows = await usageOf(await first.fetch('/v1/usage?limit=1'))
+    expect(rows.total_count).toBeGreaterThanOrEqual(statuses.length - failed.length)
+  })
+
+  test('keep the keys of the dead one, so that its receipts can be checked', async () => {
+    expect(await kidsOf(first)).toHaveLength(2)
+  })
+})
