@@ -13,7 +13,10 @@ function storageThat(batch: Database['batch']): { storage: Storage; failures: st
   return { storage: watchedStorage(inner, (failure) => failures.push(failure)), failures }
 }
 
-const failing = (error: Error) => storageThat(() => Promise.reject(error))
+const failing = (fault: Error) =>
+  storageThat(async () => {
+    throw fault
+  })
 
 describe('a watched storage', () => {
   test('passes rows on and stays what it was', async () => {
