@@ -108,20 +108,25 @@ describe('while PostgreSQL', () => {
     expect((await chatAs(routerOf(stack), customer, CHAT)).status).toBe(200)
   })
 
-  test('goes away under an answer, that answer is withheld or cut, and costs nothing', async () => {
-    customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+  test('goes away under an answer, a whole one is withheld and free, a stream is cut and billed later', async () => {
+    const fields = { balance_eur: OPENING_EUR }
+    const patient = await newCustomer(routerOf(stack), fields)
+    const streaming = await newCustomer(routerOf(stack), fields)
     await answerSlowly(standinOf(stack), { frameDelayMs: 150, wholeDelayMs: 1_500 })
-    const whole = chatAs(routerOf(stack), customer, { ...CHAT, model: 'standin-two/glm-5' })
-    const streamed = await chatAs(routerOf(stack), customer, { ...STREAM, model: 'standin/glm-5' })
+    const whole = chatAs(routerOf(stack), patient, { ...CHAT, model: 'standin-two/glm-5' })
+    const stream = await chatAs(routerOf(stack), streaming, { ...STREAM, model: 'standin/glm-5' })
     await expect.poll(() => inPostgres(databaseUrl, openRequests)).toBe(2)
     await proxy.cut()
-    const text = await streamed.text()
+    const text = await stream.text()
     await expectUnavailable(await whole)
     await proxy.heal()
     await standinOf(stack).reset()
     expect(text).toContain('"code":"service_unavailable"')
     expect(text).not.toContain('[DONE]')
-    await expectUntouched(stack, customer)
+    const rows = async () => (await usageOf(await get(stack, streaming, '/v1/usage'))).data
+    await expect.poll(rows, { timeout: 20_000 }).toMatchObject([{ receipt_id: null }])
+    expect(await streaming.show()).toMatchObject({ reserved_eur: '0.00' })
+    await expectUntouched(stack, patient)
   })
 
   test('refuses a query of the ledger, the answer is 500 and nothing is billed', async () => {
