@@ -1,4 +1,5 @@
 import { DAEMON_FAMILY } from './daemon-family.ts'
+import { FAILOVER_FAMILY } from './failover-family.ts'
 import { HANG_UP_FAMILY } from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
@@ -9,6 +10,7 @@ import type { AnyFamily } from './trial.ts'
 /** The whole matrix. */
 export const FAMILIES: readonly AnyFamily[] = [
   ...PROVIDER_FAMILIES,
+  FAILOVER_FAMILY,
   HANG_UP_FAMILY,
   HOSTILE_FAMILY,
   LIMITS_FAMILY,

@@ -1,10 +1,10 @@
-import type { Handler } from '../context.ts'
+import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../http/auth.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
-import { checkReasoningMembers } from '../provider/chat-request.ts'
+import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
-import { planChat } from '../routing/plan.ts'
+import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
 import type { AdmittedChat } from './admitted.ts'
@@ -27,9 +27,7 @@ export const completeChat: Handler = async (request, context) => {
   const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
   const chat = parseChatRequest(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
-  const order = (routes: Parameters<typeof context.health.order>[0]) =>
-    context.health.order(routes, context.now())
-  const plan = planChat(context.catalogue, chat, { order })
+  const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
   else checkReasoningMembers(chat)
   await context.link.state()
@@ -66,4 +64,11 @@ export const completeChat: Handler = async (request, context) => {
     clientSignal: request.signal,
   }
   return chat.stream ? answerStream(admitted) : answerWhole(admitted)
+}
+
+/** The plan of the request, but routes that rest are tried last: behind the caller's other models, too. */
+function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): ChatPlan {
+  const at = now()
+  const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })
+  return { ...plan, attempts: health.restingLast(plan.attempts, at) }
 }

@@ -34,6 +34,13 @@ export interface RouteHealth {
    * rest is over keeps its own place for one caller at a time, the probe; others find it behind the healthy.
    */
   order(routes: readonly Route[], now: number): readonly Route[]
+  /** The same routes by preference alone. */
+  prefer(routes: readonly Route[], now: number): readonly Route[]
+  /** The same attempts, those of resting routes behind all others, by the rules of `order`. */
+  restingLast<Attempt extends Attempted>(
+    attempts: readonly Attempt[],
+    now: number,
+  ): readonly Attempt[]
   /** An attempt begins: a probe is now in flight. Optional; without it a probe is forgotten sooner. */
   started(route: Route, now: number): void
   /** The route answered; `firstDeltaMs` is undefined where nothing was timed. */
@@ -41,6 +48,11 @@ export interface RouteHealth {
   failed(route: Route, now: number, failure: RouteFailure): void
   /** The health of the given routes; without any, of those that were tried. */
   snapshot(now: number, routes?: readonly Route[]): readonly RouteStatus[]
+}
+
+/** Something that is to be tried on a route. */
+interface Attempted {
+  readonly route: Route
 }
 
 interface Tracked {
@@ -68,12 +80,13 @@ export function createRouteHealth(
     return entry
   }
 
+  const prefer: RouteHealth['prefer'] = (routes, now) =>
+    selection === 'latency' && routes.length > 1 ? quickestFirst(routes.map(track), now) : routes
+
   return {
-    order: (routes, now) => {
-      if (routes.length < 2) return routes
-      if (selection !== 'latency') return restingLast(routes, tracked, now)
-      return restingLast(quickestFirst(routes.map(track), now), tracked, now)
-    },
+    prefer,
+    order: (routes, now) => restingLast(prefer(routes, now), (route) => route, tracked, now),
+    restingLast: (attempts, now) => restingLast(attempts, ({ route }) => route, tracked, now),
     started: (route, now) => tracked.get(route.id)?.circuit.started(now),
     succeeded: (route, now, firstDeltaMs) => {
       const { circuit, latency } = track(route)
@@ -107,25 +120,27 @@ function quickestFirst(entries: readonly Tracked[], now: number): readonly Route
 }
 
 /** Health decides before preference: the healthy, then those whose rest is over, then the soonest back. */
-function restingLast(
-  routes: readonly Route[],
+function restingLast<Item>(
+  items: readonly Item[],
+  routeOf: (item: Item) => Route,
   tracked: ReadonlyMap<string, Tracked>,
   now: number,
-): readonly Route[] {
-  const healthy: Route[] = []
-  const rested: Route[] = []
-  const resting: { route: Route; until: number }[] = []
-  for (const route of routes) {
-    const circuit = tracked.get(route.id)?.circuit
+): readonly Item[] {
+  if (items.length < 2) return items
+  const healthy: Item[] = []
+  const rested: Item[] = []
+  const resting: { item: Item; until: number }[] = []
+  for (const item of items) {
+    const circuit = tracked.get(routeOf(item).id)?.circuit
     const state = circuit?.state(now) ?? 'closed'
-    if (state === 'closed') healthy.push(route)
-    else if (state === 'open') resting.push({ route, until: circuit?.retryAt ?? now })
+    if (state === 'closed') healthy.push(item)
+    else if (state === 'open') resting.push({ item, until: circuit?.retryAt ?? now })
     // Only who stands first is sure to be tried, so only there a probe is claimed.
-    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(route)
-    else rested.push(route)
+    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(item)
+    else rested.push(item)
   }
-  if (healthy.length === routes.length) return routes
-  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ route }) => route)
+  if (healthy.length === items.length) return items
+  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ item }) => item)
   return [...healthy, ...rested, ...soonest]
 }
 

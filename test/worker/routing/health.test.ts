@@ -172,6 +172,25 @@ describe('the order', () => {
   })
 })
 
+describe('the attempts of a request with other models', () => {
+  const attemptsOf = (names: string) =>
+    names.split('').map((name, entry) => ({ route: named(name), entry }))
+  const entriesOf = (attempts: readonly { readonly entry: number }[]) =>
+    attempts.map(({ entry }) => entry).join('')
+
+  it('leave a resting primary to the end, and none out', () => {
+    const { health } = watchResting()
+    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 1))).toBe('120')
+    expect(entriesOf(health.restingLast(attemptsOf('a'), START + 1))).toBe('0')
+  })
+
+  it('probe it once its rest is over, one request at a time', () => {
+    const { health } = watchResting()
+    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 2_000))).toBe('012')
+    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 2_000))).toBe('120')
+  })
+})
+
 describe('a probe', () => {
   it('is one caller at a time; the others find the route behind the healthy', () => {
     const { order } = watchResting()
