@@ -36,8 +36,11 @@ export function openFilesLimit(): number {
 
 /** What workerd has open for itself: its sockets, databases and the idle connections of clients. */
 const FILES_FOR_THE_REST = 1_024
-/** A request: its client, its provider, one more while that is reached; its customer's database has three. */
-const FILES_OF_A_REQUEST = 6
+/**
+ * A request: its client, its provider and its calls of the daemon, two for each connection as workerd holds them,
+ * and three of its customer's database.
+ */
+const FILES_OF_A_REQUEST = 12
 
 /** How many requests may be at work at the same time in one workerd, which ends when its descriptors run out. */
 export function openRequestsFor(openFiles: number): number {

@@ -30,6 +30,9 @@ const STATE_MAX_AGE_MS = 250
 const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
+/** How often a request looks whether the answer that another one has asked for is there. */
+const LOOK_EVERY_MS = 5
+
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
 /** The link over HTTP inside pinned mTLS. */
@@ -38,6 +41,7 @@ export class HttpLink implements Link {
   readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
+  #askingSince: number | undefined
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
   /**
@@ -56,20 +60,37 @@ export class HttpLink implements Link {
     this.#origin = origin
   }
 
+  /**
+   * A crowd of requests that come at once asks one time: each question of its own would open a connection. Those
+   * who wait look for themselves, because here a request had better not be woken by another one's doing.
+   */
   async state(): Promise<LinkState> {
-    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
-    if (!this.#state || age < 0 || age >= STATE_MAX_AGE_MS) return this.freshState()
+    while (!this.#isFresh() && this.#isAsking()) await pause(LOOK_EVERY_MS)
+    if (!this.#state || !this.#isFresh()) return this.freshState()
     if (this.#state.answer instanceof LinkUnavailable) throw this.#state.answer
     return this.#state.answer
   }
 
   async freshState(): Promise<LinkState> {
+    this.#askingSince = this.#now()
     try {
       return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema))
     } catch (error) {
       if (error instanceof LinkUnavailable) this.#keep(error)
       throw error
+    } finally {
+      this.#askingSince = undefined
     }
+  }
+
+  #isFresh(): boolean {
+    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
+    return age >= 0 && age < STATE_MAX_AGE_MS
+  }
+
+  #isAsking(): boolean {
+    const since = this.#now() - (this.#askingSince ?? Number.NEGATIVE_INFINITY)
+    return since >= 0 && since < CALL_TIMEOUT_MS
   }
 
   /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
@@ -170,4 +191,10 @@ const MEANING: Readonly<Record<LinkFailure, string>> = {
   refused: 'the enclave daemon refused',
   broken_off: 'the enclave daemon broke off its answer',
   malformed: 'the enclave daemon answered in an unknown form',
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
 }

@@ -3,8 +3,8 @@ import { openFilesLimit, openRequestsFor } from '../../../scripts/stack/runtime-
 
 describe('the number of requests that may be open', () => {
   test.each([
-    [16_384, 2_560],
-    [65_536, 10_000],
+    [16_384, 1_280],
+    [65_536, 5_376],
     [Number.POSITIVE_INFINITY, 10_000],
   ])('for %d files is %d', (files, requests) => {
     expect(openRequestsFor(files)).toBe(requests)

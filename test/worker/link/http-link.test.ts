@@ -44,6 +44,27 @@ describe('the link', () => {
     expect(asked).toHaveLength(2)
   })
 
+  it('asks one time for a crowd that comes at once, and one more time when that has failed', async () => {
+    const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(state()), 30))
+    const { link, clock, asked } = linkTo(slow, () => Promise.reject(new TypeError('gone')), state)
+    const crowd = () => Promise.allSettled(Array.from({ length: 50 }, () => link.state()))
+    expect((await crowd()).map(({ status }) => status)).toEqual(Array(50).fill('fulfilled'))
+    expect(asked).toHaveLength(1)
+    clock.now += 250
+    expect((await crowd()).map(({ status }) => status)).toEqual(Array(50).fill('rejected'))
+    expect(asked).toHaveLength(2)
+    clock.now += 250
+    expect((await crowd()).map(({ status }) => status)).toEqual(Array(50).fill('fulfilled'))
+    expect(asked).toHaveLength(3)
+  })
+
+  it('asks anew when the one who asked never comes back', async () => {
+    const { link, clock } = linkTo(() => new Promise<Response>(() => {}), state)
+    void link.state()
+    clock.now += 3_000
+    await expect(link.state()).resolves.toEqual(STATE)
+  })
+
   it('keeps a refusal as long as an answer, and heals after that', async () => {
     const { link, clock, asked } = linkTo(() => Promise.reject(new TypeError('frozen')), state)
     await expect(link.state()).rejects.toThrow('the enclave daemon cannot be reached')

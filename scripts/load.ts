@@ -1,0 +1,26 @@
+import { program } from 'commander'
+import { processTable } from '../test/load/print.ts'
+import { slowStreams } from '../test/load/slow-streams.ts'
+import { checkRuntime } from './stack/runtime-check.ts'
+
+/**
+ * `npm run load [-- --streams 1000 --seconds 30 --customers 100]`: so many slow streams side by side against the
+ * real stack. Prints what the processes took and what the books say; the status is 1 if a stream, a row or a
+ * receipt was lost or if memory or descriptors went beyond their bounds.
+ */
+const wholeNumber = (text: string) => Number.parseInt(text, 10)
+
+checkRuntime()
+program
+  .option('--streams <n>', 'how many streams', wholeNumber, 1_000)
+  .option('--seconds <n>', 'how long all of them run', wholeNumber, 30)
+  .option('--customers <n>', 'how many customers they belong to', wholeNumber, 100)
+  .parse()
+const plan = program.opts<{ streams: number; seconds: number; customers: number }>()
+
+const { faults, ledger, concurrent, openingSeconds, processes } = await slowStreams(plan)
+console.log(`${concurrent} streams at one time, all begun within ${openingSeconds.toFixed(1)} s`)
+console.log(`${ledger.rows} rows, ${ledger.receipts} receipts\n`)
+for (const line of processTable(processes)) console.log(line)
+for (const fault of faults.slice(0, 50)) console.log(`FAULT  ${fault}`)
+process.exit(faults.length === 0 ? 0 : 1)

@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { TIMEOUTS, type Customer } from '../faults/world.ts'
+import { healthy } from '../faults/answers.ts'
+import { together } from '../faults/trial.ts'
+import { startFaultProvider, type Script } from '../support/fault-provider.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+import { parentOf, watchProcesses, type ProcessWatch } from './process-watch.ts'
+
+/** The real stack under load: a scripted provider, a healthy one beside it, and the stand-in for sound files. */
+export interface LoadWorld {
+  readonly stack: Stack
+  readonly admin: AdminApi
+  readonly customers: readonly Customer[]
+  /** Watches worker, daemon, stand-in and supervisor from now on. */
+  watch(): ProcessWatch
+  /** How many requests the router itself counts at the moment. */
+  openRequests(): Promise<number>
+  close(): Promise<void>
+}
+
+export interface LoadWorldPlan {
+  /** By model. Each has a healthy alternative as another region of the same model, unless it is `alone`. */
+  readonly scripts: Readonly<Record<string, Script>>
+  readonly alone: readonly string[]
+  readonly timeouts: Partial<typeof TIMEOUTS>
+  readonly customers: number
+}
+
+export const OPENING_EUR = '10.00'
+
+const CUSTOMERS_AT_A_TIME = 8
+
+export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
+  const provider = await startFaultProvider(({ provider: at, model }) =>
+    at === 'alpha' ? (plan.scripts[model] ?? healthy) : healthy,
+  )
+  const stack = await startStack({ config: config(plan, provider.port) })
+  const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+  const numbers = Array.from({ length: plan.customers }, (_, index) => index)
+  const customers = await together(numbers, CUSTOMERS_AT_A_TIME, () => newCustomer(admin))
+  const supervisor = parentOf(stack.local.pids.worker)
+  return {
+    stack,
+    admin,
+    customers,
+    watch: () => watchProcesses(() => ({ ...stack.localNow().pids, supervisor })),
+    openRequests: () => openRequests(stack),
+    close: async () => {
+      await stack.stop()
+      await provider.close()
+    },
+  }
+}
+
+async function openRequests(stack: Stack): Promise<number> {
+  const headers = { authorization: `Bearer ${stack.local.admin_token}` }
+  const answer = await stack.fetch('/admin/metrics', { headers })
+  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
+}
+
+const idSchema = z.object({ id: z.string() })
+const keySchema = z.object({ key: z.string() })
+
+async function newCustomer(admin: AdminApi): Promise<Customer> {
+  const customer = { name: 'load', billing: 'prepaid', balance_eur: OPENING_EUR }
+  const { id } = idSchema.parse(await admin.call('POST', '/admin/customers', customer))
+  const path = `/admin/customers/${id}/keys`
+  return { id, ...keySchema.parse(await admin.call('POST', path, { name: 'load' })) }
+}
+
+function config({ scripts, alone, timeouts }: LoadWorldPlan, port: number): object {
+  const attestation = { adapter: 'none' }
+  const at = (name: string) => ({ base_url: `http://127.0.0.1:${port}/${name}`, attestation })
+  const route = (model: string, provider: string) => ({
+    model_key: model,
+    provider,
+    upstream_model: model,
+    type: 'chat',
+    pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 2 },
+    max_output_tokens: 1_000,
+  })
+  return {
+    service: { name: 'load-router', mode: 'local', timeouts: { ...TIMEOUTS, ...timeouts } },
+    providers: {
+      alpha: at('alpha'),
+      beta: at('beta'),
+      standin: { base_url: 'http://standin.localhost/standin/v1', attestation },
+    },
+    routes: [
+      ...Object.keys(scripts).map((model) => route(model, 'alpha')),
+      ...Object.keys(scripts)
+        .filter((model) => !alone.includes(model))
+        .map((model) => route(model, 'beta')),
+      {
+        ...route('whisper', 'standin'),
+        type: 'transcription',
+        pricing: { currency: 'eur', billing_unit: 'audio_minute', unit_amount: 0.006 },
+      },
+    ],
+  }
+}
