@@ -62,7 +62,7 @@ async function endComplete(
     }
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId })
-    if (receiptId !== null) await settleUnreceipted(admitted, exchange)
+    await settleUnreceipted(admitted, exchange)
     await client.finish(errorEvent(errorBody(toApiError(error))))
     return
   }
