@@ -1,23 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Child } from './child.ts'
 
-const START_TIMEOUT_MS = 30_000
+/** A slow machine (an emulated one) is not a broken one; a child that ends is told of at once anyway. */
+const START_TIMEOUT_MS = 120_000
 
 /**
  * The first thing a child says over its IPC channel.
- * @throws when it ends or stays silent for half a minute; the child has ended then
+ * @throws when it ends or stays silent for two minutes; the child has ended then
  */
 export async function firstMessage<Message>(child: Child): Promise<Message> {
   const message = new Promise<Message>((resolve) => child.process.once('message', resolve))
   return orFailure(child, message)
 }
 
-/** What a child is waited for, or a failure when it ends or takes half a minute. */
+/** What a child is waited for, or a failure when it ends or takes two minutes. */
 export async function orFailure<T>(child: Child, awaited: Promise<T>): Promise<T> {
   const done = new AbortController()
   const failure = Promise.race([
     child.ended,
-    delay(START_TIMEOUT_MS, 'no sign of life for 30 s', { signal: done.signal }),
+    delay(START_TIMEOUT_MS, 'no sign of life for 120 s', { signal: done.signal }),
   ])
   try {
     const outcome = await Promise.race([
