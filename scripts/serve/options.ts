@@ -11,6 +11,8 @@ export interface ServeOptions {
   readonly http: ListenAddress
   readonly workers: number
   readonly drainSeconds: number
+  /** In one workerd process; without it, as many as the open files allow. */
+  readonly maxOpenRequests?: number
   /** In place of `service.tls.chain_file`. */
   readonly tlsChain?: string
   /** Where challenges of the certificate authority are answered, over plain HTTP. */
@@ -30,20 +32,24 @@ export function addServeOptions(command: Command): Command {
       count(
         '--workers',
         'WORKERS',
-        1,
-        64,
+        [1, 64],
         'workerd processes; more than one needs STORAGE=postgres',
-        1,
-      ),
+      ).default(1),
     )
     .addOption(
       count(
         '--drain-seconds',
         'DRAIN_SECONDS',
-        0,
-        3600,
+        [0, 3600],
         'how long running requests may take at the end',
-        30,
+      ).default(30),
+    )
+    .addOption(
+      count(
+        '--max-open-requests',
+        'MAX_OPEN_REQUESTS',
+        [1, 10_000],
+        'requests at work in one process (default: what the open files allow)',
       ),
     )
     .addOption(
@@ -78,19 +84,14 @@ function listener(flag: string, variable: string, standard: string, about: strin
 function count(
   flag: string,
   variable: string,
-  least: number,
-  most: number,
+  [least, most]: readonly [number, number],
   about: string,
-  standard: number,
 ): Option {
-  return new Option(`${flag} <n>`, about)
-    .env(variable)
-    .default(standard)
-    .argParser((text: string) => {
-      const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-      if (value >= least && value <= most) return value
-      throw new InvalidArgumentError(`give a whole number from ${least} to ${most}`)
-    })
+  return new Option(`${flag} <n>`, about).env(variable).argParser((text: string) => {
+    const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+    if (value >= least && value <= most) return value
+    throw new InvalidArgumentError(`give a whole number from ${least} to ${most}`)
+  })
 }
 
 function parseAddress(text: string): ListenAddress {

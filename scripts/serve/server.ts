@@ -57,7 +57,12 @@ export class Server {
     const link = await makeLinkCertificates(Date.now())
     const talk: DaemonTalk = new DaemonTalk((message) => parts.tellDaemon(message))
     const parts = new Parts({
-      settings: { port: 0, tlsPort: 0, storage: plan.start.storage },
+      settings: {
+        port: 0,
+        tlsPort: 0,
+        storage: plan.start.storage,
+        maxOpenRequests: options.maxOpenRequests,
+      },
       platform: plan.start.platform,
       inherited: { http: sockets.http.fd, https: sockets.https.fd },
       secrets: plan.start.providerSecrets,
