@@ -2,6 +2,9 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { openSync, closeSync, renameSync, statSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
+/** Set where whatever started this process ends its children too. */
+const UNGUARDED = 'CMR_UNGUARDED'
+
 /** A child process of the stack. */
 export interface Child {
   readonly pid: number
@@ -46,7 +49,7 @@ export async function startChild(command: ChildCommand): Promise<Child> {
   const guard = startGuard(pid)
   const ended = new Promise<string>((done) => {
     child.once('exit', (code, signal) => {
-      guard.kill('SIGKILL')
+      guard?.kill('SIGKILL')
       done(signal === null ? `exit status ${code}` : `signal ${signal}`)
     })
   })
@@ -64,9 +67,11 @@ export function lastLines(logFile: string, lines: number): string[] {
 
 /**
  * A shell that waits for the end of its standard input, which comes with the end of this process, however
- * that ends, and then kills the child. A frozen child would not notice a closed channel by itself.
+ * that ends, and then kills the child. A frozen child would not notice a closed channel by itself. In the guest
+ * image there is neither a shell nor need of one: the machine ends with this process.
  */
-function startGuard(pid: number): ChildProcess {
+function startGuard(pid: number): ChildProcess | undefined {
+  if (process.env[UNGUARDED] !== undefined) return undefined
   const script = 'read -r _; kill -KILL "$0" 2>/dev/null'
   const guard = spawn('/bin/sh', ['-c', script, String(pid)], {
     detached: true,
