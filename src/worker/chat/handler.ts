@@ -1,6 +1,7 @@
 import type { Context, Handler } from '../context.ts'
-import { readApiKey } from '../http/auth.ts'
+import { readApiKey, type PresentedKey } from '../http/auth.ts'
 import { readBody } from '../http/body.ts'
+import { drain } from '../http/drain.ts'
 import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
@@ -23,7 +24,7 @@ const tooLarge = () => new ApiError('request_too_large', 'The request body is la
  * Everything that can be refused is refused before the reservation; everything after it settles or releases.
  */
 export const completeChat: Handler = async (request, context) => {
-  const key = await readApiKey(request, context)
+  const key = await keyOf(request, context)
   const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
   const chat = parseChatRequest(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
@@ -71,4 +72,14 @@ function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): C
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })
   return { ...plan, attempts: health.restingLast(plan.attempts, at) }
+}
+
+/** The key, or a refusal that also who still sends a long prompt gets to read. */
+async function keyOf(request: Request, context: Context): Promise<PresentedKey> {
+  try {
+    return await readApiKey(request, context)
+  } catch (error) {
+    await drain(request.body)
+    throw error
+  }
 }
