@@ -33,7 +33,7 @@ export interface Served<T> {
 const SAME_ROUTE_PAUSE_MS = 100
 
 /**
- * Tries the planned attempts in order until one serves (DESIGN: one attempt budget, one wall-clock budget).
+ * Tries the planned attempts in order until one serves, within one attempt budget and one wall-clock budget.
  * The plan is flat: nothing is decided here but whether a failure ends the request or the next route is tried.
  * @throws ApiError when no route served, or when a provider's refusal is final
  */
