@@ -46,7 +46,7 @@ describe('the openai package', () => {
     },
   )
 
-  test('iterates over a stream', async () => {
+  test('failure 34: iterates over a stream', async () => {
     const stream = await client().chat.completions.create({
       model: 'glm-5',
       messages: HELLO,

@@ -63,10 +63,17 @@ describe('a route priced by audio', () => {
     })
   })
 
-  test.each(['json', 'text', 'verbose_json'])('costs the same as %s', async (format) => {
-    const { row } = await transcribed('nova/whisper', { duration: 90.5 }, wav(4).bytes, format)
-    expect(row).toMatchObject({ billing_unit: 'audio_minute', audio_seconds: 90.5, cost_eur: 0.91 })
-  })
+  test.each(['json', 'text', 'verbose_json'])(
+    'failure 31: costs the same as %s',
+    async (format) => {
+      const { row } = await transcribed('nova/whisper', { duration: 90.5 }, wav(4).bytes, format)
+      expect(row).toMatchObject({
+        billing_unit: 'audio_minute',
+        audio_seconds: 90.5,
+        cost_eur: 0.91,
+      })
+    },
+  )
 
   test('bills what a browser recorded by its last sound', async () => {
     const { body, row } = await transcribed('by-second', {}, recordedWebm(25).bytes)
@@ -74,7 +81,7 @@ describe('a route priced by audio', () => {
     expect(body?.duration).toBe(25)
   })
 
-  test('never bills nothing for a file that nobody can measure', async () => {
+  test('failure 31: never bills nothing for a file that nobody can measure', async () => {
     const bytes = Buffer.concat([Buffer.from('OggS'), Buffer.alloc(79_996)])
     const { row } = await transcribed('by-second', {}, bytes)
     expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.1 })
@@ -112,7 +119,7 @@ function speechFor(model: string) {
 }
 
 describe('when the first route fails', () => {
-  test('the next one of the model gets the whole file', async () => {
+  test('failure 32: the next one of the model gets the whole file', async () => {
     await standin.script({ status: 503, provider: 'nova' })
     const answer = await post(stack, speechFor('whisper'))
     const { service } = answerSchema.parse(await answer.json())

@@ -74,7 +74,7 @@ describe('the balance of a prepaid customer', () => {
     expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 60n, rows: 0, open: 1 })
   })
 
-  test('is compared exactly where a double could not', async () => {
+  test('failure 30: is compared exactly where a double could not', async () => {
     const key = await addCustomer(db, { balance: 9_007_199_254_740_993n })
     const big = 9_007_199_254_740_993n
     const capped = 1_000_000_000_000_000n
