@@ -18,9 +18,10 @@ program
   .parse()
 const plan = program.opts<{ streams: number; seconds: number; customers: number }>()
 
-const { faults, ledger, concurrent, openingSeconds, processes } = await slowStreams(plan)
+const { faults, ledger, concurrent, openingSeconds, processes, counted } = await slowStreams(plan)
 console.log(`${concurrent} streams at one time, all begun within ${openingSeconds.toFixed(1)} s`)
 console.log(`${ledger.rows} rows, ${ledger.receipts} receipts\n`)
 for (const line of processTable(processes)) console.log(line)
+for (const line of counted) console.log(line)
 for (const fault of faults.slice(0, 50)) console.log(`FAULT  ${fault}`)
 process.exit(faults.length === 0 ? 0 : 1)

@@ -16,6 +16,8 @@ export interface LoadWorld {
   watch(): ProcessWatch
   /** How many requests the router itself counts at the moment. */
   openRequests(): Promise<number>
+  /** The lines of its metrics that tell of faults around it. */
+  faultsCounted(): Promise<readonly string[]>
   close(): Promise<void>
 }
 
@@ -45,7 +47,9 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
     admin,
     customers,
     watch: () => watchProcesses(() => ({ ...stack.localNow().pids, supervisor })),
-    openRequests: () => openRequests(stack),
+    openRequests: async () =>
+      Number(/^cmr_open_requests (\d+)$/m.exec(await metricsOf(stack))?.[1]),
+    faultsCounted: async () => (await metricsOf(stack)).match(/^cmr_faults_total\{.*$/gm) ?? [],
     close: async () => {
       await stack.stop()
       await provider.close()
@@ -53,10 +57,9 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
   }
 }
 
-async function openRequests(stack: Stack): Promise<number> {
+async function metricsOf(stack: Stack): Promise<string> {
   const headers = { authorization: `Bearer ${stack.local.admin_token}` }
-  const answer = await stack.fetch('/admin/metrics', { headers })
-  return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
+  return (await stack.fetch('/admin/metrics', { headers })).text()
 }
 
 const idSchema = z.object({ id: z.string() })

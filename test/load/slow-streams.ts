@@ -22,6 +22,8 @@ export interface LoadReport {
   /** From the first request to the first delta of the last, in seconds. */
   readonly openingSeconds: number
   readonly processes: ReadonlyMap<string, readonly Sample[]>
+  /** What the router counted of faults around it, as it tells monitors. */
+  readonly counted: readonly string[]
 }
 
 const FRAME_EVERY_MS = 1_000
@@ -112,6 +114,7 @@ async function run(world: LoadWorld, plan: LoadPlan, stage: Stage): Promise<Load
   clearInterval(count)
   await until(async () => (await world.openRequests()) === 0)
   const processes = watch.stop()
+  const counted = await world.faultsCounted()
   const ledger = await checkLedger(world, customers, OPENING_EUR, outcomes)
   const cut = outcomes.filter(({ kind }) => kind !== 'complete').length
   const died = stack.localNow().pids.worker !== stack.local.pids.worker
@@ -123,7 +126,7 @@ async function run(world: LoadWorld, plan: LoadPlan, stage: Stage): Promise<Load
     ...resourceFaults(processes, plan.streams),
     ...ledger.faults,
   ]
-  return { faults, ledger, concurrent, openingSeconds: stage.openingSeconds, processes }
+  return { faults, ledger, concurrent, openingSeconds: stage.openingSeconds, processes, counted }
 }
 
 async function stream(stack: Stack, customer: Customer | undefined): Promise<Outcome> {

@@ -8,6 +8,7 @@ import {
   type LinkState,
 } from '../../protocol/link.ts'
 import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
+import { Turns } from './turns.ts'
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
 export interface LinkBinding {
@@ -30,6 +31,12 @@ const STATE_MAX_AGE_MS = 250
 const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
+/** What is signed has been delivered and paid for: it is worth a longer wait when a thousand streams end at once. */
+const SIGN_TIMEOUT_MS = 8_000
+
+/** Signatures asked for at the same time, and how long one that is not asked for yet may wait. */
+const SIGN_TURNS = { most: 32, longestMs: SIGN_TIMEOUT_MS, patienceMs: 30_000 }
+
 /** How often a request looks whether the answer that another one has asked for is there. */
 const LOOK_EVERY_MS = 5
 
@@ -41,6 +48,7 @@ export class HttpLink implements Link {
   readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
+  readonly #turns: Turns
   #askingSince: number | undefined
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
@@ -57,6 +65,7 @@ export class HttpLink implements Link {
     this.#binding = binding
     this.#now = now
     this.#onFailure = onFailure
+    this.#turns = new Turns(SIGN_TURNS, now, pause)
     this.#origin = origin
   }
 
@@ -103,12 +112,20 @@ export class HttpLink implements Link {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
   }
 
-  sign(request: unknown) {
-    return this.#json(LINK_PATHS.sign, signResponseSchema, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(request),
-    })
+  /** When many exchanges end at once they share a few connections: to open one each takes longer than to wait. */
+  async sign(request: unknown) {
+    const turn = await this.#turns.take()
+    if (turn === undefined) throw this.#failure('busy')
+    try {
+      const init = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(request),
+      }
+      return await this.#json(LINK_PATHS.sign, signResponseSchema, init, SIGN_TIMEOUT_MS)
+    } finally {
+      turn.end()
+    }
   }
 
   async attestation(nonce?: string): Promise<AttestationAnswer> {
@@ -148,8 +165,13 @@ export class HttpLink implements Link {
     }
   }
 
-  async #json<T>(path: string, schema: z.ZodType<T>, init: RequestInit = {}): Promise<T> {
-    const response = await this.#call(path, init)
+  async #json<T>(
+    path: string,
+    schema: z.ZodType<T>,
+    init: RequestInit = {},
+    timeoutMs = CALL_TIMEOUT_MS,
+  ): Promise<T> {
+    const response = await this.#call(path, init, timeoutMs)
     const body = await this.#text(response)
     if (!response.ok) throw this.#failure('refused')
     return this.#parse(body, schema)
@@ -189,6 +211,7 @@ export class HttpLink implements Link {
 const MEANING: Readonly<Record<LinkFailure, string>> = {
   unreachable: 'the enclave daemon cannot be reached',
   refused: 'the enclave daemon refused',
+  busy: 'the enclave daemon has too much to sign',
   broken_off: 'the enclave daemon broke off its answer',
   malformed: 'the enclave daemon answered in an unknown form',
 }

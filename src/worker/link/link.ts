@@ -30,7 +30,7 @@ export type AttestationAnswer =
   | { readonly ok: false; readonly reason: 'unavailable' | 'rate_limited' }
 
 /** In what way the daemon was found wanting. */
-export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'
+export type LinkFailure = 'unreachable' | 'refused' | 'busy' | 'broken_off' | 'malformed'
 
 /** The daemon does not answer, or answers nonsense: no new work may start. */
 export class LinkUnavailable extends Error {
