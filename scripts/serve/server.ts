@@ -5,7 +5,6 @@ import { untilHealthy } from '../stack/healthy.ts'
 import type { RestartPolicy } from '../stack/keeper.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
 import { formatAddress } from '../stack/listen-address.ts'
-import { openListeningSocket, type ListeningSocket } from '../stack/listening-socket.ts'
 import { Parts } from '../stack/parts.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { Supervisor } from '../stack/supervisor.ts'
@@ -14,6 +13,7 @@ import { DaemonTalk } from './daemon-talk.ts'
 import { watchLiveness } from './liveness.ts'
 import { probesOf } from './probes.ts'
 import { warnings } from './report.ts'
+import { openSockets, type Sockets } from './sockets.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
 import { tlsWish, type Start } from './start-plan.ts'
 
@@ -21,11 +21,6 @@ export interface ServerPlan {
   readonly start: Start
   readonly state: StateDir
   readonly tell: (text: string) => void
-}
-
-interface Sockets {
-  readonly http: ListeningSocket
-  readonly https: ListeningSocket
 }
 
 /** A restart costs a moment of service, so the first comes soon; it is never given up. */
@@ -50,10 +45,7 @@ export class Server {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
     await buildWorker(bundlePath)
-    const sockets = {
-      http: await openListeningSocket(options.http, false),
-      https: await openListeningSocket(options.https, true),
-    }
+    const sockets = await openSockets(options)
     const link = await makeLinkCertificates(Date.now())
     const talk: DaemonTalk = new DaemonTalk((message) => parts.tellDaemon(message))
     const parts = new Parts({
@@ -64,7 +56,7 @@ export class Server {
         maxOpenRequests: options.maxOpenRequests,
       },
       platform: plan.start.platform,
-      inherited: { http: sockets.http.fd, https: sockets.https.fd },
+      inherited: (name) => sockets.of(name),
       secrets: plan.start.providerSecrets,
       state: plan.state,
       config: plan.start.config,
@@ -112,7 +104,7 @@ export class Server {
     this.#ready = true
     this.#publish()
     const { options } = start
-    const https = formatAddress({ ...options.https, port: this.#sockets.https.port })
+    const https = formatAddress({ ...options.https, port: this.#sockets.httpsPort })
     tell(`  Confidential Model Router is serving: https ${https}, ${this.#httpUrl}`)
     const { tls } = this.#parts
     if (tls === undefined) return
@@ -156,10 +148,9 @@ export class Server {
     this.#certificates?.close()
     for (const close of this.#closing) close()
     const stopped = this.#supervisor.stop(graceMs, OTHERS_GRACE_MS)
-    this.#sockets.http.refuse(null)
-    this.#sockets.https.refuse(this.#parts.tls ?? null)
+    this.#sockets.refuse(this.#parts.tls ?? null)
     await stopped
-    await Promise.all([this.#sockets.http.close(), this.#sockets.https.close()])
+    await this.#sockets.close()
   }
 
   /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
@@ -171,7 +162,7 @@ export class Server {
 
   get #httpUrl(): string {
     const { http } = this.#plan.start.options
-    return `http://${formatAddress({ ...http, port: this.#sockets.http.port })}`
+    return `http://${formatAddress({ ...http, port: this.#sockets.httpPort })}`
   }
 
   #warn({ config, platform }: Start): void {
@@ -183,7 +174,7 @@ export class Server {
     if (!this.#ready || daemon === undefined) return
     writeServingFile(this.#plan.state, {
       http_url: this.#httpUrl,
-      https_port: this.#sockets.https.port,
+      https_port: this.#sockets.httpsPort,
       simulated: this.#plan.start.platform === 'simulated',
       root_key: daemon.rootKeyPath,
       pid: process.pid,

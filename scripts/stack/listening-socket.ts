@@ -26,14 +26,21 @@ const openedSchema = z.union([
   z.object({ error: z.string() }),
 ])
 
+export interface SocketKind {
+  /** Whether clients speak TLS on it. */
+  readonly secure: boolean
+  /** Whether other sockets share the address; the kernel then deals connections out evenly. */
+  readonly shared: boolean
+}
+
 /** @throws StartError when the address cannot be opened */
 export async function openListeningSocket(
   { host, port }: ListenAddress,
-  secure: boolean,
+  { secure, shared }: SocketKind,
 ): Promise<ListeningSocket> {
   const gate = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
   const thread = new Worker(new URL('./listening-thread.ts', import.meta.url), {
-    workerData: { host, port, secure, gate, retryAfterSeconds: RETRY_AFTER_SECONDS },
+    workerData: { host, port, secure, shared, gate, retryAfterSeconds: RETRY_AFTER_SECONDS },
   })
   thread.unref()
   const [message]: unknown[] = await once(thread, 'message')

@@ -18,6 +18,7 @@ const plan = z
     host: z.string(),
     port: z.int(),
     secure: z.boolean(),
+    shared: z.boolean(),
     gate: z.instanceof(SharedArrayBuffer),
     retryAfterSeconds: z.int(),
   })
@@ -59,7 +60,7 @@ const server = plan.secure ? createHttpsServer(refuse) : createHttpServer(refuse
 server.once('error', (error) => {
   tell({ error: 'code' in error ? String(error.code) : error.message })
 })
-server.listen({ host: plan.host, port: plan.port }, () => {
+server.listen({ host: plan.host, port: plan.port, reusePort: plan.shared }, () => {
   const address = server.address()
   const { _handle: handle } = handleSchema.parse(server)
   tell({ fd: handle.fd, port: typeof address === 'object' ? address?.port : undefined })

@@ -14,6 +14,7 @@ import type { LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit, openRequestsFor } from './runtime-check.ts'
+import type { WorkerName } from './worker-name.ts'
 import { startDaemon, tellDaemon } from './start-daemon.ts'
 import { startStandin, tellStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
@@ -24,8 +25,8 @@ import { compileWorkerdConfig } from './workerd-config.ts'
 export interface PartsPlan {
   readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage' | 'maxOpenRequests'>
   readonly platform: Platform
-  /** Sockets for workers to share, in place of the ports in the settings. */
-  readonly inherited?: InheritedSockets
+  /** The sockets of a worker, in place of the ports in the settings. */
+  readonly inherited?: (name: WorkerName) => InheritedSockets
   /** What the configuration's variables stand for, where they are not in the environment. */
   readonly secrets?: Readonly<Record<string, string>>
   readonly state: StateDir
@@ -100,7 +101,7 @@ export class Parts {
   }
 
   /** The daemon must have been up once. */
-  async worker(name = 'worker'): Promise<Started<WorkerPorts>> {
+  async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
     const { bundlePath, link, settings, state, inherited } = this.#plan
     const daemon = this.#daemon
     const tls = this.#tls
@@ -120,7 +121,7 @@ export class Parts {
     })
     const started = await startWorker(binary, {
       logFile: this.logFile(name),
-      inherited,
+      inherited: inherited?.(name),
       probe: inherited !== undefined,
     })
     this.#ports = started.ready

@@ -3,8 +3,8 @@ import { createKeeper, type Keeper, type RestartPolicy, type Started } from './k
 import type { Parts } from './parts.ts'
 import { StartError } from './start-error.ts'
 import type { WorkerPorts } from './start-worker.ts'
+import { workerNames, type WorkerName } from './worker-name.ts'
 
-export type WorkerName = 'worker' | `worker-${number}`
 export type PartName = 'standin' | 'enclave' | WorkerName
 
 export interface SupervisorPlan {
@@ -137,11 +137,6 @@ export class Supervisor {
     const lines = lastLines(this.#plan.parts.logFile(name), LOG_LINES_TOLD)
     return [`${name} ${text}`, ...lines.map((line) => `    ${line}`)].join('\n')
   }
-}
-
-function workerNames(count: number): WorkerName[] {
-  const further = Array.from({ length: count - 1 }, (_, index) => `worker-${index + 2}` as const)
-  return ['worker', ...further]
 }
 
 function onPort(port: number): string {

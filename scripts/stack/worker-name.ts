@@ -1,0 +1,7 @@
+/** What a worker of a stack is called, in its log and on the screen. */
+export type WorkerName = 'worker' | `worker-${number}`
+
+export function workerNames(count: number): WorkerName[] {
+  const further = Array.from({ length: count - 1 }, (_, index) => `worker-${index + 2}` as const)
+  return ['worker', ...further]
+}
