@@ -1,0 +1,15 @@
+import { createServer } from 'node:net'
+
+/** A port that was free a moment ago, for programs that cannot be asked which one they took. */
+export function assignedPort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() =>
+        resolve(typeof address === 'object' && address !== null ? address.port : 0),
+      )
+    })
+  })
+}

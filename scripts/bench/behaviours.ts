@@ -1,0 +1,16 @@
+/** Milliseconds between the frames of a paced stream. */
+export const FRAME_MS = 20
+
+/** Streams long enough for the widest window, its lead and its end. */
+export const PACED = `paced-350x${FRAME_MS}`
+export const PACED_SHORT = `paced-200x${FRAME_MS}`
+/** Eight frames at once: the time to the first delta without any waiting. */
+export const BURST = 'paced-8x0'
+/** A frame every half second: streams that are open and hardly do anything. */
+export const SLOW = 'paced-8x500'
+export const WHOLE = 'whole'
+/** Single lines, KiB. */
+export const LINES = [1024, 2048, 4096, 8192].map((kibibytes) => `line-${kibibytes}x0`)
+
+/** Every behaviour of the mock that the benchmark asks for; each is a model of every system. */
+export const BEHAVIOURS = [WHOLE, PACED, PACED_SHORT, BURST, SLOW, ...LINES]

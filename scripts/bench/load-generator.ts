@@ -1,0 +1,167 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { AnswerReader, type AnswerProgress } from './answer-reader.ts'
+import { loadPlanSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
+
+/**
+ * The load generator as a process of its own: a closed loop over kept-alive raw sockets. It is given a
+ * `LoadPlan` at a time and tells when the window opens and closes, and then what it saw.
+ */
+process.on('message', (received) => void run(loadPlanSchema.parse(received)))
+process.on('disconnect', () => process.exit(0))
+
+/** A stream is given so long beyond its window. */
+const LATEST_END_MS = 20_000
+
+async function run(plan: LoadPlan): Promise<void> {
+  const window = new Window(plan)
+  const clients = Array.from(
+    { length: plan.connections },
+    (_, index) => new Client(plan, window, index),
+  )
+  for (const client of clients) client.start()
+  await delay(plan.warmMs)
+  window.open()
+  process.send?.({ type: 'window_opened' })
+  await delay(plan.windowMs)
+  window.close()
+  process.send?.({ type: 'window_closed' })
+  await Promise.race([Promise.all(clients.map((client) => client.ended)), delay(LATEST_END_MS)])
+  for (const client of clients) client.destroy()
+  process.send?.({ type: 'result', result: window.result })
+}
+
+/** What was seen while the window was open. */
+class Window {
+  readonly plan: LoadPlan
+  readonly #latencies: number[] = []
+  readonly #firstDeltas: number[] = []
+  #openedAt = Number.POSITIVE_INFINITY
+  #closedAt = Number.POSITIVE_INFINITY
+  #frames = 0
+  #failed = 0
+  #failure: string | null = null
+
+  constructor(plan: LoadPlan) {
+    this.plan = plan
+  }
+
+  get isClosed(): boolean {
+    return this.#closedAt !== Number.POSITIVE_INFINITY
+  }
+
+  open(): void {
+    this.#openedAt = performance.now()
+  }
+
+  close(): void {
+    this.#closedAt = performance.now()
+  }
+
+  frames(count: number): void {
+    if (this.#isOpen) this.#frames += count
+  }
+
+  firstDelta(ms: number): void {
+    this.#firstDeltas.push(ms)
+  }
+
+  completed(ms: number): void {
+    if (this.#isOpen) this.#latencies.push(ms)
+  }
+
+  failed(reason: string): void {
+    this.#failed += 1
+    this.#failure ??= reason
+  }
+
+  get result(): LoadResult {
+    return {
+      completed: this.#latencies.length,
+      failed: this.#failed,
+      failure: this.#failure,
+      frames: this.#frames,
+      windowMs: this.#closedAt - this.#openedAt,
+      latenciesMs: this.#latencies,
+      firstDeltaMs: this.#firstDeltas,
+    }
+  }
+
+  get #isOpen(): boolean {
+    return this.#openedAt !== Number.POSITIVE_INFINITY && !this.isClosed
+  }
+}
+
+/** One connection that sends a request whenever the answer before is complete. */
+class Client {
+  readonly #requests: readonly Buffer[]
+  readonly #window: Window
+  readonly #socket: Socket
+  readonly #reader = new AnswerReader()
+  readonly #ended = Promise.withResolvers<void>()
+  #turn: number
+  #sentAt = 0
+  #frames = 0
+  #waiting = false
+
+  constructor(plan: LoadPlan, window: Window, index: number) {
+    this.#requests = plan.requests.map((text) => Buffer.from(text, 'latin1'))
+    this.#window = window
+    this.#turn = index
+    this.#socket = connect({ port: plan.port, host: '127.0.0.1', noDelay: true })
+  }
+
+  /** Resolves when the last answer is in. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  start(): void {
+    this.#socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    this.#socket.on('error', () => {})
+    this.#socket.once('close', () => {
+      if (this.#waiting) this.#window.failed('the connection was lost')
+      this.#ended.resolve()
+    })
+    this.#socket.once('connect', () => this.#send())
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #send(): void {
+    const request = this.#requests[this.#turn % this.#requests.length]
+    this.#turn += this.#window.plan.connections
+    this.#reader.reset()
+    this.#frames = 0
+    this.#waiting = true
+    this.#sentAt = performance.now()
+    if (request !== undefined) this.#socket.write(request)
+  }
+
+  #take(bytes: Buffer): void {
+    const progress = this.#reader.push(bytes)
+    if (progress.frames > this.#frames) {
+      if (this.#frames === 0) this.#window.firstDelta(this.#elapsed)
+      this.#window.frames(progress.frames - this.#frames)
+      this.#frames = progress.frames
+    }
+    if (progress.complete) this.#finish(progress)
+  }
+
+  get #elapsed(): number {
+    return performance.now() - this.#sentAt
+  }
+
+  #finish({ status, done }: AnswerProgress): void {
+    const { plan } = this.#window
+    this.#waiting = false
+    if (status !== 200) this.#window.failed(`status ${status}`)
+    else if (plan.stream && !done) this.#window.failed('a stream without [DONE]')
+    else this.#window.completed(this.#elapsed)
+    if (!plan.once && !this.#window.isClosed) return this.#send()
+    this.#socket.end()
+    this.#ended.resolve()
+  }
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+/** What the load generator is told to do: one window of load on one system. */
+export const loadPlanSchema = z.object({
+  port: z.int(),
+  /** Whole requests, head and body, as latin1 text; they are sent in turn. */
+  requests: z.array(z.string()).min(1),
+  connections: z.int().min(1),
+  /** Streams are only whole with their end mark. */
+  stream: z.boolean(),
+  /** Load before the window opens, ms. */
+  warmMs: z.number(),
+  windowMs: z.number(),
+  /** Whether every connection sends one request only. */
+  once: z.boolean(),
+})
+
+export type LoadPlan = z.output<typeof loadPlanSchema>
+
+export const loadResultSchema = z.object({
+  /** Answers completed inside the window. */
+  completed: z.int(),
+  /** Answers that were no 200, streams without their end, lost connections, in and out of the window. */
+  failed: z.int(),
+  /** What the first failure was. */
+  failure: z.string().nullable(),
+  /** Events received inside the window. */
+  frames: z.int(),
+  windowMs: z.number(),
+  /** Of answers completed inside the window, ms from the request's first byte. */
+  latenciesMs: z.array(z.number()),
+  firstDeltaMs: z.array(z.number()),
+})
+
+export type LoadResult = z.output<typeof loadResultSchema>
+
+/** What the generator says while it works. */
+export const loadMessageSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('window_opened') }),
+  z.object({ type: z.literal('window_closed') }),
+  z.object({ type: z.literal('result'), result: loadResultSchema }),
+])

@@ -1,0 +1,86 @@
+/** What the mock provider says, laid out once as the bytes of HTTP/1.1 so that saying it costs next to nothing. */
+
+/** How a model of the mock answers: `whole`, or streams with names such as `paced-250x20`. */
+export type Behaviour =
+  | { readonly kind: 'whole' }
+  /** `frames` deltas, one every `everyMs`; 0: all at once. */
+  | { readonly kind: 'paced'; readonly frames: number; readonly everyMs: number }
+  /** One delta of `kibibytes`, in a single line. */
+  | { readonly kind: 'line'; readonly kibibytes: number }
+
+const MODEL = /"model"\s*:\s*"(whole|paced|line)(?:-(\d+)x(\d+))?"/
+
+/** Reads the behaviour off a request body; anything unknown is answered whole. */
+export function behaviourOf(body: Buffer): Behaviour {
+  const at = body.indexOf('"model"')
+  const [, kind, first = '0', second = '0'] =
+    at < 0 ? [] : (MODEL.exec(body.toString('latin1', at, at + 64)) ?? [])
+  if (kind === 'paced') return { kind, frames: Number(first), everyMs: Number(second) }
+  return kind === 'line' ? { kind, kibibytes: Number(first) } : { kind: 'whole' }
+}
+
+const WHOLE_BODY = JSON.stringify({
+  id: 'chatcmpl-bench',
+  object: 'chat.completion',
+  created: 1_760_000_000,
+  model: 'bench',
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: 'Twelve words of an answer that was laid out long ago, once.',
+      },
+      finish_reason: 'stop',
+    },
+  ],
+  usage: { prompt_tokens: 21, completion_tokens: 14, total_tokens: 35 },
+})
+
+/** A finished answer of about 350 bytes. */
+export const WHOLE_ANSWER = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${WHOLE_BODY.length}\r\n\r\n${WHOLE_BODY}`,
+)
+
+const STREAM_HEAD =
+  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+
+/** One chunk on the wire with one event. */
+export const DELTA_FRAME = event({ choices: [choice({ content: ' token' })] })
+
+/** The head and the first delta, which leave in one packet. */
+export const STREAM_START = Buffer.concat([
+  Buffer.from(STREAM_HEAD),
+  event({ choices: [choice({ role: 'assistant', content: ' token' })] }),
+])
+
+/** The same with one very long line. */
+export function longLineStart(kibibytes: number): Buffer {
+  const content = 'x'.repeat(kibibytes * 1024)
+  const line = event({ choices: [choice({ role: 'assistant', content })] })
+  return Buffer.concat([Buffer.from(STREAM_HEAD), line])
+}
+
+/** Finish reason, usage, `[DONE]`, and the end of the body. */
+export const STREAM_END = Buffer.concat([
+  event({ choices: [choice({}, 'stop')] }),
+  event({
+    choices: [],
+    usage: { prompt_tokens: 21, completion_tokens: 250, total_tokens: 271 },
+  }),
+  chunk('data: [DONE]\n\n'),
+  Buffer.from('0\r\n\r\n'),
+])
+
+function choice(delta: object, finishReason: string | null = null) {
+  return { index: 0, delta, finish_reason: finishReason }
+}
+
+function event(members: object): Buffer {
+  const base = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_760_000_000 }
+  return chunk(`data: ${JSON.stringify({ ...base, model: 'bench', ...members })}\n\n`)
+}
+
+function chunk(text: string): Buffer {
+  return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
+}

@@ -1,0 +1,74 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+/** The kernel counts CPU time in ticks of 10 ms (`getconf CLK_TCK`), the same on every Linux that Node runs on. */
+const TICK_US = 10_000
+
+/** CPU time that processes have used so far, all their threads together, in microseconds (proc(5), `stat`). */
+export function cpuTimeUs(pids: readonly number[]): number {
+  return (
+    pids.reduce((sum, pid) => sum + ticksOf(readFileSync(`/proc/${pid}/stat`, 'utf8')), 0) * TICK_US
+  )
+}
+
+/** `utime` and `stime` of a `stat` line. The command's name may hold blanks and brackets. */
+export function ticksOf(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return Number(fields[11]) + Number(fields[12])
+}
+
+/** Resident memory of processes, in MiB (proc(5), `status`). */
+export function residentMib(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    return sum + Number(line?.[1] ?? 0) / 1024
+  }, 0)
+}
+
+/** A file of this folder, as a process of its own that ends with this one. */
+export function startScript(name: string): ChildProcess {
+  const path = fileURLToPath(new URL(name, import.meta.url))
+  return fork(path, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+}
+
+/** The next message of a child. @throws Error when it ends before */
+export function nextMessage(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const ended = () => reject(new Error('a process of the benchmark ended early'))
+    child.once('exit', ended)
+    child.once('message', (message) => {
+      child.off('exit', ended)
+      resolve(message)
+    })
+  })
+}
+
+/** Ends a child and waits for it. */
+export async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), 2_000)
+  await ended
+  clearTimeout(timer)
+}
+
+/** Asks until an answer is a 200. @throws Error with the last answer after `withinMs` */
+export async function untilServes(ask: () => Promise<Response>, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs
+  let last = 'no answer'
+  while (performance.now() < deadline) {
+    try {
+      const answer = await ask()
+      const text = await answer.text()
+      if (answer.status === 200) return
+      last = `${answer.status} ${text.slice(0, 300)}`
+    } catch (error) {
+      last = String(error)
+    }
+    await delay(100)
+  }
+  throw new Error(`it does not serve: ${last}`)
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** JSON has no NaN: figures that a window does not have are null there. */
+const figure = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? Number.NaN)
+
+export const sampleSchema = z.object({
+  perSecond: figure,
+  p50Ms: figure,
+  p99Ms: figure,
+  firstDeltaP50Ms: figure,
+  framesPerSecond: figure,
+  cpuUs: figure,
+  residentMib: figure,
+  invalid: z.string().nullable(),
+})
+
+const memorySchema = z.object({
+  idleMib: z.number(),
+  openMib: z.number(),
+  perStreamKib: z.number(),
+  afterMib: z.number(),
+})
+
+export const systemReportSchema = z.object({
+  name: z.string(),
+  /** Every window by kind, in the order of the rounds. */
+  windows: z.record(z.string(), z.array(sampleSchema)),
+  memory: memorySchema.nullable(),
+  /** Median milliseconds of large prompts and lines. */
+  sizesMs: z.record(z.string(), z.number().nullable()),
+})
+
+/** Everything one run has measured. */
+export const reportSchema = z.object({
+  takenAt: z.string(),
+  command: z.string(),
+  machine: z.object({
+    cores: z.int(),
+    cpu: z.string(),
+    loadBefore: z.number(),
+    loadAfter: z.number(),
+  }),
+  systems: z.array(systemReportSchema),
+  skipped: z.array(z.object({ name: z.string(), reason: z.string() })),
+})
+
+export type Report = z.output<typeof reportSchema>
+export type SystemReport = z.output<typeof systemReportSchema>
+export type MemoryReport = z.output<typeof memorySchema>

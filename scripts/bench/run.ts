@@ -1,0 +1,103 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { LoadGenerator } from './load.ts'
+import { measure, type Sample } from './measure.ts'
+import { residentMib } from './processes.ts'
+import type { MemoryReport, SystemReport } from './report.ts'
+import type { System } from './system.ts'
+import { OPEN, OPEN_STREAMS, SIZES, WARM_UP, windowPlan, type Extent } from './windows.ts'
+
+/** One of the systems of a run, and which parts of the run it takes. */
+export interface Entrant {
+  readonly system: System
+  /** The same processes may stand in the table twice; their memory is one. */
+  readonly memory: boolean
+  readonly streams: boolean
+}
+
+export type Tell = (line: string) => void
+
+/** Measures all entrants: warm-up, memory, interleaved rounds, large bodies, memory again. */
+export async function runAll(
+  entrants: readonly Entrant[],
+  extent: Extent,
+  load: LoadGenerator,
+  tell: Tell,
+): Promise<SystemReport[]> {
+  const memories = new Map<string, MemoryReport>()
+  for (const { system, memory } of entrants) {
+    tell(`warming up ${system.name}`)
+    for (const plan of WARM_UP) await measure(system, plan, load)
+    if (memory && system.pids.length > 0) memories.set(system.name, await openStreams(system, load))
+  }
+  const windows = await runRounds(entrants, extent, load, tell)
+  const sizes = new Map<string, Record<string, number>>()
+  for (const { system, streams } of entrants) {
+    if (streams) sizes.set(system.name, await runSizes(system, load, tell))
+  }
+  await delay(2_000)
+  return entrants.map(({ system }) => {
+    const memory = memories.get(system.name)
+    return {
+      name: system.name,
+      windows: windows.get(system.name) ?? {},
+      memory: memory === undefined ? null : { ...memory, afterMib: residentMib(system.pids) },
+      sizesMs: sizes.get(system.name) ?? {},
+    }
+  })
+}
+
+/** Every round goes through all systems, so that what else the machine does falls on all of them. */
+async function runRounds(
+  entrants: readonly Entrant[],
+  extent: Extent,
+  load: LoadGenerator,
+  tell: Tell,
+): Promise<Map<string, Record<string, Sample[]>>> {
+  const found = new Map<string, Record<string, Sample[]>>()
+  for (let round = 1; round <= extent.rounds; round += 1) {
+    for (const kind of extent.kinds) {
+      for (const { system, streams } of entrants) {
+        if (!streams && !kind.startsWith('whole')) continue
+        const sample = await measure(system, windowPlan(kind, extent), load)
+        const kinds = found.get(system.name) ?? {}
+        found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })
+        tell(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(16)} ${inBrief(sample)}`)
+      }
+    }
+  }
+  return found
+}
+
+function inBrief(sample: Sample): string {
+  if (sample.invalid !== null) return `INVALID: ${sample.invalid}`
+  const rate = sample.framesPerSecond > 0 ? sample.framesPerSecond : sample.perSecond
+  return `${rate.toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`
+}
+
+async function openStreams(
+  system: System,
+  load: LoadGenerator,
+): Promise<Omit<MemoryReport, 'afterMib'> & { afterMib: number }> {
+  await delay(500)
+  const idleMib = residentMib(system.pids)
+  const { residentMib: openMib } = await measure(system, OPEN, load)
+  const perStreamKib = ((openMib - idleMib) * 1024) / OPEN_STREAMS
+  return { idleMib, openMib, perStreamKib, afterMib: openMib }
+}
+
+async function runSizes(
+  system: System,
+  load: LoadGenerator,
+  tell: Tell,
+): Promise<Record<string, number>> {
+  const one = { ...system, callers: system.callers.slice(0, 1) }
+  const found: Record<string, number> = {}
+  for (const { name, plan } of SIZES) {
+    const sample = await measure(one, plan, load)
+    found[name] = sample.invalid === null ? sample.p50Ms : Number.NaN
+    tell(
+      `${name.padEnd(20)} ${system.name.padEnd(16)} ${sample.invalid ?? `${sample.p50Ms.toFixed(1)} ms`}`,
+    )
+  }
+  return found
+}

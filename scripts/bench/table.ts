@@ -1,0 +1,125 @@
+import { spreadOf, spreadOfValid, type Spread } from './figures.ts'
+import type { Report, SystemReport } from './report.ts'
+import type { WindowKind } from './windows.ts'
+
+/** One figure of the table: a name, and how it is read off a system. */
+export interface Figure {
+  readonly title: string
+  readonly read: (system: SystemReport, report: Report) => Spread | undefined
+  readonly digits: number
+}
+
+/** What the table shows, one row each. */
+export const FIGURES: readonly Figure[] = [
+  rate('requests/s at 1', 'whole-1'),
+  rate('requests/s at 16', 'whole-16'),
+  rate('requests/s at 64', 'whole-64'),
+  of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
+  added('p50 added over direct at 1, ms', 'whole-1', ({ p50Ms }) => p50Ms),
+  added('p99 added over direct at 1, ms', 'whole-1', ({ p99Ms }) => p99Ms),
+  added(
+    'first delta added over direct, ms',
+    'first-delta',
+    ({ firstDeltaP50Ms }) => firstDeltaP50Ms,
+  ),
+  of('frames/s, 64 streams (3,200 sent)', 'streams-64', (each) => each.framesPerSecond, 0),
+  of('frames/s, 512 streams (25,600 sent)', 'streams-512', (each) => each.framesPerSecond, 0),
+  of('CPU per frame, 64 streams, us', 'streams-64', ({ cpuUs }) => cpuUs, 0),
+  of('CPU per frame, 512 streams, us', 'streams-512', ({ cpuUs }) => cpuUs, 0),
+  memory('resident memory idle, MiB', (each) => each.idleMib),
+  of('resident memory at 64, MiB', 'whole-64', ({ residentMib }) => residentMib, 0),
+  memory('resident memory after, MiB', (each) => each.afterMib),
+  memory('memory per open stream, KiB', (each) => each.perStreamKib),
+]
+
+type Window = SystemReport['windows'][string][number]
+
+export function of(
+  title: string,
+  kind: WindowKind,
+  figure: (window: Window) => number,
+  digits: number,
+): Figure {
+  return { title, digits, read: ({ windows }) => spreadOfValid(windows[kind] ?? [], figure) }
+}
+
+function rate(title: string, kind: WindowKind): Figure {
+  return of(title, kind, ({ perSecond }) => perSecond, 0)
+}
+
+/** Against the direct calls of the same round. */
+function added(title: string, kind: WindowKind, figure: (window: Window) => number): Figure {
+  return {
+    title,
+    digits: 2,
+    read: ({ windows }, { systems }) => {
+      const direct = systems.find(({ name }) => name === 'direct')?.windows[kind] ?? []
+      const rounds = (windows[kind] ?? []).map((window, round) => {
+        const beside = direct[round]
+        const counts = window.invalid === null && beside?.invalid === null
+        return counts ? figure(window) - figure(beside) : Number.NaN
+      })
+      return spreadOf(rounds)
+    },
+  }
+}
+
+function memory(
+  title: string,
+  figure: (each: NonNullable<SystemReport['memory']>) => number,
+): Figure {
+  return {
+    title,
+    digits: 0,
+    read: ({ memory: each }) => (each === null ? undefined : spreadOf([figure(each)])),
+  }
+}
+
+/** Median, and lowest to highest where there were several windows. */
+export function spreadText(spread: Spread | undefined, digits: number): string {
+  if (spread === undefined) return '-'
+  const text = (value: number) => value.toFixed(digits)
+  if (spread.min === spread.max) return text(spread.median)
+  return `${text(spread.median)} (${text(spread.min)}-${text(spread.max)})`
+}
+
+/** The figures of a report as a table in Markdown, its columns padded so that a screen shows it well too. */
+export function figureTable(report: Report): string {
+  const { systems } = report
+  const rows = FIGURES.map(({ title, read, digits }) => [
+    title,
+    ...systems.map((system) => spreadText(read(system, report), digits)),
+  ])
+  const head = ['', ...systems.map(({ name }) => name)]
+  return markdownTable(head, [...rows, ...sizeRows(report), invalidRow(report)])
+}
+
+function sizeRows({ systems }: Report): string[][] {
+  const names = [...new Set(systems.flatMap(({ sizesMs }) => Object.keys(sizesMs)))]
+  return names.map((name) => [
+    `${name}, ms`,
+    ...systems.map(({ sizesMs }) => sizesMs[name]?.toFixed(1) ?? '-'),
+  ])
+}
+
+function invalidRow({ systems }: Report): string[] {
+  const counts = systems.map(({ windows }) => {
+    const all = Object.values(windows).flat()
+    return `${all.filter(({ invalid }) => invalid !== null).length} of ${all.length}`
+  })
+  return ['invalid windows', ...counts]
+}
+
+/** A Markdown table with columns of even width. */
+export function markdownTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const widths = head.map((_, column) =>
+    Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)),
+  )
+  const line = (row: readonly string[]) =>
+    `| ${widths.map((width, column) => (row[column] ?? '').padEnd(width)).join(' | ')} |`
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
+  return [line(head), rule, ...rows.map(line)].join('\n')
+}

@@ -1,0 +1,84 @@
+import { BURST, LINES, PACED, PACED_SHORT, SLOW, WHOLE } from './behaviours.ts'
+import type { WindowPlan } from './measure.ts'
+
+/** How much a run measures. */
+export interface Extent {
+  readonly rounds: number
+  /** What every window's length is multiplied by. */
+  readonly stretch: number
+  readonly kinds: readonly WindowKind[]
+}
+
+export type WindowKind = keyof typeof WINDOWS
+
+const whole = { behaviour: WHOLE, stream: false, once: false, warmMs: 400, windowMs: 1_600 }
+const paced = { stream: true, once: true }
+
+/** The windows of one system in one round. */
+export const WINDOWS = {
+  'whole-1': { ...whole, connections: 1 },
+  'whole-16': { ...whole, connections: 16 },
+  'whole-64': { ...whole, connections: 64, warmMs: 600, windowMs: 2_400 },
+  'first-delta': { ...whole, behaviour: BURST, stream: true, connections: 1 },
+  'streams-64': {
+    ...paced,
+    behaviour: PACED_SHORT,
+    connections: 64,
+    warmMs: 1_400,
+    windowMs: 2_000,
+  },
+  'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
+} as const satisfies Record<string, WindowPlan>
+
+export const FULL: Extent = {
+  rounds: 3,
+  stretch: 1,
+  kinds: ['whole-1', 'whole-16', 'whole-64', 'first-delta', 'streams-64', 'streams-512'],
+}
+
+/** Enough to see whether something has become worse, in about a minute. */
+export const QUICK: Extent = {
+  rounds: 1,
+  stretch: 0.6,
+  kinds: ['whole-1', 'whole-16', 'whole-64', 'first-delta', 'streams-64'],
+}
+
+/** A window of a run; streams keep their time, which their number of frames was made for. */
+export function windowPlan(kind: WindowKind, { stretch }: Extent): WindowPlan {
+  const plan = WINDOWS[kind]
+  return plan.once ? plan : { ...plan, windowMs: plan.windowMs * stretch }
+}
+
+/** Brings the code of a system up to temperature; nothing of it is counted. */
+export const WARM_UP: readonly WindowPlan[] = [
+  { ...whole, connections: 64, warmMs: 0, windowMs: 4_000 },
+  { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 1_500 },
+]
+
+/** Streams that only are open, for their memory. */
+export const OPEN_STREAMS = 512
+export const OPEN: WindowPlan = {
+  ...paced,
+  behaviour: SLOW,
+  connections: OPEN_STREAMS,
+  warmMs: 2_000,
+  windowMs: 1_000,
+}
+
+const MIB = 1024 * 1024
+
+/** Prompts and lines that double in size; the last prompt is what a body of 10 MiB has room for. */
+export const SIZES: readonly { readonly name: string; readonly plan: WindowPlan }[] = [
+  ...[1.25, 2.5, 5, 10].map((mib) => ({
+    name: `prompt of ${mib} MiB`,
+    plan: large(WHOLE, false, 'x'.repeat(mib * MIB - 1_024)),
+  })),
+  ...LINES.map((behaviour, index) => ({
+    name: `line of ${2 ** index} MiB`,
+    plan: large(behaviour, true, 'A long line, please.'),
+  })),
+]
+
+function large(behaviour: string, stream: boolean, content: string): WindowPlan {
+  return { behaviour, stream, content, once: false, connections: 1, warmMs: 200, windowMs: 800 }
+}
