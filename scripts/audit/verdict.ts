@@ -1,0 +1,45 @@
+import { z } from 'zod'
+
+/** What `npm audit --json` means: known weaknesses, none, or that nobody could be asked. */
+export type AuditVerdict =
+  | { readonly kind: 'clean' }
+  | { readonly kind: 'weak'; readonly findings: readonly string[] }
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+const reportSchema = z.object({
+  auditReportVersion: z.literal(2),
+  vulnerabilities: z.record(
+    z.string(),
+    z.object({
+      severity: z.enum(['info', 'low', 'moderate', 'high', 'critical']),
+      range: z.string(),
+    }),
+  ),
+})
+const failureSchema = z.object({ message: z.string() })
+
+/** Not worth a failed run: they are listed all the same. */
+const MINOR: ReadonlySet<string> = new Set(['info', 'low'])
+
+/** Reads the report; anything else that npm printed means that the registry could not be asked. */
+export function auditVerdict(output: string): AuditVerdict {
+  const value = parse(output)
+  const report = reportSchema.safeParse(value)
+  if (!report.success) {
+    const failure = failureSchema.safeParse(value)
+    const reason = failure.success ? failure.data.message : 'npm gave no report'
+    return { kind: 'unknown', reason }
+  }
+  const findings = Object.entries(report.data.vulnerabilities)
+    .filter(([, { severity }]) => !MINOR.has(severity))
+    .map(([name, { severity, range }]) => `${name} ${range}: ${severity}`)
+  return findings.length === 0 ? { kind: 'clean' } : { kind: 'weak', findings }
+}
+
+function parse(output: string): unknown {
+  try {
+    return JSON.parse(output)
+  } catch {
+    return undefined
+  }
+}

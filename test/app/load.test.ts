@@ -1,0 +1,25 @@
+import { describe, expect, test } from 'vitest'
+import { slowStreams } from '../load/slow-streams.ts'
+import { soak } from '../load/soak.ts'
+
+/** Short forms of `npm run load` and `npm run soak`. */
+
+describe('slow streams side by side', () => {
+  test('all come to their end, each with a row and a receipt', { timeout: 120_000 }, async () => {
+    const plan = { streams: 200, seconds: 6, customers: 20 }
+    const { faults, ledger, concurrent } = await slowStreams(plan)
+    expect(faults).toEqual([])
+    expect(ledger).toMatchObject({ rows: 200, receipts: 200 })
+    expect(concurrent).toBeGreaterThanOrEqual(200)
+  })
+})
+
+describe('a mixed load with faults switched on', () => {
+  test('leaves books that balance and nobody at work', { timeout: 120_000 }, async () => {
+    const plan = { minutes: 0.2, clients: 20, customers: 10, seed: 1 }
+    const { faults, ledger } = await soak(plan)
+    expect(faults).toEqual([])
+    expect(ledger.rows).toBeGreaterThan(50)
+    expect(ledger.receipts).toBeGreaterThan(50)
+  })
+})
