@@ -154,8 +154,11 @@ function hangUpTrial(hangUp: HangUp, by: 'FIN' | 'RST'): Trial<World> {
     run: async (world) => {
       const customer = await world.newCustomer()
       const client = await begin(world, customer, model, stream)
-      if (after === undefined) await until(() => callOf(world, model, customer) !== undefined)
-      else if (!(await client.hears(after))) return `never heard ${after}`
+      if (after === undefined) {
+        await until(() => callOf(world, model, customer) !== undefined)
+        // What the provider sends at once has to have reached the router.
+        await delay(400)
+      } else if (!(await client.hears(after))) return `never heard ${after}`
       if (by === 'FIN') client.leave()
       else client.reset()
       const call = callOf(world, model, customer)

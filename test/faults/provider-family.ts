@@ -60,8 +60,21 @@ function trialOf(variant: Variant): Trial<World> {
     name: `${prefix}${fault.name} (${mode}${beside})`,
     expected: outcomeWords(expected),
     run: (world) => run(world, variant),
-    long: fault.long === true || (mode === 'stream') === (setting === 'paired'),
+    long: fault.long === true || isLong(variant),
   }
+}
+
+/** What is about the form of an answer alone; the shortened form looks at it in streams. */
+const ABOUT_FORM: ReadonlySet<ProviderCase> = new Set([
+  ...RATE_LIMIT_CASES,
+  ...FRAMING_CASES,
+  ...DIALECT_CASES,
+])
+
+/** The shortened form has each fault as a stream alone, and as a whole answer beside another route. */
+function isLong({ fault, mode, setting }: Variant): boolean {
+  if (mode === 'stream') return setting === 'paired'
+  return setting === 'alone' || ABOUT_FORM.has(fault)
 }
 
 /** Long enough for `sync_attempt_ms` to let another route have its turn. */

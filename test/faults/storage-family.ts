@@ -138,6 +138,7 @@ function fill(path: string): void {
 const LOCKED: Trial<DiskWorld> = {
   name: 'failure 29: databases that another process has locked',
   expected: EXPECTED,
+  long: true,
   run: (world) => {
     let locks: readonly DatabaseSync[] = []
     return during(world, {
@@ -195,6 +196,7 @@ interface PostgresWorld extends World {
 const POSTGRES_GONE: Trial<PostgresWorld> = {
   name: 'failure 29: a PostgreSQL server that is gone and comes back',
   expected: EXPECTED,
+  long: true,
   run: (world) =>
     during(world, { begin: () => world.server.crash(), end: () => world.server.restart() }),
 }

@@ -48,6 +48,7 @@ export function family<World>(rows: Family<World>): AnyFamily {
     name: rows.name,
     list,
     run: async (choice) => {
+      if (list(choice).length === 0) return []
       const world = await rows.open()
       try {
         return await together(list(choice), rows.atATime, (trial) => verdictOf(trial, world))

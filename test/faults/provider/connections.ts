@@ -144,7 +144,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
       const body = stream ? ROLE + content('größer 🤖') + STOP : whole
       for (const [index, byte] of Buffer.from(body).entries()) {
         wire.send(Uint8Array.of(byte))
-        if (index % 16 === 0) await nextTurn()
+        if (index % 64 === 0) await nextTurn()
       }
       wire.end()
     },
