@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** Unit suites run side by side; the whole-app suites start real stacks and run after them, one at a time. */
+/** Unit suites run side by side; the whole-app suites start real stacks and run apart from them, two at a time. */
 export default defineConfig({
   test: {
     projects: [
@@ -18,7 +18,7 @@ export default defineConfig({
         test: {
           name: 'app',
           include: ['test/app/**/*.test.ts'],
-          fileParallelism: false,
+          maxWorkers: 2,
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
