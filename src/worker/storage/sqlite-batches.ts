@@ -38,6 +38,9 @@ function runGroup(
   storage: DurableObjectStorage,
   batches: readonly (readonly Statement[])[],
 ): readonly SqliteAnswer[] {
+  const [only] = batches
+  // Its own savepoint undoes all there is to undo, and every savepoint has SQLite copy the pages it changes.
+  if (batches.length === 1 && only) return [runOne(storage, only)]
   try {
     return storage.transactionSync(() =>
       batches.map((statements) => {
