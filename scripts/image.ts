@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { buildImage, readImage, type BuildPlan } from './image/build-image.ts'
+import { resolveCommit } from './image/app-tree.ts'
 import { commandLine } from './image/command-line.ts'
 import { ImageError } from './image/image-error.ts'
 import { pinPackages } from './image/pin.ts'
@@ -15,7 +16,8 @@ const program = new Command('image').description('The image of the confidential 
 
 program
   .command('build', { isDefault: true })
-  .description('build kernel, initrd and root disk of the current commit into dist/image')
+  .description('build kernel, initrd and root disk of a commit into dist/image')
+  .option('--commit <name>', 'the commit to build', 'HEAD')
   .option('--twice', 'build two times and compare')
   .option('--source <line>', 'take Debian packages from here instead, repeatable', collect)
   .action(build)
@@ -34,8 +36,13 @@ program
   .description('pin the Debian packages of image/inputs.json to the versions of today')
   .action(() => pinPackages(WORK))
 
-async function build(options: { twice?: boolean; source?: string[] }): Promise<void> {
+async function build(options: {
+  commit: string
+  twice?: boolean
+  source?: string[]
+}): Promise<void> {
   const plan: BuildPlan = {
+    commit: await resolveCommit(options.commit),
     out: OUT,
     work: WORK,
     sources: options.source,

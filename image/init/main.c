@@ -39,6 +39,9 @@ int main(void)
 static void end_machine(void)
 {
 	fflush(stdout);
+	/* A child that could not become the service only ends itself; PID 1 sees it and does the rest. */
+	if (getpid() != 1)
+		_exit(126);
 	sync();
 	reboot(RB_POWER_OFF);
 	/* Without a way to switch off, stopping is next best: nothing runs any more. */

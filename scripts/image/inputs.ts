@@ -32,8 +32,8 @@ export type DebianPackage = z.infer<typeof packageSchema>
 export type ImageInputs = z.infer<typeof inputsSchema>
 
 /** @throws ImageError naming the file and what is wrong in it */
-export function readInputs(): ImageInputs {
-  const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(INPUTS_PATH, 'utf8')))
-  if (!parsed.success) throw new ImageError(`${INPUTS_PATH}: ${z.prettifyError(parsed.error)}`)
+export function readInputs(path = INPUTS_PATH): ImageInputs {
+  const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')))
+  if (!parsed.success) throw new ImageError(`${path}: ${z.prettifyError(parsed.error)}`)
   return parsed.data
 }
