@@ -32,7 +32,7 @@ const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
 /** What is signed has been delivered and paid for: it is worth a longer wait when a thousand streams end at once. */
-const SIGN_TIMEOUT_MS = 8_000
+const SIGN_TIMEOUT_MS = 5_000
 
 /** Signatures asked for at the same time, and how long one that is not asked for yet may wait. */
 const SIGN_TURNS = { most: 32, longestMs: SIGN_TIMEOUT_MS, patienceMs: 30_000 }
