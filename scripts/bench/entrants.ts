@@ -66,12 +66,12 @@ function directly({ port }: MockAddress): System {
   }
 }
 
-function ask({ port, callers, model }: System): Promise<Response> {
-  const [caller = chatCaller()] = callers
-  return fetch(`http://127.0.0.1:${port}${caller.path}`, {
+function ask(system: System): Promise<Response> {
+  const [caller = chatCaller()] = system.callers
+  return fetch(`http://127.0.0.1:${system.port}${caller.path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...caller.headers },
-    body: chatBody(model(WHOLE), { stream: false }),
+    body: chatBody(system.model(WHOLE), { stream: false }),
   })
 }
 

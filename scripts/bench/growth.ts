@@ -94,8 +94,9 @@ function toolsOf(count: number): readonly unknown[] {
   }))
 }
 
+const count = (value: number) => value.toLocaleString('en')
+
 function labelOf({ furtherRoutes, customers, ledgerRows, tools }: GrowthPoint): string {
-  const count = (value: number) => value.toLocaleString('en')
   return `${count(furtherRoutes)} routes, ${count(customers)} customers, ${count(ledgerRows)} rows, ${tools} tools`
 }
 

@@ -11,7 +11,7 @@ process.on('message', (received) => void run(loadPlanSchema.parse(received)))
 process.on('disconnect', () => process.exit(0))
 
 /** A stream is given so long beyond its window. */
-const LATEST_END_MS = 20_000
+const LATEST_END_MS = 10_000
 
 async function run(plan: LoadPlan): Promise<void> {
   const window = new Window(plan)
@@ -27,7 +27,7 @@ async function run(plan: LoadPlan): Promise<void> {
   window.close()
   process.send?.({ type: 'window_closed' })
   await Promise.race([Promise.all(clients.map((client) => client.ended)), delay(LATEST_END_MS)])
-  for (const client of clients) client.destroy()
+  for (const client of clients) client.giveUp()
   process.send?.({ type: 'result', result: window.result })
 }
 
@@ -126,7 +126,10 @@ class Client {
     this.#socket.once('connect', () => this.#send())
   }
 
-  destroy(): void {
+  /** An answer that is still missing has failed. */
+  giveUp(): void {
+    if (this.#waiting) this.#window.failed('an answer did not come to its end in time')
+    this.#waiting = false
     this.#socket.destroy()
   }
 

@@ -54,9 +54,9 @@ async function bundleForWorkerd(directory: string): Promise<string> {
 
 const emptyModules: Plugin = {
   name: 'empty-modules',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: ABSENT }, ({ path }) => ({ path, namespace: 'absent' }))
-    onLoad({ filter: /.*/, namespace: 'absent' }, () => ({
+  setup(bundle) {
+    bundle.onResolve({ filter: ABSENT }, ({ path }) => ({ path, namespace: 'absent' }))
+    bundle.onLoad({ filter: /.*/, namespace: 'absent' }, () => ({
       contents:
         'module.exports = new Proxy(function () {}, { get: (_, name) => (name === "__esModule" ? false : class {}) })',
       loader: 'js',
