@@ -21,7 +21,12 @@ export async function openArchive(directory: string, sources: readonly string[])
     mkdirSync(path, { recursive: true })
   }
   const sourceList = join(directory, 'sources.list')
-  const lines = sources.map((source) => `deb [arch=amd64 signed-by=${KEYRING}] ${source}`)
+  const mirrors = await machineMirrors()
+  const lines = sources.map((source) => {
+    const [archive = '', ...suite] = source.split(' ')
+    const uri = archive.includes('://') ? archive : mirrorOf(archive, mirrors)
+    return `deb [arch=amd64 signed-by=${KEYRING}] ${uri} ${suite.join(' ')}`
+  })
   writeFileSync(sourceList, `${lines.join('\n')}\n`)
   const settings = [
     `Dir::Etc::sourcelist=${sourceList}`,
@@ -40,6 +45,20 @@ export async function openArchive(directory: string, sources: readonly string[])
   const options = settings.flatMap((setting) => ['-o', setting])
   await run('apt-get', [...options, '-qq', 'update'])
   return { options, debs }
+}
+
+/** The addresses of the archives that this machine's own APT knows. */
+async function machineMirrors(): Promise<readonly string[]> {
+  const listed = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)'])
+  return listed.split('\n').map((uri) => uri.trim().replace(/\/$/, ''))
+}
+
+function mirrorOf(archive: string, mirrors: readonly string[]): string {
+  const mirror = mirrors.find((uri) => uri.endsWith(`/${archive}`))
+  if (mirror !== undefined) return mirror
+  throw new ImageError(
+    `APT knows no mirror of the archive ${archive}: give its address with --source`,
+  )
 }
 
 /** Where a package's file is kept. */

@@ -19,7 +19,10 @@ const packageSchema = z.strictObject({
 const inputsSchema = z.strictObject({
   /** Every time stamp in the image, in seconds since 1970. */
   epoch: z.int().positive(),
-  /** Where Debian's packages come from, as in a line of sources.list without its first word. */
+  /**
+   * Where Debian's packages come from, as in a line of sources.list without its first word. A bare archive name
+   * such as `debian` stands for the mirror of it that the building machine is set up with.
+   */
   sources: z.array(z.string().min(1)).min(1),
   packages: z.array(packageSchema),
   /** Kernel modules in the order of loading; `?` marks one for hardware that may be absent. */
