@@ -1,22 +1,30 @@
-import { peakOf, type Sample } from './process-watch.ts'
+import { medianMib, peakOf, type Sample } from './process-watch.ts'
 
-/** The table of what each process took, as lines of text. */
+const HEADS = ['start', '1st', '2nd', '3rd', '4th', 'peak', 'files', 'peak']
+
+/** The table of what each process took: memory (MiB, the median of each quarter) and open files, as lines. */
 export function processTable(processes: ReadonlyMap<string, readonly Sample[]>): string[] {
-  const head = 'process        RSS first   peak    last   descriptors first   peak   last'
-  const rows = [...processes].map(([name, samples]) => {
-    const figures = (figure: 'rssMib' | 'descriptors') => [
-      samples[0]?.[figure] ?? 0,
-      peakOf(samples, figure),
-      samples.at(-1)?.[figure] ?? 0,
-    ]
-    const cell = (value: number, width: number) => String(value).padStart(width)
-    const [rss0 = 0, rssPeak = 0, rssLast = 0] = figures('rssMib')
-    const [files0 = 0, filesPeak = 0, filesLast = 0] = figures('descriptors')
-    return [
-      name.padEnd(12),
-      `${cell(rss0, 8)} MiB${cell(rssPeak, 7)}${cell(rssLast, 8)}`,
-      `${cell(files0, 20)}${cell(filesPeak, 7)}${cell(filesLast, 7)}`,
-    ].join('')
-  })
-  return [head, ...rows]
+  return [
+    row('MiB, by quarters', HEADS),
+    ...[...processes].map(([name, samples]) => row(name, figuresOf(samples))),
+  ]
+}
+
+function figuresOf(samples: readonly Sample[]): readonly number[] {
+  const end = samples.at(-1)?.at ?? 0
+  const quarters = [0, 1, 2, 3].map((index) =>
+    medianMib(samples, (index * end) / 4, ((index + 1) * end) / 4),
+  )
+  const [first] = samples
+  return [
+    first?.rssMib ?? 0,
+    ...quarters,
+    peakOf(samples, 'rssMib'),
+    first?.descriptors ?? 0,
+    peakOf(samples, 'descriptors'),
+  ]
+}
+
+function row(name: string, cells: readonly (string | number)[]): string {
+  return name.padEnd(18) + cells.map((cell) => String(cell).padStart(7)).join('')
 }
