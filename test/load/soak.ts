@@ -28,7 +28,7 @@ const FREEZE_EVERY_MS = 20_000
 const FREEZE_MS = 1_000
 const RELOAD_EVERY_MS = 45_000
 /** Shorter runs never leave the time in which heaps grow to their size. */
-const SETTLED_AFTER_MINUTES = 3
+const SETTLED_AFTER_MINUTES = 8
 const MOST_GROWTH = 1.15
 const SLACK_MIB = 24
 const MOST_MIB = 768
