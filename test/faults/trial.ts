@@ -60,7 +60,7 @@ export function family<World>(rows: Family<World>): AnyFamily {
 }
 
 /** A trial that takes longer than this hangs, which is what the router must never do. */
-const HANG_MS = 60_000
+const HANG_MS = 120_000
 
 async function verdictOf<World>(trial: Trial<World>, world: World): Promise<Verdict> {
   const { name, expected } = trial

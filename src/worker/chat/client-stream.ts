@@ -18,6 +18,7 @@ export class ClientStream {
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastSentAt = 0
   #sending = 0
+  #sendingSince = 0
   #started = false
   readonly #begin: () => void
 
@@ -72,12 +73,14 @@ export class ClientStream {
     }
   }
 
-  /** Ends the connection under a client that does not take what is waiting for it. */
-  abandon(): void {
+  /** Ends the connection under a client that has taken nothing of what is waiting for it for so long. */
+  abandonAfter(ms: number): void {
+    if (this.#sending === 0 || this.#now() - this.#sendingSince < ms) return
     this.#writer.abort().catch(() => {})
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
+    if (this.#sending === 0) this.#sendingSince = this.#now()
     this.#sending++
     try {
       await this.#writer.write(bytes)

@@ -45,6 +45,8 @@ class StreamReply {
   readonly #admitted: AdmittedChat
   readonly #budget = new Budget()
   readonly #gone = new AbortController()
+  /** Runs once the time is over. */
+  #overdue: ReturnType<typeof setInterval> | undefined
   /** The route that has accepted the prompt and has not failed since. */
   #accepted: PlannedAttempt | undefined
 
@@ -56,8 +58,9 @@ class StreamReply {
     this.client = new ClientStream(keep_alive_ms, context.now, leave)
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
-    const abandon = () => setTimeout(() => this.client.abandon(), LAST_WORDS_MS)
-    this.#budget.signal.addEventListener('abort', abandon, { once: true })
+    const overdue = () => (this.#overdue = setInterval(abandon, LAST_WORDS_MS))
+    const abandon = () => this.client.abandonAfter(LAST_WORDS_MS)
+    this.#budget.signal.addEventListener('abort', overdue, { once: true })
   }
 
   async run(): Promise<void> {
@@ -75,6 +78,7 @@ class StreamReply {
     } finally {
       clearTimeout(headers)
       this.#budget.end()
+      clearInterval(this.#overdue ?? null)
     }
   }
 
