@@ -75,6 +75,6 @@ describe('a store object', () => {
     const db = storageOf(workerd).customer('swept')
     await db.batch([insert('written')])
     const swept = [{ name: 'swept-1' }, { name: 'swept-2' }, { name: 'written' }]
-    await expect.poll(() => db.batch([names]), { timeout: 5000 }).toEqual([swept])
+    await expect.poll(() => db.batch([names]), { timeout: 15_000 }).toEqual([swept])
   })
 })
