@@ -18,7 +18,7 @@ import {
 } from './adapter.ts'
 import { EvidenceRefused } from './evidence-refused.ts'
 import { demandChecks } from './demand-checks.ts'
-import { summarizeSnp } from './snp-summary.ts'
+import { summarizeSnp } from '../snp/snp-summary.ts'
 import type { VerifiedEvidence } from './verified-evidence.ts'
 
 const MAX_ENVELOPE_BYTES = 262_144

@@ -5,7 +5,7 @@ import { verifySnp } from '../../verify/snp/verify-snp.ts'
 import { simulatedPolicy, type EvidenceSubject, type EvidenceTools } from './adapter.ts'
 import { demandChecks } from './demand-checks.ts'
 import { EvidenceRefused } from './evidence-refused.ts'
-import { summarizeSnp } from './snp-summary.ts'
+import { summarizeSnp } from '../snp/snp-summary.ts'
 import type { TinfoilDocument, TinfoilVerdict } from './tinfoil.ts'
 
 /** The vendor's published floor; it names no other product, so others need the operator's. */

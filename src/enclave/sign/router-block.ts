@@ -1,9 +1,8 @@
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import { fromBase64 } from '../../protocol/bytes.ts'
+import { summarizeSnp } from '../snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
-import { productOfCpuid } from '../../verify/snp/product.ts'
-import { readTcb } from '../../verify/snp/tcb.ts'
 import type { KeptEnvelope } from '../envelope/envelope-keeper.ts'
 
 /** Evidence up to this size stands in the receipt itself. */
@@ -55,22 +54,10 @@ const STRENGTH: Readonly<Record<Platform, string>> = {
   'configfs-tsm': 'hardware',
 }
 
-const DEBUG_ALLOWED = 1n << 19n
-
-/** Fields of stable meaning for policies, under the names of RFC 9711 where it has one. */
+/** Fields of stable meaning for policies. */
 function summarize({ envelope }: KeptEnvelope): AttestationBlock['evidence_summary'] {
-  const report = readReport(fromBase64(envelope.snp_report_b64))
-  const { family = -1, model = -1 } = report.cpuid ?? {}
-  const product = productOfCpuid(family, model)
   return {
-    product: product ?? 'unknown',
-    report_version: report.version,
-    guest_svn: report.guestSvn,
-    vmpl: report.vmpl,
-    dbgstat: (report.policy & DEBUG_ALLOWED) === 0n ? 'disabled' : 'enabled',
-    policy: `0x${report.policy.toString(16)}`,
-    platform_info: `0x${report.platformInfo.toString(16)}`,
-    reported_tcb: product === undefined ? null : { ...readTcb(product, report.reportedTcb) },
+    ...summarizeSnp(readReport(fromBase64(envelope.snp_report_b64))),
     envelope_issued_at: envelope.issued_at,
     tls_spki_sha256: envelope.tls_spki_sha256,
     receipt_key_bound: envelope.report_data_binding !== undefined,
