@@ -98,8 +98,14 @@ function sizeRows({ systems }: Report): string[][] {
   const names = [...new Set(systems.flatMap(({ sizesMs }) => Object.keys(sizesMs)))]
   return names.map((name) => [
     `${name}, ms`,
-    ...systems.map(({ sizesMs }) => sizesMs[name]?.toFixed(1) ?? '-'),
+    ...systems.map(({ sizesMs }) => sizeText(sizesMs[name])),
   ])
+}
+
+/** Undefined where it was not asked for, no number where it failed. */
+function sizeText(ms: number | null | undefined): string {
+  if (ms === undefined) return '-'
+  return ms === null || Number.isNaN(ms) ? 'failed' : ms.toFixed(1)
 }
 
 function invalidRow({ systems }: Report): string[] {

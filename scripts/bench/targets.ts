@@ -136,7 +136,7 @@ export function targetTable(report: Report): string {
     title,
     measured?.toFixed(2) ?? '-',
     bound,
-    measured === undefined ? 'not measured' : met ? 'met' : 'not met',
+    measured === undefined ? 'no valid window' : met ? 'met' : 'not met',
   ])
   return markdownTable(['target', 'measured', 'bound', ''], rows)
 }
