@@ -136,13 +136,14 @@ function providerRootFile(): string {
 
 describe('providers', () => {
   test('are listed with what is proven of them, and why not', async () => {
-    const listed = (await providers()).map(({ provider, adapter, state, reason }) => [
-      provider,
-      adapter,
-      state,
-      reason,
-    ])
-    expect(listed).toEqual([
+    const listed = async () =>
+      (await providers()).map(({ provider, adapter, state, reason }) => [
+        provider,
+        adapter,
+        state,
+        reason,
+      ])
+    await expect.poll(listed, { timeout: 10_000 }).toEqual([
       ['plain', 'none', 'unattested', null],
       ['nova', 'envelope', 'verified', null],
       ['vega', 'tinfoil', 'verified', null],

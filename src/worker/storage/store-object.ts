@@ -12,8 +12,13 @@ import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './sweep.ts'
  *
  * @param sweep the maintenance its alarm runs
  * @param now the clock, ms since the epoch
+ * @param afterWriteMs how long after a write a round runs at the latest
  */
-export function makeStoreObject(sweep: Sweep, now: () => number = Date.now) {
+export function makeStoreObject(
+  sweep: Sweep,
+  now: () => number = Date.now,
+  afterWriteMs = SWEEP_AFTER_WRITE_MS,
+) {
   return class StoreObject extends DurableObject {
     readonly #batches: ReturnType<typeof createSqliteBatches>
     /** When the alarm is set to go off; infinity while none is set. */
@@ -31,7 +36,7 @@ export function makeStoreObject(sweep: Sweep, now: () => number = Date.now) {
     /** Runs one batch; concurrent ones are committed together. Never throws for what SQL did. */
     async batch(statements: readonly Statement[]): Promise<BatchOutcome> {
       const { outcome, wrote } = await this.#batches.grouped(statements)
-      if (wrote) await this.#wakeBy(now() + SWEEP_AFTER_WRITE_MS)
+      if (wrote) await this.#wakeBy(now() + afterWriteMs)
       return outcome
     }
 

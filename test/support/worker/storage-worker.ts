@@ -26,10 +26,10 @@ async function sweep(db: Database, now: number): Promise<{ next: number | undefi
   return { next: round < ROUNDS ? now : undefined }
 }
 
-/** A clock so slow that a sweep planned for later comes due 300 ms from now. */
+/** A clock so slow that the pool's next sweep comes due 300 ms from now. */
 const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
 
-export const StoreObject = makeStoreObject(sweep, now)
+export const StoreObject = makeStoreObject(sweep, Date.now, 300)
 export const PostgresPool = makePostgresPool(sweep, now, 1_500)
 
 const askSchema = z.object({
