@@ -198,7 +198,10 @@ describe('not a byte of a prompt goes to a node', () => {
       {
         report: (report) => ({
           ...report,
-          intel_quote: String(report['intel_quote']).replace(/^(.{1400})./, '$1f'),
+          intel_quote: String(report['intel_quote']).replace(
+            /^(.{1400})(.)/,
+            (_all, head: string, digit: string) => head + (digit === 'f' ? '0' : 'f'),
+          ),
         }),
       },
       `${HARDWARE} (tdx_quote)`,
