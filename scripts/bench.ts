@@ -1,17 +1,15 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { Command } from 'commander'
-import { startField } from './bench/entrants.ts'
-import { growthTable, measureGrowth } from './bench/growth.ts'
+import { Command, InvalidArgumentError } from 'commander'
+import { missingDatabase } from './bench/database.ts'
+import { comparison } from './bench/entrants.ts'
+import { growth } from './bench/growth.ts'
 import { LoadGenerator } from './bench/load.ts'
 import { Mock } from './bench/mock.ts'
-import { plotsOf } from './bench/plot.ts'
 import type { Report } from './bench/report.ts'
-import { runAll } from './bench/run.ts'
-import { figureTable } from './bench/table.ts'
-import { targetTable } from './bench/targets.ts'
-import { FULL, QUICK } from './bench/windows.ts'
+import { runSuite, type Bench, type Suite } from './bench/suite.ts'
+import { severalWorkers } from './bench/workers.ts'
 import { checkRuntime } from './stack/runtime-check.ts'
 
 /**
@@ -22,67 +20,58 @@ const program = new Command('bench')
   .description('measure the router beside a bare pass-through and a peer')
   .option('--quick', 'one short round, without the 512 streams')
   .option('--growth', 'how cost grows with routes, customers, ledger rows and tools instead')
+  .option('--workers <n>', 'the router on PostgreSQL with 1 and with n workerd instead', severalOf)
   .option('--out <folder>', 'where the JSON and the plots go', 'docs/performance')
   .option('--scratch <folder>', 'where state is kept while it runs', tmpdir())
   .action(run)
 
+/** More would need more connections than the server takes. */
+const MOST_WORKERS = 7
+
 interface Options {
   readonly quick?: true
   readonly growth?: true
+  readonly workers?: number
   readonly out: string
   readonly scratch: string
 }
 
-async function run({ quick, growth, out, scratch: parent }: Options): Promise<void> {
+function severalOf(text: string): number {
+  const workers = Number(text)
+  if (Number.isInteger(workers) && workers >= 2 && workers <= MOST_WORKERS) return workers
+  throw new InvalidArgumentError(`give a number from 2 to ${MOST_WORKERS}`)
+}
+
+async function run(options: Options): Promise<void> {
   checkRuntime()
-  const scratch = mkdtempSync(join(resolve(parent), 'cmr-bench-'))
+  const missing = options.workers === undefined ? undefined : missingDatabase()
+  if (missing !== undefined) return console.error(`skipped PostgreSQL: ${missing}`)
+  const scratch = mkdtempSync(join(resolve(options.scratch), 'cmr-bench-'))
+  // What was started ends with this process, however that ends.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
   const mock = await Mock.start()
   const load = new LoadGenerator()
+  const bench = { quick: options.quick ?? false, mock, load, scratch, tell: console.error }
   try {
-    mkdirSync(out, { recursive: true })
-    if (growth) {
-      const points = await measureGrowth({ mock, load, scratch, full: !quick, tell: console.error })
-      writeFileSync(join(out, 'growth.json'), `${JSON.stringify(points, null, 2)}\n`)
-      console.log(growthTable(points))
-    } else publish(await compare({ quick: quick ?? false, mock, load, scratch }), out)
+    const suite = suiteOf(options, bench)
+    publish(suite, await runSuite(suite, bench), options.out)
   } finally {
     await load.stop()
     await mock.stop()
-    rmSync(scratch, { recursive: true, force: true })
   }
 }
 
-interface Bench {
-  readonly quick: boolean
-  readonly mock: Mock
-  readonly load: LoadGenerator
-  readonly scratch: string
+function suiteOf({ growth: grows, workers }: Options, bench: Bench): Suite {
+  if (workers !== undefined) return severalWorkers(bench, workers)
+  return grows ? growth(bench) : comparison(bench)
 }
 
-async function compare({ quick, mock, load, scratch }: Bench): Promise<Report> {
-  const [loadBefore = 0] = loadavg()
-  const field = await startField(mock, scratch)
-  try {
-    for (const { name, reason } of field.skipped) console.error(`skipped ${name}: ${reason}`)
-    const systems = await runAll(field.entrants, quick ? QUICK : FULL, load, console.error)
-    const [loadAfter = 0] = loadavg()
-    const [cpu] = cpus()
-    return {
-      takenAt: new Date().toISOString(),
-      command: `npm run bench${quick ? ' -- --quick' : ''}`,
-      machine: { cores: cpus().length, cpu: cpu?.model ?? '', loadBefore, loadAfter },
-      systems,
-      skipped: [...field.skipped],
-    }
-  } finally {
-    await field.stop()
-  }
-}
-
-function publish(report: Report, out: string): void {
-  writeFileSync(join(out, 'bench.json'), `${JSON.stringify(report, null, 2)}\n`)
-  for (const [file, svg] of plotsOf(report)) writeFileSync(join(out, file), svg)
-  console.log(`${figureTable(report)}\n\n${targetTable(report)}`)
+function publish({ name, show, plots }: Suite, report: Report, out: string): void {
+  mkdirSync(out, { recursive: true })
+  writeFileSync(join(out, `${name}.json`), `${JSON.stringify(report, null, 2)}\n`)
+  for (const [file, svg] of plots(report)) writeFileSync(join(out, file), svg)
+  console.log(show(report))
 }
 
 await program.parseAsync()

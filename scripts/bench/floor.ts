@@ -61,7 +61,7 @@ export async function startWorkerd(app: WorkerdApp): Promise<System> {
   return {
     name: app.name,
     port,
-    pids: [child.pid],
+    processes: () => ({ workerd: [child.pid] }),
     callers: app.callers,
     model: (behaviour) => behaviour,
     stop: () => child.stop(STOP_WITHIN_MS),

@@ -1,12 +1,13 @@
+import { freemem } from 'node:os'
 import { join } from 'node:path'
-import { WHOLE } from './behaviours.ts'
+import { Field } from './field.ts'
 import { addLedgerRows } from './ledger-rows.ts'
-import type { LoadGenerator } from './load.ts'
-import { measure, type Sample } from './measure.ts'
-import type { Mock } from './mock.ts'
+import type { Report } from './report.ts'
 import { startRouter } from './router.ts'
-import type { Tell } from './run.ts'
-import { markdownTable } from './table.ts'
+import type { Bench, Suite } from './suite.ts'
+import type { System } from './system.ts'
+import { invalidText, markdownTable, of, spreadText } from './table.ts'
+import { FULL, QUICK } from './windows.ts'
 
 /** What the router is made to carry. */
 export interface GrowthPoint {
@@ -16,71 +17,66 @@ export interface GrowthPoint {
   readonly tools: number
 }
 
-export interface MeasuredPoint extends GrowthPoint {
-  readonly at1: Sample
-  readonly at16: Sample
-}
-
-export interface GrowthPlan {
-  readonly mock: Mock
-  readonly load: LoadGenerator
-  readonly scratch: string
-  readonly full: boolean
-  readonly tell: Tell
-}
-
 const BASE: GrowthPoint = { furtherRoutes: 10, customers: 1, ledgerRows: 0, tools: 0 }
 
 /** One thing grows at a time. */
-function pointsOf(full: boolean): readonly GrowthPoint[] {
+export function growthPoints(quick: boolean): readonly GrowthPoint[] {
   return [
     BASE,
     { ...BASE, furtherRoutes: 1_000 },
     { ...BASE, furtherRoutes: 10_000 },
-    { ...BASE, customers: full ? 10_000 : 100 },
-    { ...BASE, ledgerRows: full ? 1_000_000 : 10_000 },
+    { ...BASE, customers: quick ? 100 : 10_000 },
+    { ...BASE, ledgerRows: quick ? 10_000 : 1_000_000 },
     { ...BASE, tools: 1 },
     { ...BASE, tools: 10 },
   ]
 }
 
 const TOOL_BYTES = 50 * 1024
+const ROUNDS = 3
 
-/** Measures every point on a router of its own. */
-export async function measureGrowth(plan: GrowthPlan): Promise<readonly MeasuredPoint[]> {
-  const measured: MeasuredPoint[] = []
-  for (const point of pointsOf(plan.full)) {
-    plan.tell(`measuring ${labelOf(point)}`)
-    measured.push(await measurePoint(point, plan))
+/** What a router and its daemon may come to under load, with room for their files in the page cache. */
+const BYTES_OF_A_ROUTER = 1024 ** 3
+
+/** How cost grows with routes, customers, ledger rows and tools, on a router for each point. */
+export function growth(bench: Bench): Suite {
+  const points = growthPoints(bench.quick)
+  const together = freemem() > points.length * BYTES_OF_A_ROUTER
+  const fields = together ? [points] : points.map((point) => [point])
+  return {
+    name: 'growth',
+    options: '--growth',
+    extent: { ...(bench.quick ? QUICK : FULL), rounds: ROUNDS, kinds: ['whole-1', 'whole-16'] },
+    fields: fields.map((each) => () => startField(each, bench)),
+    show: growthTable,
+    plots: () => new Map(),
   }
-  return measured
 }
 
-async function measurePoint(point: GrowthPoint, plan: GrowthPlan): Promise<MeasuredPoint> {
-  const { mock, load, scratch } = plan
-  const router = await startRouter({
-    mock: mock.address,
-    directory: join(scratch, 'router'),
-    customers: point.customers,
-    size: point,
-  })
-  try {
-    const [customerId] = router.customerIds
-    if (point.ledgerRows > 0 && customerId !== undefined) {
-      await router.restarted(() => addLedgerRows(router.storageDir, customerId, point.ledgerRows))
-    }
-    const system = router.system('router', point.customers, false)
-    const tools = toolsOf(point.tools)
-    const window = { behaviour: WHOLE, tools, stream: false, once: false, windowMs: 2_000 }
-    await measure(system, { ...window, connections: 16, warmMs: 3_000 }, load)
-    return {
-      ...point,
-      at1: await measure(system, { ...window, connections: 1, warmMs: 300 }, load),
-      at16: await measure(system, { ...window, connections: 16, warmMs: 300 }, load),
-    }
-  } finally {
-    await router.stop()
+async function startField(points: readonly GrowthPoint[], bench: Bench): Promise<Field> {
+  const field = new Field()
+  for (const point of points) {
+    const part = { memory: false, streams: false, tools: toolsOf(point.tools) }
+    bench.tell(`starting ${labelOf(point)}`)
+    await field.enter(labelOf(point), () => startPoint(point, field, bench), part)
   }
+  return field
+}
+
+async function startPoint(
+  point: GrowthPoint,
+  field: Field,
+  { mock, scratch }: Bench,
+): Promise<System> {
+  const { customers, ledgerRows } = point
+  const directory = join(scratch, labelOf(point).replaceAll(/\W+/g, '-'))
+  const router = await startRouter({ mock: mock.address, directory, customers, size: point })
+  field.endsWith(() => router.stop())
+  const [customerId] = router.customerIds
+  if (ledgerRows > 0 && customerId !== undefined) {
+    await router.restarted(() => addLedgerRows(router.storageDir, customerId, ledgerRows))
+  }
+  return router.system(labelOf(point), customers, false)
 }
 
 function toolsOf(count: number): readonly unknown[] {
@@ -94,21 +90,31 @@ function toolsOf(count: number): readonly unknown[] {
   }))
 }
 
-const count = (value: number) => value.toLocaleString('en')
+const count = (value: number, what: string) =>
+  `${value.toLocaleString('en')} ${what}${value === 1 ? '' : 's'}`
 
 function labelOf({ furtherRoutes, customers, ledgerRows, tools }: GrowthPoint): string {
-  return `${count(furtherRoutes)} routes, ${count(customers)} customers, ${count(ledgerRows)} rows, ${tools} tools`
+  return [
+    count(furtherRoutes, 'route'),
+    count(customers, 'customer'),
+    count(ledgerRows, 'row'),
+    count(tools, 'tool'),
+  ].join(', ')
 }
 
-/** The points as a table in Markdown. */
-export function growthTable(points: readonly MeasuredPoint[]): string {
-  const rows = points.map((point) => [
-    labelOf(point),
-    point.at1.invalid ?? point.at1.p50Ms.toFixed(2),
-    point.at16.invalid ?? point.at16.perSecond.toFixed(0),
-    point.at16.cpuUs.toFixed(0),
-    point.at16.residentMib.toFixed(0),
+const FIGURES = [
+  of('p50 at 1, ms', 'whole-1', ({ p50Ms }) => p50Ms, 2),
+  of('requests/s at 16', 'whole-16', ({ perSecond }) => perSecond, 0),
+  of('CPU per request at 16, us', 'whole-16', ({ cpuUs }) => cpuUs, 0),
+  of('memory at 16, MiB', 'whole-16', ({ residentMib }) => residentMib, 0),
+]
+
+/** The points as a table in Markdown, a row each. */
+export function growthTable(report: Report): string {
+  const rows = report.systems.map((system) => [
+    system.name,
+    ...FIGURES.map(({ read, digits }) => spreadText(read(system, report), digits)),
+    invalidText(system),
   ])
-  const head = ['', 'p50 at 1, ms', 'requests/s at 16', 'CPU per request, us', 'memory, MiB']
-  return markdownTable(head, rows)
+  return markdownTable(['', ...FIGURES.map(({ title }) => title), 'invalid windows'], rows)
 }

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 const OBJECTS = 'cmr-store'
 
 /**
- * Puts old ledger rows into a customer's SQLite file, while no worker has it open. Only the benchmark does so:
+ * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Only the benchmark does so:
  * a million requests would take an hour.
  */
 export function addLedgerRows(storageDir: string, customerId: string, count: number): void {
@@ -19,7 +19,7 @@ export function addLedgerRows(storageDir: string, customerId: string, count: num
       database.close()
     }
   }
-  throw new Error('the customer has no file')
+  throw new Error('no file holds the customer')
 }
 
 function holds(database: DatabaseSync, customerId: string): boolean {

@@ -13,12 +13,12 @@ process.on('disconnect', () => process.exit(0))
 /** A stream is given so long beyond its window. */
 const LATEST_END_MS = 10_000
 
+/** Goes on from window to window, so that of many customers not only the first ones ever come. */
+let turn = 0
+
 async function run(plan: LoadPlan): Promise<void> {
   const window = new Window(plan)
-  const clients = Array.from(
-    { length: plan.connections },
-    (_, index) => new Client(plan, window, index),
-  )
+  const clients = Array.from({ length: plan.connections }, () => new Client(window))
   for (const client of clients) client.start()
   await delay(plan.warmMs)
   window.open()
@@ -34,6 +34,7 @@ async function run(plan: LoadPlan): Promise<void> {
 /** What was seen while the window was open. */
 class Window {
   readonly plan: LoadPlan
+  readonly #requests: readonly Buffer[]
   readonly #latencies: number[] = []
   readonly #firstDeltas: number[] = []
   #openedAt = Number.POSITIVE_INFINITY
@@ -44,6 +45,13 @@ class Window {
 
   constructor(plan: LoadPlan) {
     this.plan = plan
+    this.#requests = plan.requests.map((text) => Buffer.from(text, 'latin1'))
+  }
+
+  /** The next request, whichever connection sends it. */
+  nextRequest(): Buffer | undefined {
+    turn += 1
+    return this.#requests[turn % this.#requests.length]
   }
 
   get isClosed(): boolean {
@@ -94,21 +102,17 @@ class Window {
 
 /** One connection that sends a request whenever the answer before is complete. */
 class Client {
-  readonly #requests: readonly Buffer[]
   readonly #window: Window
   readonly #socket: Socket
   readonly #reader = new AnswerReader()
   readonly #ended = Promise.withResolvers<void>()
-  #turn: number
   #sentAt = 0
   #frames = 0
   #waiting = false
 
-  constructor(plan: LoadPlan, window: Window, index: number) {
-    this.#requests = plan.requests.map((text) => Buffer.from(text, 'latin1'))
+  constructor(window: Window) {
     this.#window = window
-    this.#turn = index
-    this.#socket = connect({ port: plan.port, host: '127.0.0.1', noDelay: true })
+    this.#socket = connect({ port: window.plan.port, host: '127.0.0.1', noDelay: true })
   }
 
   /** Resolves when the last answer is in. */
@@ -134,8 +138,7 @@ class Client {
   }
 
   #send(): void {
-    const request = this.#requests[this.#turn % this.#requests.length]
-    this.#turn += this.#window.plan.connections
+    const request = this.#window.nextRequest()
     this.#reader.reset()
     this.#frames = 0
     this.#waiting = true

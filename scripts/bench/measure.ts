@@ -1,7 +1,7 @@
 import { percentile } from './figures.ts'
 import type { LoadGenerator } from './load.ts'
 import type { LoadPlan, LoadResult } from './load-plan.ts'
-import { cpuTimeUs, residentMib } from './processes.ts'
+import { cpuTimesUs, residentMib } from './processes.ts'
 import { chatBody, requestText, type System } from './system.ts'
 
 /** One window as it was measured. */
@@ -13,6 +13,8 @@ export interface Sample {
   readonly framesPerSecond: number
   /** CPU of all processes of the system, per completed request or, in streams, per frame. */
   readonly cpuUs: number
+  /** The same by what the processes are. */
+  readonly cpuUsBy: Readonly<Record<string, number>>
   readonly residentMib: number
   /** Why the window counts for nothing, if it does. */
   readonly invalid: string | null
@@ -37,42 +39,55 @@ export async function measure(
 ): Promise<Sample> {
   const body = chatBody(system.model(behaviour), { stream: plan.stream, content, tools })
   const requests = system.callers.map((caller) => requestText(caller, body))
-  const at = { cpuUs: 0, residentMib: 0 }
+  let before: Record<string, number> = {}
+  const used = { cpuUs: before, residentMib: 0 }
   const result = await load.run(
     { ...plan, port: system.port, requests },
     {
-      opened: () => (at.cpuUs = -cpuTimeUs(system.pids)),
+      opened: () => (before = cpuTimesUs(system.processes())),
       closed: () => {
-        at.cpuUs += cpuTimeUs(system.pids)
-        at.residentMib = residentMib(system.pids)
+        const processes = system.processes()
+        used.cpuUs = eachOf(cpuTimesUs(processes), (us, group) => us - (before[group] ?? 0))
+        used.residentMib = residentMib(processes)
       },
     },
   )
-  return sampleOf(result, at, plan.stream && plan.once)
+  return sampleOf(result, used, plan.stream && plan.once)
 }
 
 /**
  * The figures of a window.
- * @param used CPU time inside the window, and the memory at its end
+ * @param used CPU time inside the window by what the processes are, and the memory at its end
  * @param paced whether the window counts frames and not answers
  */
 export function sampleOf(
   result: LoadResult,
-  used: { readonly cpuUs: number; readonly residentMib: number },
+  used: { readonly cpuUs: Readonly<Record<string, number>>; readonly residentMib: number },
   paced: boolean,
 ): Sample {
   const seconds = result.windowMs / 1000
   const units = paced ? result.frames : result.completed
+  const cpuUsBy = eachOf(used.cpuUs, (us) => us / units)
   return {
     perSecond: result.completed / seconds,
     p50Ms: percentile(result.latenciesMs, 50),
     p99Ms: percentile(result.latenciesMs, 99),
     firstDeltaP50Ms: percentile(result.firstDeltaMs, 50),
     framesPerSecond: result.frames / seconds,
-    cpuUs: used.cpuUs / units,
+    cpuUs: Object.values(cpuUsBy).reduce((total, us) => total + us, 0),
+    cpuUsBy,
     residentMib: used.residentMib,
     invalid: invalidity(result, units),
   }
+}
+
+function eachOf(
+  figures: Readonly<Record<string, number>>,
+  change: (figure: number, name: string) => number,
+): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(figures).map(([name, figure]) => [name, change(figure, name)]),
+  )
 }
 
 /** A window with any failure tells nothing: errors are cheap to serve. */

@@ -66,7 +66,7 @@ export async function startPortkeyOnNode(mock: MockAddress, directory: string): 
   return {
     name: 'portkey-node',
     port,
-    pids: [child.pid],
+    processes: () => ({ node: [child.pid] }),
     callers: [portkeyCaller(mock)],
     model: (behaviour) => behaviour,
     stop: () => child.stop(STOP_WITHIN_MS),

@@ -2,29 +2,56 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { DATABASE, type Processes } from './system.ts'
 
 /** The kernel counts CPU time in ticks of 10 ms (`getconf CLK_TCK`), the same on every Linux that Node runs on. */
 const TICK_US = 10_000
 
-/** CPU time that processes have used so far, all their threads together, in microseconds (proc(5), `stat`). */
-export function cpuTimeUs(pids: readonly number[]): number {
-  return (
-    pids.reduce((sum, pid) => sum + ticksOf(readFileSync(`/proc/${pid}/stat`, 'utf8')), 0) * TICK_US
+/** CPU time that each group has used so far, all threads together, in microseconds (proc(5), `stat`). */
+export function cpuTimesUs(processes: Processes): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(processes).map(([group, pids]) => [group, sum(pids, cpuTicks) * TICK_US]),
   )
 }
 
-/** `utime` and `stime` of a `stat` line. The command's name may hold blanks and brackets. */
-export function ticksOf(stat: string): number {
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return Number(fields[11]) + Number(fields[12])
+function cpuTicks(pid: number): number {
+  return ticksOf(readProc(`${pid}/stat`))
 }
 
-/** Resident memory of processes, in MiB (proc(5), `status`). */
-export function residentMib(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => {
-    const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-    return sum + Number(line?.[1] ?? 0) / 1024
-  }, 0)
+/**
+ * User and system time of a `stat` line, and that of the children it has waited for: so what a short-lived child
+ * has used stays in the sum when it ends. The command's name may hold blanks and brackets.
+ */
+export function ticksOf(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return sum(fields.slice(11, 15), Number)
+}
+
+/** Resident memory of processes, in MiB (proc(5), `status`). That of a database is left out: its processes share it. */
+export function residentMib({ [DATABASE]: _shared, ...processes }: Processes): number {
+  return sum(Object.values(processes).flat(), (pid) => {
+    const line = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))
+    return Number(line?.[1] ?? 0) / 1024
+  })
+}
+
+/** A process of one thread, and its children as they are now. */
+export function withChildren(pid: number): readonly number[] {
+  const children = readProc(`${pid}/task/${pid}/children`).split(' ').filter(Boolean)
+  return [...children.map(Number), pid]
+}
+
+/** Nothing of a process that has ended since it was listed. */
+function readProc(path: string): string {
+  try {
+    return readFileSync(`/proc/${path}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function sum<Value>(values: readonly Value[], figure: (value: Value) => number): number {
+  return values.reduce((total, value) => total + figure(value), 0)
 }
 
 /** A file of this folder, as a process of its own that ends with this one. */

@@ -13,6 +13,7 @@ export const sampleSchema = z.object({
   firstDeltaP50Ms: figure,
   framesPerSecond: figure,
   cpuUs: figure,
+  cpuUsBy: z.record(z.string(), figure),
   residentMib: figure,
   invalid: z.string().nullable(),
 })

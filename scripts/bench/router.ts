@@ -1,20 +1,28 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import type { SimulatedChipKeys } from '../../src/protocol/boot.ts'
 import { buildWorker } from '../build.ts'
+import { openSockets, type Sockets } from '../serve/sockets.ts'
 import { AdminApi } from '../stack/admin-api.ts'
 import { untilHealthy } from '../stack/healthy.ts'
+import type { Started } from '../stack/keeper.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
 import { Parts } from '../stack/parts.ts'
 import { readRouterConfig } from '../stack/router-config.ts'
+import type { StorageSettings } from '../stack/settings.ts'
+import type { WorkerPorts } from '../stack/start-worker.ts'
 import { openStateDir } from '../stack/state-dir.ts'
+import { workerNames } from '../stack/worker-name.ts'
+import { makeCustomers } from './customers.ts'
+import type { Database } from './database.ts'
 import { benchConfig, modelName, type ConfigSize } from './router-config.ts'
-import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
+import { DATABASE, type MockAddress, type System } from './system.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-the-benchmark'
 const HEALTHY_WITHIN_MS = 30_000
 const STOP_WITHIN_MS = 3_000
+const ANY_PORT = { host: '127.0.0.1', port: 0 }
+const ON_LOOPBACK = { http: ANY_PORT, https: ANY_PORT }
 
 /** A router with everything on, started from the same parts as by `npm start`. */
 export interface RouterStack {
@@ -26,7 +34,7 @@ export interface RouterStack {
   readonly storageDir: string
   /** What the daemon's simulated chip is made of, for a provider on the same machine. */
   readonly chip: SimulatedChipKeys | undefined
-  /** Does some work while the worker is away. */
+  /** Does some work while the workers are away. */
   restarted(work: () => void): Promise<void>
   stop(): Promise<void>
 }
@@ -36,52 +44,43 @@ export interface RouterWish {
   readonly directory: string
   readonly customers: number
   readonly size: ConfigSize
+  /** Workers behind the same sockets and on the same database, as by `npm run serve`; else one, on files of its own. */
+  readonly shared?: { readonly workers: number; readonly database: Database }
 }
 
-/** Starts daemon and worker, and makes the customers through the admin interface. */
+/** Starts the daemon and its workers, and makes the customers through the admin interface. */
 export async function startRouter(wish: RouterWish): Promise<RouterStack> {
-  const { directory } = wish
-  rmSync(directory, { recursive: true, force: true })
-  mkdirSync(directory, { recursive: true })
-  const configPath = join(directory, 'bench.json')
-  writeFileSync(configPath, JSON.stringify(benchConfig(wish.mock, wish.size)))
-  const state = openStateDir(join(directory, 'state'))
-  const bundlePath = join(directory, 'worker.js')
-  await buildWorker(bundlePath)
-  const parts = new Parts({
-    settings: { port: 0, tlsPort: 0, storage: { engine: 'durable-object' } },
-    platform: 'simulated',
-    state,
-    config: readRouterConfig(configPath),
-    adminToken: ADMIN_TOKEN,
-    link: await makeLinkCertificates(Date.now()),
-    bundlePath,
-    daemonSaid: () => {},
-  })
+  const { directory, shared } = wish
+  const sockets = shared && (await openSockets({ ...ON_LOOPBACK, workers: shared.workers }))
+  const parts = await makeParts(wish, sockets)
   const enclave = await parts.enclave()
-  let worker = await parts.worker()
-  const base = `http://127.0.0.1:${parts.ports.http}`
-  await untilHealthy(base, HEALTHY_WITHIN_MS)
-  const made = await makeCustomers(new AdminApi(base, ADMIN_TOKEN), wish.customers)
-  const stop = async () => {
-    await worker.child.stop(STOP_WITHIN_MS)
-    await enclave.child.stop(STOP_WITHIN_MS)
-  }
+  let workers = await startWorkers(parts, shared?.workers ?? 1)
+  const port = sockets?.httpPort ?? parts.ports.http
+  const admin = new AdminApi(`http://127.0.0.1:${port}`, ADMIN_TOKEN)
+  const made = await makeCustomers(admin, wish.customers)
+  const stopWorkers = () => Promise.all(workers.map(({ child }) => child.stop(STOP_WITHIN_MS)))
   return {
     customerIds: made.map(({ id }) => id),
     storageDir: join(directory, 'state', 'storage'),
     chip: parts.daemon?.release?.simulated ?? undefined,
     async restarted(work) {
-      await worker.child.stop(STOP_WITHIN_MS)
+      await stopWorkers()
       work()
-      worker = await parts.worker()
-      await untilHealthy(base, HEALTHY_WITHIN_MS)
+      workers = await startWorkers(parts, workers.length)
     },
-    stop,
+    async stop() {
+      await stopWorkers()
+      await enclave.child.stop(STOP_WITHIN_MS)
+      await sockets?.close()
+    },
     system: (name, customers, pinned) => ({
       name,
-      port: parts.ports.http,
-      pids: [worker.child.pid, enclave.child.pid],
+      port,
+      processes: () => ({
+        workerd: workers.map(({ child }) => child.pid),
+        daemon: [enclave.child.pid],
+        ...(shared && { [DATABASE]: shared.database.pids() }),
+      }),
       callers: made.slice(0, customers).map(({ caller }) => caller),
       model: (behaviour) => modelName(behaviour, pinned),
       stop: async () => {},
@@ -89,29 +88,35 @@ export async function startRouter(wish: RouterWish): Promise<RouterStack> {
   }
 }
 
-interface MadeCustomer {
-  readonly id: string
-  readonly caller: Caller
-}
-
-async function makeCustomers(admin: AdminApi, count: number): Promise<MadeCustomer[]> {
-  const made: MadeCustomer[] = []
-  while (made.length < count) {
-    const batch = Array.from({ length: Math.min(16, count - made.length) }, () =>
-      makeCustomer(admin),
-    )
-    made.push(...(await Promise.all(batch)))
-  }
-  return made
-}
-
-async function makeCustomer(admin: AdminApi): Promise<MadeCustomer> {
-  const customer = await admin.call('POST', '/admin/customers', {
-    name: 'bench',
-    billing: 'postpaid',
+async function makeParts(wish: RouterWish, sockets: Sockets | undefined): Promise<Parts> {
+  const { directory, shared } = wish
+  rmSync(directory, { recursive: true, force: true })
+  mkdirSync(directory, { recursive: true })
+  const configPath = join(directory, 'bench.json')
+  writeFileSync(configPath, JSON.stringify(benchConfig(wish.mock, wish.size)))
+  const bundlePath = join(directory, 'worker.js')
+  await buildWorker(bundlePath)
+  const storage: StorageSettings = shared
+    ? { engine: 'postgres', databaseUrl: shared.database.url }
+    : { engine: 'durable-object' }
+  return new Parts({
+    settings: { port: 0, tlsPort: 0, storage },
+    platform: 'simulated',
+    ...(sockets && { inherited: (name) => sockets.of(name) }),
+    state: openStateDir(join(directory, 'state')),
+    config: readRouterConfig(configPath),
+    adminToken: ADMIN_TOKEN,
+    link: await makeLinkCertificates(Date.now()),
+    bundlePath,
+    daemonSaid: () => {},
   })
-  const { id } = z.object({ id: z.string() }).parse(customer)
-  const answer = await admin.call('POST', `/admin/customers/${id}/keys`, { name: 'bench' })
-  const { key } = z.object({ key: z.string() }).parse(answer)
-  return { id, caller: chatCaller({ authorization: `Bearer ${key}` }) }
+}
+
+/** Starts every worker and waits until it answers, on the port that is its own where they share the others. */
+async function startWorkers(parts: Parts, count: number): Promise<readonly Started<WorkerPorts>[]> {
+  const workers = await Promise.all(workerNames(count).map((name) => parts.worker(name)))
+  for (const { ready } of workers) {
+    await untilHealthy(`http://127.0.0.1:${ready.probe ?? ready.http}`, HEALTHY_WITHIN_MS)
+  }
+  return workers
 }

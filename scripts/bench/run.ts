@@ -12,6 +12,8 @@ export interface Entrant {
   /** The same processes may stand in the table twice; their memory is one. */
   readonly memory: boolean
   readonly streams: boolean
+  /** What every request of its rounds carries besides. */
+  readonly tools: readonly unknown[]
 }
 
 export type Tell = (line: string) => void
@@ -24,10 +26,11 @@ export async function runAll(
   tell: Tell,
 ): Promise<SystemReport[]> {
   const memories = new Map<string, MemoryReport>()
-  for (const { system, memory } of entrants) {
+  for (const { system, memory, tools } of entrants) {
     tell(`warming up ${system.name}`)
-    for (const plan of WARM_UP) await measure(system, plan, load)
-    if (memory && system.pids.length > 0) memories.set(system.name, await openStreams(system, load))
+    for (const plan of WARM_UP) await measure(system, { ...plan, tools }, load)
+    if (memory && Object.keys(system.processes()).length > 0)
+      memories.set(system.name, await openStreams(system, load))
   }
   const windows = await runRounds(entrants, extent, load, tell)
   const sizes = new Map<string, Record<string, number>>()
@@ -40,7 +43,8 @@ export async function runAll(
     return {
       name: system.name,
       windows: windows.get(system.name) ?? {},
-      memory: memory === undefined ? null : { ...memory, afterMib: residentMib(system.pids) },
+      memory:
+        memory === undefined ? null : { ...memory, afterMib: residentMib(system.processes()) },
       sizesMs: sizes.get(system.name) ?? {},
     }
   })
@@ -54,14 +58,15 @@ async function runRounds(
   tell: Tell,
 ): Promise<Map<string, Record<string, Sample[]>>> {
   const found = new Map<string, Record<string, Sample[]>>()
+  const width = Math.max(...entrants.map(({ system }) => system.name.length))
   for (let round = 1; round <= extent.rounds; round += 1) {
     for (const kind of extent.kinds) {
-      for (const { system, streams } of entrants) {
+      for (const { system, streams, tools } of entrants) {
         if (!streams && !kind.startsWith('whole')) continue
-        const sample = await measure(system, windowPlan(kind, extent), load)
+        const sample = await measure(system, { ...windowPlan(kind, extent), tools }, load)
         const kinds = found.get(system.name) ?? {}
         found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })
-        tell(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(16)} ${inBrief(sample)}`)
+        tell(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(width)}  ${inBrief(sample)}`)
       }
     }
   }
@@ -79,7 +84,7 @@ async function openStreams(
   load: LoadGenerator,
 ): Promise<Omit<MemoryReport, 'afterMib'> & { afterMib: number }> {
   await delay(500)
-  const idleMib = residentMib(system.pids)
+  const idleMib = residentMib(system.processes())
   const { residentMib: openMib } = await measure(system, OPEN, load)
   const perStreamKib = ((openMib - idleMib) * 1024) / OPEN_STREAMS
   return { idleMib, openMib, perStreamKib, afterMib: openMib }

@@ -1,9 +1,15 @@
+/** Ids of processes by what they are, such as `workerd` and `daemon`. */
+export type Processes = Readonly<Record<string, readonly number[]>>
+
+/** What the processes of a PostgreSQL are called. */
+export const DATABASE = 'postgresql'
+
 /** A system under test, running. */
 export interface System {
   readonly name: string
   readonly port: number
-  /** Of all its processes; the mock provider and the load generator are never among them. */
-  readonly pids: readonly number[]
+  /** All its processes as they are now; the mock provider and the load generator are never among them. */
+  processes(): Processes
   /** Heads of requests: path, and the headers that differ from system to system. Sent in turn. */
   readonly callers: readonly Caller[]
   /** What the request names for a behaviour of the mock. */

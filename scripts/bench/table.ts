@@ -84,14 +84,15 @@ export function spreadText(spread: Spread | undefined, digits: number): string {
 }
 
 /** The figures of a report as a table in Markdown, its columns padded so that a screen shows it well too. */
-export function figureTable(report: Report): string {
+export function figureTable(report: Report, figures: readonly Figure[] = FIGURES): string {
   const { systems } = report
-  const rows = FIGURES.map(({ title, read, digits }) => [
+  const rows = figures.map(({ title, read, digits }) => [
     title,
     ...systems.map((system) => spreadText(read(system, report), digits)),
   ])
   const head = ['', ...systems.map(({ name }) => name)]
-  return markdownTable(head, [...rows, ...sizeRows(report), invalidRow(report)])
+  const invalid = ['invalid windows', ...systems.map(invalidText)]
+  return markdownTable(head, [...rows, ...sizeRows(report), invalid])
 }
 
 function sizeRows({ systems }: Report): string[][] {
@@ -108,12 +109,10 @@ function sizeText(ms: number | null | undefined): string {
   return ms === null || Number.isNaN(ms) ? 'failed' : ms.toFixed(1)
 }
 
-function invalidRow({ systems }: Report): string[] {
-  const counts = systems.map(({ windows }) => {
-    const all = Object.values(windows).flat()
-    return `${all.filter(({ invalid }) => invalid !== null).length} of ${all.length}`
-  })
-  return ['invalid windows', ...counts]
+/** How many of a system's windows count for nothing. */
+export function invalidText({ windows }: SystemReport): string {
+  const all = Object.values(windows).flat()
+  return `${all.filter(({ invalid }) => invalid !== null).length} of ${all.length}`
 }
 
 /** A Markdown table with columns of even width. */

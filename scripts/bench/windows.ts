@@ -30,17 +30,19 @@ export const WINDOWS = {
   'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
 } as const satisfies Record<string, WindowPlan>
 
+export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
+
 export const FULL: Extent = {
   rounds: 3,
   stretch: 1,
-  kinds: ['whole-1', 'whole-16', 'whole-64', 'first-delta', 'streams-64', 'streams-512'],
+  kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64', 'streams-512'],
 }
 
 /** Enough to see whether something has become worse, in about a minute. */
 export const QUICK: Extent = {
   rounds: 1,
   stretch: 0.6,
-  kinds: ['whole-1', 'whole-16', 'whole-64', 'first-delta', 'streams-64'],
+  kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64'],
 }
 
 /** A window of a run; streams keep their time, which their number of frames was made for. */

@@ -29,10 +29,11 @@ const UNPRIVILEGED = { uid: 65_534, gid: 65_534 }
 /** A short idle period must not be mistaken for a hang: the server starts within this time or fails. */
 const START_MS = 30_000
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** @param parent where the files of a server of our own are kept */
+export async function startPostgres(parent = tmpdir()): Promise<PostgresServer> {
   const given = process.env['DATABASE_URL']
   if (given) return givenServer(given)
-  const home = await mkdtemp(join(tmpdir(), 'cmr-test-postgres-'))
+  const home = await mkdtemp(join(parent, 'cmr-test-postgres-'))
   const user = process.getuid?.() === 0 ? UNPRIVILEGED : undefined
   const native = await copyBinaries(home)
   const data = join(home, 'data')

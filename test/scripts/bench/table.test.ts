@@ -13,6 +13,7 @@ const WINDOW: Window = {
   firstDeltaP50Ms: 3,
   framesPerSecond: 0,
   cpuUs: 100,
+  cpuUsBy: { workerd: 100 },
   residentMib: 50,
   invalid: null,
 }

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import type { AdminApi } from '../stack/admin-api.ts'
+import { chatCaller, type Caller } from './system.ts'
+
+/** A customer of the router, and how it calls. */
+export interface MadeCustomer {
+  readonly id: string
+  readonly caller: Caller
+}
+
+/** Calls at the same time: enough for the router to write many customers in one commit. */
+const LANES = 64
+
+/** Makes customers with a key each through the admin interface. */
+export async function makeCustomers(admin: AdminApi, count: number): Promise<MadeCustomer[]> {
+  const made: MadeCustomer[] = []
+  let begun = 0
+  const lane = async () => {
+    while (begun < count) {
+      begun += 1
+      made.push(await makeCustomer(admin))
+    }
+  }
+  await Promise.all(Array.from({ length: LANES }, lane))
+  return made
+}
+
+async function makeCustomer(admin: AdminApi): Promise<MadeCustomer> {
+  const customer = await admin.call('POST', '/admin/customers', {
+    name: 'bench',
+    billing: 'postpaid',
+  })
+  const { id } = z.object({ id: z.string() }).parse(customer)
+  const answer = await admin.call('POST', `/admin/customers/${id}/keys`, { name: 'bench' })
+  const { key } = z.object({ key: z.string() }).parse(answer)
+  return { id, caller: chatCaller({ authorization: `Bearer ${key}` }) }
+}

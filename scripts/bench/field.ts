@@ -1,0 +1,47 @@
+import { WHOLE } from './behaviours.ts'
+import { untilServes } from './processes.ts'
+import type { Entrant } from './run.ts'
+import { chatBody, chatCaller, type Skipped, type System } from './system.ts'
+
+const SERVES_WITHIN_MS = 30_000
+
+/** Systems that are measured together. */
+export class Field {
+  readonly entrants: Entrant[] = []
+  readonly skipped: Skipped[] = []
+  readonly #stops: (() => Promise<void>)[] = []
+
+  /** Enters a system once it serves; one that cannot run here is named, with the reason. */
+  async enter(
+    name: string,
+    start: () => Promise<System>,
+    part: Partial<Entrant> = {},
+  ): Promise<void> {
+    try {
+      const system = await start()
+      this.endsWith(() => system.stop())
+      await untilServes(() => ask(system), SERVES_WITHIN_MS)
+      this.entrants.push({ system, memory: true, streams: true, tools: [], ...part })
+    } catch (error) {
+      this.skipped.push({ name, reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  /** Has something end when the field does, before everything that was there earlier. */
+  endsWith(stop: () => Promise<void>): void {
+    this.#stops.unshift(stop)
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops) await stop()
+  }
+}
+
+function ask(system: System): Promise<Response> {
+  const [caller = chatCaller()] = system.callers
+  return fetch(`http://127.0.0.1:${system.port}${caller.path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...caller.headers },
+    body: chatBody(system.model(WHOLE), { stream: false }),
+  })
+}

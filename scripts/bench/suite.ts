@@ -1,0 +1,63 @@
+import { cpus, loadavg } from 'node:os'
+import type { Field } from './field.ts'
+import type { LoadGenerator } from './load.ts'
+import type { Mock } from './mock.ts'
+import type { Report, SystemReport } from './report.ts'
+import { runAll, type Tell } from './run.ts'
+import type { Skipped } from './system.ts'
+import type { Extent } from './windows.ts'
+
+/** One of the things that `npm run bench` measures. */
+export interface Suite {
+  /** The report's file, without its ending. */
+  readonly name: string
+  /** How `npm run bench` is asked for it. */
+  readonly options: string
+  readonly extent: Extent
+  /** Each is started, measured and stopped before the next; the systems of one share their rounds. */
+  readonly fields: readonly (() => Promise<Field>)[]
+  /** What a report is shown as on the screen. */
+  readonly show: (report: Report) => string
+  /** Drawings of a report, by file name. */
+  readonly plots: (report: Report) => ReadonlyMap<string, string>
+}
+
+/** What every suite is given. */
+export interface Bench {
+  readonly quick: boolean
+  readonly mock: Mock
+  readonly load: LoadGenerator
+  /** A folder of its own for everything that a run writes. */
+  readonly scratch: string
+  readonly tell: Tell
+}
+
+/** Measures all systems of a suite. */
+export async function runSuite(
+  { extent, fields, options }: Suite,
+  { quick, load, tell }: Bench,
+): Promise<Report> {
+  const [loadBefore = 0] = loadavg()
+  const systems: SystemReport[] = []
+  const skipped: Skipped[] = []
+  for (const start of fields) {
+    const field = await start()
+    try {
+      for (const { name, reason } of field.skipped) tell(`skipped ${name}: ${reason}`)
+      skipped.push(...field.skipped)
+      systems.push(...(await runAll(field.entrants, extent, load, tell)))
+    } finally {
+      await field.stop()
+    }
+  }
+  const [loadAfter = 0] = loadavg()
+  const [cpu] = cpus()
+  const given = [options, quick ? '--quick' : ''].filter(Boolean).join(' ')
+  return {
+    takenAt: new Date().toISOString(),
+    command: ['npm run bench', given].filter(Boolean).join(' -- '),
+    machine: { cores: cpus().length, cpu: cpu?.model ?? '', loadBefore, loadAfter },
+    systems,
+    skipped,
+  }
+}
