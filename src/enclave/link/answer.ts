@@ -11,8 +11,8 @@ export function jsonAnswer(value: unknown): LinkAnswer {
   return jsonTextAnswer(JSON.stringify(value))
 }
 
-/** For JSON whose exact bytes matter. */
-export function jsonTextAnswer(text: string): LinkAnswer {
+/** For JSON that is text already. */
+export function jsonTextAnswer(text: string | Uint8Array): LinkAnswer {
   return { contentType: 'application/json', body: text }
 }
 
@@ -38,20 +38,30 @@ function send(response: ServerResponse, status: number, { contentType, body }: L
   response.end(body)
 }
 
-/** Reads a JSON body of at most `maxBytes`. Throws `LinkError`. */
+/** Reads a JSON body of at most `maxBytes`. Rejects with `LinkError`. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Uint8Array>) {
-    size += chunk.length
-    if (size > maxBytes) {
-      throw new LinkError('request_too_large', `the body is over ${maxBytes} bytes`)
-    }
-    chunks.push(chunk)
-  }
+  const body = await readBody(request, maxBytes)
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return JSON.parse(body.toString('utf8'))
   } catch {
     throw new LinkError('invalid_request', 'the body is not JSON')
   }
+}
+
+/** By events, since iterating over a request costs as much as signing a receipt. */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const take = (chunk: Buffer): void => {
+      size += chunk.length
+      chunks.push(chunk)
+      if (size <= maxBytes) return
+      // What is still to come is read and dropped, so that the worker gets to see the refusal.
+      request.off('data', take).off('end', finish).resume()
+      reject(new LinkError('request_too_large', `the body is over ${maxBytes} bytes`))
+    }
+    const finish = (): void => resolve(Buffer.concat(chunks, size))
+    request.on('data', take).on('end', finish).on('error', reject)
+  })
 }

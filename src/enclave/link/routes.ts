@@ -4,7 +4,7 @@ import type { EnvelopeKeeper } from '../envelope/envelope-keeper.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import type { Release } from '../release/release.ts'
-import { signReceipts, type SignerTools } from '../sign/receipt-signer.ts'
+import { createReceiptSigner, type SignerTools } from '../sign/receipt-signer.ts'
 import { jsonAnswer, jsonTextAnswer, readJson, type LinkAnswer } from './answer.ts'
 import type { LinkCall, LinkRoute } from './dispatch.ts'
 import { LinkError } from './link-error.ts'
@@ -25,6 +25,7 @@ const MAX_SIGN_BYTES = 1_048_576
 /** Every path of the link (src/protocol/link.ts). */
 export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
   const { envelopes, proofs } = subject
+  const signReceipts = createReceiptSigner(subject.signer)
   return [
     get(LINK_PATHS.state, async () => jsonAnswer(describeState(subject))),
     get(LINK_PATHS.config, async () => jsonAnswer(describeConfig(subject))),
@@ -32,7 +33,7 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       method: 'POST',
       path: LINK_PATHS.sign,
       handle: async ({ request }) =>
-        jsonAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES), subject.signer)),
+        jsonTextAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
     },
     get(LINK_PATHS.attestation, ({ url }) => answerAttestation(envelopes, url)),
     get(LINK_PATHS.trust, async () =>

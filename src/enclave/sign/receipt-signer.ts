@@ -1,20 +1,14 @@
 import { z } from 'zod'
-import { utf8 } from '../../protocol/bytes.ts'
-import { signCompactJws } from '../../protocol/compact-jws.ts'
-import { signRequestSchema, type SignResponse } from '../../protocol/link.ts'
-import {
-  exchangeClaimsSchema,
-  type AttestationBlock,
-  type ReceiptClaims,
-} from '../../protocol/receipt.ts'
+import { signRequestSchema } from '../../protocol/link.ts'
+import { exchangeClaimsSchema } from '../../protocol/receipt.ts'
+import type { MessageKey } from '../adapters/verified-evidence.ts'
 import type { ReceiptKey } from '../keys/receipt-key.ts'
 import { LinkError } from '../link/link-error.ts'
 import type { ProvenHop, ProviderProofs } from '../proofs.ts'
 import type { FinishedMessage, MessageAttestation } from '../proofs/message-proof.ts'
-import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
-
-/** `typ` of the JWS header; keeps a manifest or a bundle from being read as a receipt. */
-export const RECEIPT_TYP = 'receipt+jwt'
+import { createFrames, encodeClaims, frameReceipts } from './receipt-frame.ts'
+import type { RouterHop } from './router-block.ts'
+import { signBatch } from './sign-batch.ts'
 
 const MAX_BATCH = 256
 
@@ -31,7 +25,8 @@ const batchSchema = z.strictObject({
     .max(MAX_BATCH),
 })
 
-type Ask = z.output<typeof batchSchema>['receipts'][number]
+type Batch = z.output<typeof batchSchema>
+type Ask = Batch['receipts'][number]
 
 export interface SignerTools {
   readonly key: ReceiptKey
@@ -42,30 +37,42 @@ export interface SignerTools {
   readonly proveMessage: (message: FinishedMessage) => Promise<MessageAttestation>
 }
 
-/** Signs a batch of receipts, all or none (interface: "Receipt JWS payload claims"). Throws `LinkError`. */
-export async function signReceipts(body: unknown, tools: SignerTools): Promise<SignResponse> {
-  const batch = batchSchema.safeParse(body)
-  if (!batch.success) throw new LinkError('invalid_request', describe(batch.error))
-  const router = tools.routerHop()
-  if (router === undefined) {
-    throw new LinkError('attestation_unavailable', 'there is no evidence to sign receipts under')
+/**
+ * Signs a batch of receipts, all or none (interface: "Receipt JWS payload claims"), and gives the `SignResponse` as
+ * JSON. Rejects with `LinkError`.
+ */
+export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
+
+/** A signer under the key, and under what is proven of router and providers at the time of a batch. */
+export function createReceiptSigner(tools: SignerTools): ReceiptSigner {
+  const { key, proofs, routerHop } = tools
+  const frameOf = createFrames(key.kid)
+  return async (body) => {
+    const { receipts } = readBatch(body)
+    const router = routerHop()
+    if (router === undefined) {
+      throw new LinkError('attestation_unavailable', 'there is no evidence to sign receipts under')
+    }
+    const proven = receipts.map((ask) => ({ ask, hop: findHop(ask, proofs) }))
+    const unsigned = await Promise.all(
+      proven.map(async ({ ask, hop }) => {
+        const { messageKey } = hop
+        const frame =
+          messageKey === undefined
+            ? frameOf(router, hop)
+            : frameReceipts(key.kid, router, await withMessage(ask, hop, messageKey, tools))
+        return { frame, claims: encodeClaims(ask.claims, frame) }
+      }),
+    )
+    return signBatch(unsigned, key)
   }
-  const proven = batch.data.receipts.map((ask) => ({ ask, inference: findHop(ask, tools.proofs) }))
-  const receipts = await Promise.all(
-    proven.map(async ({ ask, inference }) => ({
-      jws: await sign(
-        buildClaims(ask, router, await withMessage(ask, inference, tools), tools.key.kid),
-        tools.key,
-      ),
-      evidence_refs: [...new Set([...router.evidenceRefs, ...inference.evidenceRefs])],
-    })),
-  )
-  return { kid: tools.key.kid, receipts }
 }
 
-function describe(error: z.ZodError): string {
-  const path = error.issues[0]?.path.join('.')
-  return `claims of the wrong form at ${path || 'the top'}`
+function readBatch(body: unknown): Batch {
+  const batch = batchSchema.safeParse(body)
+  if (batch.success) return batch.data
+  const path = batch.error.issues[0]?.path.join('.')
+  throw new LinkError('invalid_request', `claims of the wrong form at ${path || 'the top'}`)
 }
 
 function findHop(ask: Ask, proofs: SignerTools['proofs']): ProvenHop {
@@ -76,39 +83,15 @@ function findHop(ask: Ask, proofs: SignerTools['proofs']): ProvenHop {
   return hop
 }
 
-function buildClaims(
-  { claims }: Ask,
-  router: RouterHop,
-  inference: AttestationBlock,
-  kid: string,
-): ReceiptClaims {
-  return {
-    ...claims,
-    router_attestation: router.block,
-    inference_attestation: inference,
-    receipt_signature: {
-      kid,
-      alg: 'ES256',
-      verified: router.block.verified,
-      verification_mode: ROUTER_VERIFICATION_MODE,
-      verified_at: router.block.verified_at ?? claims.iat,
-    },
-  }
-}
-
-/** The hop, with what the provider's own signature proves of this exchange where it signs such. */
+/** The hop of a provider that signs what it answers, with what its signature proves of this exchange. */
 async function withMessage(
   { claims, provider, provider_response_id: responseId, upstream_model: upstreamModel }: Ask,
-  { block, messageKey: key }: ProvenHop,
+  { block, evidenceRefs }: ProvenHop,
+  key: MessageKey,
   { proveMessage }: SignerTools,
-): Promise<AttestationBlock> {
-  if (key === undefined) return block
+): Promise<ProvenHop> {
   const { request_digest: requestDigest, response_digest: responseDigest } = claims
   const message = { provider, key, responseId, upstreamModel, requestDigest, responseDigest }
-  return { ...block, message_attestation: await proveMessage(message) }
-}
-
-function sign(claims: ReceiptClaims, { kid, privateKey }: ReceiptKey): Promise<string> {
-  const payload = utf8(JSON.stringify(claims))
-  return signCompactJws(payload, { kid, typ: RECEIPT_TYP, privateKey })
+  const proof = await proveMessage(message)
+  return { block: { ...block, message_attestation: proof }, evidenceRefs }
 }

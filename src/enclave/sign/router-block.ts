@@ -13,7 +13,7 @@ export const ROUTER_VERIFICATION_MODE = 'snp-envelope'
 
 /** The `router_attestation` of every receipt signed under this envelope. */
 export interface RouterHop {
-  readonly block: AttestationBlock
+  readonly block: AttestationBlock & { readonly verified_at: number }
   /** Digests of evidence that the block refers to and does not hold. */
   readonly evidenceRefs: readonly string[]
 }
@@ -32,7 +32,7 @@ export function describeRouterHop({
 }: RouterHopInputs): RouterHop {
   const size = Buffer.byteLength(envelope.json)
   const inline = size <= INLINE_EVIDENCE_BYTES
-  const block: AttestationBlock = {
+  const block: RouterHop['block'] = {
     tee: 'sev-snp',
     measurement: envelope.measurement,
     workload_identity_tag: envelope.envelope.workload_identity_tag,

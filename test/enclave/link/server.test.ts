@@ -26,6 +26,11 @@ beforeAll(async () => {
       handle: async ({ request }) => jsonAnswer(await readJson(request, 16)),
     },
     {
+      method: 'POST',
+      path: '/echo-long',
+      handle: async ({ request }) => jsonAnswer(await readJson(request, 2_000_000)),
+    },
+    {
       method: 'GET',
       path: '/broken',
       handle: () => Promise.reject(new Error('a detail that must not leave')),
@@ -55,6 +60,12 @@ describe('the link server', () => {
   it('answers the worker', async () => {
     const reply = await call('/ok')
     expect([reply.status, reply.json()]).toEqual([200, { ok: true }])
+  })
+
+  it('reads a body of several parts as one', async () => {
+    const body = JSON.stringify('\u20ac'.repeat(400_000))
+    const reply = await call('/echo-long', { method: 'POST', body })
+    expect([reply.status, reply.text]).toEqual([200, body])
   })
 
   it.each([
@@ -118,6 +129,14 @@ describe('the link server', () => {
       'the body is over 16 bytes',
     ],
     ['its own failure, without telling it', '/broken', {}, 500, 'internal', 'internal error'],
+    [
+      'a body far too large',
+      '/echo',
+      { method: 'POST', body: ' '.repeat(4_000_000) },
+      413,
+      'request_too_large',
+      'the body is over 16 bytes',
+    ],
   ])('answers %s with a code and a message', async (_what, path, init, status, code, message) => {
     const reply = await call(path, init)
     expect([reply.status, reply.json()]).toEqual([status, { error: { code, message } }])

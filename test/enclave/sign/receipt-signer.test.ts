@@ -1,12 +1,14 @@
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
+import { signResponseSchema, type SignResponse } from '../../../src/protocol/link.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
 import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { LinkError } from '../../../src/enclave/link/link-error.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
-import { signReceipts, type SignerTools } from '../../../src/enclave/sign/receipt-signer.ts'
+import { createReceiptSigner, type SignerTools } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
 import { keptEnvelope } from '../envelope/kept-envelope.ts'
 
@@ -54,6 +56,14 @@ function tools(change: Partial<SignerTools> = {}): SignerTools {
     platform: 'simulated',
   })
   return { key, proofs, routerHop: () => router, proveMessage: nobodySigns, ...change }
+}
+
+async function signReceipts(body: unknown, signer: SignerTools): Promise<SignResponse> {
+  return read(await createReceiptSigner(signer)(body))
+}
+
+function read(answer: Uint8Array): SignResponse {
+  return z.strictObject(signResponseSchema.shape).parse(JSON.parse(fromUtf8(answer)))
 }
 
 async function open(jws: string): Promise<ReceiptClaims> {
@@ -130,19 +140,80 @@ describe('signReceipts', () => {
     expect(await sign(large)).toEqual([reference, [large.sha256]])
   })
 
+  it('signs any text of a claim, wherever the claims begin in the payload', async () => {
+    const routed_model = 'nova/"glm"\\\n-\u{1f600}\u00e9'
+    const opened = await Promise.all(
+      ['', '.', '..'].map(async (trustBundleJws) => {
+        const hop = describeRouterHop({
+          envelope: keptEnvelope(),
+          trustBundleJws,
+          platform: 'simulated',
+        })
+        const asks = [ask({ routed_model }), ask()]
+        const { receipts } = await signReceipts({ receipts: asks }, tools({ routerHop: () => hop }))
+        return Promise.all(receipts.map(({ jws }) => open(jws)))
+      }),
+    )
+    for (const [first, second] of opened) {
+      expect(first).toMatchObject({ ...CLAIMS, routed_model })
+      expect(second).toMatchObject(CLAIMS)
+    }
+  })
+
+  it('signs under what is proven at the time', async () => {
+    const router = (issued: number) =>
+      describeRouterHop({
+        envelope: keptEnvelope({ issued }),
+        trustBundleJws: '',
+        platform: 'simulated',
+      })
+    const inference = (tee: string) => ({ ...UNATTESTED, block: { ...UNATTESTED.block, tee } })
+    const routers = [router(1), router(2)]
+    const providers = { nova: inference('tdx'), vega: inference('sev-snp') }
+    let current = routers[0]
+    const sign = createReceiptSigner(
+      tools({
+        routerHop: () => current,
+        proofs: { hop: (provider) => providers[provider === 'nova' ? 'nova' : 'vega'] },
+      }),
+    )
+    const batch = { receipts: [ask(), ask({}, { provider: 'vega' }), ask()] }
+    for (const now of [...routers, ...routers]) {
+      current = now
+      // One batch after the other, under another envelope each.
+      // eslint-disable-next-line no-await-in-loop
+      const opened = await Promise.all(read(await sign(batch)).receipts.map(({ jws }) => open(jws)))
+      expect(opened.map((claims) => claims.inference_attestation?.tee)).toEqual([
+        'tdx',
+        'sev-snp',
+        'tdx',
+      ])
+      expect(opened.map((claims) => claims.router_attestation)).toEqual(
+        Array.from({ length: 3 }, () => now?.block),
+      )
+    }
+  })
+
   it('adds the message proof of a provider to its hop', async () => {
     const messageKey = { algorithm: 'ed25519', address: 'ab'.repeat(32) } as const
     const asked: unknown[] = []
     const signer = tools({
-      proofs: { hop: () => ({ ...UNATTESTED, messageKey }) },
+      proofs: {
+        hop: (provider) => (provider === 'nova' ? { ...UNATTESTED, messageKey } : UNATTESTED),
+      },
       proveMessage: async (message) => {
         asked.push(message)
         return { status: 'verified' }
       },
     })
     const about = { provider_response_id: 'chatcmpl-1', upstream_model: 'zai/GLM' }
-    const { receipts } = await signReceipts({ receipts: [ask({}, about)] }, signer)
-    const claims = await open(receipts[0]?.jws ?? '')
+    const { receipts } = await signReceipts(
+      { receipts: [ask({}, about), ask({}, { provider: 'vega' })] },
+      signer,
+    )
+    const [claims, other] = await Promise.all(receipts.map(({ jws }) => open(jws)))
+    if (claims === undefined) throw new Error('no receipt')
+    expect(other?.inference_attestation).toEqual(UNATTESTED.block)
     expect(claims.inference_attestation?.message_attestation).toEqual({ status: 'verified' })
     expect(asked).toEqual([
       {

@@ -1,0 +1,64 @@
+import type { ExchangeClaims, ReceiptClaims } from '../../protocol/receipt.ts'
+import type { ProvenHop } from '../proofs.ts'
+import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
+
+/** `typ` of the JWS header; keeps a manifest or a bundle from being read as a receipt. */
+const RECEIPT_TYP = 'receipt+jwt'
+
+/**
+ * What all receipts under the same two hops and key begin with. It is nine tenths of a receipt, so it is printed and
+ * encoded once, and stands before the claims because the encoding of what follows depends on where that begins.
+ */
+export interface ReceiptFrame {
+  /** JWS header, dot and the first members of the payload, as far as they fill whole groups of base64url. */
+  readonly head: Buffer
+  /** The characters of those members that are left over: at most two. */
+  readonly rest: string
+  /** Digests of evidence that the receipts refer to and do not hold, as JSON. */
+  readonly evidenceRefs: string
+}
+
+/** Prints what receipts under these hops have in common. */
+export function frameReceipts(kid: string, router: RouterHop, inference: ProvenHop): ReceiptFrame {
+  const common: Pick<
+    ReceiptClaims,
+    'router_attestation' | 'inference_attestation' | 'receipt_signature'
+  > = {
+    router_attestation: router.block,
+    inference_attestation: inference.block,
+    receipt_signature: {
+      kid,
+      alg: 'ES256',
+      verified: router.block.verified,
+      verification_mode: ROUTER_VERIFICATION_MODE,
+      verified_at: router.block.verified_at,
+    },
+  }
+  const header = Buffer.from(JSON.stringify({ alg: 'ES256', kid, typ: RECEIPT_TYP }))
+  const members = Buffer.from(`${JSON.stringify(common).slice(0, -1)},`)
+  const whole = members.length - (members.length % 3)
+  return {
+    head: Buffer.from(`${header.toString('base64url')}.${members.toString('base64url', 0, whole)}`),
+    rest: members.toString('latin1', whole),
+    evidenceRefs: JSON.stringify([...new Set([...router.evidenceRefs, ...inference.evidenceRefs])]),
+  }
+}
+
+/** What follows the frame's head in the JWS signing input of a receipt with these claims. */
+export function encodeClaims(claims: ExchangeClaims, { rest }: ReceiptFrame): string {
+  return Buffer.from(`${rest}${JSON.stringify(claims).slice(1)}`).toString('base64url')
+}
+
+/** Finds the frame of two hops, and makes it when there is none; one lives no longer than either of its hops. */
+export function createFrames(
+  kid: string,
+): (router: RouterHop, inference: ProvenHop) => ReceiptFrame {
+  const byRouter = new WeakMap<RouterHop, WeakMap<ProvenHop, ReceiptFrame>>()
+  return (router, inference) => {
+    const frames = byRouter.get(router) ?? new WeakMap<ProvenHop, ReceiptFrame>()
+    byRouter.set(router, frames)
+    const frame = frames.get(inference) ?? frameReceipts(kid, router, inference)
+    frames.set(inference, frame)
+    return frame
+  }
+}
