@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
@@ -47,9 +47,11 @@ async function run(options: Options): Promise<void> {
   const missing = options.workers === undefined ? undefined : missingDatabase()
   if (missing !== undefined) return console.error(`skipped PostgreSQL: ${missing}`)
   const scratch = mkdtempSync(join(resolve(options.scratch), 'cmr-bench-'))
+  // A database server runs as a user of its own and has its files there.
+  chmodSync(scratch, 0o711)
   // What was started ends with this process, however that ends.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true, maxRetries: 9 }))
   const mock = await Mock.start()
   const load = new LoadGenerator()
   const bench = { quick: options.quick ?? false, mock, load, scratch, tell: console.error }

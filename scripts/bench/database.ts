@@ -1,12 +1,13 @@
 import { createRequire } from 'node:module'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { withChildren } from './processes.ts'
+import { DATABASE, type Processes } from './system.ts'
 
 /** A PostgreSQL for one router alone, so that nobody else's work is among what its processes do. */
 export interface Database {
   readonly url: string
   /** The server's processes as they are now; none of a server that is not ours. */
-  pids(): readonly number[]
+  processes(): Processes
   stop(): Promise<void>
 }
 
@@ -31,10 +32,10 @@ export async function startDatabase(parent: string): Promise<Database> {
   const kill = () => {
     if (server.pid !== undefined) process.kill(server.pid, 'SIGQUIT')
   }
-  process.once('exit', kill)
+  process.prependOnceListener('exit', kill)
   return {
     url: await server.createDatabase(),
-    pids: () => (server.pid === undefined ? [] : withChildren(server.pid)),
+    processes: () => (server.pid === undefined ? {} : { [DATABASE]: withChildren(server.pid) }),
     stop: () => {
       process.off('exit', kill)
       return server.stop()

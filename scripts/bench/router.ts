@@ -16,7 +16,7 @@ import { workerNames } from '../stack/worker-name.ts'
 import { makeCustomers } from './customers.ts'
 import type { Database } from './database.ts'
 import { benchConfig, modelName, type ConfigSize } from './router-config.ts'
-import { DATABASE, type MockAddress, type System } from './system.ts'
+import type { MockAddress, System } from './system.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-the-benchmark'
 const HEALTHY_WITHIN_MS = 30_000
@@ -79,7 +79,7 @@ export async function startRouter(wish: RouterWish): Promise<RouterStack> {
       processes: () => ({
         workerd: workers.map(({ child }) => child.pid),
         daemon: [enclave.child.pid],
-        ...(shared && { [DATABASE]: shared.database.pids() }),
+        ...shared?.database.processes(),
       }),
       callers: made.slice(0, customers).map(({ caller }) => caller),
       model: (behaviour) => modelName(behaviour, pinned),

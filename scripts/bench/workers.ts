@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { startDatabase } from './database.ts'
 import { Field } from './field.ts'
 import { startFloor } from './floor.ts'
@@ -42,12 +42,13 @@ async function startField(bench: Bench, most: number): Promise<Field> {
   const { mock, scratch } = bench
   const field = new Field()
   const part = { memory: false, streams: false }
+  if (process.env['DATABASE_URL'])
+    bench.tell('the CPU of the server of DATABASE_URL is not counted')
   await field.enter('floor', () => startFloor(mock.address, scratch), part)
   for (const workers of [1, most]) {
     const name = `postgres, ${workers} workerd`
     const start = async () => {
-      // The folder above lets the server's own user in; the scratch folder is this user's alone.
-      const database = await startDatabase(dirname(scratch))
+      const database = await startDatabase(scratch)
       field.endsWith(() => database.stop())
       const router = await startRouter({
         mock: mock.address,
