@@ -2,17 +2,15 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-const OBJECTS = 'cmr-store'
-
 /**
- * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Only the benchmark does so:
- * a million requests would take an hour.
+ * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Which file that is
+ * and who else is in it is for the storage to know, so all are looked into. Only the benchmark does so: a million
+ * requests would take an hour.
  */
 export function addLedgerRows(storageDir: string, customerId: string, count: number): void {
-  const folder = join(storageDir, OBJECTS)
-  for (const file of readdirSync(folder).filter((name) => name.endsWith('.sqlite'))) {
-    if (file === 'metadata.sqlite') continue
-    const database = new DatabaseSync(join(folder, file))
+  const names = readdirSync(storageDir, { recursive: true, encoding: 'utf8' })
+  for (const name of names.filter((each) => each.endsWith('.sqlite'))) {
+    const database = new DatabaseSync(join(storageDir, name))
     try {
       if (holds(database, customerId)) return insert(database, customerId, count)
     } finally {

@@ -30,6 +30,7 @@ export const WINDOWS = {
   'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
 } as const satisfies Record<string, WindowPlan>
 
+/** Those of whole answers. */
 export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
 
 export const FULL: Extent = {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { startDatabase } from './database.ts'
 import { Field } from './field.ts'
 import { startFloor } from './floor.ts'
+import type { Report } from './report.ts'
 import { startRouter } from './router.ts'
 import type { Bench, Suite } from './suite.ts'
 import { DATABASE } from './system.ts'
@@ -10,7 +11,6 @@ import { FULL, QUICK, WHOLE_KINDS } from './windows.ts'
 
 const CUSTOMERS = 100
 
-/** What only the router has windows of: all its CPU, and the part of each kind of process in it. */
 const FIGURES: readonly Figure[] = [
   of('requests/s at 1', 'whole-1', ({ perSecond }) => perSecond, 0),
   of('requests/s at 16', 'whole-16', ({ perSecond }) => perSecond, 0),
@@ -33,9 +33,14 @@ export function severalWorkers(bench: Bench, workers: number): Suite {
     options: `--workers ${workers}`,
     extent: { ...(bench.quick ? QUICK : FULL), kinds: WHOLE_KINDS },
     fields: [() => startField(bench, workers)],
-    show: (report) => figureTable(report, FIGURES),
+    show: workersTable,
     plots: () => new Map(),
   }
+}
+
+/** The figures as a table in Markdown, with the parts that CPU is made of. */
+export function workersTable(report: Report): string {
+  return figureTable(report, FIGURES)
 }
 
 async function startField(bench: Bench, most: number): Promise<Field> {

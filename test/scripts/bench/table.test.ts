@@ -1,34 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { barChart } from '../../../scripts/bench/plot.ts'
-import type { Report, SystemReport } from '../../../scripts/bench/report.ts'
+import type { SystemReport } from '../../../scripts/bench/report.ts'
 import { figureTable, markdownTable, spreadText } from '../../../scripts/bench/table.ts'
 import { checkTargets } from '../../../scripts/bench/targets.ts'
-
-type Window = SystemReport['windows'][string][number]
-
-const WINDOW: Window = {
-  perSecond: 1_000,
-  p50Ms: 1,
-  p99Ms: 2,
-  firstDeltaP50Ms: 3,
-  framesPerSecond: 0,
-  cpuUs: 100,
-  cpuUsBy: { workerd: 100 },
-  residentMib: 50,
-  invalid: null,
-}
-
-function system(name: string, change: Partial<Window>, memory: SystemReport['memory'] = null) {
-  const window = { ...WINDOW, ...change }
-  const windows = { 'whole-1': [window], 'whole-64': [window], 'first-delta': [window] }
-  return { name, windows, memory, sizesMs: {} }
-}
-
-function report(systems: readonly SystemReport[]): Report {
-  const machine = { cores: 2, cpu: 'one', loadBefore: 0, loadAfter: 0 }
-  const of = { takenAt: '2026-11-20T22:00:00Z', command: 'npm run bench', machine }
-  return { ...of, systems: [...systems], skipped: [] }
-}
+import { workersTable } from '../../../scripts/bench/workers.ts'
+import { report, system } from './reports.ts'
 
 describe('the table of the benchmark', () => {
   it('pads its columns to one width', () => {
@@ -52,6 +28,17 @@ describe('the table of the benchmark', () => {
     const table = figureTable(report([system('router', { invalid: '1 failed: status 500' })]))
     expect(table).toMatch(/requests\/s at 64\s+\| - /)
     expect(table).toMatch(/invalid windows\s+\| 3 of 3/)
+  })
+})
+
+describe('the table of several workers', () => {
+  it('shows what each kind of process has used of the CPU, and nothing where there is none', () => {
+    const cpuUsBy = { workerd: 3_000, daemon: 500, postgresql: 1_500 }
+    const router = system('postgres, 2 workerd', { cpuUs: 5_000, cpuUsBy })
+    const table = workersTable(report([system('floor', {}), router]))
+    expect(table).toMatch(/CPU per request at 64, us +\| 100 +\| 5000 /)
+    expect(table).toMatch(/- of it workerd +\| 100 +\| 3000 /)
+    expect(table).toMatch(/- of it postgresql +\| - +\| 1500 /)
   })
 })
 
