@@ -48,6 +48,7 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
 
 /** Each rank may import from itself where it is one folder, and from every rank before it. */
 const WORKER_RANKS: readonly (readonly string[])[] = [
+  ['batching'],
   ['storage', 'stream', 'link'],
   ['http'],
   ['metrics'],

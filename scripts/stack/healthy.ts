@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
 
 const POLL_MS = 50
 const ONE_TRY_MS = 2_000
@@ -10,13 +11,19 @@ export async function untilHealthy(baseUrl: string, withinMs: number): Promise<v
   while (performance.now() < deadline) {
     try {
       const answer = await fetch(`${baseUrl}/healthz`, { signal: AbortSignal.timeout(ONE_TRY_MS) })
-      await answer.body?.cancel()
-      if (answer.status === 200) return
-      last = `status ${answer.status}`
+      if (answer.status === 200) return void (await answer.body?.cancel())
+      last = `status ${answer.status}: ${await reasonOf(answer)}`
     } catch (error) {
       last = error instanceof Error ? error.name : 'no answer'
     }
     await delay(POLL_MS)
   }
   throw new Error(`the router is not healthy after ${withinMs / 1000} s: ${last}`)
+}
+
+const errorSchema = z.object({ error: z.object({ message: z.string() }) })
+
+async function reasonOf(answer: Response): Promise<string> {
+  const parsed = errorSchema.safeParse(await answer.json().catch(() => undefined))
+  return parsed.success ? parsed.data.error.message : 'no reason given'
 }

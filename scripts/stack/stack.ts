@@ -22,7 +22,7 @@ export interface StackPlan {
   readonly tell: (text: string) => void
 }
 
-const HEALTHY_WITHIN_MS = 120_000
+const HEALTHY_WITHIN_MS = 60_000
 /** Together below the five seconds in which a stop has to be done. */
 const WORKER_GRACE_MS = 3_000
 const OTHERS_GRACE_MS = 1_000

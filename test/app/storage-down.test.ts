@@ -10,7 +10,7 @@ import { answerSlowly } from '../support/crash/slow-answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
 import { one } from '../support/ledger.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
-import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
+import { startStack, temporaryDirectory, until, type Stack } from '../support/stack.ts'
 import { standinOf } from '../support/standin.ts'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
@@ -139,34 +139,31 @@ describe('while PostgreSQL', () => {
   })
 })
 
-describe('while files of Durable Objects', () => {
+describe('while the file of the Durable Object', () => {
   test(
-    'are no databases, or lack a table, requests of their customers alone fail',
+    'lacks a table, or is no database any more, requests fail and nothing is served',
     { timeout: 60_000 },
     async () => {
       const stateDir = temporaryDirectory()
       const before = await startStack({ stateDir })
-      const [unreadable, incomplete, sound] = await Promise.all(
-        Array.from({ length: 3 }, () =>
-          newCustomer(routerOf(before), { balance_eur: OPENING_EUR }),
-        ),
-      )
-      if (!unreadable || !incomplete || !sound) throw new Error('three customers were made')
+      const owner = await newCustomer(routerOf(before), { balance_eur: OPENING_EUR })
       await before.stop()
-      const file = ledgerFileOf(stateDir, unreadable.id)
-      await inLedgerFile(stateDir, incomplete.id, hideLedger)
-      for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
-      writeFileSync(file, 'This is no database. '.repeat(1_000))
+      await inLedgerFile(stateDir, owner.id, hideLedger)
+      const file = ledgerFileOf(stateDir, owner.id)
 
       const stack = await startStack({ stateDir })
       try {
-        for (const answer of await askEverything(stack, unreadable)) await expectUnavailable(answer)
-        await expectInternal(await get(stack, incomplete, '/v1/usage'), LEDGER_FAILED)
-        await expectInternal(await chatAs(routerOf(stack), incomplete, CHAT), ROUTER_FAILED)
+        await expectInternal(await get(stack, owner, '/v1/usage'), LEDGER_FAILED)
+        await expectInternal(await chatAs(routerOf(stack), owner, CHAT), ROUTER_FAILED)
         const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
         const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
-        expect(await admin.call('GET', `/admin/customers/${incomplete.id}`)).toMatchObject(books)
-        expect((await chatAs(routerOf(stack), sound, CHAT)).status).toBe(200)
+        expect(await admin.call('GET', `/admin/customers/${owner.id}`)).toMatchObject(books)
+
+        for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+        writeFileSync(file, 'This is no database. '.repeat(1_000))
+        process.kill(stack.local.pids.worker, 'SIGKILL')
+        await until(() => isUp(stack))
+        for (const answer of await askEverything(stack, owner)) await expectUnavailable(answer)
       } finally {
         await stack.stop()
         rmSync(stateDir, { recursive: true, force: true })
@@ -174,3 +171,11 @@ describe('while files of Durable Objects', () => {
     },
   )
 })
+
+/** Whether anybody answers at the stack's port. */
+function isUp(stack: Stack): Promise<boolean> {
+  return fetch(`${stack.local.base_url}/.well-known/jwks.json`).then(
+    () => true,
+    () => false,
+  )
+}

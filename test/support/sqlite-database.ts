@@ -37,7 +37,7 @@ export interface SqliteDatabase extends Database {
 
 /** One database for all customers and the directory, as D1 and PostgreSQL have it. */
 export function sharedStorage(db: Database): Storage {
-  return { customer: () => db, directory: () => db, shared: true }
+  return { customer: () => db, directory: () => db }
 }
 
 /** A query's rows; a BLOB or a BigInt among them would be a fault of the schema. */

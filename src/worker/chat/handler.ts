@@ -5,6 +5,7 @@ import { drain } from '../http/drain.ts'
 import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
+import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
@@ -60,12 +61,14 @@ export const completeChat: Handler = async (request, context) => {
     plan,
     admission,
     promptEstimate,
-    cacheSalt: await context.keyring.cacheSalt(key.customerId),
+    cacheSalt: routes.some(takesSalt) ? await context.keyring.cacheSalt(key.customerId) : undefined,
     clientRequest,
     clientSignal: request.signal,
   }
   return chat.stream ? answerStream(admitted) : answerWhole(admitted)
 }
+
+const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined
 
 /** The plan of the request, but routes that rest are tried last: behind the caller's other models, too. */
 function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): ChatPlan {

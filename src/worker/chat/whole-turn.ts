@@ -48,7 +48,7 @@ export async function askWhole(
       reach: context.reach,
       classify: classifyResponse,
     })
-    const bytes = await readWholeBody(reply.body, clock)
+    const bytes = await readWholeBody(reply, clock)
     return {
       completion: rebuilt(bytes, admitted, attempt),
       requestDigest: await sha256Hex(body),

@@ -25,6 +25,9 @@ export interface Keyring {
 
 const SECRET_BYTES = 32
 
+/** Customers whose id need not be checked again, some hundred bytes each. */
+const MOST_KNOWN = 10_000
+
 /**
  * The keyring of an isolate. It reads the secret at its first use and keeps it; the secret never changes.
  * Concurrent first uses each read it for themselves: a request may not wait for work another one began.
@@ -37,6 +40,7 @@ export function createKeyring(
   },
 ): Keyring {
   let secret: CryptoKey | undefined
+  const known = new Set<string>()
 
   async function loadSecret(): Promise<CryptoKey> {
     if (secret !== undefined) return secret
@@ -46,8 +50,16 @@ export function createKeyring(
     return secret
   }
 
+  /** An id stays what it is: only those that were made here are remembered, so nobody can fill the memory. */
+  async function knows(id: string): Promise<boolean> {
+    if (known.has(id)) return true
+    const ours = await isCustomerId(await loadSecret(), id)
+    if (ours && known.size < MOST_KNOWN) known.add(id)
+    return ours
+  }
+
   return {
-    knows: async (id) => isCustomerId(await loadSecret(), id),
+    knows,
     newCustomerId: async () => newCustomerId(await loadSecret(), tools.random),
     newApiKey: (id) => newApiKey(id, tools.random),
     cacheSalt: async (id) => cacheSaltOf(await loadSecret(), id),

@@ -6,9 +6,11 @@ import {
   providerProofSchema,
   signResponseSchema,
   type LinkState,
+  type SignRequest,
+  type SignResponse,
 } from '../../protocol/link.ts'
 import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
-import { Turns } from './turns.ts'
+import { batchedSigning } from './batched-signing.ts'
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
 export interface LinkBinding {
@@ -34,9 +36,6 @@ const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 /** What is signed has been delivered and paid for: it is worth a longer wait when a thousand streams end at once. */
 const SIGN_TIMEOUT_MS = 5_000
 
-/** Signatures asked for at the same time, and how long one that is not asked for yet may wait. */
-const SIGN_TURNS = { most: 32, longestMs: SIGN_TIMEOUT_MS, patienceMs: 30_000 }
-
 /** How often a request looks whether the answer that another one has asked for is there. */
 const LOOK_EVERY_MS = 5
 
@@ -48,8 +47,13 @@ export class HttpLink implements Link {
   readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
-  readonly #turns: Turns
   #askingSince: number | undefined
+  /** Gathers what is asked in one moment into one call. */
+  readonly sign: Link['sign'] = batchedSigning(
+    (request) => this.#sign(request),
+    SIGN_TIMEOUT_MS,
+    () => this.#failure('unreachable'),
+  )
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
   /**
@@ -65,7 +69,6 @@ export class HttpLink implements Link {
     this.#binding = binding
     this.#now = now
     this.#onFailure = onFailure
-    this.#turns = new Turns(SIGN_TURNS, now, pause)
     this.#origin = origin
   }
 
@@ -112,20 +115,13 @@ export class HttpLink implements Link {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
   }
 
-  /** When many exchanges end at once they share a few connections: to open one each takes longer than to wait. */
-  async sign(request: unknown) {
-    const turn = await this.#turns.take()
-    if (turn === undefined) throw this.#failure('busy')
-    try {
-      const init = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(request),
-      }
-      return await this.#json(LINK_PATHS.sign, signResponseSchema, init, SIGN_TIMEOUT_MS)
-    } finally {
-      turn.end()
+  #sign(request: SignRequest): Promise<SignResponse> {
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(request),
     }
+    return this.#json(LINK_PATHS.sign, signResponseSchema, init, SIGN_TIMEOUT_MS)
   }
 
   async attestation(nonce?: string): Promise<AttestationAnswer> {
@@ -204,14 +200,13 @@ export class HttpLink implements Link {
 
   #failure(failure: LinkFailure, cause?: unknown): LinkUnavailable {
     this.#onFailure(failure)
-    return new LinkUnavailable(MEANING[failure], { cause })
+    return new LinkUnavailable(MEANING[failure], { cause, failure })
   }
 }
 
 const MEANING: Readonly<Record<LinkFailure, string>> = {
   unreachable: 'the enclave daemon cannot be reached',
   refused: 'the enclave daemon refused',
-  busy: 'the enclave daemon has too much to sign',
   broken_off: 'the enclave daemon broke off its answer',
   malformed: 'the enclave daemon answered in an unknown form',
 }

@@ -13,7 +13,8 @@ export interface Link {
   /** The daemon's state as of now. */
   freshState(): Promise<LinkState>
   config(): Promise<LinkConfig>
-  sign(request: SignRequest): Promise<SignResponse>
+  /** Has one finished exchange signed. @throws LinkUnavailable */
+  sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
   /** The envelope's exact JSON text; with a nonce a fresh one. Undefined when none could be captured. */
   attestation(nonce?: string): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
@@ -25,17 +26,26 @@ export interface Link {
   egress(provider: string, path: string, init: RequestInit): Promise<Response>
 }
 
+/** What a receipt is made of, as the daemon takes it. */
+export type UnsignedReceipt = SignRequest['receipts'][number]
+
+/** A receipt, and the key that signed it. */
+export type SignedReceipt = SignResponse['receipts'][number] & Pick<SignResponse, 'kid'>
+
 export type AttestationAnswer =
   | { readonly ok: true; readonly envelope: string }
   | { readonly ok: false; readonly reason: 'unavailable' | 'rate_limited' }
 
 /** In what way the daemon was found wanting. */
-export type LinkFailure = 'unreachable' | 'refused' | 'busy' | 'broken_off' | 'malformed'
+export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'
 
 /** The daemon does not answer, or answers nonsense: no new work may start. */
 export class LinkUnavailable extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  readonly failure: LinkFailure | undefined
+
+  constructor(message: string, options?: ErrorOptions & { readonly failure?: LinkFailure }) {
     super(message, options)
     this.name = 'LinkUnavailable'
+    this.failure = options?.failure
   }
 }

@@ -93,12 +93,16 @@ function familyText(name: string, kind: string, help: string, lines: readonly st
 }
 
 function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`)
-  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+  let text = ''
+  for (const [name, value] of Object.entries(labels)) {
+    text += `${text === '' ? '{' : ','}${name}="${escapeValue(String(value))}"`
+  }
+  return text === '' ? '' : `${text}}`
 }
 
-function escapeValue(value: string | number): string {
-  return String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+function escapeValue(value: string): string {
+  if (!/[\\"\n]/.test(value)) return value
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
 
 function bounded(series: ReadonlyMap<string, unknown>, key: string): string {

@@ -27,6 +27,8 @@ export interface ProviderCall {
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
   readonly body: ReadableStream<Uint8Array>
+  /** Its Content-Length, where it has one. */
+  readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
 }
@@ -68,8 +70,14 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   }
   return {
     body: response.body,
+    declaredBytes: lengthOf(response.headers),
     evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
+}
+
+function lengthOf(headers: Headers): number | undefined {
+  const declared = headers.get('content-length')
+  return declared === null ? undefined : Number(declared)
 }
 
 async function send(call: ProviderCall): Promise<Response> {

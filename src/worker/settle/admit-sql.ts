@@ -21,7 +21,15 @@ const NO_LIMIT = part(String(UNLIMITED))
  * held, and the remaining writes hang on it. Running the batch twice admits once.
  */
 export function admissionBatch(ask: AdmissionAsk): readonly Statement[] {
-  return [takeTurn(ask), reserve(ask), openReservation(ask), countRequest(ask), readFacts(ask)]
+  const { plans } = ask
+  const isCounted = Object.values(plans).some((terms) => terms.requests_per_minute !== undefined)
+  return [
+    takeTurn(ask),
+    reserve(ask),
+    openReservation(ask),
+    ...(isCounted ? [countRequest(ask)] : []),
+    readFacts(ask),
+  ]
 }
 
 /** Locks the customer and notes what its plan makes of the reservation. */

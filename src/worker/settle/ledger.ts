@@ -78,6 +78,16 @@ async function askTwice<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
+const HOUR_MS = 3_600_000
+
+/**
+ * Evidence is kept to the end of the hour in which the last receipt that names it expires, so that not every
+ * receipt writes its row, which is large, anew.
+ */
+function keptUntil(expiresAtMs: number): number {
+  return Math.ceil(expiresAtMs / HOUR_MS) * HOUR_MS
+}
+
 /** Keeps a piece of evidence for the customer's receipts that name it. Storing it twice changes nothing. */
 export async function storeEvidence(
   db: Database,
@@ -93,7 +103,7 @@ export async function storeEvidence(
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
   await db.batch([
     sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
-      VALUES (${customerId}, ${sha256}, ${dataB64}, ${big(expiresAtMs)})
+      VALUES (${customerId}, ${sha256}, ${dataB64}, ${big(keptUntil(expiresAtMs))})
       ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
         WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
         ELSE evidence.expires_at END`,
@@ -165,9 +175,10 @@ function writeReceipt(
     FROM customers WHERE customer_id = ${customerId} AND turn = ${requestId}`
   if (refs.length === 0) return [insert]
   const named = sql`customer_id = ${customerId} AND sha256 IN ${list(refs)}`
+  const kept = big(keptUntil(receipt.expiresAtMs))
   return [
     insert,
-    sql`UPDATE evidence SET expires_at = ${expiry} WHERE ${named} AND expires_at < ${expiry}`,
+    sql`UPDATE evidence SET expires_at = ${kept} WHERE ${named} AND expires_at < ${kept}`,
     sql`SELECT sha256 FROM evidence WHERE ${named}`,
   ]
 }

@@ -34,22 +34,16 @@ export async function settleWithReceipt(
   tools: SettleTools,
 ): Promise<void> {
   const now = tools.now()
-  const signed = await tools.link.sign({
-    receipts: [
-      {
-        claims: claimsOf(exchange, proof, id, now),
-        provider: exchange.route.provider.name,
-        evidence_sha256: proof.evidenceSha256,
-        upstream_model: exchange.route.config.upstream_model,
-        ...(proof.providerResponseId === undefined
-          ? {}
-          : { provider_response_id: proof.providerResponseId }),
-      },
-    ],
+  const receipt = await tools.link.sign({
+    claims: claimsOf(exchange, proof, id, now),
+    provider: exchange.route.provider.name,
+    evidence_sha256: proof.evidenceSha256,
+    upstream_model: exchange.route.config.upstream_model,
+    ...(proof.providerResponseId === undefined
+      ? {}
+      : { provider_response_id: proof.providerResponseId }),
   })
-  const [receipt] = signed.receipts
-  if (!receipt) throw new Error('internal error: the daemon signed nothing')
-  await tools.rememberKey(signed.kid)
+  await tools.rememberKey(receipt.kid)
   const days = exchange.admission.receiptRetentionDays ?? tools.defaultRetentionDays
   const stored = {
     id,
@@ -57,7 +51,7 @@ export async function settleWithReceipt(
     sha256: await sha256Hex(receipt.jws),
     expiresAtMs: now + days * DAY_MS,
     evidenceRefs: receipt.evidence_refs,
-    kid: signed.kid,
+    kid: receipt.kid,
   }
   const { missingEvidence } = await commit(exchange, tools, stored, now)
   const { customerId } = exchange.admission

@@ -19,7 +19,7 @@ export function d1Storage(binding: D1Database): Storage {
       return engine.batch(statements)
     },
   }
-  return { customer: () => database, directory: () => database, shared: true }
+  return { customer: () => database, directory: () => database }
 }
 
 async function runBatch(binding: D1Database, statements: readonly Statement[]): Promise<BatchRows> {

@@ -22,10 +22,8 @@ export interface Database {
 export interface Storage {
   /** The rows of one customer. The id must have passed its MAC check before. */
   customer(id: string): Database
-  /** What belongs to no single customer: the directory secret, customer ids, signing keys. */
+  /** What belongs to no single customer (the directory secret, customer ids, signing keys), in the same database. */
   directory(): Database
-  /** Set where all customers live in one database, which is also the directory's. */
-  readonly shared?: true
 }
 
 /** The engine does not answer: nothing may be served and nothing billed. */

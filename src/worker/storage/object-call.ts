@@ -1,11 +1,5 @@
 import type { DurableObjectId } from '@cloudflare/workers-types'
-import {
-  messageOf,
-  rowsOf,
-  storageError,
-  type BatchOutcome,
-  type BatchRows,
-} from './batch-outcome.ts'
+import { messageOf, storageError } from './batch-outcome.ts'
 
 /** What the engines need of a Durable Object namespace. */
 export interface ObjectNamespace<Target> {
@@ -14,19 +8,18 @@ export interface ObjectNamespace<Target> {
 }
 
 /**
- * Calls an object by name and reads its outcome. The stub is made anew each time: one that has seen its object
- * break stays broken. Whatever the call itself throws means that the object cannot be relied on.
+ * Calls an object by name. The stub is made anew each time: one that has seen its object break stays broken.
+ * Whatever the call itself throws means that the object cannot be relied on.
+ * @throws StorageUnavailable
  */
-export async function callObject<Target>(
+export async function callObject<Target, Answer>(
   namespace: ObjectNamespace<Target>,
   name: string,
-  call: (target: Target) => PromiseLike<BatchOutcome>,
-): Promise<BatchRows> {
-  let outcome: BatchOutcome
+  call: (target: Target) => PromiseLike<Answer>,
+): Promise<Answer> {
   try {
-    outcome = await call(namespace.get(namespace.idFromName(name)))
+    return await call(namespace.get(namespace.idFromName(name)))
   } catch (error) {
     throw storageError(`the storage object failed: ${messageOf(error)}`, false, error)
   }
-  return rowsOf(outcome)
 }

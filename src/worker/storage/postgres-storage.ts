@@ -1,4 +1,4 @@
-import type { BatchOutcome } from './batch-outcome.ts'
+import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, Statement, Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 
@@ -11,9 +11,9 @@ export interface PoolTarget {
 /** One database for all customers and all instances, reached through the pool object of this process. */
 export function postgresStorage(namespace: ObjectNamespace<PoolTarget>): Storage {
   const database = (customerId: string | null): Database => ({
-    batch: (statements) =>
-      callObject(namespace, 'pool', (target) => target.batch(customerId, statements)),
+    batch: async (statements) =>
+      rowsOf(await callObject(namespace, 'pool', (target) => target.batch(customerId, statements))),
   })
   const directory = database(null)
-  return { customer: database, directory: () => directory, shared: true }
+  return { customer: database, directory: () => directory }
 }

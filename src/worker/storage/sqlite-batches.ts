@@ -1,75 +1,65 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, SqlValue, Statement } from './database.ts'
-import { createGroup } from './group-commit.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
+type Batch = readonly Statement[]
+
 /** What became of one batch, and whether it changed rows. */
-interface SqliteAnswer {
+export interface SqliteAnswer {
   readonly outcome: BatchOutcome
   readonly wrote: boolean
 }
 
-export interface SqliteBatches {
-  /** Runs a batch together with others that arrive at the same time. */
-  readonly grouped: (statements: readonly Statement[]) => Promise<SqliteAnswer>
-  /** Runs each batch at once, for work inside the object itself. */
-  readonly immediate: Database
-}
-
-/** Batches on the SQLite database of a Durable Object. */
-export function createSqliteBatches(
-  storage: DurableObjectStorage,
-  defer: (flush: () => void) => void,
-): SqliteBatches {
-  const runAll = (batches: readonly (readonly Statement[])[]) => runGroup(storage, batches)
+/** The SQLite database of a Durable Object as a storage, for work inside the object itself. */
+export function sqliteDatabase(storage: DurableObjectStorage): Database {
   return {
-    grouped: createGroup(runAll, defer),
-    immediate: {
-      batch: async (statements) => rowsOf(runOne(storage, statements).outcome),
+    batch: async (statements) => {
+      const [answer] = await runBatches(storage, [statements])
+      if (answer === undefined) throw new Error('internal error: a batch was left unanswered')
+      return rowsOf(answer.outcome)
     },
   }
 }
 
 /**
- * Runs every batch in a savepoint of its own inside one transaction. A failure of the engine (a full disk)
- * may have undone what other batches of the group wrote before it, so it fails and rolls back all of them.
+ * Runs batches one after another and commits them, and waits for the disk, once for all of them. Each happens
+ * whole or not at all.
+ *
+ * They share one transaction without savepoints, for which SQLite would copy each page before it changes. Only
+ * where a statement is refused is everything undone, and each batch run again by itself. A failure of the
+ * engine (a full disk) fails all of them.
  */
-function runGroup(
+export async function runBatches(
   storage: DurableObjectStorage,
-  batches: readonly (readonly Statement[])[],
-): readonly SqliteAnswer[] {
-  const [only] = batches
-  // Its own savepoint undoes all there is to undo, and every savepoint has SQLite copy the pages it changes.
-  if (batches.length === 1 && only) return [runOne(storage, only)]
+  batches: readonly Batch[],
+): Promise<readonly SqliteAnswer[]> {
   try {
-    return storage.transactionSync(() =>
-      batches.map((statements) => {
-        const answer = runOne(storage, statements)
-        if (!answer.outcome.ok && answer.outcome.unavailable)
-          throw new Error(answer.outcome.message)
-        return answer
-      }),
-    )
+    return await storage.transaction(async () => batches.map((batch) => runBatch(storage, batch)))
   } catch (error) {
-    const outcome = failedOutcome(messageOf(error), false)
-    return batches.map(() => ({ outcome, wrote: false }))
+    const message = messageOf(error)
+    const refused = isSqliteRefusal(message)
+    if (refused && batches.length > 1) return runApart(storage, batches)
+    const answer = { outcome: failedOutcome(message, refused), wrote: false }
+    return batches.map(() => answer)
   }
 }
 
-function runOne(storage: DurableObjectStorage, statements: readonly Statement[]): SqliteAnswer {
-  try {
-    let written = 0
-    const rows = storage.transactionSync(() =>
-      statements.map(({ sql, params }) => {
-        const cursor = storage.sql.exec<Record<string, SqlValue>>(sql, ...params)
-        const found = cursor.toArray()
-        written += cursor.rowsWritten
-        return found
-      }),
-    )
-    return { outcome: { ok: true, rows }, wrote: written > 0 }
-  } catch (error) {
-    const message = messageOf(error)
-    return { outcome: failedOutcome(message, isSqliteRefusal(message)), wrote: false }
-  }
+async function runApart(
+  storage: DurableObjectStorage,
+  batches: readonly Batch[],
+): Promise<readonly SqliteAnswer[]> {
+  const answers: SqliteAnswer[] = []
+  for (const batch of batches) answers.push(...(await runBatches(storage, [batch])))
+  return answers
+}
+
+function runBatch(storage: DurableObjectStorage, batch: Batch): SqliteAnswer {
+  let written = 0
+  const rows = batch.map(({ sql, params }) => {
+    const cursor = storage.sql.exec<Record<string, SqlValue>>(sql, ...params)
+    const found = cursor.toArray()
+    written += cursor.rowsWritten
+    return found
+  })
+  return { outcome: { ok: true, rows }, wrote: written > 0 }
 }

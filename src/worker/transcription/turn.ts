@@ -50,7 +50,7 @@ export async function askTranscript(
       reach: context.reach,
       classify: classifyTranscriptionResponse,
     })
-    const bytes = await readWholeBody(reply.body, clock)
+    const bytes = await readWholeBody(reply, clock)
     clock.enter(DIGEST_MS)
     return {
       transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),

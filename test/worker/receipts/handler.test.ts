@@ -11,6 +11,8 @@ const ID = '0b6c1f3a-53a4-4a53-9f55-6d1f4cf0a111'
 const OTHER_ID = '5d0e7f0c-1f3a-4b53-8f55-6d1f4cf0a222'
 const EVIDENCE = 'e'.repeat(64)
 const EXPIRES = NOW + 14 * 86_400_000
+/** Evidence is kept to the end of the hour. */
+const HOUR_MS = 3_600_000
 
 let endpoints: OwnedEndpoints
 let owner: Owner
@@ -191,7 +193,7 @@ describe('GET /v1/receipts/{id}/evidence', () => {
     expect((await ask(OTHER_ID, getReceiptEvidence)).json).toMatchObject({
       evidence: [{ sha256: EVIDENCE }],
     })
-    await sweepAll(endpoints.db, EXPIRES + 5)
+    await sweepAll(endpoints.db, EXPIRES + 5 + HOUR_MS)
     expect(endpoints.db.connection.prepare('SELECT * FROM evidence').all()).toEqual([])
   })
 

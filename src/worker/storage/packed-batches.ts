@@ -1,0 +1,39 @@
+import type { SqlValue, Statement } from './database.ts'
+
+/** Batches on their way to a storage object. Those of one moment use the same few texts: each travels once. */
+export interface PackedBatches {
+  readonly texts: readonly string[]
+  /** Of each batch its statements: the index of the text, and the parameters. */
+  readonly batches: readonly (readonly PackedStatement[])[]
+}
+
+type PackedStatement = readonly [text: number, params: readonly SqlValue[]]
+
+/** Packs batches, in order. */
+export function packBatches(batches: readonly (readonly Statement[])[]): PackedBatches {
+  const indexes = new Map<string, number>()
+  const indexOf = (text: string) => {
+    const known = indexes.get(text)
+    if (known !== undefined) return known
+    indexes.set(text, indexes.size)
+    return indexes.size - 1
+  }
+  const packed = batches.map((statements) =>
+    statements.map(({ sql, params }): PackedStatement => [indexOf(sql), params]),
+  )
+  return { texts: [...indexes.keys()], batches: packed }
+}
+
+/** The batches again. */
+export function unpackBatches({
+  texts,
+  batches,
+}: PackedBatches): readonly (readonly Statement[])[] {
+  return batches.map((statements) =>
+    statements.map(([index, params]) => {
+      const text = texts[index]
+      if (text === undefined) throw new Error('internal error: a statement without its text')
+      return { sql: text, params }
+    }),
+  )
+}

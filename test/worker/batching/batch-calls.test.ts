@@ -1,0 +1,78 @@
+import { describe, expect, it, vi } from 'vitest'
+import { batchCalls } from '../../../src/worker/batching/batch-calls.ts'
+
+const late = () => new Error('no answer in time')
+
+function doubling(calls: (readonly number[])[]) {
+  return async (asks: readonly number[]) => {
+    calls.push(asks)
+    return asks.map((ask) => 2 * ask)
+  }
+}
+
+describe('batched calls', () => {
+  it('carry in one call what is asked in one moment, and in the next what is asked later', async () => {
+    const calls: (readonly number[])[] = []
+    const ask = batchCalls({ run: doubling(calls), most: 10, patienceMs: 1_000, late })
+    expect(await Promise.all([ask(1), ask(2), ask(3)])).toEqual([2, 4, 6])
+    expect(await ask(4)).toBe(8)
+    expect(calls).toEqual([[1, 2, 3], [4]])
+  })
+
+  it('do not wait for the call before theirs', async () => {
+    const started: number[] = []
+    const first = Promise.withResolvers<readonly string[]>()
+    const run = async (asks: readonly number[]) => {
+      started.push(...asks)
+      return asks[0] === 1 ? first.promise : ['second']
+    }
+    const ask = batchCalls<number, string>({ run, most: 10, patienceMs: 1_000, late })
+    const slow = ask(1)
+    await vi.waitFor(() => expect(started).toEqual([1]))
+    expect(await ask(2)).toBe('second')
+    first.resolve(['first'])
+    expect(await slow).toBe('first')
+  })
+
+  it('are split where one would carry too many', async () => {
+    const calls: (readonly number[])[] = []
+    const ask = batchCalls({ run: doubling(calls), most: 2, patienceMs: 1_000, late })
+    expect(await Promise.all([1, 2, 3, 4, 5].map(ask))).toEqual([2, 4, 6, 8, 10])
+    expect(calls).toEqual([[1, 2], [3, 4], [5]])
+  })
+
+  it('fail all together, and the next ones anew', async () => {
+    const failure = new Error('broken')
+    let broken = true
+    const run = async (asks: readonly number[]) => {
+      if (broken) throw failure
+      return asks
+    }
+    const ask = batchCalls({ run, most: 10, patienceMs: 1_000, late })
+    const results = await Promise.allSettled([ask(1), ask(2)])
+    expect(results).toEqual([1, 2].map(() => ({ status: 'rejected', reason: failure })))
+    broken = false
+    expect(await ask(3)).toBe(3)
+  })
+
+  it('do not keep those who joined waiting for ever when the one that leads is lost', async () => {
+    const run = () => new Promise<readonly number[]>(() => {})
+    const ask = batchCalls({ run, most: 10, patienceMs: 20, late })
+    void ask(1)
+    await expect(ask(2)).rejects.toThrow('no answer in time')
+  })
+
+  it('tell an ask that was left unanswered', async () => {
+    const ask = batchCalls<number, number>({
+      run: async ([first = 0]) => [first],
+      most: 10,
+      patienceMs: 1_000,
+      late,
+    })
+    const [answered, forgotten] = await Promise.allSettled([ask(1), ask(2)])
+    expect(answered).toEqual({ status: 'fulfilled', value: 1 })
+    expect(forgotten).toMatchObject({
+      reason: { message: 'internal error: an ask was left unanswered' },
+    })
+  })
+})
