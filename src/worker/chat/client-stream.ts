@@ -1,38 +1,53 @@
 import { createDigest } from '../stream/digest.ts'
 import { KEEP_ALIVE } from '../stream/error-event.ts'
 
+/** All that was sent and not yet taken is waited for together. */
+interface Wait {
+  readonly promise: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (reason: Error) => void
+  readonly since: number
+}
+
+const clientGone = () => new Error('the client has left or has stopped reading')
+
 /**
  * The client's end of a stream. It says nothing until it is started; from then on every silence is filled
  * with comments, which keep proxies alive and are the only way to see that a client has left: the runtime
  * notices a closed connection at its next write.
+ *
+ * It holds nothing back: what is sent waits for the connection to ask, and so does its sender. Such a source
+ * costs the runtime half of an identity transform, which is read into a buffer for as long as it is open.
  */
 export class ClientStream {
-  readonly readable: ReadableStream
+  readonly readable: ReadableStream<Uint8Array>
   /** Resolves when headers may go out. */
   readonly begun: Promise<void>
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
   readonly #now: () => number
   readonly #onGone: () => void
+  readonly #begin: () => void
+  #connection!: ReadableStreamDefaultController<Uint8Array>
+  /** While something that was sent waits for the connection. */
+  #wait: Wait | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastSentAt = 0
-  #sending = 0
-  #sendingSince = 0
   #started = false
-  readonly #begin: () => void
+  #gone = false
 
   constructor(keepAliveMs: number, now: () => number, onGone: () => void) {
-    const pipe = new IdentityTransformStream()
-    this.readable = pipe.readable
-    this.#writer = pipe.writable.getWriter()
+    const start = (connection: ReadableStreamDefaultController<Uint8Array>) => {
+      this.#connection = connection
+    }
+    const source = { start, pull: () => this.#wasTaken(), cancel: () => this.#wasLeft() }
+    this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
     this.#keepAliveMs = keepAliveMs
     this.#now = now
     this.#onGone = onGone
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
-    this.#writer.closed.catch(() => onGone())
   }
 
   /** Whether headers are out, so that a failure can no longer become a status. */
@@ -50,10 +65,10 @@ export class ClientStream {
   }
 
   /** Sends whole events; resolves once the client's connection has taken them. */
-  async send(events: Uint8Array): Promise<void> {
-    if (events.length === 0) return
+  send(events: Uint8Array): Promise<void> {
+    if (events.length === 0) return Promise.resolve()
     this.#digest.update(events)
-    await this.#write(events)
+    return this.#write(events)
   }
 
   /** Ends the part a receipt can speak of: its SHA-256 in hex. Nothing but `finish` may follow. */
@@ -67,7 +82,7 @@ export class ClientStream {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     try {
       await this.#write(last)
-      await this.#writer.close()
+      this.#connection.close()
     } catch {
       // The connection ended before the last bytes; what they report is settled and stored.
     }
@@ -75,29 +90,38 @@ export class ClientStream {
 
   /** Ends the connection under a client that has taken nothing of what is waiting for it for so long. */
   abandonAfter(ms: number): void {
-    if (this.#sending === 0 || this.#now() - this.#sendingSince < ms) return
-    this.#writer.abort().catch(() => {})
+    if (this.#wait === undefined || this.#now() - this.#wait.since < ms) return
+    this.#connection.error(clientGone())
+    this.#wasLeft()
   }
 
-  async #write(bytes: Uint8Array): Promise<void> {
-    if (this.#sending === 0) this.#sendingSince = this.#now()
-    this.#sending++
-    try {
-      await this.#writer.write(bytes)
-    } catch (error) {
-      this.#onGone()
-      throw error
-    } finally {
-      this.#sending--
-      this.#lastSentAt = this.#now()
-    }
+  #write(bytes: Uint8Array): Promise<void> {
+    if (this.#gone) return Promise.reject(clientGone())
+    this.#wait ??= { ...Promise.withResolvers<void>(), since: this.#now() }
+    this.#connection.enqueue(bytes)
+    return this.#wait.promise
+  }
+
+  /** The connection asks for more, so it has taken what there was. */
+  #wasTaken(): void {
+    if (this.#wait === undefined) return
+    this.#lastSentAt = this.#now()
+    this.#wait.resolve()
+    this.#wait = undefined
+  }
+
+  #wasLeft(): void {
+    this.#gone = true
+    this.#wait?.reject(clientGone())
+    this.#wait = undefined
+    this.#onGone()
   }
 
   #fillSilence(wait = this.#keepAliveMs): void {
     this.#timer = setTimeout(() => {
       const left = this.#keepAliveMs - (this.#now() - this.#lastSentAt)
       if (left > 0) return this.#fillSilence(left)
-      if (this.#sending === 0) void this.send(KEEP_ALIVE).catch(() => {})
+      if (this.#wait === undefined) void this.send(KEEP_ALIVE).catch(() => {})
       this.#fillSilence()
     }, wait)
   }

@@ -1,5 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { toHex } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
 
 /** SHA-256 over bytes that come in pieces (FIPS 180-4). */
 export interface Digest {
@@ -9,8 +10,11 @@ export interface Digest {
   finish(): Promise<string>
 }
 
-/** A chunk costs workerd's hash stream 3 us however small it is, so small ones are gathered. */
-const GATHERED_BYTES = 16 * 1024
+/**
+ * A chunk costs workerd's hash stream 3 us however small it is, so some twenty frames are gathered for each. Every
+ * open stream has two such buffers, so they are no larger.
+ */
+const GATHERED_BYTES = 4 * 1024
 
 /** What is used of `crypto.DigestStream`, which workerd has beyond the Web standard. */
 interface HashStream {
@@ -23,7 +27,7 @@ type HashStreamMaker = new (algorithm: 'SHA-256') => HashStream
 /** An incremental SHA-256: native in workerd, in JavaScript where the platform has none. */
 export function createDigest(): Digest {
   const DigestStream: unknown = Reflect.get(crypto, 'DigestStream')
-  return isHashStream(DigestStream) ? nativeDigest(new DigestStream('SHA-256')) : portableDigest()
+  return isHashStream(DigestStream) ? nativeDigest(DigestStream) : portableDigest()
 }
 
 function isHashStream(value: unknown): value is HashStreamMaker {
@@ -38,30 +42,43 @@ function portableDigest(): Digest {
   }
 }
 
-function nativeDigest(stream: HashStream): Digest {
-  const writer = stream.getWriter()
+/** What fits into the first buffer is hashed at once in the end; only more than that needs a stream. */
+function nativeDigest(DigestStream: HashStreamMaker): Digest {
+  let hash: OpenHash | undefined
   let gathered = new Uint8Array(GATHERED_BYTES)
   let length = 0
   const flush = () => {
+    hash ??= openHash(DigestStream)
     // Writing to a hash cannot fail; if it ever did, `digest` would reject and `finish` with it.
-    void writer.write(gathered.subarray(0, length)).catch(() => undefined)
+    void hash.writer.write(gathered.subarray(0, length)).catch(() => undefined)
     gathered = new Uint8Array(GATHERED_BYTES)
     length = 0
   }
   return {
     update: (bytes) => {
       for (let start = 0; start < bytes.length;) {
+        if (length === GATHERED_BYTES) flush()
         const part = bytes.subarray(start, start + GATHERED_BYTES - length)
         gathered.set(part, length)
         length += part.length
         start += part.length
-        if (length === GATHERED_BYTES) flush()
       }
     },
     finish: async () => {
+      if (hash === undefined) return sha256Hex(gathered.subarray(0, length))
       if (length > 0) flush()
-      await writer.close()
-      return toHex(new Uint8Array(await stream.digest))
+      await hash.writer.close()
+      return toHex(new Uint8Array(await hash.digest))
     },
   }
+}
+
+interface OpenHash {
+  readonly digest: Promise<ArrayBuffer>
+  readonly writer: ReturnType<HashStream['getWriter']>
+}
+
+function openHash(DigestStream: HashStreamMaker): OpenHash {
+  const stream = new DigestStream('SHA-256')
+  return { digest: stream.digest, writer: stream.getWriter() }
 }
