@@ -6,6 +6,7 @@ import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } fro
 import { readLogprobs, type Logprobs } from './logprobs.ts'
 import { readMessageText, utf8Length } from './message-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
+import { TextFrames } from './text-frames.ts'
 import type { TokenUsage } from './token-usage.ts'
 import { ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
@@ -44,6 +45,7 @@ export class ChatStream {
   readonly #framer: EventFramer
   readonly #tools: ToolFragments
   readonly #usage = new UsageTally()
+  readonly #textFrames = new TextFrames()
   readonly #head: string
   /** Rebuilt chunks that `push` has not returned yet. */
   #pending = ''
@@ -143,7 +145,7 @@ export class ChatStream {
     const data = event.data.trim()
     // An empty event carries nothing; some servers keep connections alive with it.
     if (data === DONE) this.#terminate()
-    else if (data !== '') this.#takeChunk(parseJsonObject(data))
+    else if (data !== '') this.#takeData(data)
     if (!this.#committed) this.#openingFrames += 1
     this.#limitOpening()
   }
@@ -154,33 +156,44 @@ export class ChatStream {
     this.#done = true
   }
 
-  #takeChunk(chunk: JsonObject): void {
+  #takeData(data: string): void {
+    const text = this.#finishReason === undefined ? this.#textFrames.read(data) : undefined
+    if (text === undefined) {
+      this.#textFrames.learn(data, this.#takeChunk(parseJsonObject(data)))
+    } else {
+      this.#pending += `${this.#head}{"content":"${text}"},"finish_reason":null}]}\n\n`
+      this.#deliveredTextBytes += utf8Length(text)
+    }
+  }
+
+  /** Returns the text of a chunk that said nothing else, or nothing that would count when said again. */
+  #takeChunk(chunk: JsonObject): string | undefined {
     refuseProviderError(chunk)
     const { id } = chunk
     if (typeof id === 'string' && id !== '') this.#providerResponseId ??= id
     const counted = this.#usage.take(chunk['usage'])
     const choices = optionalObjects(chunk['choices'])
-    choices.forEach((choice, position) => this.#takeChoice(choice, position))
+    const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
     // With several choices the first may finish before the others, and counts still grow after that.
     const final = choices.length === 0 || !this.#severalChoices
     if (counted && final && this.#finishReason !== undefined) this.#done = true
+    return choices.length === 1 ? onlyTexts[0] : undefined
   }
 
-  #takeChoice(choice: JsonObject, position: number): void {
+  #takeChoice(choice: JsonObject, position: number): string | undefined {
     this.#usage.take(choice['usage'])
-    if ((choice['index'] ?? position) !== 0) {
-      this.#severalChoices = true
-      return
-    }
-    if (this.#finishReason !== undefined) return
+    const isFirst = (choice['index'] ?? position) === 0
+    if (!isFirst) this.#severalChoices = true
+    if (!isFirst || this.#finishReason !== undefined) return undefined
     const reason = readFinishReason(choice['finish_reason'])
-    this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])
-    if (reason === undefined) return
+    const onlyText = this.#takeDelta(optionalObject(choice['delta']) ?? {}, choice['logprobs'])
+    if (reason === undefined) return onlyText
     this.#finishReason = reason
     this.#commit()
+    return undefined
   }
 
-  #takeDelta(delta: JsonObject, rawLogprobs: unknown): void {
+  #takeDelta(delta: JsonObject, rawLogprobs: unknown): string | undefined {
     const { content, reasoning, refusal } = readMessageText(delta)
     const toolCalls = this.#tools.rebuild(delta['tool_calls'])
     if (content || reasoning || refusal || toolCalls.length > 0) this.#commit()
@@ -195,10 +208,12 @@ export class ChatStream {
       ...(refusal && { refusal }),
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     }
-    if (Object.keys(rebuilt).length === 0) return
+    if (Object.keys(rebuilt).length === 0) return undefined
     this.#write(rebuilt, logprobs)
     const called = toolCalls.map((call) => call.function.arguments)
     this.#deliveredTextBytes += utf8Length([shown, content, refusal, ...called].join(''))
+    if (reasoning || refusal || logprobs !== null || delta['tool_calls']) return undefined
+    return content
   }
 
   #commit(): void {

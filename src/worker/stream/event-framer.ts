@@ -131,7 +131,8 @@ export class EventFramer {
 }
 
 function startsWith(bytes: Uint8Array, prefix: readonly number[]): boolean {
-  return prefix.every((byte, i) => bytes[i] === byte)
+  for (let i = 0; i < prefix.length; i++) if (bytes[i] !== prefix[i]) return false
+  return true
 }
 
 function equals(bytes: Uint8Array, other: readonly number[]): boolean {
