@@ -1,3 +1,4 @@
+import { workTogether } from './batching/work-together.ts'
 import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
@@ -14,6 +15,7 @@ import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
+import { StorageUnavailable } from './storage/database.ts'
 import { openStorage } from './storage/open.ts'
 import { watchedStorage } from './storage/watched-storage.ts'
 
@@ -22,6 +24,13 @@ const UPLOAD_MEMORY_BYTES = 320 * 1024 * 1024
 
 /** One trigger clears a few thousand rows at most, within what a Worker host grants an event. */
 const ROUNDS_OF_A_TRIGGER = 20
+
+/** Settling takes a signature and a commit; a moment's settlements wait for the slowest of them. */
+const SETTLEMENTS = {
+  most: 64,
+  patienceMs: 30_000,
+  late: () => new StorageUnavailable('the settlement was not confirmed in time'),
+}
 
 /** What the platform gives, from outside so that tests can hold it still. */
 export interface Surroundings {
@@ -41,6 +50,7 @@ export class App {
   readonly #cap: RequestCap
   readonly #env: Env
   readonly #metrics = new Metrics()
+  readonly #settleTogether = workTogether(SETTLEMENTS)
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
   constructor(env: Env, surroundings: Surroundings) {
@@ -132,6 +142,7 @@ export class App {
       ...(this.#parts ??= this.#openParts()),
       ...this.#surroundings,
       requestId,
+      settleTogether: this.#settleTogether,
       link: this.#link,
       metrics: this.#metrics,
       log: this.#log,

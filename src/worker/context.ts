@@ -1,3 +1,4 @@
+import type { Together } from './batching/work-together.ts'
 import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { UploadGate } from './http/upload-gate.ts'
@@ -18,6 +19,8 @@ export interface Context extends Settings {
   readonly storage: Storage
   readonly keyring: Keyring
   readonly signingKeys: SigningKeyLog
+  /** In which requests that end together settle together. */
+  readonly settleTogether: Together
   readonly link: Link
   readonly log: Log
   readonly metrics: Metrics
@@ -56,6 +59,7 @@ export function attemptTools(
 export function settleTools(context: Context, customerId: string): SettleTools {
   const { link, log, now, signingKeys, config } = context
   return {
+    together: context.settleTogether,
     ledger: context.storage.customer(customerId),
     link,
     log,
