@@ -11,7 +11,10 @@ export async function untilHealthy(baseUrl: string, withinMs: number): Promise<v
   while (performance.now() < deadline) {
     try {
       const answer = await fetch(`${baseUrl}/healthz`, { signal: AbortSignal.timeout(ONE_TRY_MS) })
-      if (answer.status === 200) return void (await answer.body?.cancel())
+      if (answer.status === 200) {
+        await answer.body?.cancel()
+        return
+      }
       last = `status ${answer.status}: ${await reasonOf(answer)}`
     } catch (error) {
       last = error instanceof Error ? error.name : 'no answer'

@@ -10,6 +10,7 @@ import type {
 } from '../../src/protocol/boot.ts'
 import type { Child } from './child.ts'
 import type { Started } from './keeper.ts'
+import { ledgerDir } from './ledger-dir.ts'
 import type { LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
@@ -115,7 +116,7 @@ export class Parts {
       tls,
       link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
       storage: settings.storage,
-      storageDir: state.directory('storage'),
+      storageDir: ledgerDir(state),
       maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),
     })

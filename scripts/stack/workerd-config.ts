@@ -104,7 +104,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
         : []),
     ],
     durableObjectNamespaces: [
-      { className: 'StoreObject', uniqueKey: 'cmr-store', enableSql: true },
+      { className: 'StoreObject', uniqueKey: 'cmr-ledger', enableSql: true },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
     // On PostgreSQL no object keeps anything, and processes that share a directory would be in each other's way.

@@ -82,7 +82,7 @@ const config :Workerd.Config = (
       ${bindings}
       ],
       durableObjectNamespaces = [
-        (className = "StoreObject", uniqueKey = "cmr-store", enableSql = true),
+        (className = "StoreObject", uniqueKey = "cmr-ledger", enableSql = true),
         (className = "PostgresPool", uniqueKey = "cmr-postgres-pool", enableSql = true),
       ],
       durableObjectStorage = (localDisk = "disk"),

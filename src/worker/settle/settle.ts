@@ -1,5 +1,6 @@
 import { DIGEST_VERSION, sha256Hex } from '../../protocol/digest.ts'
 import type { ExchangeClaims } from '../../protocol/receipt.ts'
+import type { Together } from '../batching/work-together.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
 import type { Database } from '../storage/database.ts'
@@ -9,6 +10,8 @@ import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
 
 export interface SettleTools {
+  /** Settles with others that end in the same moment. */
+  readonly together: Together
   readonly ledger: Database
   readonly link: Link
   readonly log: Log
@@ -27,7 +30,21 @@ const DAY_MS = 86_400_000
  * @throws LinkUnavailable when it could not be signed; nothing is stored then
  * @throws StorageUnavailable when it could not be stored
  */
-export async function settleWithReceipt(
+export function settleWithReceipt(
+  exchange: Exchange,
+  proof: ExchangeProof,
+  id: string,
+  tools: SettleTools,
+): Promise<void> {
+  return tools.together(() => signAndCommit(exchange, proof, id, tools))
+}
+
+/** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
+export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
+  return tools.together(async () => void (await commit(exchange, tools, null)))
+}
+
+async function signAndCommit(
   exchange: Exchange,
   proof: ExchangeProof,
   id: string,
@@ -57,11 +74,6 @@ export async function settleWithReceipt(
   const { customerId } = exchange.admission
   const { expiresAtMs } = stored
   await keepEvidence(tools, { customerId, refs: missingEvidence, expiresAtMs })
-}
-
-/** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
-export async function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
-  await commit(exchange, tools, null)
 }
 
 async function commit(

@@ -10,13 +10,13 @@ let storageDir: string
 
 beforeEach(() => {
   storageDir = mkdtempSync(join(tmpdir(), 'cmr-test-rows-'))
-  mkdirSync(join(storageDir, 'cmr-store'))
+  mkdirSync(join(storageDir, 'cmr-ledger'))
 })
 
 afterEach(() => rmSync(storageDir, { recursive: true }))
 
 function openFile(name: string): DatabaseSync {
-  return new DatabaseSync(join(storageDir, 'cmr-store', `${name}.sqlite`))
+  return new DatabaseSync(join(storageDir, 'cmr-ledger', `${name}.sqlite`))
 }
 
 /** A storage object's file that holds these customers. */

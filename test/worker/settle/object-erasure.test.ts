@@ -18,7 +18,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }))
 
 /** Which of the markers are in any database file, once what is still in a WAL has been taken over. */
 async function leftInFiles(markers: readonly string[]): Promise<readonly string[]> {
-  const folder = join(directory, 'cmr-store')
+  const folder = join(directory, 'cmr-ledger')
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sqlite'))
   const left = new Set<string>()
   for (const name of names) {

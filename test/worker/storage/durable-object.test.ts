@@ -55,7 +55,7 @@ describe('a store object', () => {
     expect(await storage.customer('b').batch([names])).toEqual([
       [{ name: 'of-a' }, { name: 'of-directory' }],
     ])
-    const files = await readdir(join(directory, 'cmr-store'))
+    const files = await readdir(join(directory, 'cmr-ledger'))
     expect(files.filter((file) => /^[0-9a-f]{64}\.sqlite$/.test(file))).toHaveLength(1)
   })
 

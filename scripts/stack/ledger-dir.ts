@@ -1,0 +1,23 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { StartError } from './start-error.ts'
+import type { StateDir } from './state-dir.ts'
+
+/** Where the first versions kept a file for each customer. */
+const EARLIER_LAYOUT = 'cmr-store'
+
+/**
+ * The directory in which the Durable Object has its file.
+ * @throws StartError where an earlier version left books behind, which this one would not see
+ */
+export function ledgerDir(state: Pick<StateDir, 'directory'>): string {
+  const directory = state.directory('storage')
+  const earlier = join(directory, EARLIER_LAYOUT)
+  if (existsSync(earlier)) {
+    throw new StartError(
+      `${earlier} holds books of an earlier version, with a file for each customer, which this one cannot read: ` +
+        'go on with that version, or move the folder away to begin anew',
+    )
+  }
+  return directory
+}
