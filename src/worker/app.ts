@@ -1,4 +1,4 @@
-import { workTogether } from './batching/work-together.ts'
+import { workTogether, type Together } from './batching/work-together.ts'
 import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
@@ -37,6 +37,8 @@ export interface Surroundings {
   readonly now: () => number
   readonly newId: () => string
   readonly reach: Reach
+  /** Keeps the request that is at work alive until this has ended. */
+  readonly keepAlive: (work: Promise<unknown>) => void
 }
 
 /** The worker of one isolate: its bindings opened once, its caches, and the handling of one event. */
@@ -50,7 +52,7 @@ export class App {
   readonly #cap: RequestCap
   readonly #env: Env
   readonly #metrics = new Metrics()
-  readonly #settleTogether = workTogether(SETTLEMENTS)
+  readonly #settleTogether: Together
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
   constructor(env: Env, surroundings: Surroundings) {
@@ -59,10 +61,11 @@ export class App {
     this.#log = this.#metrics.counting(consoleLog(surroundings.now))
     this.#link = new HttpLink(
       env.LINK,
-      surroundings.now,
+      surroundings,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
+    this.#settleTogether = workTogether(surroundings, SETTLEMENTS)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
@@ -128,7 +131,7 @@ export class App {
   /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
   #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
     const failed = (failure: string) => this.#log('storage_unavailable', { failure })
-    const storage = watchedStorage(openStorage(this.#env), failed)
+    const storage = watchedStorage(openStorage(this.#env, this.#surroundings), failed)
     const signingKeys = new SigningKeyLog(this.#link, storage, this.#surroundings.now)
     return { storage, keyring: createKeyring(storage), signingKeys }
   }

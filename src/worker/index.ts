@@ -1,4 +1,5 @@
 import { connect } from 'cloudflare:sockets'
+import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
@@ -15,7 +16,12 @@ export const PostgresPool = makePostgresPool(sweep)
  */
 function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
-  const surroundings = { now: () => Date.now(), newId: () => crypto.randomUUID(), reach }
+  const surroundings = {
+    now: () => Date.now(),
+    newId: () => crypto.randomUUID(),
+    reach,
+    keepAlive: waitUntil,
+  }
   const appOf = (env: Env) => (app ??= new App(env, surroundings))
   return {
     fetch: (request, env, execution) => appOf(env).handle(request, execution),

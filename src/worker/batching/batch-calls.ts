@@ -9,15 +9,24 @@ export interface BatchRules<Ask, Answer> {
   readonly late: () => Error
 }
 
+/** What batching needs of the runtime. */
+export interface BatchHost {
+  /** Ms. */
+  readonly now: () => number
+  /** Keeps the request that is at work alive until this has ended, whatever becomes of its own answer. */
+  readonly keepAlive: (work: Promise<unknown>) => void
+}
+
 /**
  * Lets the asks of many requests travel in one call, because a call between objects, or over TLS, costs far
  * more than what it carries. The first ask of a moment opens a batch and sends it once the requests that are
  * ready have joined; later ones begin the next. Nobody waits for a batch before theirs.
  *
- * The call belongs to the request that opened the batch. Should that request die with it, the others fail
- * after `patienceMs` instead of waiting for ever; their timers also tell the runtime that they still wait.
+ * The call belongs to the request that opened the batch, which is kept alive for it. Should it be lost all the
+ * same, those who joined fail after `patienceMs` at the latest, and nobody joins a batch that is not fresh.
  */
 export function batchCalls<Ask, Answer>(
+  host: BatchHost,
   rules: BatchRules<Ask, Answer>,
 ): (ask: Ask) => Promise<Answer> {
   let open: Batch<Ask, Answer> | undefined
@@ -32,15 +41,20 @@ export function batchCalls<Ask, Answer>(
     }
   }
 
+  function mayJoin(batch: Batch<Ask, Answer>): boolean {
+    const age = host.now() - batch.openedAt
+    return batch.asks.length < rules.most && age >= 0 && age < FRESH_MS
+  }
+
   return async (ask) => {
-    const joined = open !== undefined && open.asks.length < rules.most ? open : undefined
-    if (joined !== undefined) {
-      const index = joined.asks.push(ask) - 1
-      return answerAt(await inTime(joined.outcome, rules), index)
+    if (open !== undefined && mayJoin(open)) {
+      const { asks, outcome } = open
+      const index = asks.push(ask) - 1
+      return answerAt(await inTime(outcome, rules), index)
     }
-    const batch = newBatch<Ask, Answer>(ask)
+    const batch = newBatch<Ask, Answer>(ask, host.now())
     open = batch
-    await lead(batch)
+    host.keepAlive(lead(batch))
     return answerAt(await batch.outcome, 0)
   }
 }
@@ -50,15 +64,16 @@ type Outcome<Answer> =
   | { readonly ok: false; readonly error: unknown }
 
 interface Batch<Ask, Answer> {
+  readonly openedAt: number
   readonly asks: Ask[]
   /** Never rejects: a batch that nobody joined has nobody to hear of it. */
   readonly outcome: Promise<Outcome<Answer>>
   readonly settle: (outcome: Outcome<Answer>) => void
 }
 
-function newBatch<Ask, Answer>(first: Ask): Batch<Ask, Answer> {
+function newBatch<Ask, Answer>(first: Ask, openedAt: number): Batch<Ask, Answer> {
   const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
-  return { asks: [first], outcome: promise, settle: resolve }
+  return { openedAt, asks: [first], outcome: promise, settle: resolve }
 }
 
 function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {
@@ -68,6 +83,7 @@ function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {
   return answer
 }
 
+/** The outcome of another request's call. The runtime itself rejects what belongs to a request it has ended. */
 async function inTime<Ask, Answer>(
   outcome: Promise<Outcome<Answer>>,
   { patienceMs, late }: BatchRules<Ask, Answer>,
@@ -76,6 +92,8 @@ async function inTime<Ask, Answer>(
   const timer = setTimeout(() => tooLate.resolve({ ok: false, error: late() }), patienceMs)
   try {
     return await Promise.race([outcome, tooLate.promise])
+  } catch {
+    return { ok: false, error: late() }
   } finally {
     clearTimeout(timer)
   }
@@ -91,6 +109,9 @@ async function whileOthersJoin(asks: readonly unknown[], most: number): Promise<
 }
 
 const MOST_TURNS = 4
+
+/** Far longer than those turns take. */
+const FRESH_MS = 100
 
 /** Comes back once the events that are ready now have run. */
 function nextTurn(): Promise<void> {

@@ -1,4 +1,4 @@
-import { batchCalls, type BatchRules } from './batch-calls.ts'
+import { batchCalls, type BatchHost, type BatchRules } from './batch-calls.ts'
 
 /** Does a piece of work, with those of other requests; resolves or fails as the work itself does. */
 export type Together = (work: () => Promise<void>) => Promise<void>
@@ -8,8 +8,11 @@ export type Together = (work: () => Promise<void>) => Promise<void>
  * for all of them, and the calls that the pieces make find each other. The pieces must hold nothing that the
  * runtime ties to the request they come from (streams, bodies); what becomes of one is nothing to the others.
  */
-export function workTogether(rules: Omit<BatchRules<never, never>, 'run'>): Together {
-  const ask = batchCalls<() => Promise<void>, PromiseSettledResult<void>>({
+export function workTogether(
+  host: BatchHost,
+  rules: Omit<BatchRules<never, never>, 'run'>,
+): Together {
+  const ask = batchCalls<() => Promise<void>, PromiseSettledResult<void>>(host, {
     ...rules,
     run: (works) => Promise.allSettled(works.map((work) => work())),
   })

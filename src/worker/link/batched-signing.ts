@@ -1,5 +1,5 @@
 import type { SignRequest, SignResponse } from '../../protocol/link.ts'
-import { batchCalls } from '../batching/batch-calls.ts'
+import { batchCalls, type BatchHost } from '../batching/batch-calls.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
 /** As many as the daemon signs within a few milliseconds. */
@@ -17,6 +17,7 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
  * @param late what a receipt fails with whose batch was never answered
  */
 export function batchedSigning(
+  host: BatchHost,
   sign: Sign,
   timeoutMs: number,
   late: () => Error,
@@ -26,7 +27,7 @@ export function batchedSigning(
   function batchesOf(provider: string) {
     const known = byProvider.get(provider)
     if (known !== undefined) return known
-    const ask = batchCalls<UnsignedReceipt, Outcome>({
+    const ask = batchCalls<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, receipts),
       most: MOST_RECEIPTS,
       // Two calls: the batch, and once more by itself.

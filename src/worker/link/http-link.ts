@@ -9,6 +9,7 @@ import {
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
+import type { BatchHost } from '../batching/batch-calls.ts'
 import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 
@@ -49,11 +50,7 @@ export class HttpLink implements Link {
   readonly #origin: string
   #askingSince: number | undefined
   /** Gathers what is asked in one moment into one call. */
-  readonly sign: Link['sign'] = batchedSigning(
-    (request) => this.#sign(request),
-    SIGN_TIMEOUT_MS,
-    () => this.#failure('unreachable'),
-  )
+  readonly sign: Link['sign']
   #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
 
   /**
@@ -62,14 +59,20 @@ export class HttpLink implements Link {
    */
   constructor(
     binding: LinkBinding,
-    now: () => number,
+    host: BatchHost,
     onFailure: (failure: LinkFailure) => void = () => {},
     origin: string = ORIGIN,
   ) {
     this.#binding = binding
-    this.#now = now
+    this.#now = host.now
     this.#onFailure = onFailure
     this.#origin = origin
+    this.sign = batchedSigning(
+      host,
+      (request) => this.#sign(request),
+      SIGN_TIMEOUT_MS,
+      () => this.#failure('unreachable'),
+    )
   }
 
   /**

@@ -1,4 +1,4 @@
-import { batchCalls } from '../batching/batch-calls.ts'
+import { batchCalls, type BatchHost } from '../batching/batch-calls.ts'
 import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
@@ -23,8 +23,11 @@ const PATIENCE_MS = 10_000
  * call and are committed in one transaction: with a file for each customer every request would wait for the
  * disk by itself, twice, on the one thread that serves all of them.
  */
-export function durableObjectStorage(namespace: ObjectNamespace<StoreTarget>): Storage {
-  const ask = batchCalls<readonly Statement[], BatchOutcome>({
+export function durableObjectStorage(
+  namespace: ObjectNamespace<StoreTarget>,
+  host: BatchHost,
+): Storage {
+  const ask = batchCalls<readonly Statement[], BatchOutcome>(host, {
     run: (batches) =>
       callObject(namespace, OBJECT, (target) => target.batches(packBatches(batches))),
     most: MOST_BATCHES,

@@ -1,4 +1,5 @@
 import type { D1Database } from '@cloudflare/workers-types'
+import type { BatchHost } from '../batching/batch-calls.ts'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
@@ -18,8 +19,8 @@ export interface StorageEnv {
   readonly DATABASE_URL?: string
 }
 
-const ENGINES: Readonly<Record<string, (env: StorageEnv) => Storage>> = {
-  'durable-object': (env) => durableObjectStorage(required(env, 'STORE')),
+const ENGINES: Readonly<Record<string, (env: StorageEnv, host: BatchHost) => Storage>> = {
+  'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
   d1: (env) => d1Storage(required(env, 'DB')),
   postgres: (env) => {
     required(env, 'DATABASE_URL')
@@ -31,14 +32,14 @@ const ENGINES: Readonly<Record<string, (env: StorageEnv) => Storage>> = {
  * The storage that the environment names. It reaches nothing yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
-export function openStorage(env: StorageEnv): Storage {
+export function openStorage(env: StorageEnv, host: BatchHost): Storage {
   const name = env.STORAGE ?? 'durable-object'
   const engine = Object.hasOwn(ENGINES, name) ? ENGINES[name] : undefined
   if (engine === undefined) {
     const known = Object.keys(ENGINES).join(', ')
     throw new StorageUnavailable(`STORAGE names no engine; known are ${known}`)
   }
-  return engine(env)
+  return engine(env, host)
 }
 
 function required<Name extends keyof StorageEnv>(

@@ -1,3 +1,4 @@
+import { waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
@@ -48,7 +49,8 @@ function createWorker() {
   const opened = new Map<string, Storage>()
 
   async function run(ask: z.output<typeof askSchema>, env: StorageEnv): Promise<unknown> {
-    const storage = opened.get(ask.instance) ?? openStorage(env)
+    const storage =
+      opened.get(ask.instance) ?? openStorage(env, { now: Date.now, keepAlive: waitUntil })
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
     return { rows: await db.batch(ask.statements) }

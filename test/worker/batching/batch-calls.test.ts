@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { batchCalls } from '../../../src/worker/batching/batch-calls.ts'
 
+const HOST = { now: () => 0, keepAlive: () => {} }
 const late = () => new Error('no answer in time')
 
 function doubling(calls: (readonly number[])[]) {
@@ -13,7 +14,7 @@ function doubling(calls: (readonly number[])[]) {
 describe('batched calls', () => {
   it('carry in one call what is asked in one moment, and in the next what is asked later', async () => {
     const calls: (readonly number[])[] = []
-    const ask = batchCalls({ run: doubling(calls), most: 10, patienceMs: 1_000, late })
+    const ask = batchCalls(HOST, { run: doubling(calls), most: 10, patienceMs: 1_000, late })
     expect(await Promise.all([ask(1), ask(2), ask(3)])).toEqual([2, 4, 6])
     expect(await ask(4)).toBe(8)
     expect(calls).toEqual([[1, 2, 3], [4]])
@@ -26,7 +27,7 @@ describe('batched calls', () => {
       started.push(...asks)
       return asks[0] === 1 ? first.promise : ['second']
     }
-    const ask = batchCalls<number, string>({ run, most: 10, patienceMs: 1_000, late })
+    const ask = batchCalls<number, string>(HOST, { run, most: 10, patienceMs: 1_000, late })
     const slow = ask(1)
     await vi.waitFor(() => expect(started).toEqual([1]))
     expect(await ask(2)).toBe('second')
@@ -36,7 +37,7 @@ describe('batched calls', () => {
 
   it('are split where one would carry too many', async () => {
     const calls: (readonly number[])[] = []
-    const ask = batchCalls({ run: doubling(calls), most: 2, patienceMs: 1_000, late })
+    const ask = batchCalls(HOST, { run: doubling(calls), most: 2, patienceMs: 1_000, late })
     expect(await Promise.all([1, 2, 3, 4, 5].map(ask))).toEqual([2, 4, 6, 8, 10])
     expect(calls).toEqual([[1, 2], [3, 4], [5]])
   })
@@ -48,7 +49,7 @@ describe('batched calls', () => {
       if (broken) throw failure
       return asks
     }
-    const ask = batchCalls({ run, most: 10, patienceMs: 1_000, late })
+    const ask = batchCalls(HOST, { run, most: 10, patienceMs: 1_000, late })
     const results = await Promise.allSettled([ask(1), ask(2)])
     expect(results).toEqual([1, 2].map(() => ({ status: 'rejected', reason: failure })))
     broken = false
@@ -57,13 +58,41 @@ describe('batched calls', () => {
 
   it('do not keep those who joined waiting for ever when the one that leads is lost', async () => {
     const run = () => new Promise<readonly number[]>(() => {})
-    const ask = batchCalls({ run, most: 10, patienceMs: 20, late })
+    const ask = batchCalls(HOST, { run, most: 10, patienceMs: 20, late })
     void ask(1)
     await expect(ask(2)).rejects.toThrow('no answer in time')
   })
 
+  it('keep the request that leads alive until the call has ended', async () => {
+    const kept: Promise<unknown>[] = []
+    const answers = Promise.withResolvers<readonly number[]>()
+    const host = { now: () => 0, keepAlive: (work: Promise<unknown>) => void kept.push(work) }
+    const rules = { run: () => answers.promise, most: 10, patienceMs: 1_000, late }
+    const ask = batchCalls<number, number>(host, rules)
+    const [first, second] = [ask(1), ask(2)]
+    expect(kept).toHaveLength(1)
+    answers.resolve([10, 20])
+    await kept[0]
+    expect(await Promise.all([first, second])).toEqual([10, 20])
+  })
+
+  it('are not made to wait behind a batch whose leader was lost before it was sent', async () => {
+    vi.useFakeTimers()
+    const clock = { now: 0 }
+    const calls: (readonly number[])[] = []
+    const host = { now: () => clock.now, keepAlive: () => {} }
+    const rules = { run: doubling(calls), most: 10, patienceMs: 1_000, late }
+    const ask = batchCalls(host, rules)
+    void ask(1)
+    vi.clearAllTimers()
+    vi.useRealTimers()
+    clock.now += 100
+    expect(await ask(2)).toBe(4)
+    expect(calls).toEqual([[2]])
+  })
+
   it('tell an ask that was left unanswered', async () => {
-    const ask = batchCalls<number, number>({
+    const ask = batchCalls<number, number>(HOST, {
       run: async ([first = 0]) => [first],
       most: 10,
       patienceMs: 1_000,

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { batchCalls } from '../../../src/worker/batching/batch-calls.ts'
 import { workTogether } from '../../../src/worker/batching/work-together.ts'
 
+const HOST = { now: () => 0, keepAlive: () => {} }
 const RULES = { most: 10, patienceMs: 1_000, late: () => new Error('late') }
 
 describe('work done together', () => {
@@ -11,15 +12,15 @@ describe('work done together', () => {
       calls.push(asks)
       return asks
     }
-    const call = batchCalls({ ...RULES, run })
-    const together = workTogether(RULES)
+    const call = batchCalls(HOST, { ...RULES, run })
+    const together = workTogether(HOST, RULES)
     const works = [1, 2, 3].map((ask) => together(async () => void (await call(ask))))
     await Promise.all(works)
     expect(calls).toEqual([[1, 2, 3]])
   })
 
   it('fails each by itself', async () => {
-    const together = workTogether(RULES)
+    const together = workTogether(HOST, RULES)
     const failure = new Error('mine')
     const ends = await Promise.allSettled([
       together(async () => {}),

@@ -3,6 +3,7 @@ import type { SignRequest, SignResponse } from '../../../src/protocol/link.ts'
 import { batchedSigning } from '../../../src/worker/link/batched-signing.ts'
 import { LinkUnavailable, type UnsignedReceipt } from '../../../src/worker/link/link.ts'
 
+const HOST = { now: () => 0, keepAlive: () => {} }
 const DIGEST = 'a'.repeat(64)
 
 function unsigned(id: string, provider = 'nova'): UnsignedReceipt {
@@ -38,7 +39,7 @@ function daemon(failure: () => Error = refused) {
     if (ids.includes('bad')) throw failure()
     return { kid: 'k', receipts: ids.map((id) => ({ jws: `jws of ${id}`, evidence_refs: [] })) }
   }
-  return { calls, sign: batchedSigning(sign, 1_000, late) }
+  return { calls, sign: batchedSigning(HOST, sign, 1_000, late) }
 }
 
 describe('batched signing', () => {
@@ -74,7 +75,7 @@ describe('batched signing', () => {
   })
 
   it('fails whole where the daemon signs fewer than it was asked to', async () => {
-    const sign = batchedSigning(async () => ({ kid: 'k', receipts: [] }), 1_000, late)
+    const sign = batchedSigning(HOST, async () => ({ kid: 'k', receipts: [] }), 1_000, late)
     await expect(sign(unsigned('1'))).rejects.toThrow(
       'internal error: the daemon signed too little',
     )

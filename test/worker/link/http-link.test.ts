@@ -22,10 +22,8 @@ function linkTo(...answers: (() => Response | Promise<Response>)[]) {
     },
   }
   const failures: string[] = []
-  const link = new HttpLink(
-    binding,
-    () => clock.now,
-    (failure) => failures.push(failure),
+  const link = new HttpLink(binding, { now: () => clock.now, keepAlive: () => {} }, (failure) =>
+    failures.push(failure),
   )
   return { link, clock, asked, failures }
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
 
+const HOST = { now: () => 0, keepAlive: () => {} }
+
 const objects = {
   idFromName: () => {
     throw new Error('not reached')
@@ -26,13 +28,13 @@ describe('opening the storage', () => {
       'the storage engine needs the binding POSTGRES, which is missing',
     ],
   ])('refuses %j', (env, message) => {
-    expect(() => openStorage(env)).toThrow(
+    expect(() => openStorage(env, HOST)).toThrow(
       expect.objectContaining({ name: 'StorageUnavailable', message }),
     )
   })
 
   it('is unavailable when the object it calls fails', async () => {
-    const storage = openStorage({ STORE: objects })
+    const storage = openStorage({ STORE: objects }, HOST)
     await expect(storage.customer('a').batch([])).rejects.toMatchObject({
       name: 'StorageUnavailable',
       message: 'the storage object failed: not reached',
