@@ -4,7 +4,15 @@ import { measure, type Sample } from './measure.ts'
 import { residentMib } from './processes.ts'
 import type { MemoryReport, SystemReport } from './report.ts'
 import type { System } from './system.ts'
-import { OPEN, OPEN_STREAMS, SIZES, WARM_UP, windowPlan, type Extent } from './windows.ts'
+import {
+  FIRST_TOUCH,
+  OPEN,
+  OPEN_STREAMS,
+  SIZES,
+  WARM_UP,
+  windowPlan,
+  type Extent,
+} from './windows.ts'
 
 /** One of the systems of a run, and which parts of the run it takes. */
 export interface Entrant {
@@ -28,9 +36,9 @@ export async function runAll(
   const memories = new Map<string, MemoryReport>()
   for (const { system, memory, tools } of entrants) {
     tell(`warming up ${system.name}`)
-    for (const plan of WARM_UP) await measure(system, { ...plan, tools }, load)
     if (memory && Object.keys(system.processes()).length > 0)
       memories.set(system.name, await openStreams(system, load))
+    for (const plan of WARM_UP) await measure(system, { ...plan, tools }, load)
   }
   const windows = await runRounds(entrants, extent, load, tell)
   const sizes = new Map<string, Record<string, number>>()
@@ -79,10 +87,12 @@ function inBrief(sample: Sample): string {
   return `${rate.toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`
 }
 
+/** To be asked first: memory that load has left behind would take in the streams, and hide them. */
 async function openStreams(
   system: System,
   load: LoadGenerator,
 ): Promise<Omit<MemoryReport, 'afterMib'> & { afterMib: number }> {
+  await measure(system, FIRST_TOUCH, load)
   await delay(500)
   const idleMib = residentMib(system.processes())
   const { residentMib: openMib } = await measure(system, OPEN, load)

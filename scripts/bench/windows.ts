@@ -58,6 +58,16 @@ export const WARM_UP: readonly WindowPlan[] = [
   { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 1_500 },
 ]
 
+/** Some streams one after another, so that what a system makes at its first ones is there. */
+export const FIRST_TOUCH: WindowPlan = {
+  ...whole,
+  behaviour: BURST,
+  stream: true,
+  connections: 1,
+  warmMs: 0,
+  windowMs: 500,
+}
+
 /** Streams that only are open, for their memory. */
 export const OPEN_STREAMS = 512
 export const OPEN: WindowPlan = {

@@ -8,8 +8,8 @@ export interface SweepLimits {
   readonly receipts: number
 }
 
-/** A round holds its locks for a few milliseconds on every engine. */
-const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 200 }
+/** A round holds its locks for some milliseconds on every engine, and four a second keep up with any load. */
+const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 400 }
 
 /** What one round did, and when the next one is due (ms); undefined: nothing is left that time makes due. */
 export interface SweepReport {
