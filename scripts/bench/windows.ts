@@ -65,7 +65,7 @@ export const FIRST_TOUCH: WindowPlan = {
   stream: true,
   connections: 1,
   warmMs: 0,
-  windowMs: 500,
+  windowMs: 4_000,
 }
 
 /** Streams that only are open, for their memory. */
