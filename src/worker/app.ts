@@ -97,8 +97,8 @@ export class App {
   }
 
   /**
-   * Maintenance by cron trigger, for the time the trigger stands for (ms): sweeps the directory's database, in
-   * which D1 and PostgreSQL keep everything. The Durable Objects of customers wake by themselves.
+   * Maintenance by cron trigger, for the time the trigger stands for (ms): sweeps the database, as D1 needs it;
+   * the Durable Object and the PostgreSQL pool wake by themselves.
    * @throws StorageUnavailable
    */
   async sweep(now: number): Promise<void> {

@@ -23,7 +23,7 @@ export interface SweepReport {
 }
 
 /**
- * One bounded round of maintenance on a database, of one customer or of all: releases reservations that a
+ * One bounded round of maintenance on the database of all customers: releases reservations that a
  * crash left open, and removes receipt bodies past their retention together with evidence no receipt needs.
  *
  * A body goes in two transactions. Rewriting it in its own length makes SQLite write over the very bytes in
