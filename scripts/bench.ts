@@ -10,7 +10,7 @@ import { Mock } from './bench/mock.ts'
 import type { Report } from './bench/report.ts'
 import { runSuite, type Bench, type Suite } from './bench/suite.ts'
 import { severalWorkers } from './bench/workers.ts'
-import { checkRuntime } from './stack/runtime-check.ts'
+import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
  * `npm run bench`: the router beside a bare pass-through and a peer, with one mock provider and one load

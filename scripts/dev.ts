@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { Response as MiniflareResponse } from 'miniflare'
 import { unstable_startWorker as startWorker } from 'wrangler'
-import { firstCustomer } from './stack/first-customer.ts'
-import { createLinkBinding, type BoundRequest } from './stack/link-binding.ts'
-import { checkRuntime } from './stack/runtime-check.ts'
-import { curlCommand } from './stack/screen.ts'
-import { PROJECT_DIR, readSettings } from './stack/settings.ts'
-import { openStateDir } from './stack/state-dir.ts'
-import { startWithoutWorker } from './stack/without-worker.ts'
+import { firstCustomer } from '../src/host/stack/first-customer.ts'
+import { createLinkBinding, type BoundRequest } from '../src/host/stack/link-binding.ts'
+import { checkRuntime } from '../src/host/stack/runtime-check.ts'
+import { curlCommand } from '../src/host/stack/screen.ts'
+import { PROJECT_DIR, readSettings } from '../src/host/stack/settings.ts'
+import { openStateDir } from '../src/host/stack/state-dir.ts'
+import { startWithoutWorker } from '../src/host/stack/without-worker.ts'
 
 /**
  * The worker under `wrangler dev`, rebuilt at every change of its source, with the stand-in and the daemon

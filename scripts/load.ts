@@ -1,7 +1,7 @@
 import { program } from 'commander'
 import { processTable } from '../test/load/print.ts'
 import { slowStreams } from '../test/load/slow-streams.ts'
-import { checkRuntime } from './stack/runtime-check.ts'
+import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
  * `npm run load [-- --streams 1000 --seconds 30 --customers 100]`: so many slow streams side by side against the

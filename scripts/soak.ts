@@ -1,7 +1,7 @@
 import { program } from 'commander'
 import { processTable } from '../test/load/print.ts'
 import { soak } from '../test/load/soak.ts'
-import { checkRuntime } from './stack/runtime-check.ts'
+import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
  * `npm run soak [-- --minutes 10 --clients 40 --customers 20 --seed 1]`: a mixed load with faults switched on

@@ -18,7 +18,7 @@
 #define REPORTS "/sys/kernel/config/tsm/report"
 
 /* The one program of this image. */
-static char *const COMMAND[] = { "/usr/bin/node", "/app/scripts/image/guest/main.js", NULL };
+static char *const COMMAND[] = { "/usr/bin/node", "/app/src/host/guest/main.js", NULL };
 static char *const ENVIRONMENT[] = { "PATH=/usr/bin", "HOME=/tmp", "TMPDIR=/tmp", "NODE_ENV=production", NULL };
 
 /*

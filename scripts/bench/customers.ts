@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { AdminApi } from '../stack/admin-api.ts'
+import type { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { chatCaller, type Caller } from './system.ts'
 
 /** A customer of the router, and how it calls. */

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import { lastLines, startChild } from '../stack/child.ts'
-import { WORKERD } from '../stack/workerd-config.ts'
+import { lastLines, startChild } from '../../src/host/stack/child.ts'
+import { WORKERD } from '../../src/host/stack/workerd-config.ts'
 import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
 
 /** The least that a gateway in workerd can do: read the request, parse it, ask the provider, pipe the answer. */

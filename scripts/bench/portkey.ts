@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startChild } from '../stack/child.ts'
+import { startChild } from '../../src/host/stack/child.ts'
 import { assignedPort } from './assigned-port.ts'
 import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
 

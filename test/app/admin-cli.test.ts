@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 let stack: Stack
@@ -15,7 +15,7 @@ afterAll(() => stack.stop())
 /** Runs the command as `npm run admin -- ...` does and reads what it prints. */
 async function admin(...args: string[]): Promise<Record<string, string>> {
   const env = { ...process.env, STATE_DIR: stack.stateDir }
-  const script = join(PROJECT_DIR, 'scripts/admin.ts')
+  const script = join(PROJECT_DIR, 'src/cli/admin.ts')
   const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], { env })
   return JSON.parse(stdout)
 }

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { TINFOIL_MEASUREMENT } from '../../src/standin/attested-tinfoil.ts'
 import type { AttestationBlock } from '../../src/protocol/receipt.ts'
 import { completionIn, completionOf } from '../support/answers.ts'
@@ -114,7 +114,7 @@ interface Verified {
 /** `npm run verify -- receipt` on the receipt read last. */
 async function verify(...options: string[]): Promise<Verified> {
   const receipt = join(stack.stateDir, 'receipt.json')
-  const args = ['scripts/verify.ts', 'receipt', receipt, '--base-url', stack.local.base_url]
+  const args = ['src/cli/verify.ts', 'receipt', receipt, '--base-url', stack.local.base_url]
   const command = run(process.execPath, [...args, '--json', ...options], {
     cwd: PROJECT_DIR,
     env: { ...process.env, CMR_API_KEY: stack.local.api_key },

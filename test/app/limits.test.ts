@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { errorOf } from '../support/answers.ts'
 import { wav } from '../support/audio-samples.ts'
 import { answerSlowly } from '../support/crash/slow-answers.ts'

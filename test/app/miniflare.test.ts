@@ -1,9 +1,9 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { firstCustomer, type FirstCustomer } from '../../scripts/stack/first-customer.ts'
-import { readSettings } from '../../scripts/stack/settings.ts'
-import { openStateDir } from '../../scripts/stack/state-dir.ts'
-import { startWithoutWorker, type WithoutWorker } from '../../scripts/stack/without-worker.ts'
+import { firstCustomer, type FirstCustomer } from '../../src/host/stack/first-customer.ts'
+import { readSettings } from '../../src/host/stack/settings.ts'
+import { openStateDir } from '../../src/host/stack/state-dir.ts'
+import { startWithoutWorker, type WithoutWorker } from '../../src/host/stack/without-worker.ts'
 import { startMiniflare, type MiniflareHost } from '../support/miniflare.ts'
 import { temporaryDirectory } from '../support/stack.ts'
 

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { execPath } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { listen } from '../support/listen.ts'
 
 const PAGE = readFileSync(join(PROJECT_DIR, 'docs/operations.md'), 'utf8')

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { completionIn } from '../support/answers.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readServingFile } from '../../scripts/serve/serving-file.ts'
+import { readServingFile } from '../../src/host/serve/serving-file.ts'
 import { errorOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import {

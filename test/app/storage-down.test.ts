@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
 import { numberOf } from '../../src/worker/storage/row.ts'
 import { sql } from '../../src/worker/storage/sql.ts'

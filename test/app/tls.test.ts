@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { startAcmeServer, type AcmeServer } from '../support/acme-server.ts'
 import { listen } from '../support/listen.ts'
 import { shownCertificate, startServe, type Serving } from '../support/serve.ts'
@@ -86,7 +86,7 @@ describe('a chain handed in for the exported request', () => {
       config: config({ domains: ['router.test'] }),
       args: ['--tls-chain', chain],
     })
-    const command = join(PROJECT_DIR, 'scripts/serve.ts')
+    const command = join(PROJECT_DIR, 'src/cli/serve.ts')
     const args = [command, 'csr', '--state-dir', router.stateDir]
     const csr = execFileSync(process.execPath, args, { encoding: 'utf8' })
     expect(csr).toMatch(/^-----BEGIN CERTIFICATE REQUEST-----\n/)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 
 test('wrangler accepts the configuration and bundles the worker', async () => {
   const outDir = mkdtempSync(join(tmpdir(), 'cmr-wrangler-'))

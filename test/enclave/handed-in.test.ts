@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DaemonReady } from '../../src/protocol/boot.ts'
 import { linkConfigSchema } from '../../src/protocol/link.ts'
 import { readEnvelope } from '../../src/verify/envelope-hardware.ts'
-import { makeCsr } from '../../scripts/serve/csr.ts'
+import { makeCsr } from '../../src/host/serve/csr.ts'
 import { makeTestAuthority } from '../support/test-authority.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
 

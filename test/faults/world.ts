@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { z } from 'zod'
-import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
 import { listen } from '../support/listen.ts'
 import { startStack, type Stack } from '../support/stack.ts'

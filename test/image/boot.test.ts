@@ -18,8 +18,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readImage } from '../../scripts/image/build-image.ts'
-import { commandLine } from '../../scripts/image/command-line.ts'
+import { readImage } from '../../src/cli/image/build-image.ts'
+import { commandLine } from '../../src/cli/image/command-line.ts'
 import { bootGuest, IMAGE_DIR, untilShown, type Guest } from './guest.ts'
 
 /** Boots the built image under QEMU's emulation: some minutes, so only when asked for (npm run image:test). */

@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromUtf8, utf8 } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
-import { commandLine } from '../../scripts/image/command-line.ts'
-import { writeCpio } from '../../scripts/image/cpio.ts'
+import { commandLine } from '../../src/cli/image/command-line.ts'
+import { writeCpio } from '../../src/cli/image/cpio.ts'
 import {
   checkConfiguration,
   HandedOverError,
   readSecrets,
-} from '../../scripts/image/guest/handed-over.ts'
-import { readInputs } from '../../scripts/image/inputs.ts'
-import { makePlainScript } from '../../scripts/image/plain-script.ts'
-import { BLOCK_BYTES, makeVerityDisk } from '../../scripts/image/verity.ts'
+} from '../../src/host/guest/handed-over.ts'
+import { readInputs } from '../../src/cli/image/inputs.ts'
+import { makePlainScript } from '../../src/cli/image/plain-script.ts'
+import { BLOCK_BYTES, makeVerityDisk } from '../../src/cli/image/verity.ts'
 
 describe('the hash tree of the root disk', () => {
   it('has the root hash that veritysetup computes', () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { AdminApi } from '../../scripts/stack/admin-api.ts'
+import type { AdminApi } from '../../src/host/stack/admin-api.ts'
 import type { Customer } from '../faults/world.ts'
 import { together } from '../faults/trial.ts'
 import type { Stack } from '../support/stack.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { TIMEOUTS, type Customer } from '../faults/world.ts'
 import { healthy } from '../faults/answers.ts'
 import { together } from '../faults/trial.ts'

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Child } from '../../scripts/stack/child.ts'
-import { startStandin } from '../../scripts/stack/start-standin.ts'
+import type { Child } from '../../src/host/stack/child.ts'
+import { startStandin } from '../../src/host/stack/start-standin.ts'
 import { standinAt, type Standin } from '../support/standin.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'cmr-standin-'))

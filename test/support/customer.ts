@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AdminApi } from '../../scripts/stack/admin-api.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import type { Stack } from './stack.ts'
 
 /** A running router as far as a customer of its own needs it. */

@@ -7,8 +7,8 @@ import { createServer } from 'node:https'
 import type { Server, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createLinkBinding, type LinkEnd } from '../../scripts/stack/link-binding.ts'
-import type { KeyPair } from '../../scripts/stack/link-certificates.ts'
+import { createLinkBinding, type LinkEnd } from '../../src/host/stack/link-binding.ts'
+import type { KeyPair } from '../../src/host/stack/link-certificates.ts'
 import { listen } from './listen.ts'
 
 /** How a daemon can fail to answer. */

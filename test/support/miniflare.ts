@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Miniflare, Response as MiniflareResponse, convertV4MiniflareOptions } from 'miniflare'
-import { createLinkBinding, type LinkEnd } from '../../scripts/stack/link-binding.ts'
+import { createLinkBinding, type LinkEnd } from '../../src/host/stack/link-binding.ts'
 
 /** The worker's bundle under Miniflare. */
 export interface MiniflareHost {

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type PeerCertificate } from 'node:tls'
 import { z } from 'zod'
-import { AdminApi } from '../../scripts/stack/admin-api.ts'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import {
   readServingFile,
   SERVING_FILE,
   type ServingFile,
-} from '../../scripts/serve/serving-file.ts'
+} from '../../src/host/serve/serving-file.ts'
 import { until } from './stack.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests-only'
@@ -52,7 +52,7 @@ export function runServe({ config, env = {}, args = [] }: ServeOptions): ServeRu
   const ports = ['--http', '127.0.0.1:0', '--https', '127.0.0.1:0']
   const child = spawn(
     process.execPath,
-    [join(PROJECT_DIR, 'scripts/serve.ts'), ...ports, ...flags],
+    [join(PROJECT_DIR, 'src/cli/serve.ts'), ...ports, ...flags],
     { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } },
   )
   let output = ''

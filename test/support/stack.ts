@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { LOCAL_FILE, readLocalFile, type LocalFile } from '../../scripts/stack/local-file.ts'
-import { PROJECT_DIR } from '../../scripts/stack/settings.ts'
+import { LOCAL_FILE, readLocalFile, type LocalFile } from '../../src/host/stack/local-file.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 
 export interface StackOptions {
   /** A configuration instead of the local one. */
@@ -86,7 +86,7 @@ export interface StartRun {
 export function runStart(options: StackOptions & { readonly stateDir: string }): StartRun {
   const config = join(options.stateDir, 'given-config.json')
   if (options.config !== undefined) writeFileSync(config, JSON.stringify(options.config))
-  const child = spawn(process.execPath, [join(PROJECT_DIR, 'scripts/start.ts')], {
+  const child = spawn(process.execPath, [join(PROJECT_DIR, 'src/cli/start.ts')], {
     cwd: PROJECT_DIR,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

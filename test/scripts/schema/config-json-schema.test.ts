@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { configJsonSchema } from '../../../scripts/schema/config-json-schema.ts'
-import { PROJECT_DIR } from '../../../scripts/stack/settings.ts'
+import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 
 function read(path: string): unknown {
   return JSON.parse(readFileSync(join(PROJECT_DIR, path), 'utf8'))

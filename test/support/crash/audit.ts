@@ -1,7 +1,7 @@
 import { createLocalJWKSet, compactVerify, type JSONWebKeySet } from 'jose'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { AdminApi } from '../../../scripts/stack/admin-api.ts'
+import { AdminApi } from '../../../src/host/stack/admin-api.ts'
 import { parseNano } from '../../../src/protocol/money.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
 import { numberOf } from '../../../src/worker/storage/row.ts'

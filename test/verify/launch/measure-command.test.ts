@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeFirmware } from './synthetic-firmware.ts'
 
-const RELEASE = join(import.meta.dirname, '../../../scripts/release.ts')
+const RELEASE = join(import.meta.dirname, '../../../src/cli/release.ts')
 const MEASUREMENT =
   '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
 const GUEST = '--vcpus 4 --vcpu-type EPYC-v4 --guest-features 0x21'

@@ -1,0 +1,133 @@
+import { resolve } from 'node:path'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
+import { readLocalFile } from '../host/stack/local-file.ts'
+import { StartError } from '../host/stack/start-error.ts'
+
+/**
+ * `npm run admin -- ...`: the admin interface from the command line. Every answer is printed as JSON; a
+ * refused call prints the router's answer on standard error and ends with status 1.
+ */
+const program = new Command('admin')
+  .description('Customers, keys and credit of a running router')
+  .option('--base-url <url>', 'the router (default: ROUTER_URL, else the running local stack)')
+  .option('--token <token>', 'the admin token (default: ADMIN_TOKEN, else that of the local stack)')
+  .option('--state-dir <path>', 'the state directory of the local stack (default: STATE_DIR)')
+  .showHelpAfterError()
+
+type Body = Record<string, unknown>
+
+/** Calls the router and prints its answer. */
+async function call(method: string, path: string, body?: Body): Promise<void> {
+  const answer = await openApi().call(method, path, body)
+  console.log(JSON.stringify(answer, null, 2))
+}
+
+function openApi(): AdminApi {
+  const options = program.opts<{ baseUrl?: string; token?: string; stateDir?: string }>()
+  const baseUrl = options.baseUrl ?? process.env['ROUTER_URL']
+  const token = options.token ?? process.env['ADMIN_TOKEN']
+  if (baseUrl !== undefined && token !== undefined) return new AdminApi(baseUrl, token)
+  const local = readLocalFile(resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state'))
+  return new AdminApi(baseUrl ?? local.base_url, token ?? local.admin_token)
+}
+
+function customerPath(id: string, ...further: readonly string[]): string {
+  return ['/admin/customers', ...[id, ...further].map(encodeURIComponent)].join('/')
+}
+
+/** Money stays text from the command line to the ledger. */
+function amount(text: string): string {
+  if (/^\d+(\.\d+)?$/.test(text)) return text
+  throw new InvalidArgumentError('give a decimal number of euros, such as 5.00')
+}
+
+function days(text: string): number {
+  if (/^[1-9]\d*$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give a whole number of days')
+}
+
+const customers = program.command('customers').description('Customers')
+customers
+  .command('create')
+  .requiredOption('--name <name>')
+  .addOption(
+    new Option('--billing <kind>', 'how the customer pays')
+      .choices(['prepaid', 'postpaid'])
+      .makeOptionMandatory(),
+  )
+  .option('--plan <plan>', 'a plan of the configuration')
+  .option('--balance <eur>', 'opening balance of a prepaid customer', amount)
+  .option('--receipt-retention-days <days>', 'where it differs from the service', days)
+  .action((given: Record<string, unknown>) =>
+    call('POST', '/admin/customers', {
+      name: given['name'],
+      billing: given['billing'],
+      plan: given['plan'],
+      balance_eur: given['balance'],
+      receipt_retention_days: given['receiptRetentionDays'],
+    }),
+  )
+customers.command('list').action(() => call('GET', '/admin/customers'))
+customers
+  .command('show <customer>')
+  .action((customer: string) => call('GET', customerPath(customer)))
+
+const keys = program.command('keys').description('API keys of a customer')
+keys
+  .command('create <customer>')
+  .requiredOption('--name <name>')
+  .action((customer: string, { name }: { name: string }) =>
+    call('POST', customerPath(customer, 'keys'), { name }),
+  )
+keys
+  .command('list <customer>')
+  .action((customer: string) => call('GET', customerPath(customer, 'keys')))
+keys
+  .command('delete <customer> <prefix>')
+  .action((customer: string, prefix: string) =>
+    call('DELETE', customerPath(customer, 'keys', prefix)),
+  )
+
+program
+  .command('credits')
+  .description('Credit of a customer')
+  .command('add <customer>')
+  .requiredOption('--amount <eur>', 'euros', amount)
+  .requiredOption('--reference <text>', 'a reference that repeats changes nothing')
+  .action((customer: string, given: { amount: string; reference: string }) =>
+    call('POST', customerPath(customer, 'credits'), {
+      amount_eur: given.amount,
+      reference: given.reference,
+    }),
+  )
+
+program
+  .command('maintenance')
+  .description('Release stale reservations and expire receipts')
+  .option('--now <time>', 'as if it were this time, RFC 3339 (local mode only)')
+  .action(({ now }: { now?: string }) =>
+    call('POST', '/admin/maintenance', now === undefined ? {} : { now }),
+  )
+
+for (const name of ['routes', 'providers']) {
+  program
+    .command(name)
+    .description(`The state of all ${name}, as the answering instance sees it`)
+    .action(() => call('GET', `/admin/${name}`))
+}
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  const refused = error instanceof AdminCallFailed
+  if (refused) console.error(JSON.stringify(error.body, null, 2))
+  else console.error(error instanceof StartError ? `error: ${error.message}` : reasonOf(error))
+  process.exitCode = 1
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined
+  const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
+  return `error: the router cannot be reached${code}`
+}

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { copyBytes } from '../../protocol/bytes.ts'
+import { checkOut, hasUncommitted } from './app-tree.ts'
+import { ImageError } from './image-error.ts'
+import { compileInit, makeInitrd } from './initrd.ts'
+import { readInputs } from './inputs.ts'
+import { unpackPackages } from './packages.ts'
+import { makeRootTree } from './root-tree.ts'
+import { Toolchain } from './toolchain.ts'
+import { makeVerityDisk } from './verity.ts'
+
+const hex = z.string().regex(/^[0-9a-f]{64}$/)
+
+const imageSchema = z.strictObject({
+  commit: z.string(),
+  kernel_sha256: hex,
+  initrd_sha256: hex,
+  root_sha256: hex,
+  root_hash: hex,
+  root_blocks: z.int().positive(),
+})
+
+/** `image.json`: what was built, and the document a release manifest takes the digest of. */
+export type ImageDescription = z.infer<typeof imageSchema>
+
+export interface BuildPlan {
+  /** Full name of the commit that is built. */
+  readonly commit: string
+  /** Where the finished files go. */
+  readonly out: string
+  /** For unpacked packages and the like; Debian's packages stay there for the next time. */
+  readonly work: string
+  /** In place of the sources of `image/inputs.json`. */
+  readonly sources: readonly string[] | undefined
+  readonly tell: (text: string) => void
+}
+
+/**
+ * Builds `vmlinuz`, `initrd.cpio`, `root.img` and `image.json`. The same commit gives the same bytes on every x86-64
+ * machine. Throws `ImageError`.
+ */
+export async function buildImage({
+  commit,
+  out,
+  work,
+  sources,
+  tell,
+}: BuildPlan): Promise<ImageDescription> {
+  if (process.arch !== 'x64' || process.platform !== 'linux') {
+    throw new ImageError('an image is built on Linux on x86-64: its tools are Debian programs')
+  }
+  if (await hasUncommitted()) tell('changes that are not committed stay out of the image')
+  const source = emptyDirectory(work, 'source')
+  await checkOut(commit, ['image'], source)
+  const pinned = readInputs(join(source, 'image/inputs.json'))
+  const inputs = sources === undefined ? pinned : { ...pinned, sources: [...sources] }
+  const unpacked = await unpackPackages(work, inputs, tell)
+  const toolchain = new Toolchain(unpacked.tool)
+
+  tell('compiling PID 1')
+  const objects = emptyDirectory(work, 'init')
+  const init = await compileInit(toolchain, join(source, 'image/init'), join(objects, 'init'))
+
+  tell('collecting the root')
+  const root = join(work, 'root')
+  await makeRootTree(root, unpacked.root, commit)
+  tell('packing the root')
+  const squashed = join(work, 'root.squashfs')
+  await toolchain.squash(root, squashed, inputs.epoch)
+  const disk = makeVerityDisk(copyBytes(readFileSync(squashed)))
+
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(out, { recursive: true })
+  const [kernel = '', another] = globSync(`${unpacked.kernel}/boot/vmlinuz-*`)
+  if (another !== undefined) throw new ImageError('there is more than one kernel')
+  copyFileSync(kernel, join(out, 'vmlinuz'))
+  writeFileSync(join(out, 'initrd.cpio'), makeInitrd(init, unpacked.kernel, inputs))
+  writeFileSync(join(out, 'root.img'), disk.bytes)
+  const description: ImageDescription = {
+    commit,
+    kernel_sha256: hashOf(join(out, 'vmlinuz')),
+    initrd_sha256: hashOf(join(out, 'initrd.cpio')),
+    root_sha256: hashOf(join(out, 'root.img')),
+    root_hash: disk.rootHash,
+    root_blocks: disk.dataBlocks,
+  }
+  writeFileSync(join(out, 'image.json'), `${JSON.stringify(description, null, 2)}\n`)
+  return description
+}
+
+/** Reads `image.json` of a finished image. Throws `ImageError` when there is none. */
+export function readImage(out: string): ImageDescription {
+  try {
+    return imageSchema.parse(JSON.parse(readFileSync(join(out, 'image.json'), 'utf8')))
+  } catch (cause) {
+    throw new ImageError(`${out} holds no image: build one with "npm run image"`, { cause })
+  }
+}
+
+function emptyDirectory(parent: string, name: string): string {
+  const path = join(parent, name)
+  rmSync(path, { recursive: true, force: true })
+  mkdirSync(path, { recursive: true })
+  return path
+}
+
+function hashOf(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}

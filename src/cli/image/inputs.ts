@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { PROJECT_DIR } from '../../host/stack/settings.ts'
+import { ImageError } from './image-error.ts'
+
+export const INPUTS_PATH = join(PROJECT_DIR, 'image/inputs.json')
+
+/** `tool` runs on the building machine, `root` is copied into the image, `kernel` is what boots it. */
+const USES = ['tool', 'root', 'kernel'] as const
+
+const packageSchema = z.strictObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9.+-]+$/),
+  version: z.string().min(1),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  use: z.enum(USES),
+})
+
+const inputsSchema = z.strictObject({
+  /** Every time stamp in the image, in seconds since 1970. */
+  epoch: z.int().positive(),
+  /**
+   * Where Debian's packages come from, as in a line of sources.list without its first word. A bare archive name
+   * such as `debian` stands for the mirror of it that the building machine is set up with.
+   */
+  sources: z.array(z.string().min(1)).min(1),
+  packages: z.array(packageSchema),
+  /** Kernel modules in the order of loading; `?` marks one for hardware that may be absent. */
+  modules: z.array(z.string().regex(/^\??[a-z0-9_-]+$/)),
+})
+
+export type DebianPackage = z.infer<typeof packageSchema>
+
+/** What an image is built from, beside this repository and its package-lock.json. */
+export type ImageInputs = z.infer<typeof inputsSchema>
+
+/** @throws ImageError naming the file and what is wrong in it */
+export function readInputs(path = INPUTS_PATH): ImageInputs {
+  const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')))
+  if (!parsed.success) throw new ImageError(`${path}: ${z.prettifyError(parsed.error)}`)
+  return parsed.data
+}

@@ -1,0 +1,186 @@
+import { Command } from 'commander'
+import { WORKLOAD } from '../enclave/envelope/build-envelope.ts'
+import { makeSigningKey } from '../enclave/release/signing-key.ts'
+import { simulatedMeasurement } from '../enclave/snp/simulated-source.ts'
+import { toHex } from '../protocol/bytes.ts'
+import { sha256Hex } from '../protocol/digest.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { issueBundle, openBundle, readTemplate } from './release/bundle.ts'
+import {
+  hashFile,
+  readJson,
+  readPrivateKey,
+  readPublicKey,
+  readText,
+  writeDocument,
+  writePrivateKey,
+  writePublicKey,
+} from './release/files.ts'
+import { readMetadata, makeManifest } from './release/manifest.ts'
+import { addMeasureCommand } from './release/measure-command.ts'
+import { ReleaseError } from './release/release-error.ts'
+import { addRotateCommands } from './release/rotate-commands.ts'
+import { measurement, print, wholeNumber } from './release/terminal.ts'
+
+/**
+ * `npm run release -- ...`: keys, manifests and trust bundles of a release. Nothing here uses the network: run it on
+ * the machine that holds the release root, and carry only public files away.
+ */
+const program = new Command('release')
+  .description('Keys, manifests and trust bundles of a release. Offline.')
+  .showHelpAfterError()
+  .addHelpText(
+    'after',
+    `
+A release from nothing:
+  keygen --private root.private.jwk.json --public root.jwk.json
+  keygen --private manifest.private.jwk.json --public manifest.jwk.json
+  sign-manifest --key manifest.private.jwk.json --version 1.0.0 --binary dist/worker.js \\
+      --image image.raw --out manifest.jws
+  sign-bundle --root-key root.private.jwk.json --template template.json --manifest-key manifest.jwk.json \\
+      --manifest manifest.jws --allow <measurement> --out trust.json
+The measurement is what 'measure' prints for the image and the guest that runs it.
+The router needs root.jwk.json, trust.json and manifest.jws (service.release); clients need root.jwk.json.
+The private keys stay offline. They are written with mode 0600, and refused when others may read them.
+
+A template holds what a person decides on, for instance:
+  { "environment": "production",
+    "tcb_floor": { "genoa": { "bootloader": 10, "tee": 0, "snp": 27, "microcode": 88 } },
+    "snp_policy": { "allow_smt": true, "required_platform_info": ["alias_check_complete"] },
+    "revoked": { "measurements": [], "identity_tags": [], "keys": [] } }
+Dates, version and the lists of tags are filled in. The next bundle is signed with --previous trust.json,
+so that its version is higher; sign it before the last one expires.`,
+  )
+
+program
+  .command('keygen')
+  .description('make an ES256 key: a release root, or a key that signs manifests')
+  .requiredOption('--private <file>', 'private JWK to write, mode 0600')
+  .requiredOption('--public <file>', 'public JWK to write')
+  .action(async (options: { private: string; public: string }) => {
+    const key = await makeSigningKey({ extractable: true })
+    await writePrivateKey(options.private, key)
+    await writePublicKey(options.public, key.publicJwk)
+    print({ kid: key.kid })
+  })
+
+interface ManifestOptions {
+  key: string
+  version: string
+  binary: string
+  image: string
+  metadata?: string
+  out: string
+}
+
+program
+  .command('sign-manifest')
+  .description('sign what a release is made of; do it once for a release, and ship the file')
+  .requiredOption('--key <file>', 'private JWK of the manifest key')
+  .requiredOption('--version <version>', 'version of the release')
+  .requiredOption('--binary <file>', "the worker's bundle, of which the digest is taken")
+  .requiredOption('--image <file>', 'the guest image, of which the digest is taken')
+  .option('--metadata <file>', 'JSON object for build_metadata (SLSA provenance)')
+  .requiredOption('--out <file>', 'compact JWS to write')
+  .action(async (options: ManifestOptions) => {
+    const key = await readPrivateKey(options.key)
+    const metadata = options.metadata === undefined ? {} : await readJson(options.metadata)
+    const parts = {
+      version: options.version,
+      binarySha256: await hashFile(options.binary),
+      imageSha256: await hashFile(options.image),
+      metadata: readMetadata(metadata),
+    }
+    const { jws, identityTag } = await makeManifest(parts, key)
+    await writeDocument(options.out, jws)
+    print({ kid: key.kid, workload_identity_tag: identityTag })
+  })
+
+interface BundleOptions {
+  rootKey: string
+  template: string
+  previous?: string
+  bundleVersion?: number
+  days: number
+  manifestKey?: string
+  keyDays: number
+  manifest?: string
+  allow: string[]
+  simulated?: boolean
+  out: string
+}
+
+program
+  .command('sign-bundle')
+  .description('sign what relying parties may accept')
+  .requiredOption('--root-key <file>', 'private JWK of the release root')
+  .requiredOption(
+    '--template <file>',
+    'JSON object with floors, policy, environment and revocations',
+  )
+  .option('--previous <file>', 'the bundle before this one; the version becomes one higher')
+  .option(
+    '--bundle-version <n>',
+    'version, where there is no previous bundle (default: 1)',
+    wholeNumber,
+  )
+  .option('--days <n>', 'how long it is in force', wholeNumber, 30)
+  .option('--manifest-key <file>', 'public JWK of the key that signs manifests')
+  .option('--key-days <n>', 'how long that key may sign', wholeNumber, 365)
+  .option(
+    '--manifest <file>',
+    'the manifest whose release the following measurements are allowed for',
+  )
+  .option('--allow <hex>', 'a launch measurement to allow, repeatable', measurement, [])
+  .option('--simulated', 'allow the measurement of the simulated platform too; never in production')
+  .requiredOption('--out <file>', 'the document to publish as trust.json')
+  .action(signBundle)
+
+async function signBundle(options: BundleOptions): Promise<void> {
+  const root = await readPrivateKey(options.rootKey)
+  const previous =
+    options.previous === undefined
+      ? undefined
+      : await openBundle(await readText(options.previous), root.publicJwk)
+  const manifestJws = options.manifest === undefined ? undefined : await readText(options.manifest)
+  const manifestKey =
+    options.manifestKey === undefined
+      ? undefined
+      : { jwk: await readPublicKey(options.manifestKey), days: options.keyDays }
+  const version = options.bundleVersion ?? (previous?.seen.version ?? 0) + 1
+  const bundle = await issueBundle(
+    {
+      template: readTemplate(await readJson(options.template)),
+      version,
+      allowed: await allowedGuests(options, manifestJws),
+      manifestKey,
+      now: new Date(),
+      days: options.days,
+    },
+    { root, previous, manifestJws },
+  )
+  await writeDocument(options.out, bundle)
+  print({ kid: root.kid, version })
+}
+
+async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: string | undefined) {
+  if (allow.length === 0 && simulated !== true) return []
+  if (manifestJws === undefined) {
+    throw new ReleaseError('a measurement is allowed for one release: name its --manifest')
+  }
+  const identityTag = await sha256Hex(manifestJws)
+  const measurements =
+    simulated === true ? [...allow, toHex(await simulatedMeasurement(identityTag))] : allow
+  return measurements.map((one) => ({ measurement: one, workload: WORKLOAD, identityTag }))
+}
+
+addMeasureCommand(program)
+addRotateCommands(program)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  const known = error instanceof ReleaseError || error instanceof MalformedEvidence
+  console.error(known ? error.message : 'the release tool failed')
+  process.exitCode = 1
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import {
+  composeBundle,
+  type BundleParts,
+  type BundleTemplate,
+} from '../../enclave/release/bundle-document.ts'
+import { signTrustBundle } from '../../enclave/release/sign-documents.ts'
+import type { PublicSigningJwk, SigningKey } from '../../enclave/release/signing-key.ts'
+import { parseCompactJws } from '../../protocol/compact-jws.ts'
+import { WORKLOAD } from '../../enclave/envelope/build-envelope.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import {
+  publishedTrustBundleSchema,
+  TRUST_BUNDLE_TYP,
+  trustBundleSchema,
+} from '../../protocol/trust-bundle.ts'
+import { verdict, type Check } from '../../verify/check.ts'
+import { checkJws } from '../../verify/jws.ts'
+import { checkManifest } from '../../verify/manifest.ts'
+import { verifyTrustBundle, type SeenBundle } from '../../verify/trust-bundle.ts'
+import { ReleaseError } from './release-error.ts'
+
+const DOCUMENT = 'trust bundle'
+
+/** A bundle that its root has signed, expired or not. */
+export interface SignedBundle {
+  readonly seen: SeenBundle
+  /** What it says, without the defaults a reader fills in. */
+  readonly content: BundleTemplate
+}
+
+const objectSchema = z.record(z.string(), z.json())
+
+/** A bundle template from parsed JSON. Throws `ReleaseError`. */
+export function readTemplate(json: unknown): BundleTemplate {
+  const parsed = objectSchema.safeParse(json)
+  if (!parsed.success) throw new ReleaseError('the template is not a JSON object')
+  return parsed.data
+}
+
+/** Opens a bundle, bare or as published, and verifies who signed it. Throws `ReleaseError`. */
+export async function openBundle(text: string, root: PublicSigningJwk): Promise<SignedBundle> {
+  const jwsText = text.startsWith('{')
+    ? readDocument(publishedTrustBundleSchema, parseStrictJson(text, DOCUMENT), DOCUMENT)
+        .trust_bundle_jws
+    : text
+  const jws = parseCompactJws(jwsText, DOCUMENT)
+  demand(await checkJws(jws, { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root }))
+  const content = readTemplate(parseStrictJson(jws.payload, DOCUMENT))
+  const { version } = readDocument(trustBundleSchema, content, DOCUMENT)
+  return { seen: { root: root.kid, version, sha256: await sha256Hex(jwsText) }, content }
+}
+
+export interface IssueOptions {
+  readonly root: SigningKey
+  /** The bundle that this one follows. */
+  readonly previous?: SignedBundle | undefined
+  /** A manifest that must verify under the new bundle. */
+  readonly manifestJws?: string | undefined
+}
+
+/**
+ * Signs a bundle, and then reads it as a relying party would: one that nobody would accept is not given out.
+ * Returns the document to publish. Throws `ReleaseError`.
+ */
+export async function issueBundle(
+  parts: BundleParts,
+  { root, previous, manifestJws }: IssueOptions,
+): Promise<string> {
+  const document = composeBundle(parts)
+  const { environment } = readDocument(trustBundleSchema, document, DOCUMENT)
+  const jws = await signTrustBundle(document, root)
+  const now = parts.now.getTime()
+  const result = await verifyTrustBundle(jws, root.publicJwk, {
+    now,
+    environments: [environment],
+    lastSeen: previous?.seen,
+  })
+  demand(result.checks)
+  if (manifestJws !== undefined && result.bundle !== undefined) {
+    const trust = { bundle: result.bundle, rootJwk: root.publicJwk }
+    demand((await checkManifest(manifestJws, WORKLOAD, { trust, now })).checks)
+  }
+  return `${JSON.stringify({ trust_bundle_jws: jws })}\n`
+}
+
+function demand(checks: readonly Check[]): void {
+  if (verdict(checks).ok) return
+  const failed = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
+  throw new ReleaseError(failed.join('; '))
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { fromUtf8 } from '../../protocol/bytes.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { describePublicKey, importSigningKey } from '../../enclave/release/signing-key.ts'
+import type { PublicSigningJwk, SigningKey } from '../../enclave/release/signing-key.ts'
+import { ReleaseError } from './release-error.ts'
+
+/** Everybody but the owner. */
+const OTHERS = 0o077
+
+/** Writes a private key that only the owner can read, and never over another file. */
+export async function writePrivateKey(path: string, { privateKey }: SigningKey): Promise<void> {
+  const jwk = await crypto.subtle.exportKey('jwk', privateKey)
+  const { kty, crv, x, y, d } = jwk
+  await writeNew(path, `${JSON.stringify({ kty, crv, x, y, d }, null, 2)}\n`, 0o600)
+}
+
+export async function writePublicKey(path: string, jwk: PublicSigningJwk): Promise<void> {
+  await writeNew(path, `${JSON.stringify(jwk, null, 2)}\n`, 0o644)
+}
+
+/** Refuses a file that others could have read: the key in it is nobody's any more. */
+export async function readPrivateKey(path: string): Promise<SigningKey> {
+  return reading(path, async () => {
+    const { mode } = await stat(path)
+    if ((mode & OTHERS) !== 0) {
+      throw new ReleaseError('others may read or change this private key; chmod 600 it')
+    }
+    return importSigningKey(await parseFile(path))
+  })
+}
+
+export async function readPublicKey(path: string): Promise<PublicSigningJwk> {
+  return reading(path, async () => describePublicKey(await parseFile(path)))
+}
+
+export async function readJson(path: string): Promise<unknown> {
+  return reading(path, () => parseFile(path))
+}
+
+export async function readText(path: string): Promise<string> {
+  return reading(path, async () => fromUtf8(await readFile(path)).trim())
+}
+
+/** Replaces a public document as a whole. */
+export async function writeDocument(path: string, text: string): Promise<void> {
+  await writeFile(path, text, { mode: 0o644 })
+}
+
+/** SHA-256 of a file of any size, lowercase hex. */
+export async function hashFile(path: string): Promise<string> {
+  return reading(path, async () => {
+    const hash = createHash('sha256')
+    for await (const chunk of createReadStream(path) as AsyncIterable<Uint8Array>) {
+      hash.update(chunk)
+    }
+    return hash.digest('hex')
+  })
+}
+
+async function parseFile(path: string): Promise<unknown> {
+  return parseStrictJson(await readFile(path), 'file')
+}
+
+async function writeNew(path: string, text: string, mode: number): Promise<void> {
+  try {
+    await writeFile(path, text, { mode, flag: 'wx' })
+  } catch (cause) {
+    throw new ReleaseError(`${path} cannot be written: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw new ReleaseError(`${path} cannot be used: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/** Names what is wrong and repeats nothing of the file: it may hold a key. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ReleaseError) return error.message
+  if (!(error instanceof Error)) return 'unknown error'
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return error.name === 'MalformedEvidence' ? error.message : 'not a file of the expected form'
+}

@@ -1,0 +1,95 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Command } from 'commander'
+import { CSR_FILE } from '../host/serve/certificates.ts'
+import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
+import { Server } from '../host/serve/server.ts'
+import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
+import { openServeLog } from '../host/serve/serve-log.ts'
+import { allSecretNames, planStart } from '../host/serve/start-plan.ts'
+import { withoutSecrets } from '../host/serve/secrets.ts'
+import { checkRuntime } from '../host/stack/runtime-check.ts'
+import { StartError } from '../host/stack/start-error.ts'
+import { openStateDir } from '../host/stack/state-dir.ts'
+
+/**
+ * `npm run serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with
+ * status 0, SIGHUP has configuration, secrets and certificate chain read again, SIGUSR2 moves to a new TLS key.
+ */
+const program = addServeOptions(new Command('serve'))
+  .description('Serve in production mode')
+  .showHelpAfterError()
+  .action(serve)
+
+program
+  .command('csr')
+  .description(
+    'print the certificate request of the router that serves on --state-dir (PKCS #10, PEM)',
+  )
+  .option('--new-key', 'first have a new key made; it serves once its chain is there')
+  .action((_options, command: Command) => printCsr(command.optsWithGlobals()))
+
+async function serve(options: ServeOptions): Promise<void> {
+  if (!options.config) program.error("error: required option '--config <file>' not specified")
+  checkRuntime()
+  const environment = { ...process.env }
+  const start = planStart(options, environment)
+  const hidden = allSecretNames(start.config.config)
+  process.env = { ...withoutSecrets(environment, hidden) }
+  const state = openStateDir(options.stateDir)
+  state.remove(SERVING_FILE)
+  const tell = openServeLog(state)
+  const server = await Server.create({ start, state, tell })
+  const stopped = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
+  })
+  process.on('SIGHUP', () => {
+    try {
+      server.reload(planStart(options, environment))
+    } catch (error) {
+      tell(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
+    }
+  })
+  process.on('SIGUSR2', () => server.renewTls())
+  try {
+    await Promise.race([stopped, server.start().then(() => stopped)])
+  } finally {
+    tell(`  draining, at most ${options.drainSeconds} s`)
+    await server.stop(options.drainSeconds * 1_000)
+    tell('  stopped')
+  }
+}
+
+const NEW_KEY_WITHIN_MS = 10_000
+
+async function printCsr(options: { stateDir: string; newKey?: boolean }): Promise<void> {
+  const file = join(options.stateDir, CSR_FILE)
+  const { pid } = readServingFile(options.stateDir)
+  const before = textOf(file)
+  if (options.newKey === true) {
+    process.kill(pid, 'SIGUSR2')
+    const deadline = performance.now() + NEW_KEY_WITHIN_MS
+    while (textOf(file) === before && performance.now() < deadline) await delay(50)
+    if (textOf(file) === before) throw new StartError('no new key was made: see log/serve.log')
+  }
+  const csr = textOf(file)
+  if (csr === undefined) throw new StartError('there is no request: set service.tls.domains')
+  process.stdout.write(csr)
+}
+
+function textOf(file: string): string | undefined {
+  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, 'utf8')
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+program.parseAsync().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    console.error(error instanceof StartError ? `error: ${error.message}` : error)
+    process.exit(1)
+  },
+)

@@ -1,0 +1,55 @@
+import { checkRuntime } from '../host/stack/runtime-check.ts'
+import { assertPortFree } from '../host/stack/free-port.ts'
+import { LOCAL_FILE } from '../host/stack/local-file.ts'
+import { readRouterConfig } from '../host/stack/router-config.ts'
+import { readSettings } from '../host/stack/settings.ts'
+import { Stack } from '../host/stack/stack.ts'
+import { StartError } from '../host/stack/start-error.ts'
+import { openStateDir } from '../host/stack/state-dir.ts'
+
+/**
+ * `npm start`: the whole router on this machine, in the foreground. SIGINT, SIGTERM and SIGHUP end it with
+ * status 0; SIGUSR2 has it read its configuration again.
+ */
+async function main(): Promise<void> {
+  checkRuntime()
+  const settings = readSettings(process.env)
+  const config = readRouterConfig(settings.configPath)
+  const state = openStateDir(settings.stateDir)
+  state.remove(LOCAL_FILE)
+  await assertPortFree('PORT', settings.port)
+  await assertPortFree('TLS_PORT', settings.tlsPort)
+
+  const stack = await Stack.create({ settings, state, config, tell: console.log })
+  // npm passes on the Ctrl-C that the terminal has sent to everybody: a second signal must change nothing.
+  const stopped = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)
+  })
+  process.on('SIGUSR2', () => reload(stack, settings.configPath))
+  try {
+    await Promise.race([stopped, stack.failed, stack.start().then(() => stopped)])
+  } finally {
+    console.log('  stopping')
+    await stack.stop()
+  }
+}
+
+function reload(stack: Stack, path: string): void {
+  try {
+    stack.reload(readRouterConfig(path))
+  } catch (error) {
+    console.error(oneLine(error))
+  }
+}
+
+function oneLine(error: unknown): string {
+  return error instanceof StartError ? `error: ${error.message}` : String(error)
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    console.error(error instanceof StartError ? oneLine(error) : error)
+    process.exit(1)
+  },
+)

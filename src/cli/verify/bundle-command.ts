@@ -1,0 +1,41 @@
+import { Command } from 'commander'
+import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
+import { defaultStatePath, readSeen, writeSeen } from './bundle-state.ts'
+import { acceptedEnvironments } from './environments.ts'
+import { report } from './print.ts'
+import { readBundle, readJson } from './read-input.ts'
+import { parseNow } from './parse-now.ts'
+
+interface BundleOptions {
+  readonly rootKey: string
+  readonly environment?: string
+  readonly allowSimulated?: boolean
+  readonly state: string
+  readonly now?: number
+  readonly json?: boolean
+}
+
+/** `verify bundle <file> --root-key <file>` */
+export function bundleCommand(): Command {
+  return new Command('bundle')
+    .description('Verifies a trust bundle against the release root.')
+    .argument('<file>', 'the bundle: a compact JWS, or as published; - for standard input')
+    .requiredOption('--root-key <file>', "the release root's public JWK")
+    .option('--environment <name>', 'the environment it must be for (default: production)')
+    .option('--allow-simulated', 'accept a bundle of a local stack too')
+    .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .option('--now <time>', 'judge as of this time (RFC 3339)', parseNow)
+    .option('--json', 'print JSON')
+    .action(verifyBundle)
+}
+
+async function verifyBundle(file: string, options: BundleOptions): Promise<void> {
+  const rootJwk = await readJson(options.rootKey)
+  const result = await verifyTrustBundle(await readBundle(file), rootJwk, {
+    now: options.now ?? Date.now(),
+    environments: acceptedEnvironments(options.environment, options.allowSimulated),
+    lastSeen: await readSeen(options.state, rootJwk),
+  })
+  if (result.seen !== undefined) await writeSeen(options.state, result.seen)
+  report(result, options.json === true)
+}

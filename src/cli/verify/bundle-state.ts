@@ -1,0 +1,67 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { jwkThumbprint } from '../../protocol/jwk.ts'
+import { es256JwkSchema } from '../../protocol/jwk.ts'
+import type { SeenBundle } from '../../verify/trust-bundle.ts'
+import { InputError } from './input-error.ts'
+
+/**
+ * The last good bundle of each release root, kept between runs: without it an attacker could show an older one. A
+ * file that cannot be read is an error and not a fresh start.
+ */
+
+const stateSchema = z.record(
+  z.string(),
+  z.object({ version: z.int().min(1), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+)
+
+type State = z.output<typeof stateSchema>
+
+/** Where the state is kept unless told otherwise. */
+export function defaultStatePath(environment: NodeJS.ProcessEnv): string {
+  const base = environment['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state')
+  return join(base, 'confidential-model-router', 'trust-bundles.json')
+}
+
+/** What was last seen under a root; nothing for the path `none`. Throws `InputError`. */
+export async function readSeen(path: string, rootJwk: unknown): Promise<SeenBundle | undefined> {
+  const root = es256JwkSchema.safeParse(rootJwk)
+  if (path === 'none' || !root.success) return undefined
+  const thumbprint = await jwkThumbprint(root.data)
+  const seen = (await readState(path))[thumbprint]
+  return seen && { root: thumbprint, ...seen }
+}
+
+/** Remembers a bundle in place of the one before. Throws `InputError`. */
+export async function writeSeen(path: string, seen: SeenBundle): Promise<void> {
+  if (path === 'none') return
+  const { root, version, sha256 } = seen
+  const text = JSON.stringify({ ...(await readState(path)), [root]: { version, sha256 } }, null, 2)
+  const draft = `${path}.${process.pid}`
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFile(draft, `${text}\n`, { mode: 0o600 })
+    await rename(draft, path)
+  } catch (error) {
+    throw new InputError(`cannot write the state file ${path}`, { cause: error })
+  }
+}
+
+async function readState(path: string): Promise<State> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+    throw new InputError(`cannot read the state file ${path}`, { cause: error })
+  }
+  try {
+    return stateSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw new InputError(`the state file ${path} is damaged; look into it before removing it`, {
+      cause: error,
+    })
+  }
+}

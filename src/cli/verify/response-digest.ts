@@ -1,0 +1,33 @@
+import { sha256Hex } from '../../protocol/digest.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+
+/**
+ * SHA-256 of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
+ * carries `service`, which names the receipt and so cannot be part of it.
+ */
+export async function responseDigest(body: Bytes): Promise<string> {
+  const end = startOfServiceEvent(body)
+  return sha256Hex(end === undefined ? body : body.slice(0, end))
+}
+
+function startOfServiceEvent(body: Bytes): number | undefined {
+  const text = Buffer.from(body).toString('latin1')
+  if (!/^(?:data:|:|event:|id:|retry:|\r?\n)/.test(text)) return undefined
+  let start = 0
+  for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
+    if (carriesService(event)) return start
+    start += event.length
+  }
+  return undefined
+}
+
+function carriesService(event: string): boolean {
+  const data = /^data: ?(.*?)\r?\n/m.exec(event)?.[1]
+  if (data?.startsWith('{') !== true) return false
+  try {
+    const chunk: unknown = JSON.parse(data)
+    return typeof chunk === 'object' && chunk !== null && 'service' in chunk
+  } catch {
+    return false
+  }
+}

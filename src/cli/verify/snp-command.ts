@@ -1,0 +1,58 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { fromHex, fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { STANDALONE_POLICY } from '../../verify/snp/policy.ts'
+import { REPORT_BYTES } from '../../verify/snp/report-layout.ts'
+import { verifySnp } from '../../verify/snp/verify-snp.ts'
+import { parseNow } from './parse-now.ts'
+import { report } from './print.ts'
+import { readInput, readText } from './read-input.ts'
+
+interface SnpCommandOptions {
+  readonly report: string
+  readonly chain: string
+  readonly crl?: string
+  readonly now?: number
+  readonly minReportVersion: number
+  readonly json?: boolean
+}
+
+/** `verify snp --report <file> --chain <pem>`: a simulated platform is refused here, always. */
+export function snpCommand(): Command {
+  return new Command('snp')
+    .description('Verifies a SEV-SNP report against its certificate chain and the roots of AMD.')
+    .requiredOption('--report <file>', 'the report, binary or in hex')
+    .requiredOption('--chain <pem>', 'VCEK or VLEK, ASK, ARK in PEM')
+    .option('--crl <file>', "the root's revocation list in DER")
+    .option('--now <time>', 'judge as of this time (RFC 3339)', parseNow)
+    .option('--min-report-version <n>', 'lowest accepted report version', parseVersion, 3)
+    .option('--json', 'print JSON')
+    .action(verifyReport)
+}
+
+async function verifyReport(options: SnpCommandOptions): Promise<void> {
+  const result = await verifySnp(
+    unwrapHex(await readInput(options.report)),
+    await readText(options.chain),
+    {
+      now: options.now ?? Date.now(),
+      policy: { ...STANDALONE_POLICY, minReportVersion: options.minReportVersion },
+      ...(options.crl === undefined ? {} : { crl: await readInput(options.crl) }),
+    },
+  )
+  report(result, options.json === true)
+}
+
+/** Reports are often handed on in hex; anything else is taken as it is. */
+function unwrapHex(bytes: Bytes): Bytes {
+  if (bytes.length < 2 * REPORT_BYTES || bytes.length > 2 * REPORT_BYTES + 2) return bytes
+  try {
+    return fromHex(fromUtf8(bytes).trim().toLowerCase())
+  } catch {
+    return bytes
+  }
+}
+
+function parseVersion(text: string): number {
+  if (!/^[2-5]$/.test(text)) throw new InvalidArgumentError('a report version is 2, 3, 4 or 5.')
+  return Number(text)
+}

@@ -1,0 +1,155 @@
+import type { TlsMaterial } from '../../protocol/boot.ts'
+import type { ServiceConfig } from '../../protocol/config.ts'
+import type { ListenAddress } from '../stack/listen-address.ts'
+import type { StateDir } from '../stack/state-dir.ts'
+import { acmeAccountKey, orderCertificate } from './acme-order.ts'
+import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
+import { makeCsr } from './csr.ts'
+import type { DaemonTalk } from './daemon-talk.ts'
+
+export interface CertificateTools {
+  readonly daemon: DaemonTalk
+  readonly state: StateDir
+  /** Where challenges are answered. */
+  readonly challengeAt: ListenAddress
+  /** Has every listener show this key and chain from now on. */
+  readonly show: (tls: TlsMaterial) => Promise<void>
+  readonly tell: (text: string) => void
+  readonly now: () => number
+}
+
+/** `service.tls`, and the chain file that the command line may name in its place. */
+export type TlsWish = Pick<
+  NonNullable<ServiceConfig['tls']>,
+  'domains' | 'acme_directory' | 'acme_email' | 'chain_file'
+>
+
+/** The request for a certificate for the key that is to be served next. */
+export const CSR_FILE = 'tls.csr.pem'
+
+const HOUR_MS = 3_600_000
+const LONGEST_TIMER_MS = 24 * HOUR_MS
+/** The part of a certificate's life after which the next one is ordered. */
+const RENEW_AFTER = 2 / 3
+
+/**
+ * The key and the certificates of the public listeners. The daemon makes every key. A certificate for the key in
+ * service only changes what listeners show; a new key is bound by a new envelope first, and shown after that.
+ */
+export class Certificates {
+  readonly #tools: CertificateTools
+  #wish: TlsWish
+  #current: TlsMaterial
+  /** Made, but not in service: a certificate for it is awaited. */
+  #prepared: TlsMaterial | undefined
+  #timer: NodeJS.Timeout | undefined
+  #turn: Promise<void> = Promise.resolve()
+
+  constructor(tools: CertificateTools, wish: TlsWish, current: TlsMaterial) {
+    this.#tools = tools
+    this.#wish = wish
+    this.#current = current
+  }
+
+  /** Writes the CSR, and obtains a certificate for the first key where the configuration says how. */
+  start(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#writeCsr(this.#current)
+      if (this.#wish.acme_directory !== undefined) await this.#order(this.#current)
+      else await this.#readChain()
+    })
+  }
+
+  /** Looks at the chain file again, and at what the configuration wants now. */
+  reload(wish: TlsWish): Promise<void> {
+    this.#wish = wish
+    return this.#inTurn(() => this.#readChain())
+  }
+
+  /** Moves to a new key: with a certificate of the authority, or with a CSR for somebody to sign, or at once. */
+  renew(): Promise<void> {
+    return this.#inTurn(async () => {
+      const { acme_directory: directory, chain_file: chain, domains = [] } = this.#wish
+      if (directory === undefined && chain === undefined) {
+        await this.#serve(await this.#tools.daemon.renewTls())
+        return
+      }
+      const next = await this.#tools.daemon.prepareTls(domains)
+      await this.#writeCsr(next)
+      if (directory !== undefined) await this.#order(next)
+      else this.#prepared = next
+    })
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** One step after the other; a failure is told, and what is served stays. */
+  #inTurn(step: () => Promise<void>): Promise<void> {
+    this.#turn = this.#turn.then(step).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#tools.tell(`  tls      ${reason}; the certificate in service stays`)
+    })
+    return this.#turn
+  }
+
+  async #readChain(): Promise<void> {
+    const { chain_file: file, domains = [] } = this.#wish
+    if (file === undefined) return
+    const chain = readChainFile(file)
+    const keys = [this.#prepared, this.#current].filter((tls) => tls !== undefined)
+    const owner = keys.find(({ keyPem }) => isFor(chain, keyPem))
+    if (owner === undefined) {
+      throw new ChainRefused(`${file} is for another key: have ${CSR_FILE} signed`)
+    }
+    if (chain === this.#current.certPem) return
+    checkChain(chain, domains, this.#tools.now())
+    await this.#move({ certPem: chain, keyPem: owner.keyPem })
+  }
+
+  async #order(key: TlsMaterial): Promise<void> {
+    const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#wish
+    const { state, challengeAt, now } = this.#tools
+    try {
+      const account = { directory, email, keyPem: await acmeAccountKey(state) }
+      const csr = await makeCsr(key.keyPem, domains)
+      const certPem = await orderCertificate(account, csr, challengeAt)
+      if (!isFor(certPem, key.keyPem)) throw new ChainRefused('the certificate is for another key')
+      const validity = checkChain(certPem, domains, now())
+      await this.#move({ certPem, keyPem: key.keyPem })
+      this.#renewAt(validity.from + (validity.to - validity.from) * RENEW_AFTER)
+    } catch (error) {
+      this.#renewAt(now() + HOUR_MS)
+      throw error
+    }
+  }
+
+  /** The envelope first, then the listeners. */
+  async #move(tls: TlsMaterial): Promise<void> {
+    const sameKey = tls.keyPem === this.#current.keyPem
+    await this.#serve(sameKey ? tls : await this.#tools.daemon.renewTls(tls))
+  }
+
+  async #serve({ certPem, keyPem }: TlsMaterial): Promise<void> {
+    this.#current = { certPem, keyPem }
+    this.#prepared = undefined
+    await this.#writeCsr(this.#current)
+    await this.#tools.show(this.#current)
+    const until = new Date(validityOf(certPem).to).toISOString()
+    this.#tools.tell(`  tls      certificate in service until ${until}`)
+  }
+
+  async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
+    const { domains } = this.#wish
+    if (domains !== undefined) this.#tools.state.write(CSR_FILE, await makeCsr(keyPem, domains))
+  }
+
+  #renewAt(at: number): void {
+    clearTimeout(this.#timer)
+    const wait = Math.max(at - this.#tools.now(), 0)
+    const next = () => (wait > LONGEST_TIMER_MS ? this.#renewAt(at) : void this.renew())
+    this.#timer = setTimeout(next, Math.min(wait, LONGEST_TIMER_MS))
+    this.#timer.unref()
+  }
+}

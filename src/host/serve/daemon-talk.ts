@@ -1,0 +1,58 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
+
+/** A capture may wait a minute for the platform's firmware. */
+const ANSWER_WITHIN_MS = 90_000
+
+/** Questions to the daemon that it answers with a message of its own. One at a time. */
+export class DaemonTalk {
+  readonly #tell: (message: ToDaemon) => void
+  #waiting: ((message: FromDaemon) => void) | undefined
+
+  constructor(tell: (message: ToDaemon) => void) {
+    this.#tell = tell
+  }
+
+  /** To be called with whatever the daemon says. */
+  heard(message: FromDaemon): void {
+    this.#waiting?.(message)
+  }
+
+  /** A new key with a self-signed certificate, not in service yet. */
+  async prepareTls(domains: readonly string[]): Promise<DaemonTls> {
+    const answer = await this.#ask({ type: 'prepare_tls', domains: [...domains] }, ['tls_prepared'])
+    if (answer.type !== 'tls_prepared') throw new Error(answer.type)
+    return answer.tls
+  }
+
+  /**
+   * Has the envelope name this key, or a new one. When it resolves, the envelope in service does.
+   * @throws Error with the daemon's reason; nothing has changed then
+   */
+  async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {
+    const given = tls === undefined ? {} : { tls: { certPem: tls.certPem, keyPem: tls.keyPem } }
+    const answer = await this.#ask({ type: 'renew_tls', ...given }, ['tls_renewed', 'tls_refused'])
+    if (answer.type === 'tls_renewed') return answer.tls
+    throw new Error(answer.type === 'tls_refused' ? answer.reason : answer.type)
+  }
+
+  async #ask(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
+    const { promise, resolve } = Promise.withResolvers<FromDaemon>()
+    this.#waiting = (message) => {
+      if (answers.includes(message.type)) resolve(message)
+    }
+    const late = new AbortController()
+    try {
+      this.#tell(question)
+      return await Promise.race([promise, tooLate(late.signal)])
+    } finally {
+      this.#waiting = undefined
+      late.abort()
+    }
+  }
+}
+
+async function tooLate(signal: AbortSignal): Promise<never> {
+  await delay(ANSWER_WITHIN_MS, undefined, { signal })
+  throw new Error(`the enclave daemon did not answer within ${ANSWER_WITHIN_MS / 1000} s`)
+}

@@ -1,0 +1,104 @@
+import { findStartProblems } from '../../enclave/config/start-rules.ts'
+import type { Platform } from '../../protocol/boot.ts'
+import type { RouterConfig } from '../../protocol/config.ts'
+import { formatAddress, isLoopback } from '../stack/listen-address.ts'
+import type { ServeOptions } from './options.ts'
+import type { Secrets } from './secrets.ts'
+
+/** What a start in production mode is judged by. */
+export interface StartFacts {
+  readonly options: ServeOptions
+  readonly config: RouterConfig
+  readonly secrets: Secrets
+  readonly storage: string | undefined
+  readonly platform: Platform
+  /** Whether this machine has the kernel's interface for attestation reports. */
+  readonly hardware: boolean
+  /** Permission bits of the configuration file. */
+  readonly configMode: number
+}
+
+const LEAST_TOKEN_LENGTH = 24
+
+/** Everything that keeps a router from starting in production mode, each as one line `<where>: <why>`. */
+export function findRefusals(facts: StartFacts): string[] {
+  const { config, secrets } = facts
+  const { mode } = config.service
+  if (mode !== 'production') {
+    return [`service.mode: is "${mode}"; leave it out, or use "npm start" for a local stack`]
+  }
+  const around = { env: secrets.values, platform: facts.platform }
+  const problems = findStartProblems(config, around).filter(({ path }) => path !== 'service.mode')
+  return [
+    ...missingHardware(facts),
+    ...problems.map(({ path, reason }) => `${path}: ${reason}`),
+    ...secrets.problems,
+    ...weakAdminToken(secrets),
+    ...storageProblems(facts),
+    ...plainListener(facts),
+    ...openConfigFile(facts),
+    ...tlsProblems(config.service.tls),
+  ]
+}
+
+function missingHardware({ config, hardware }: StartFacts): string[] {
+  if (hardware || config.service.allow_simulated) return []
+  return [
+    'service.allow_simulated: is not set, and this machine has no SEV-SNP reports (/sys/kernel/config/tsm/report)',
+  ]
+}
+
+function weakAdminToken({ values, problems }: Secrets): string[] {
+  const token = values['ADMIN_TOKEN']
+  if (token === undefined) {
+    if (problems.some((problem) => problem.startsWith('ADMIN_TOKEN'))) return []
+    return ['ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE']
+  }
+  if (token.length >= LEAST_TOKEN_LENGTH) return []
+  return [`ADMIN_TOKEN: is shorter than ${LEAST_TOKEN_LENGTH} characters`]
+}
+
+function storageProblems({ options, storage = 'durable-object', secrets }: StartFacts): string[] {
+  if (storage !== 'durable-object' && storage !== 'postgres') {
+    return [`STORAGE: is "${storage}"; it can be "durable-object" or "postgres"`]
+  }
+  if (storage === 'postgres') {
+    const told = secrets.problems.some((problem) => problem.startsWith('DATABASE_URL'))
+    const missing = secrets.values['DATABASE_URL'] === undefined && !told
+    return missing
+      ? ['DATABASE_URL: is missing; STORAGE=postgres needs it, or DATABASE_URL_FILE']
+      : []
+  }
+  if (options.workers === 1) return []
+  return [
+    `--workers: ${options.workers} processes need STORAGE=postgres; files of Durable Objects have one writer`,
+  ]
+}
+
+function plainListener({ options: { http } }: StartFacts): string[] {
+  if (isLoopback(http)) return []
+  return [
+    `--http: ${formatAddress(http)} is not on loopback; plain HTTP would show prompts to the network`,
+  ]
+}
+
+function openConfigFile({ options, configMode }: StartFacts): string[] {
+  if ((configMode & 0o002) === 0) return []
+  return [
+    `--config: every user may write ${options.config}, and so send prompts anywhere: chmod o-w it`,
+  ]
+}
+
+function tlsProblems(tls: RouterConfig['service']['tls']): string[] {
+  const directory = tls?.acme_directory
+  if (directory === undefined) return []
+  const { protocol, hostname } = new URL(directory)
+  const open = protocol !== 'https:' && !/^(127\..+|localhost|\[::1\])$/.test(hostname)
+  return [
+    ...(tls?.domains === undefined ? ['service.tls.domains: is needed with acme_directory'] : []),
+    ...(tls?.chain_file === undefined
+      ? []
+      : ['service.tls.chain_file: cannot be combined with acme_directory']),
+    ...(open ? ['service.tls.acme_directory: must be https'] : []),
+  ]
+}

@@ -1,0 +1,184 @@
+import type { FromDaemon } from '../../protocol/boot.ts'
+import { buildWorker } from '../build-worker.ts'
+import { inWords } from '../stack/daemon-words.ts'
+import { untilHealthy } from '../stack/healthy.ts'
+import type { RestartPolicy } from '../stack/keeper.ts'
+import { makeLinkCertificates } from '../stack/link-certificates.ts'
+import { formatAddress } from '../stack/listen-address.ts'
+import { Parts } from '../stack/parts.ts'
+import type { StateDir } from '../stack/state-dir.ts'
+import { Supervisor } from '../stack/supervisor.ts'
+import { Certificates } from './certificates.ts'
+import { DaemonTalk } from './daemon-talk.ts'
+import { watchLiveness } from './liveness.ts'
+import { probesOf } from './probes.ts'
+import { warnings } from './report.ts'
+import { openSockets, type Sockets } from './sockets.ts'
+import { SERVING_FILE, writeServingFile } from './serving-file.ts'
+import { tlsWish, type Start } from './start-plan.ts'
+
+export interface ServerPlan {
+  readonly start: Start
+  readonly state: StateDir
+  readonly tell: (text: string) => void
+}
+
+/** A restart costs a moment of service, so the first comes soon; it is never given up. */
+const POLICY: RestartPolicy = { firstMs: 500, growth: 2, longestMs: 30_000, mostDeaths: undefined }
+const HEALTHY_WITHIN_MS = 60_000
+const OTHERS_GRACE_MS = 2_000
+const LIVENESS = { everyMs: 5_000, misses: 6 }
+
+/** A router in production mode: its sockets, the parts behind them, and their certificates. */
+export class Server {
+  readonly #plan: ServerPlan
+  readonly #parts: Parts
+  readonly #supervisor: Supervisor
+  readonly #sockets: Sockets
+  readonly #talk: DaemonTalk
+  readonly #closing: (() => void)[] = []
+  #certificates: Certificates | undefined
+  #ready = false
+
+  /** Builds the worker and opens the sockets; clients can connect from now on and wait. @throws StartError */
+  static async create(plan: ServerPlan): Promise<Server> {
+    const { options } = plan.start
+    const bundlePath = plan.state.file('worker.js')
+    await buildWorker(bundlePath)
+    const sockets = await openSockets(options)
+    const link = await makeLinkCertificates(Date.now())
+    const talk: DaemonTalk = new DaemonTalk((message) => parts.tellDaemon(message))
+    const parts = new Parts({
+      settings: {
+        port: 0,
+        tlsPort: 0,
+        storage: plan.start.storage,
+        maxOpenRequests: options.maxOpenRequests,
+      },
+      platform: plan.start.platform,
+      inherited: (name) => sockets.of(name),
+      secrets: plan.start.providerSecrets,
+      state: plan.state,
+      config: plan.start.config,
+      adminToken: plan.start.adminToken,
+      link,
+      bundlePath,
+      daemonSaid: (message: FromDaemon) => {
+        talk.heard(message)
+        plan.tell(`  enclave  ${inWords(message)}`)
+      },
+    })
+    const server = new Server(plan, parts, sockets, talk)
+    const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
+    server.#closing.push(
+      watchLiveness(() => (server.#ready ? probes.watched() : []), {
+        ...LIVENESS,
+        tell: plan.tell,
+      }),
+      () => probes.close(),
+    )
+    return server
+  }
+
+  private constructor(plan: ServerPlan, parts: Parts, sockets: Sockets, talk: DaemonTalk) {
+    this.#plan = plan
+    this.#parts = parts
+    this.#sockets = sockets
+    this.#talk = talk
+    this.#supervisor = new Supervisor({
+      parts,
+      standin: plan.start.config.usesStandin,
+      workers: plan.start.options.workers,
+      policy: POLICY,
+      tell: plan.tell,
+      changed: () => this.#publish(),
+    })
+  }
+
+  /** Starts every part; tells and writes where it serves when all answer. @throws StartError */
+  async start(): Promise<void> {
+    const { tell, start, state } = this.#plan
+    this.#warn(start)
+    await this.#supervisor.start()
+    await untilHealthy(this.#httpUrl, HEALTHY_WITHIN_MS)
+    this.#ready = true
+    this.#publish()
+    const { options } = start
+    const https = formatAddress({ ...options.https, port: this.#sockets.httpsPort })
+    tell(`  Confidential Model Router is serving: https ${https}, ${this.#httpUrl}`)
+    const { tls } = this.#parts
+    if (tls === undefined) return
+    this.#certificates = new Certificates(
+      {
+        daemon: this.#talk,
+        state,
+        challengeAt: options.acmeHttp,
+        show: (material) => {
+          this.#parts.tls = material
+          return this.#replaceWorkers()
+        },
+        tell,
+        now: Date.now,
+      },
+      tlsWish(start),
+      tls,
+    )
+    void this.#certificates.start()
+  }
+
+  /** Takes over a changed configuration and changed secrets, without a pause; the daemon has the last word. */
+  reload(start: Start): void {
+    this.#warn(start)
+    this.#parts.reload(start.config, start.providerSecrets)
+    void this.#certificates?.reload(tlsWish(start))
+  }
+
+  /** Moves to a new TLS key. */
+  renewTls(): void {
+    void this.#certificates?.renew()
+  }
+
+  /**
+   * Ends: running requests have `graceMs` to finish, and every new one is answered 503 meanwhile, with the time
+   * after which another instance, or this one, should be asked.
+   */
+  async stop(graceMs: number): Promise<void> {
+    this.#ready = false
+    this.#plan.state.remove(SERVING_FILE)
+    this.#certificates?.close()
+    for (const close of this.#closing) close()
+    const stopped = this.#supervisor.stop(graceMs, OTHERS_GRACE_MS)
+    this.#sockets.refuse(this.#parts.tls ?? null)
+    await stopped
+    await this.#sockets.close()
+  }
+
+  /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
+  #replaceWorkers(): Promise<void> {
+    const { options, storage } = this.#plan.start
+    const together = storage.engine === 'postgres'
+    return this.#supervisor.replaceWorkers(options.drainSeconds * 1_000, together)
+  }
+
+  get #httpUrl(): string {
+    const { http } = this.#plan.start.options
+    return `http://${formatAddress({ ...http, port: this.#sockets.httpPort })}`
+  }
+
+  #warn({ config, platform }: Start): void {
+    for (const line of warnings(config.config, platform, config.usesStandin)) this.#plan.tell(line)
+  }
+
+  #publish(): void {
+    const { daemon } = this.#parts
+    if (!this.#ready || daemon === undefined) return
+    writeServingFile(this.#plan.state, {
+      http_url: this.#httpUrl,
+      https_port: this.#sockets.httpsPort,
+      simulated: this.#plan.start.platform === 'simulated',
+      root_key: daemon.rootKeyPath,
+      pid: process.pid,
+      parts: Object.fromEntries(this.#supervisor.pids),
+    })
+  }
+}

@@ -1,0 +1,85 @@
+import { statSync } from 'node:fs'
+import type { Platform } from '../../protocol/boot.ts'
+import { checkConfig } from '../../protocol/config-rules.ts'
+import type { RouterConfig } from '../../protocol/config.ts'
+import { choosePlatform, hasReportInterface } from '../stack/platform.ts'
+import { readRouterConfig, type RouterConfigFile } from '../stack/router-config.ts'
+import type { StorageSettings } from '../stack/settings.ts'
+import { StartError } from '../stack/start-error.ts'
+import type { TlsWish } from './certificates.ts'
+import type { ServeOptions } from './options.ts'
+import { findRefusals } from './refusals.ts'
+import { readSecrets } from './secrets.ts'
+
+/** Everything a start in production mode needs, checked. */
+export interface Start {
+  readonly options: ServeOptions
+  readonly config: RouterConfigFile
+  readonly platform: Platform
+  readonly storage: StorageSettings
+  readonly adminToken: string
+  /** Values of the variables that the configuration names. */
+  readonly providerSecrets: Readonly<Record<string, string>>
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const OWN_SECRETS = ['ADMIN_TOKEN', 'DATABASE_URL'] as const
+
+/**
+ * Reads the configuration and the secrets, for a start or a reload.
+ * @throws StartError listing every reason not to serve with them
+ */
+export function planStart(options: ServeOptions, environment: Environment): Start {
+  const config = readRouterConfig(options.config)
+  const variables = secretNames(config.config)
+  const secrets = readSecrets([...OWN_SECRETS, ...variables], environment)
+  const hardware = hasReportInterface()
+  const platform = choosePlatform(config.config.service, hardware)
+  const storage = environment['STORAGE'] || undefined
+  const refusals = findRefusals({
+    options,
+    config: withRealAddresses(config),
+    secrets,
+    storage,
+    platform,
+    hardware,
+    configMode: statSync(options.config).mode,
+  })
+  if (refusals.length > 0) {
+    const lines = refusals.map((refusal) => `\n  ${refusal}`)
+    throw new StartError(`production mode refuses to start:${lines.join('')}`)
+  }
+  const { ADMIN_TOKEN: adminToken = '', DATABASE_URL: databaseUrl = '' } = secrets.values
+  const given = variables.filter((name) => secrets.values[name] !== undefined)
+  return {
+    options,
+    config,
+    platform,
+    storage:
+      storage === 'postgres' ? { engine: 'postgres', databaseUrl } : { engine: 'durable-object' },
+    adminToken,
+    providerSecrets: Object.fromEntries(given.map((name) => [name, secrets.values[name] ?? ''])),
+  }
+}
+
+/** The names of all variables that hold secrets, the router's own included. */
+export function allSecretNames(config: RouterConfig): string[] {
+  return [...OWN_SECRETS, ...secretNames(config)]
+}
+
+/** How the public certificate is come by; the command line counts before the configuration. */
+export function tlsWish({ config, options }: Start): TlsWish {
+  const wish = config.config.service.tls ?? {}
+  return options.tlsChain === undefined ? wish : { ...wish, chain_file: options.tlsChain }
+}
+
+function secretNames(config: RouterConfig): string[] {
+  return Object.values(config.providers).flatMap(({ api_key_env: name }) => name ?? [])
+}
+
+/** The stand-in's address is filled in later; it is on loopback in any case. */
+function withRealAddresses(file: RouterConfigFile): RouterConfig {
+  const check = checkConfig(JSON.parse(file.textFor({ port: 1, tlsPort: 1, rootJwk: {} })))
+  return check.ok ? check.config : file.config
+}

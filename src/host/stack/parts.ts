@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type {
+  DaemonBoot,
+  DaemonReady,
+  FromDaemon,
+  Platform,
+  TlsMaterial,
+  ToDaemon,
+} from '../../protocol/boot.ts'
+import type { Child } from './child.ts'
+import type { Started } from './keeper.ts'
+import { ledgerDir } from './ledger-dir.ts'
+import type { LinkCertificates } from './link-certificates.ts'
+import type { RouterConfigFile } from './router-config.ts'
+import type { Settings } from './settings.ts'
+import { openFilesLimit, openRequestsFor } from './runtime-check.ts'
+import type { WorkerName } from './worker-name.ts'
+import { startDaemon, tellDaemon } from './start-daemon.ts'
+import { startStandin, tellStandin, type StandinReady } from './start-standin.ts'
+import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
+import type { StateDir } from './state-dir.ts'
+import { compileWorkerdConfig } from './workerd-config.ts'
+
+/** What the parts of one stack are made of. */
+export interface PartsPlan {
+  readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage' | 'maxOpenRequests'>
+  readonly platform: Platform
+  /** The sockets of a worker, in place of the ports in the settings. */
+  readonly inherited?: (name: WorkerName) => InheritedSockets
+  /** What the configuration's variables stand for, where they are not in the environment. */
+  readonly secrets?: Readonly<Record<string, string>>
+  readonly state: StateDir
+  readonly config: RouterConfigFile
+  readonly adminToken: string
+  readonly link: LinkCertificates
+  /** The bundled worker. */
+  readonly bundlePath: string
+  /** What the daemon says after it was ready. */
+  readonly daemonSaid: (message: FromDaemon) => void
+}
+
+const EFFECTIVE_CONFIG = 'config.json'
+
+/**
+ * How each part is started. What a part told the first time (its port, its TLS key, its release) is kept in
+ * memory and given to its successors, so that the other parts and the clients find everything where it was.
+ */
+export class Parts {
+  #plan: PartsPlan
+  readonly #logDir: string
+  #standin: StandinReady | undefined
+  #standinChild: Child | undefined
+  #daemon: DaemonReady | undefined
+  #daemonChild: Child | undefined
+  #ports: WorkerPorts
+  #tls: TlsMaterial | undefined
+
+  constructor(plan: PartsPlan) {
+    this.#plan = plan
+    this.#logDir = plan.state.directory('log')
+    this.#ports = { http: plan.settings.port, https: plan.settings.tlsPort }
+  }
+
+  /** What the daemon told when it was last up. */
+  get daemon(): DaemonReady | undefined {
+    return this.#daemon
+  }
+
+  /** The ports the worker listens on; before it was up, those it is to listen on. */
+  get ports(): WorkerPorts {
+    return this.#ports
+  }
+
+  /** The key and certificate that workers show from their next start on. */
+  get tls(): TlsMaterial | undefined {
+    return this.#tls
+  }
+
+  set tls(material: TlsMaterial | undefined) {
+    this.#tls = material
+  }
+
+  async standin(): Promise<Started<number>> {
+    const { child, ready } = await startStandin(this.#standin, this.logFile('standin'))
+    this.#standin = ready
+    this.#standinChild = child
+    this.#attestStandin()
+    return { child, ready: ready.port }
+  }
+
+  /** The stand-in, if there is one, must be up. */
+  async enclave(): Promise<Started<DaemonReady>> {
+    const { config, daemonSaid } = this.#plan
+    if (this.#daemon === undefined) this.#writeConfig(config)
+    const started = await startDaemon(this.#boot(), this.logFile('enclave'), daemonSaid)
+    this.#daemon = started.ready
+    this.#tls ??= started.ready.tls
+    this.#daemonChild = started.child
+    this.#attestStandin()
+    return started
+  }
+
+  /** The daemon must have been up once. */
+  async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
+    const { bundlePath, link, settings, state, inherited } = this.#plan
+    const daemon = this.#daemon
+    const tls = this.#tls
+    if (daemon === undefined || tls === undefined)
+      throw new Error('the worker needs the daemon first')
+    const binary = await compileWorkerdConfig({
+      script: readFileSync(bundlePath, 'utf8'),
+      port: this.#ports.http,
+      tlsPort: this.#ports.https,
+      probe: inherited !== undefined,
+      tls,
+      link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
+      storage: settings.storage,
+      storageDir: ledgerDir(state),
+      maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
+      privateNetwork: this.#reachesPrivate(),
+    })
+    const started = await startWorker(binary, {
+      logFile: this.logFile(name),
+      inherited: inherited?.(name),
+      probe: inherited !== undefined,
+    })
+    this.#ports = started.ready
+    return started
+  }
+
+  /** Gives the daemon a changed configuration file, and what its variables stand for now. */
+  reload(config: RouterConfigFile, secrets?: Readonly<Record<string, string>>): void {
+    this.#plan = { ...this.#plan, config, ...(secrets === undefined ? {} : { secrets }) }
+    this.#writeConfig(config)
+    this.tellDaemon({ type: 'reload', ...(secrets === undefined ? {} : { secrets }) })
+  }
+
+  /** One that is away misses the message. */
+  tellDaemon(message: ToDaemon): void {
+    if (this.#daemonChild !== undefined) tellDaemon(this.#daemonChild, message)
+  }
+
+  logFile(name: string): string {
+    return join(this.#logDir, `${name}.log`)
+  }
+
+  /** The daemon reads the operator's own file, unless the stand-in's address has to be filled in. */
+  #writeConfig(config: RouterConfigFile): void {
+    if (!config.usesStandin || this.#standin === undefined) return
+    this.#plan.state.write(EFFECTIVE_CONFIG, config.textFor(this.#standin))
+  }
+
+  /** The stand-in is a guest on the same simulated machine as the daemon, once there is one. */
+  #attestStandin(): void {
+    const chip = this.#daemon?.release?.simulated
+    if (this.#standinChild !== undefined && chip) tellStandin(this.#standinChild, chip)
+  }
+
+  /** The worker itself calls providers without attestation, and those may be on this machine. */
+  #reachesPrivate(): boolean {
+    const { mode } = this.#plan.config.config.service
+    return mode === 'local' || this.#plan.config.hasLoopbackProvider
+  }
+
+  #boot(): DaemonBoot {
+    const { adminToken, bundlePath, config, link, platform, secrets, state } = this.#plan
+    const tls = this.#tls
+    return {
+      configPath: config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
+      stateDir: state.path,
+      adminToken,
+      link: {
+        port: this.#daemon?.linkPort ?? 0,
+        host: '127.0.0.1',
+        serverCertPem: link.server.certPem,
+        serverKeyPem: link.server.keyPem,
+        workerCertPem: link.worker.certPem,
+      },
+      platform,
+      ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
+      tls: tls === undefined ? null : { certPem: tls.certPem, keyPem: tls.keyPem },
+      release: this.#daemon?.release ?? null,
+      workerBundlePath: bundlePath,
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import type { RouterConfig } from '../../protocol/config.ts'
+import { checkConfig } from '../../protocol/config-rules.ts'
+import { StartError } from './start-error.ts'
+import type { StandinReady } from './start-standin.ts'
+
+/**
+ * The host that stands for the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`, or with
+ * https for its attested form, whose `root_key` is then `{"standin": "release root"}`.
+ */
+const STANDIN_URL = 'http://standin.localhost/'
+const STANDIN_TLS_URL = 'https://standin.localhost/'
+const STANDIN_ROOT = /\{\s*"standin"\s*:\s*"release root"\s*\}/g
+
+/** A configuration file as far as the supervisor needs it. */
+export interface RouterConfigFile {
+  readonly path: string
+  readonly config: RouterConfig
+  /** Whether a provider is the stand-in. */
+  readonly usesStandin: boolean
+  /** Whether a provider without attestation is on this machine. */
+  readonly hasLoopbackProvider: boolean
+  /** The file's text with the stand-in's real address. */
+  textFor(standin: Pick<StandinReady, 'port' | 'tlsPort' | 'rootJwk'>): string
+}
+
+/**
+ * Reads and checks the configuration, so that a mistake is told before anything is started.
+ * @throws StartError naming the file, the path inside it and the reason
+ */
+export function readRouterConfig(path: string): RouterConfigFile {
+  const text = readText(path)
+  const check = checkConfig(parseJson(path, text))
+  if (!check.ok) {
+    const problems = check.problems.map((problem) => `${problem.path}: ${problem.reason}`)
+    throw new StartError(`${path}: ${problems.join('; ')}`)
+  }
+  return {
+    path,
+    config: check.config,
+    usesStandin: text.includes(STANDIN_URL) || text.includes(STANDIN_TLS_URL),
+    hasLoopbackProvider: Object.values(check.config.providers).some(
+      ({ attestation, base_url: url }) =>
+        attestation.adapter === 'none' && isLoopbackHost(new URL(url).hostname),
+    ),
+    textFor: ({ port, tlsPort, rootJwk }) =>
+      text
+        .replaceAll(STANDIN_URL, `http://127.0.0.1:${port}/`)
+        .replaceAll(STANDIN_TLS_URL, `https://127.0.0.1:${tlsPort}/`)
+        .replaceAll(STANDIN_ROOT, JSON.stringify(rootJwk)),
+  }
+}
+
+function isLoopbackHost(host: string): boolean {
+  return /^(127\.[0-9.]+|\[::1\]|(.+\.)?localhost)$/.test(host)
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new StartError(`${path}: cannot be read`, { cause: error })
+  }
+}
+
+function parseJson(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? error.message : 'not JSON'
+    throw new StartError(`${path}: ${reason}`, { cause: error })
+  }
+}

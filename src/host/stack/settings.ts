@@ -1,0 +1,77 @@
+import { fileURLToPath } from 'node:url'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { StartError } from './start-error.ts'
+
+/** The local stack's settings, read once from the environment. */
+export interface Settings {
+  /** 0 means any free port. */
+  readonly port: number
+  readonly tlsPort: number
+  readonly configPath: string
+  readonly stateDir: string
+  /** Undefined: made on the first start and kept in the state directory. */
+  readonly adminToken: string | undefined
+  readonly storage: StorageSettings
+  /** Undefined: as many as the limit on open files carries. */
+  readonly maxOpenRequests?: number | undefined
+}
+
+export type StorageSettings =
+  | { readonly engine: 'durable-object' }
+  | { readonly engine: 'postgres'; readonly databaseUrl: string }
+
+/** The root of the checkout. */
+export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
+
+const PORT_RULE = 'give a port number, or 0 for any free port'
+
+const COUNT_RULE = 'give a number of requests'
+
+const port = (standard: number) =>
+  z.coerce
+    .number(PORT_RULE)
+    .int(PORT_RULE)
+    .min(0, PORT_RULE)
+    .max(65_535, PORT_RULE)
+    .default(standard)
+
+const environmentSchema = z.object({
+  PORT: port(8787),
+  TLS_PORT: port(8788),
+  ROUTER_CONFIG: z.string().min(1).default(resolve(PROJECT_DIR, 'config/local.json')),
+  STATE_DIR: z.string().min(1).default('.state'),
+  ADMIN_TOKEN: z.string().min(1).optional(),
+  STORAGE: z.enum(['durable-object', 'postgres']).default('durable-object'),
+  DATABASE_URL: z.string().min(1).optional(),
+  MAX_OPEN_REQUESTS: z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE).optional(),
+})
+
+/** @throws StartError naming the variable that cannot be used */
+export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const given = Object.entries(environment).filter(([, value]) => value !== '')
+  const parsed = environmentSchema.safeParse(Object.fromEntries(given))
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    throw new StartError(`${issue?.path.join('.')}: ${issue?.message}`)
+  }
+  const values = parsed.data
+  return {
+    port: values.PORT,
+    tlsPort: values.TLS_PORT,
+    configPath: resolve(values.ROUTER_CONFIG),
+    stateDir: resolve(values.STATE_DIR),
+    adminToken: values.ADMIN_TOKEN,
+    storage: storageSettings(values.STORAGE, values.DATABASE_URL),
+    maxOpenRequests: values.MAX_OPEN_REQUESTS,
+  }
+}
+
+function storageSettings(
+  engine: StorageSettings['engine'],
+  databaseUrl: string | undefined,
+): StorageSettings {
+  if (engine === 'durable-object') return { engine }
+  if (databaseUrl === undefined) throw new StartError('DATABASE_URL: needed for STORAGE=postgres')
+  return { engine, databaseUrl }
+}

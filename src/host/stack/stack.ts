@@ -1,0 +1,128 @@
+import type { FromDaemon } from '../../protocol/boot.ts'
+import { buildWorker } from '../build-worker.ts'
+import { inWords } from './daemon-words.ts'
+import { firstCustomer, type FirstCustomer } from './first-customer.ts'
+import { untilHealthy } from './healthy.ts'
+import { LOCAL_POLICY } from './keeper.ts'
+import { makeLinkCertificates } from './link-certificates.ts'
+import { LOCAL_FILE, writeLocalFile } from './local-file.ts'
+import { Parts } from './parts.ts'
+import { choosePlatform, hasReportInterface } from './platform.ts'
+import type { RouterConfigFile } from './router-config.ts'
+import { screen } from './screen.ts'
+import type { Settings } from './settings.ts'
+import { keptSecret, type StateDir } from './state-dir.ts'
+import { Supervisor } from './supervisor.ts'
+
+export interface StackPlan {
+  readonly settings: Settings
+  readonly state: StateDir
+  readonly config: RouterConfigFile
+  /** Prints one line, or the welcome text. */
+  readonly tell: (text: string) => void
+}
+
+const HEALTHY_WITHIN_MS = 60_000
+/** Together below the five seconds in which a stop has to be done. */
+const WORKER_GRACE_MS = 3_000
+const OTHERS_GRACE_MS = 1_000
+
+/** The local stack: all parts, a first customer, and a file and a screen that tell of them. */
+export class Stack {
+  readonly #plan: StackPlan
+  readonly #adminToken: string
+  readonly #parts: Parts
+  readonly #supervisor: Supervisor
+  #customer: FirstCustomer | undefined
+
+  /** Builds the worker and makes the keys of the link. Nothing runs yet. */
+  static async create(plan: StackPlan): Promise<Stack> {
+    const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
+    const bundlePath = plan.state.file('worker.js')
+    await buildWorker(bundlePath)
+    const link = await makeLinkCertificates(Date.now())
+    const platform = choosePlatform(plan.config.config.service, hasReportInterface())
+    const daemonSaid = (message: FromDaemon) => plan.tell(`  enclave  ${inWords(message)}`)
+    const parts = new Parts({ ...plan, adminToken, bundlePath, link, platform, daemonSaid })
+    return new Stack(plan, adminToken, parts)
+  }
+
+  private constructor(plan: StackPlan, adminToken: string, parts: Parts) {
+    this.#plan = plan
+    this.#adminToken = adminToken
+    this.#parts = parts
+    this.#supervisor = new Supervisor({
+      parts,
+      standin: plan.config.usesStandin,
+      workers: 1,
+      policy: LOCAL_POLICY,
+      tell: plan.tell,
+      changed: () => this.#publish(),
+    })
+  }
+
+  /** Never resolves; rejects with a StartError when a part died too often. */
+  get failed(): Promise<never> {
+    return this.#supervisor.failed
+  }
+
+  /** Starts every part in order; writes `local.json` when all answer. @throws StartError */
+  async start(): Promise<void> {
+    const { config, state, tell } = this.#plan
+    await this.#supervisor.start()
+    await untilHealthy(this.#baseUrl, HEALTHY_WITHIN_MS)
+    this.#customer = await firstCustomer(state, this.#baseUrl, this.#adminToken)
+    this.#publish()
+    tell(
+      screen({
+        baseUrl: this.#baseUrl,
+        tlsBaseUrl: this.#tlsBaseUrl,
+        apiKey: this.#customer.apiKey,
+        model: firstChatModel(config),
+        stateDir: state.path,
+      }),
+    )
+  }
+
+  /** Has the daemon read the configuration anew; it keeps the last good one if the new one is wrong. */
+  reload(config: RouterConfigFile): void {
+    this.#parts.reload(config)
+  }
+
+  async stop(): Promise<void> {
+    this.#plan.state.remove(LOCAL_FILE)
+    await this.#supervisor.stop(WORKER_GRACE_MS, OTHERS_GRACE_MS)
+  }
+
+  get #baseUrl(): string {
+    return `http://127.0.0.1:${this.#parts.ports.http}`
+  }
+
+  get #tlsBaseUrl(): string {
+    return `https://127.0.0.1:${this.#parts.ports.https}`
+  }
+
+  #publish(): void {
+    const { daemon } = this.#parts
+    const { pids } = this.#supervisor
+    const [worker, enclave, standin] = [
+      pids.get('worker'),
+      pids.get('enclave'),
+      pids.get('standin'),
+    ]
+    if (!this.#customer || !daemon || worker === undefined || enclave === undefined) return
+    writeLocalFile(this.#plan.state, {
+      base_url: this.#baseUrl,
+      tls_base_url: this.#tlsBaseUrl,
+      api_key: this.#customer.apiKey,
+      customer_id: this.#customer.customerId,
+      admin_token: this.#adminToken,
+      root_key: daemon.rootKeyPath,
+      pids: { worker, enclave, ...(standin === undefined ? {} : { standin }) },
+    })
+  }
+}
+
+function firstChatModel({ config }: RouterConfigFile): string {
+  return config.routes.find((route) => route.type === 'chat' && !route.ocr)?.model_key ?? 'auto'
+}

@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../protocol/boot.ts'
+import { startChild, type Child } from './child.ts'
+import { firstMessage } from './first-message.ts'
+import type { Started } from './keeper.ts'
+import { PROJECT_DIR } from './settings.ts'
+
+/**
+ * Starts the enclave daemon and hands it its keys over the IPC channel.
+ * @throws with the daemon's reason when it refuses; it has ended then
+ */
+export async function startDaemon(
+  boot: DaemonBoot,
+  logFile: string,
+  said: (message: FromDaemon) => void,
+): Promise<Started<DaemonReady>> {
+  const child = await startChild({
+    file: execPath,
+    args: [join(PROJECT_DIR, 'src/enclave/main.ts')],
+    logFile,
+    stdin: 'ignore',
+    extra: 'ipc',
+  })
+  const answer = firstMessage<FromDaemon>(child)
+  tellDaemon(child, { type: 'boot', boot })
+  const message = await answer
+  if (message.type === 'ready') {
+    child.process.on('message', (later: FromDaemon) => said(later))
+    return { child, ready: message.ready }
+  }
+  await child.stop(0)
+  throw new Error(message.type === 'refused' ? message.reason : `said "${message.type}" first`)
+}
+
+/** Sends one message to a daemon; one that has just died misses it. */
+export function tellDaemon(daemon: Child, message: ToDaemon): void {
+  if (daemon.process.connected) daemon.process.send(message, () => {})
+}

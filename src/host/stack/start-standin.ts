@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import type { SimulatedChipKeys } from '../../protocol/boot.ts'
+import { startChild, type Child } from './child.ts'
+import type { Started } from './keeper.ts'
+import { firstMessage } from './first-message.ts'
+import { PROJECT_DIR } from './settings.ts'
+
+/** Where the stand-in is, and what it is known by; given to its successor, so that it stays the same. */
+export interface StandinReady {
+  readonly port: number
+  /** The same answers over HTTPS, with evidence. */
+  readonly tlsPort: number
+  /** Public half of the root of its release. */
+  readonly rootJwk: Readonly<Record<string, unknown>>
+  readonly identity: string
+}
+
+/** Starts the stand-in provider, on any ports if there was none before. Resolves when it listens. */
+export async function startStandin(
+  before: StandinReady | undefined,
+  logFile: string,
+): Promise<Started<StandinReady>> {
+  const child = await startChild({
+    file: execPath,
+    args: [
+      join(PROJECT_DIR, 'src/standin/main.ts'),
+      String(before?.port ?? 0),
+      String(before?.tlsPort ?? 0),
+    ],
+    logFile,
+    ...(before === undefined ? {} : { environment: { STANDIN_IDENTITY: before.identity } }),
+    stdin: 'ignore',
+    extra: 'ipc',
+  })
+  return { child, ready: await firstMessage<StandinReady>(child) }
+}
+
+/** Tells a stand-in which simulated chip it runs on; one that has just died misses it. */
+export function tellStandin(standin: Child, chip: SimulatedChipKeys): void {
+  if (standin.process.connected) standin.process.send({ type: 'chip', chip }, () => {})
+}

@@ -1,0 +1,59 @@
+import type { FromDaemon } from '../../protocol/boot.ts'
+import { buildWorker } from '../build-worker.ts'
+import type { LinkEnd } from './link-binding.ts'
+import { makeLinkCertificates } from './link-certificates.ts'
+import { Parts } from './parts.ts'
+import { choosePlatform, hasReportInterface } from './platform.ts'
+import { readRouterConfig } from './router-config.ts'
+import type { Settings } from './settings.ts'
+import { keptSecret, type StateDir } from './state-dir.ts'
+
+/** Stand-in and daemon without a worker, which another host runs. */
+export interface WithoutWorker {
+  readonly link: LinkEnd
+  readonly adminToken: string
+  /** The bundled worker. */
+  readonly bundlePath: string
+  stop(): Promise<void>
+}
+
+const GRACE_MS = 1_000
+
+/** Starts both once; here nobody brings them back. */
+export async function startWithoutWorker(
+  settings: Settings,
+  state: StateDir,
+  daemonSaid: (message: FromDaemon) => void,
+): Promise<WithoutWorker> {
+  const config = readRouterConfig(settings.configPath)
+  const adminToken = keptSecret(state, 'admin-token', settings.adminToken)
+  const bundlePath = state.file('worker.js')
+  await buildWorker(bundlePath)
+  const link = await makeLinkCertificates(Date.now())
+  const platform = choosePlatform(config.config.service, hasReportInterface())
+  const parts = new Parts({
+    settings,
+    platform,
+    state,
+    config,
+    adminToken,
+    link,
+    bundlePath,
+    daemonSaid,
+  })
+  const standin = config.usesStandin ? await parts.standin() : undefined
+  const enclave = await parts.enclave()
+  return {
+    link: {
+      port: enclave.ready.linkPort,
+      worker: link.worker,
+      serverCertPem: link.server.certPem,
+    },
+    adminToken,
+    bundlePath,
+    stop: async () => {
+      await enclave.child.stop(GRACE_MS)
+      await standin?.child.stop(GRACE_MS)
+    },
+  }
+}

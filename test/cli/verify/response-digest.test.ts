@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest'
+import { responseDigest } from '../../../src/cli/verify/response-digest.ts'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
+
+const events = (...data: string[]) => data.map((text) => `${text}\n\n`).join('')
+
+const DELTA = 'data: {"id":"a","choices":[{"delta":{"content":"\\"service\\": not this, é"}}]}'
+const LAST = 'data: {"id":"a","choices":[],"service":{"receipt_id":"b"}}'
+
+describe('the digest of an answer', () => {
+  test('covers a whole JSON body, the service member included', async () => {
+    const body = '{"id":"a","service":{"receipt_id":"b"}}'
+    expect(await responseDigest(utf8(body))).toBe(await sha256Hex(body))
+  })
+
+  test('covers a stream up to the event that carries service, comments included', async () => {
+    const before = events(': keep-alive', DELTA, DELTA)
+    const stream = before + events(LAST, 'data: [DONE]')
+    expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(before))
+  })
+
+  test('covers a whole stream where no event carries service', async () => {
+    const stream = events(DELTA, 'data: [DONE]')
+    expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(stream))
+  })
+
+  test('covers a plain text', async () => {
+    expect(await responseDigest(utf8('spoken words'))).toBe(await sha256Hex('spoken words'))
+  })
+})

@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Certificates, CSR_FILE, type TlsWish } from '../../../src/host/serve/certificates.ts'
+import { DaemonTalk } from '../../../src/host/serve/daemon-talk.ts'
+import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
+import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
+import type { DaemonTls, TlsMaterial, ToDaemon } from '../../../src/protocol/boot.ts'
+import { makeTestAuthority, type TestAuthority } from '../../support/test-authority.ts'
+
+const DOMAINS = ['router.test']
+
+let authority: TestAuthority
+let directory: string
+let state: StateDir
+/** What happened, in order. */
+let events: string[]
+
+beforeAll(async () => {
+  authority = await makeTestAuthority()
+})
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-certificates-'))
+  state = openStateDir(directory)
+  events = []
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+function newKey(): Promise<DaemonTls> {
+  return makeTlsIdentity(DOMAINS, new Date())
+}
+
+/** A daemon that makes keys, and binds those it is given unless it is to refuse. */
+function daemon(refusal?: string): DaemonTalk {
+  const answer = async (message: ToDaemon): Promise<void> => {
+    if (message.type === 'prepare_tls') talk.heard({ type: 'tls_prepared', tls: await newKey() })
+    if (message.type !== 'renew_tls') return
+    if (refusal !== undefined) {
+      talk.heard({ type: 'tls_refused', reason: refusal })
+      return
+    }
+    events.push('bound')
+    const tls = message.tls === undefined ? await newKey() : { ...message.tls, spkiSha256: '' }
+    talk.heard({ type: 'tls_renewed', tls })
+  }
+  const talk: DaemonTalk = new DaemonTalk((message) => void answer(message))
+  return talk
+}
+
+function open(wish: TlsWish, current: TlsMaterial, talk = daemon()): Certificates {
+  const tools = {
+    daemon: talk,
+    state,
+    challengeAt: { host: '127.0.0.1', port: 0 },
+    show,
+    tell,
+    now: Date.now,
+  }
+  return new Certificates(tools, wish, current)
+}
+
+async function show(): Promise<void> {
+  events.push('shown')
+}
+
+function tell(text: string): void {
+  events.push(text.trim())
+}
+
+function chainFile(text: string): string {
+  const file = join(directory, 'chain.pem')
+  writeFileSync(file, text)
+  return file
+}
+
+const csr = () => state.read(CSR_FILE) ?? ''
+const inService = expect.stringMatching(/^tls +certificate in service until 20/)
+
+describe('certificates', () => {
+  test('for the key in service are shown without a new envelope', async () => {
+    const file = chainFile('')
+    const certificates = open({ domains: DOMAINS, chain_file: file }, await newKey())
+    await certificates.start()
+    expect(events).toEqual([expect.stringContaining('there is no certificate in the chain')])
+    events = []
+    chainFile(await authority.sign(csr()))
+    await certificates.reload({ domains: DOMAINS, chain_file: file })
+    expect(events).toEqual(['shown', inService])
+  })
+
+  test('for a new key are shown after the envelope names that key, and not before', async () => {
+    const file = chainFile('')
+    const wish = { domains: DOMAINS, chain_file: file }
+    const certificates = open(wish, await newKey())
+    await certificates.start()
+    const before = csr()
+    events = []
+    await certificates.renew()
+    expect(csr()).not.toBe(before)
+    expect(events).toEqual([])
+    chainFile(await authority.sign(csr()))
+    await certificates.reload(wish)
+    expect(events).toEqual(['bound', 'shown', inService])
+    await certificates.reload(wish)
+    expect(events).toHaveLength(3)
+  })
+
+  test('stay as they are when no report can be captured for the new key', async () => {
+    const certificates = open({}, await newKey(), daemon('the firmware is busy'))
+    await certificates.renew()
+    expect(events).toEqual(['tls      the firmware is busy; the certificate in service stays'])
+  })
+
+  test('without an authority are made by the daemon itself', async () => {
+    const certificates = open({}, await newKey())
+    await certificates.renew()
+    expect(events).toEqual(['bound', 'shown', inService])
+  })
+
+  test.each([
+    ['another key', 'is for another key: have tls.csr.pem signed'],
+    ['other names', 'the certificate does not name other.test'],
+  ])('for %s are refused', async (what, reason) => {
+    const file = chainFile('')
+    const key = await newKey()
+    const domains = what === 'other names' ? ['other.test'] : DOMAINS
+    const first = open({ domains: DOMAINS, chain_file: file }, key)
+    await first.start()
+    chainFile(await authority.sign(csr()))
+    events = []
+    const subject = what === 'other names' ? key : await newKey()
+    await open({ domains, chain_file: file }, subject).start()
+    expect(events).toEqual([expect.stringContaining(reason)])
+  })
+})

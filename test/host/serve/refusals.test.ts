@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest'
+import { findRefusals, type StartFacts } from '../../../src/host/serve/refusals.ts'
+import { checkConfig } from '../../../src/protocol/config-rules.ts'
+import type { RouterConfig } from '../../../src/protocol/config.ts'
+
+function config(service: object = {}, provider: object = {}): RouterConfig {
+  const nova = {
+    base_url: 'https://nova.example/v1',
+    api_key_env: 'NOVA_API_KEY',
+    attestation: { adapter: 'none' },
+    ...provider,
+  }
+  const check = checkConfig({
+    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'], ...service },
+    providers: { nova },
+    routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
+  })
+  if (!check.ok) throw new Error(JSON.stringify(check.problems))
+  return check.config
+}
+
+const OPTIONS = {
+  config: '/etc/router.json',
+  stateDir: '/var/lib/router',
+  https: { host: '0.0.0.0', port: 8443 },
+  http: { host: '127.0.0.1', port: 8080 },
+  acmeHttp: { host: '0.0.0.0', port: 80 },
+  workers: 1,
+  drainSeconds: 30,
+}
+
+const RELEASE = { root_key: 'root.jwk', bundle: 'trust.json', manifest: 'manifest.jws' }
+
+const SECRETS = { ADMIN_TOKEN: 'a-token-of-24-characters', NOVA_API_KEY: 'key' }
+
+function refusals(changes: Partial<StartFacts> = {}): string[] {
+  return findRefusals({
+    options: OPTIONS,
+    config: config(),
+    secrets: { values: SECRETS, problems: [] },
+    storage: undefined,
+    platform: 'simulated',
+    hardware: false,
+    configMode: 0o100_644,
+    ...changes,
+  })
+}
+
+describe('production mode', () => {
+  test('starts with nothing to refuse', () => {
+    expect(refusals()).toEqual([])
+  })
+
+  test.each<[string, Partial<StartFacts>, string]>([
+    [
+      'a configuration for local mode',
+      { config: config({ mode: 'local' }) },
+      'service.mode: is "local"; leave it out, or use "npm start" for a local stack',
+    ],
+    [
+      'simulated evidence',
+      { config: config({ allow_simulated: false, release: RELEASE }), platform: 'configfs-tsm' },
+      'service.allow_simulated: is not set, and this machine has no SEV-SNP reports (/sys/kernel/config/tsm/report)',
+    ],
+    [
+      'an unattested provider that is not named',
+      { config: config({ allow_unattested: [] }) },
+      'providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
+    ],
+    [
+      'a provider over plain HTTP',
+      { config: config({}, { base_url: 'http://nova.example/v1' }) },
+      'providers.nova.base_url: must be https in production mode unless it is a loopback address',
+    ],
+    [
+      'a missing provider key',
+      { secrets: { values: { ADMIN_TOKEN: SECRETS.ADMIN_TOKEN }, problems: [] } },
+      'providers.nova.api_key_env: the environment has no variable NOVA_API_KEY',
+    ],
+    [
+      'a missing admin token',
+      { secrets: { values: { NOVA_API_KEY: 'key' }, problems: [] } },
+      'ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE',
+    ],
+    [
+      'an admin token that can be guessed',
+      { secrets: { values: { ...SECRETS, ADMIN_TOKEN: 'secret' }, problems: [] } },
+      'ADMIN_TOKEN: is shorter than 24 characters',
+    ],
+    [
+      'several workers on Durable Objects',
+      { options: { ...OPTIONS, workers: 2 } },
+      '--workers: 2 processes need STORAGE=postgres; files of Durable Objects have one writer',
+    ],
+    [
+      'PostgreSQL without an address',
+      { storage: 'postgres' },
+      'DATABASE_URL: is missing; STORAGE=postgres needs it, or DATABASE_URL_FILE',
+    ],
+    [
+      'an unknown engine',
+      { storage: 'd1' },
+      'STORAGE: is "d1"; it can be "durable-object" or "postgres"',
+    ],
+    [
+      'plain HTTP on other than loopback',
+      { options: { ...OPTIONS, http: { host: '0.0.0.0', port: 80 } } },
+      '--http: 0.0.0.0:80 is not on loopback; plain HTTP would show prompts to the network',
+    ],
+    [
+      'a configuration that every user may write',
+      { configMode: 0o100_666 },
+      '--config: every user may write /etc/router.json, and so send prompts anywhere: chmod o-w it',
+    ],
+    [
+      'an authority without domains',
+      { config: config({ tls: { acme_directory: 'https://ca.example/directory' } }) },
+      'service.tls.domains: is needed with acme_directory',
+    ],
+    [
+      'an authority beside a chain file',
+      {
+        config: config({
+          tls: { acme_directory: 'https://ca.example/', domains: ['r.example'], chain_file: 'c' },
+        }),
+      },
+      'service.tls.chain_file: cannot be combined with acme_directory',
+    ],
+    [
+      'an authority over plain HTTP',
+      { config: config({ tls: { acme_directory: 'http://ca.example/', domains: ['r.example'] } }) },
+      'service.tls.acme_directory: must be https',
+    ],
+    [
+      'a machine without a release, where its reports are real',
+      { platform: 'configfs-tsm', hardware: true, config: config({ allow_simulated: false }) },
+      'service.release: is needed in production mode',
+    ],
+  ])('refuses %s', (_what, changes, message) => {
+    expect(refusals(changes)).toEqual([message])
+  })
+
+  test('tells everything that is wrong at once', () => {
+    const found = refusals({
+      secrets: { values: {}, problems: ['NOVA_API_KEY_FILE: /run/key is empty'] },
+      options: { ...OPTIONS, workers: 2 },
+    })
+    expect(found).toHaveLength(4)
+  })
+})

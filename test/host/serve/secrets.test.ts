@@ -1,0 +1,62 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readSecrets, withoutSecrets } from '../../../src/host/serve/secrets.ts'
+
+let directory: string
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-secrets-'))
+})
+afterAll(() => rmSync(directory, { recursive: true }))
+
+function file(name: string, text: string, mode = 0o600): string {
+  const path = join(directory, name)
+  writeFileSync(path, text)
+  chmodSync(path, mode)
+  return path
+}
+
+describe('secrets', () => {
+  test('come from the variable, or from the file beside it without its last line break', () => {
+    const environment = { A: 'one', B_FILE: file('b', 'two\n'), C: 'unasked' }
+    expect(readSecrets(['A', 'B', 'D'], environment)).toEqual({
+      values: { A: 'one', B: 'two' },
+      problems: [],
+    })
+  })
+
+  test('may be in a file that a group shares', () => {
+    expect(readSecrets(['A'], { A_FILE: file('group', 'x', 0o640) }).values).toEqual({ A: 'x' })
+  })
+
+  test.each([
+    ['every user may read', 0o644, '0644'],
+    ['every user may write', 0o602, '0602'],
+  ])('are refused from a file that %s', (_what, mode, octal) => {
+    const path = file('open', 'x', mode)
+    expect(readSecrets(['A'], { A_FILE: path })).toEqual({
+      values: {},
+      problems: [`A_FILE: ${path} is open to every user (mode ${octal}): chmod 600 it`],
+    })
+  })
+
+  test('are refused when given twice, empty or unreadable', () => {
+    const empty = file('empty', ' \n')
+    const missing = join(directory, 'missing')
+    const environment = { A: 'x', A_FILE: empty, B_FILE: empty, C_FILE: missing }
+    expect(readSecrets(['A', 'B', 'C'], environment)).toEqual({
+      values: {},
+      problems: [
+        'A: is given twice, by A and by A_FILE',
+        `B_FILE: ${empty} is empty`,
+        `C_FILE: ${missing} cannot be read (ENOENT)`,
+      ],
+    })
+  })
+
+  test('are taken out of what children inherit', () => {
+    expect(withoutSecrets({ A: 'x', PATH: '/bin' }, ['A'])).toEqual({ PATH: '/bin' })
+  })
+})

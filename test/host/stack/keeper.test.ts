@@ -1,0 +1,120 @@
+import { ChildProcess } from 'node:child_process'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createKeeper, type KeeperEvents, type Started } from '../../../src/host/stack/keeper.ts'
+
+/** Children that die when told to. */
+function makeChildren() {
+  const kills: ((why: string) => void)[] = []
+  const start = vi.fn<() => Promise<Started<string>>>(async () => {
+    const { promise, resolve } = Promise.withResolvers<string>()
+    kills.push(resolve)
+    const child = { pid: kills.length, process: new ChildProcess(), ended: promise, stop }
+    return { child, ready: `ready ${kills.length}` }
+  })
+  return { start, killLast: (why: string) => kills.at(-1)?.(why) }
+}
+
+async function stop(): Promise<void> {}
+
+const events = {
+  up: vi.fn<KeeperEvents<string>['up']>(),
+  died: vi.fn<KeeperEvents<string>['died']>(),
+  gaveUp: vi.fn<KeeperEvents<string>['gaveUp']>(),
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  vi.clearAllMocks()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+async function wait(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms)
+}
+
+describe('a keeper', () => {
+  test('brings a dead child back after three seconds', async () => {
+    const { start, killLast } = makeChildren()
+    await createKeeper(start, Date.now, events).start()
+    killLast('signal SIGKILL')
+    await wait(2_900)
+    expect(events.died).toHaveBeenCalledExactlyOnceWith('signal SIGKILL', 3_000)
+    expect(start).toHaveBeenCalledTimes(1)
+    await wait(200)
+    expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+  })
+
+  test('waits longer after each death and gives up at the fifth within a minute', async () => {
+    const { start, killLast } = makeChildren()
+    await createKeeper(start, Date.now, events).start()
+    for (let death = 1; death <= 5; death++) {
+      killLast(`death ${death}`)
+      await wait(11_000)
+    }
+    expect(events.died.mock.calls.map(([, ms]) => ms)).toEqual([3_000, 4_500, 6_750, 10_125])
+    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('death 5')
+    expect(start).toHaveBeenCalledTimes(5)
+  })
+
+  test('counts a start that fails as a death', async () => {
+    const { start, killLast } = makeChildren()
+    await createKeeper(start, Date.now, events).start()
+    start.mockRejectedValue(new Error('did not come up'))
+    killLast('exit status 1')
+    await wait(60_000)
+    expect(events.gaveUp).toHaveBeenCalledExactlyOnceWith('did not come up')
+  })
+
+  test('forgets deaths that are more than a minute old', async () => {
+    const { start, killLast } = makeChildren()
+    await createKeeper(start, Date.now, events).start()
+    for (let death = 1; death <= 6; death++) {
+      killLast('exit status 1')
+      await wait(61_000)
+    }
+    expect(events.died.mock.calls.every(([, ms]) => ms === 3_000)).toBe(true)
+    expect(events.gaveUp).not.toHaveBeenCalled()
+  })
+
+  test('brings nothing back once it is stopped', async () => {
+    const { start, killLast } = makeChildren()
+    const keeper = createKeeper(start, Date.now, events)
+    await keeper.start()
+    killLast('exit status 1')
+    await wait(1_000)
+    await keeper.stop(1_000)
+    await wait(10_000)
+    expect(start).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('a keeper that never gives up', () => {
+  test('waits longer each time, up to a limit', async () => {
+    const { start, killLast } = makeChildren()
+    const policy = { firstMs: 500, growth: 2, longestMs: 2_000, mostDeaths: undefined }
+    await createKeeper(start, Date.now, events, policy).start()
+    for (let death = 1; death <= 8; death++) {
+      killLast('exit status 1')
+      await wait(2_100)
+    }
+    expect(events.died.mock.calls.map(([, ms]) => ms).slice(0, 4)).toEqual([
+      500, 1_000, 2_000, 2_000,
+    ])
+    expect(events.gaveUp).not.toHaveBeenCalled()
+    expect(start).toHaveBeenCalledTimes(9)
+  })
+
+  test('replaces a child without counting its end as a death', async () => {
+    const { start, killLast } = makeChildren()
+    const keeper = createKeeper(start, Date.now, events)
+    await keeper.start()
+    await keeper.replace(1_000, true)
+    killLast('never mind')
+    expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
+    expect(start).toHaveBeenCalledTimes(2)
+    await wait(1)
+    expect(events.died).toHaveBeenCalledExactlyOnceWith('never mind', 3_000)
+  })
+})
