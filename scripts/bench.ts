@@ -26,7 +26,7 @@ const program = new Command('bench')
   .action(run)
 
 /** More would need more connections than the server takes. */
-const MOST_WORKERS = 7
+const MAX_WORKERS = 7
 
 interface Options {
   readonly quick?: true
@@ -38,8 +38,8 @@ interface Options {
 
 function severalOf(text: string): number {
   const workers = Number(text)
-  if (Number.isInteger(workers) && workers >= 2 && workers <= MOST_WORKERS) return workers
-  throw new InvalidArgumentError(`give a number from 2 to ${MOST_WORKERS}`)
+  if (Number.isInteger(workers) && workers >= 2 && workers <= MAX_WORKERS) return workers
+  throw new InvalidArgumentError(`give a number from 2 to ${MAX_WORKERS}`)
 }
 
 async function run(options: Options): Promise<void> {

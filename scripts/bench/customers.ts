@@ -15,13 +15,13 @@ const LANES = 64
 export async function makeCustomers(admin: AdminApi, count: number): Promise<MadeCustomer[]> {
   const made: MadeCustomer[] = []
   let begun = 0
-  const lane = async () => {
+  const connection = async () => {
     while (begun < count) {
       begun += 1
       made.push(await makeCustomer(admin))
     }
   }
-  await Promise.all(Array.from({ length: LANES }, lane))
+  await Promise.all(Array.from({ length: LANES }, connection))
   return made
 }
 

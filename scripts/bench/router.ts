@@ -5,7 +5,7 @@ import { buildWorker } from '../../src/host/build-worker.ts'
 import { openSockets, type Sockets } from '../../src/host/serve/sockets.ts'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { untilHealthy } from '../../src/host/stack/healthy.ts'
-import type { Started } from '../../src/host/stack/keeper.ts'
+import type { Started } from '../../src/host/stack/process-restarter.ts'
 import { makeLinkCertificates } from '../../src/host/stack/link-certificates.ts'
 import { Parts } from '../../src/host/stack/parts.ts'
 import { readRouterConfig } from '../../src/host/stack/router-config.ts'
@@ -39,7 +39,7 @@ export interface RouterStack {
   stop(): Promise<void>
 }
 
-export interface RouterWish {
+export interface RouterOptions {
   readonly mock: MockAddress
   readonly directory: string
   readonly customers: number
@@ -49,15 +49,15 @@ export interface RouterWish {
 }
 
 /** Starts the daemon and its workers, and makes the customers through the admin interface. */
-export async function startRouter(wish: RouterWish): Promise<RouterStack> {
-  const { directory, shared } = wish
+export async function startRouter(criteria: RouterOptions): Promise<RouterStack> {
+  const { directory, shared } = criteria
   const sockets = shared && (await openSockets({ ...ON_LOOPBACK, workers: shared.workers }))
-  const parts = await makeParts(wish, sockets)
+  const parts = await makeParts(criteria, sockets)
   const enclave = await parts.enclave()
   let workers = await startWorkers(parts, shared?.workers ?? 1)
   const port = sockets?.httpPort ?? parts.ports.http
   const admin = new AdminApi(`http://127.0.0.1:${port}`, ADMIN_TOKEN)
-  const made = await makeCustomers(admin, wish.customers)
+  const made = await makeCustomers(admin, criteria.customers)
   const stopWorkers = () => Promise.all(workers.map(({ child }) => child.stop(STOP_WITHIN_MS)))
   return {
     customerIds: made.map(({ id }) => id),
@@ -88,12 +88,12 @@ export async function startRouter(wish: RouterWish): Promise<RouterStack> {
   }
 }
 
-async function makeParts(wish: RouterWish, sockets: Sockets | undefined): Promise<Parts> {
-  const { directory, shared } = wish
+async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined): Promise<Parts> {
+  const { directory, shared } = criteria
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
   const configPath = join(directory, 'bench.json')
-  writeFileSync(configPath, JSON.stringify(benchConfig(wish.mock, wish.size)))
+  writeFileSync(configPath, JSON.stringify(benchConfig(criteria.mock, criteria.size)))
   const bundlePath = join(directory, 'worker.js')
   await buildWorker(bundlePath)
   const storage: StorageSettings = shared

@@ -1,7 +1,7 @@
 import type { DaemonBoot, DaemonTls, FromDaemon } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts'
-import { EnvelopeKeeper, type KeptEnvelope } from './envelope/envelope-keeper.ts'
+import { EnvelopeCache, type KeptEnvelope } from './envelope/envelope-cache.ts'
 import { checkOwnEnvelope } from './envelope/self-check.ts'
 import type { ReceiptKey } from './keys/receipt-key.ts'
 import type { Release } from './release/release.ts'
@@ -14,7 +14,7 @@ import type { ReportSource } from './snp/report-source.ts'
 
 /** What this instance can prove of itself: its keys and its release, bound to reports of its machine. */
 export interface Identity {
-  readonly envelopes: EnvelopeKeeper
+  readonly envelopes: EnvelopeCache
   readonly release: () => Release
   readonly routerHop: () => RouterHop | undefined
   /** Moves to the release of a new configuration. Rejects, and changes nothing, when no report can be captured. */
@@ -63,7 +63,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   }
   let loaded = inputs.first
   let bound = await bind(loaded, inputs.tls)
-  const envelopes = new EnvelopeKeeper({
+  const envelopes = new EnvelopeCache({
     buildFresh: (nonce) => build(bound, key.kid, nonce, now),
     async make() {
       const envelope = await make(bound)

@@ -7,7 +7,7 @@
 export const AUTO = 'auto'
 
 const NAME = /^[A-Za-z0-9._-]+$/
-const MOST_NAMES = 3
+const MAX_NAMES = 3
 
 /** What a concrete route is made of. */
 export interface RouteTriple {
@@ -23,8 +23,8 @@ export function isName(text: string): boolean {
 
 /** Whether a text has one of the selector forms: one to three names with slashes between. */
 export function isSelector(text: string): boolean {
-  const names = text.split('/', MOST_NAMES + 1)
-  return names.length <= MOST_NAMES && names.every(isName)
+  const names = text.split('/', MAX_NAMES + 1)
+  return names.length <= MAX_NAMES && names.every(isName)
 }
 
 /** Joins names into a selector, leaving out what is undefined: region, provider, model key. */

@@ -22,7 +22,7 @@ export const TRANSCRIPT_TEXT =
   'The stand-in provider heard this file, and says this about every file.'
 
 const CHUNK_CHARACTERS = 16
-const LONGEST_COUNT = 10_000
+const MAX_COUNT = 10_000
 const ECHOED_CHARACTERS = 200
 
 const TRANSCRIPT: TranscriptionResponse = {
@@ -69,7 +69,7 @@ function contentFor(request: ChatCompletionRequest): string {
   const image = imageOf(last)
   if (image !== undefined) return `The stand-in provider was shown an image of ${image} bytes.`
   const count = /\bcount to (\d{1,5})\b/i.exec(textOf(last))?.[1]
-  if (count !== undefined) return countTo(Math.min(Number(count), LONGEST_COUNT))
+  if (count !== undefined) return countTo(Math.min(Number(count), MAX_COUNT))
   return `Hello from the stand-in provider. You said: ${textOf(last).slice(0, ECHOED_CHARACTERS)}`
 }
 

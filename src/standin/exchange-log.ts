@@ -22,8 +22,8 @@ interface Recorded {
   readonly base64: string
 }
 
-const MOST_ENTRIES = 500
-const MOST_BYTES = 256 * 1024 * 1024
+const MAX_ENTRIES = 500
+const MAX_BYTES = 256 * 1024 * 1024
 
 /** The last exchanges in memory, oldest dropped first, bounded in number and in bytes. */
 export class ExchangeLog {
@@ -34,7 +34,7 @@ export class ExchangeLog {
   add(exchange: Omit<ExchangeEntry, 'id'>): void {
     this.#entries.push({ id: this.#nextId++, ...exchange })
     this.#bytes += sizeOf(exchange)
-    while (this.#entries.length > MOST_ENTRIES || this.#bytes > MOST_BYTES) {
+    while (this.#entries.length > MAX_ENTRIES || this.#bytes > MAX_BYTES) {
       const dropped = this.#entries.shift()
       if (dropped === undefined) return
       this.#bytes -= sizeOf(dropped)

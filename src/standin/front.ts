@@ -33,7 +33,7 @@ interface Parts {
 }
 
 const PROVIDER_PATH = /^\/(?<provider>[A-Za-z0-9._-]+)(?<path>\/v1\/.*)$/
-const MOST_FOR_MOCK = 10 * 1024 * 1024
+const MAX_FOR_MOCK = 10 * 1024 * 1024
 /** Headers of one connection, which a forwarder must not copy (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade']
 
@@ -70,8 +70,8 @@ async function exchange(
  * real form; the log has the whole.
  */
 function withinMock(body: Buffer): Buffer {
-  if (body.length <= MOST_FOR_MOCK) return body
-  return Buffer.concat([body.subarray(0, MOST_FOR_MOCK / 2), body.subarray(-MOST_FOR_MOCK / 2)])
+  if (body.length <= MAX_FOR_MOCK) return body
+  return Buffer.concat([body.subarray(0, MAX_FOR_MOCK / 2), body.subarray(-MAX_FOR_MOCK / 2)])
 }
 
 function passOn(target: URL, request: IncomingMessage, body: Buffer, sink: AnswerSink): void {

@@ -1,16 +1,16 @@
-import { workTogether, type Together } from './batching/work-together.ts'
+import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './http/browser-rules.ts'
 import { createKeyring } from './http/keyring.ts'
 import { consoleLog, type Log, type LogFields } from './http/log.ts'
-import { RequestCap, type Seat } from './http/request-cap.ts'
+import { RequestCap, type Permit } from './http/request-cap.ts'
 import { toApiError } from './http/to-api-error.ts'
-import { UploadGate } from './http/upload-gate.ts'
+import { UploadMemoryLimiter } from './http/upload-memory.ts'
 import { HttpLink } from './link/http-link.ts'
 import { Metrics } from './metrics/metrics.ts'
-import type { Reach } from './provider/connect-watch.ts'
+import type { ProbeConnect } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
@@ -27,35 +27,35 @@ const ROUNDS_OF_A_TRIGGER = 20
 
 /** Settling takes a signature and a commit; a moment's settlements wait for the slowest of them. */
 const SETTLEMENTS = {
-  most: 64,
-  patienceMs: 30_000,
-  late: () => new StorageUnavailable('the settlement was not confirmed in time'),
+  maxItems: 64,
+  joinTimeoutMs: 30_000,
+  timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
 }
 
 /** What the platform gives, from outside so that tests can hold it still. */
-export interface Surroundings {
+export interface RuntimeDeps {
   readonly now: () => number
   readonly newId: () => string
-  readonly reach: Reach
+  readonly probeConnect: ProbeConnect
   /** Keeps the request that is at work alive until this has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
 }
 
 /** The worker of one isolate: its bindings opened once, its caches, and the handling of one event. */
 export class App {
-  readonly #surroundings: Surroundings
+  readonly #surroundings: RuntimeDeps
   readonly #log: Log
   readonly #link: HttpLink
   readonly #settings: SettingsSource
   readonly #router = createRouter()
-  readonly #uploads = new UploadGate(UPLOAD_MEMORY_BYTES)
+  readonly #uploads = new UploadMemoryLimiter(UPLOAD_MEMORY_BYTES)
   readonly #cap: RequestCap
   readonly #env: Env
   readonly #metrics = new Metrics()
-  readonly #settleTogether: Together
+  readonly #settleTogether: Coalescer
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
-  constructor(env: Env, surroundings: Surroundings) {
+  constructor(env: Env, surroundings: RuntimeDeps) {
     this.#env = env
     this.#surroundings = surroundings
     this.#log = this.#metrics.counting(consoleLog(surroundings.now))
@@ -65,7 +65,7 @@ export class App {
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
-    this.#settleTogether = workTogether(surroundings, SETTLEMENTS)
+    this.#settleTogether = createCoalescer(surroundings, SETTLEMENTS)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
@@ -74,7 +74,7 @@ export class App {
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
     const requestId = this.#surroundings.newId()
     const startedAt = this.#surroundings.now()
-    const seen: Seen = { endpoint: undefined, error: undefined, seat: undefined }
+    const seen: Seen = { endpoint: undefined, error: undefined, permit: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(requestId, execution, seen),
       matched: (endpoint) => (seen.endpoint = endpoint),
@@ -83,7 +83,7 @@ export class App {
     // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
     execution.waitUntil(answer)
     const response = await answer
-    seen.seat?.leave()
+    seen.permit?.leave()
     await this.#dress(response.headers, request, requestId, seen.endpoint)
     this.#log('request', {
       request_id: requestId,
@@ -138,8 +138,8 @@ export class App {
 
   async #openContext(requestId: string, execution: ExecutionContext, seen: Seen): Promise<Context> {
     // What operators and monitors ask is never refused: least of all when there is too much else to do.
-    const seat = seen.endpoint?.audience === 'keyed' ? this.#cap.enter() : undefined
-    seen.seat = seat
+    const permit = seen.endpoint?.audience === 'keyed' ? this.#cap.enter() : undefined
+    seen.permit = permit
     return {
       ...(await this.#settings.current()),
       ...(this.#parts ??= this.#openParts()),
@@ -153,7 +153,7 @@ export class App {
       openRequests: () => this.#cap.seated,
       waitUntil: (work) => {
         execution.waitUntil(work)
-        seat?.keepDuring(work)
+        permit?.keepDuring(work)
       },
     }
   }
@@ -164,7 +164,7 @@ interface Seen {
   endpoint: Endpoint | undefined
   error: unknown
   /** Where the endpoint's requests are counted. */
-  seat: Seat | undefined
+  permit: Permit | undefined
 }
 
 function failureFields(error: unknown): LogFields {

@@ -1,10 +1,10 @@
-import type { Together } from './batching/work-together.ts'
+import type { Coalescer } from './batching/coalescer.ts'
 import type { Keyring } from './http/keyring.ts'
 import type { Log } from './http/log.ts'
-import type { UploadGate } from './http/upload-gate.ts'
+import type { UploadMemoryLimiter } from './http/upload-memory.ts'
 import type { Link } from './link/link.ts'
 import type { Metrics } from './metrics/metrics.ts'
-import type { Reach } from './provider/connect-watch.ts'
+import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
 import { pause } from './routing/budget.ts'
 import type { SettleTools } from './settle/settle.ts'
@@ -20,7 +20,7 @@ export interface Context extends Settings {
   readonly keyring: Keyring
   readonly signingKeys: SigningKeyLog
   /** In which requests that end together settle together. */
-  readonly settleTogether: Together
+  readonly settleTogether: Coalescer
   readonly link: Link
   readonly log: Log
   readonly metrics: Metrics
@@ -28,9 +28,9 @@ export interface Context extends Settings {
   readonly now: () => number
   /** A new UUID v4. */
   readonly newId: () => string
-  readonly reach: Reach
+  readonly probeConnect: ProbeConnect
   /** The memory that uploads share, all requests of the isolate together. */
-  readonly uploads: UploadGate
+  readonly uploads: UploadMemoryLimiter
   /** How many requests of keyed endpoints are at work, this one included. */
   readonly openRequests: () => number
   /** Keeps the request's work alive after its response has ended. */

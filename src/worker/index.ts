@@ -19,7 +19,7 @@ function createWorker(): ExportedHandler<Env> {
   const surroundings = {
     now: () => Date.now(),
     newId: () => crypto.randomUUID(),
-    reach,
+    probeConnect,
     keepAlive: waitUntil,
   }
   const appOf = (env: Env) => (app ??= new App(env, surroundings))
@@ -29,7 +29,7 @@ function createWorker(): ExportedHandler<Env> {
   }
 }
 
-async function reach(address: { hostname: string; port: number }): Promise<void> {
+async function probeConnect(address: { hostname: string; port: number }): Promise<void> {
   const socket = connect(address)
   await socket.opened
   await socket.close()

@@ -10,7 +10,7 @@ import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 /** `npm run crash` kills more often. The seed repeats who dies and when, not what that meets. */
 const KILLS = Number(process.env['CRASH_KILLS'] ?? 4)
 const SEED = Number(process.env['CRASH_SEED'] ?? 9)
-const LONGEST_MS = 60_000 + KILLS * 10_000
+const MAX_MS = 60_000 + KILLS * 10_000
 
 const CLIENTS = 6
 const OPENING_EUR = '900.00'
@@ -28,7 +28,7 @@ const WORLDS: readonly [string, () => Promise<CrashWorld>][] = [
 ]
 
 describe.concurrent('killed at random moments under load, no row, receipt or cent is lost or doubled', () => {
-  test.each(WORLDS)('on %s', { timeout: LONGEST_MS }, async (name, start) => {
+  test.each(WORLDS)('on %s', { timeout: MAX_MS }, async (name, start) => {
     const world = await start()
     try {
       const { router, mortal } = world

@@ -89,7 +89,7 @@ describe('two stacks on one PostgreSQL', () => {
     const statuses = await during.stop()
     const answered = statuses.filter((status) => status === 200).length
     expect(answered).toBeGreaterThan(20)
-    // Each lane has one request in flight.
+    // Each connection has one request in flight.
     expect(statuses.length - answered).toBeLessThanOrEqual(LANES)
 
     const after = startLoad(LANES, ask)

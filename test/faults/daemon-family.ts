@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LINK_PATHS } from '../../src/protocol/link.ts'
 import type { LinkFault, LinkProxy } from '../support/link-proxy.ts'
 import { ask } from './ask.ts'
-import { booksOf } from './books.ts'
+import { booksOf } from './ledger.ts'
 import { MODEL, openDaemonWorld, type DaemonWorld } from './daemon-world.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 

@@ -16,7 +16,7 @@ import {
   usageFrame,
 } from './answers.ts'
 import { ask } from './ask.ts'
-import { booksOf, healthOf } from './books.ts'
+import { booksOf, healthOf } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World } from './world.ts'
 

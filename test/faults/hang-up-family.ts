@@ -4,7 +4,7 @@ import type { Script } from '../support/fault-provider.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
 import { content, DONE, EVENT_STREAM, ROLE, sound, STOP, TEXT, usageFrame } from './answers.ts'
 import { PROMPT, PROMPT_ESTIMATE } from './ask.ts'
-import { settledBooks } from './books.ts'
+import { settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type Customer, type World } from './world.ts'
 
@@ -164,7 +164,7 @@ function hangUpTrial(hangUp: HangUp, by: 'FIN' | 'RST'): Trial<World> {
       const call = callOf(world, model, customer)
       const gone = await until(() => call?.wire.over ?? false, LET_GO_WITHIN_MS)
       const wanted = expected.split(' | ')[1]
-      const books = await settledBooks(world, customer, (seen) => seen === wanted)
+      const books = await settledLedger(world, customer, (seen) => seen === wanted)
       return `${gone ? GONE : 'still held'} | ${books}`
     },
   }
@@ -185,7 +185,7 @@ function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
       else client.reset()
       await delay(500)
       const asked = callOf(world, 'quick', customer) === undefined ? 'not asked' : 'asked'
-      return `${asked} | ${await settledBooks(world, customer, (books) => books === 'no row')}`
+      return `${asked} | ${await settledLedger(world, customer, (books) => books === 'no row')}`
     },
   }
 }
@@ -193,8 +193,8 @@ function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
 const MIB = 1024 * 1024
 
 /** What kernel, runtime and worker together may hold of one stream that is not read. */
-const MOST_HELD_BYTES = 24 * MIB
-const MOST_GROWTH_BYTES = 64 * MIB
+const MAX_HELD_BYTES = 24 * MIB
+const MAX_GROWTH_BYTES = 64 * MIB
 
 function residentBytes(pid: number): number {
   return 1024 * Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
@@ -218,10 +218,10 @@ const SLOW_READER: Trial<World> = {
     const grown = residentBytes(worker) - before
     client.reset()
     const gone = await until(() => wire?.over ?? false, LET_GO_WITHIN_MS)
-    const stopped = later === taken && taken < MOST_HELD_BYTES
+    const stopped = later === taken && taken < MAX_HELD_BYTES
     return [
       `provider ${stopped ? 'stopped' : `sent ${taken}, then ${later} bytes`}, `,
-      `memory ${grown < MOST_GROWTH_BYTES ? 'bounded' : `grew by ${grown} bytes`} | `,
+      `memory ${grown < MAX_GROWTH_BYTES ? 'bounded' : `grew by ${grown} bytes`} | `,
       gone ? GONE : 'still held',
     ].join('')
   },
@@ -239,7 +239,7 @@ const ENDLESS_READER: Trial<World> = {
     const wire = callOf(world, 'flood-for-long', customer)?.wire
     const gone = await until(() => wire?.over ?? false, TIMEOUTS.stream_ms + LET_GO_WITHIN_MS)
     const one = /^alpha \d+\+\d+, no receipt$/
-    const books = await settledBooks(world, customer, (seen) => one.test(seen))
+    const books = await settledLedger(world, customer, (seen) => one.test(seen))
     client.reset()
     return `${gone ? GONE : 'still held'} | ${one.test(books) ? 'billed once, nothing reserved' : books}`
   },

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Script } from '../support/fault-provider.ts'
 import { sound } from './answers.ts'
 import { ask, type Ask } from './ask.ts'
-import { booksOf } from './books.ts'
+import { booksOf } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type Customer, type World } from './world.ts'
 

@@ -1,5 +1,5 @@
 import { ask } from './ask.ts'
-import { booksOf, healthOf } from './books.ts'
+import { booksOf, healthOf } from './ledger.ts'
 import { outcomeWords, type Outcome, type ProviderCase } from './provider/case.ts'
 import { CONNECTION_CASES } from './provider/connections.ts'
 import { DIALECT_CASES } from './provider/dialects.ts'

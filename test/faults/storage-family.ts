@@ -7,7 +7,7 @@ import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { temporaryDirectory } from '../support/stack.ts'
 import { content, DONE, interrupted, sound, STOP, usageFrame } from './answers.ts'
 import { ask } from './ask.ts'
-import { booksOf, settledBooks } from './books.ts'
+import { booksOf, settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -79,10 +79,10 @@ async function during(world: World, outage: Outage): Promise<string> {
   )
   const asked = calls() - before
   // A storage that was away may take a moment to be found again.
-  await settledBooks(world, streaming, (books) => books === 'no row').catch(() => {})
+  await settledLedger(world, streaming, (books) => books === 'no row').catch(() => {})
   const after = await ask(world, streaming, { model: 'sound', stream: true })
   const row = await booksOf(world, streaming, after)
-  const late = await settledBooks(world, running, (books) => books === 'alpha 7+5, no receipt')
+  const late = await settledLedger(world, running, (books) => books === 'alpha 7+5, no receipt')
   return [
     `a stream that was running: ${cut.words}`,
     `a new stream: ${streamed.words}`,

@@ -27,7 +27,7 @@ export interface FuzzReport {
 
 const AT_A_TIME = 20
 const UPSTREAM = 'upstream/model'
-const MOST_FAULTS = 20
+const MAX_FAULTS = 20
 
 /** Sends generated requests to the real stack, twenty at a time, until there are enough or one goes wrong. */
 export async function fuzz({ requests: total, seed, progress }: FuzzPlan): Promise<FuzzReport> {
@@ -53,12 +53,12 @@ export async function fuzz({ requests: total, seed, progress }: FuzzPlan): Promi
       )
       faults.push(...found.flat())
       progress?.((done += generated.length))
-      if (faults.length >= MOST_FAULTS) throw new Error('enough has gone wrong')
+      if (faults.length >= MAX_FAULTS) throw new Error('enough has gone wrong')
     })
     const rounds = Math.ceil(total / AT_A_TIME)
     const outcome = await fc.check(property, { seed, numRuns: rounds, endOnFailure: true })
     if (outcome.failed && faults.length === 0) faults.push(String(outcome.errorInstance))
-    faults.push(...provider.complaints.slice(0, MOST_FAULTS), ...(await aftermath(stack, target)))
+    faults.push(...provider.complaints.slice(0, MAX_FAULTS), ...(await aftermath(stack, target)))
     return { faults, answers, reachedProvider: provider.calls }
   } finally {
     await stack.stop()

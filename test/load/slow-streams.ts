@@ -28,8 +28,8 @@ export interface LoadReport {
 
 const FRAME_EVERY_MS = 1_000
 /** A stream keeps its buffers, and little else. */
-const MOST_KIB_A_STREAM = 512
-const MOST_DESCRIPTORS_A_STREAM = 12
+const MAX_KIB_A_STREAM = 512
+const MAX_DESCRIPTORS_A_STREAM = 12
 /** How long the processes are looked at before, and how often the streams are counted. */
 const CALM_MS = 1_500
 const COUNT_EVERY_MS = 2_000
@@ -156,10 +156,10 @@ function resourceFaults(processes: LoadReport['processes'], streams: number): st
     const files = (peakOf(samples, 'descriptors') - first.descriptors) / streams
     return [
       // A hundred MiB for the runtime's own heap, however few the streams are.
-      ...(kib > MOST_KIB_A_STREAM + 102_400 / streams
+      ...(kib > MAX_KIB_A_STREAM + 102_400 / streams
         ? [`${name} took ${Math.round(kib)} KiB a stream`]
         : []),
-      ...(files > MOST_DESCRIPTORS_A_STREAM ? [`${name} took ${files} descriptors a stream`] : []),
+      ...(files > MAX_DESCRIPTORS_A_STREAM ? [`${name} took ${files} descriptors a stream`] : []),
     ]
   })
 }

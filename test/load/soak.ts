@@ -29,9 +29,9 @@ const FREEZE_MS = 1_000
 const RELOAD_EVERY_MS = 45_000
 /** Shorter runs never leave the time in which heaps grow to their size. */
 const SETTLED_AFTER_MINUTES = 8
-const MOST_GROWTH = 1.15
+const MAX_GROWTH = 1.15
 const SLACK_MIB = 24
-const MOST_MIB = 768
+const MAX_MIB = 768
 
 /**
  * A mixed load over a long time, with providers that fail in every way, clients that leave, a daemon that freezes
@@ -114,9 +114,9 @@ function memoryFaults(processes: SoakReport['processes'], minutes: number): stri
     const peak = peakOf(samples, 'rssMib')
     const middle = medianMib(samples, 0.4 * seconds, 0.6 * seconds)
     const last = medianMib(samples, 0.8 * seconds, seconds)
-    const grown = minutes >= SETTLED_AFTER_MINUTES && last > middle * MOST_GROWTH + SLACK_MIB
+    const grown = minutes >= SETTLED_AFTER_MINUTES && last > middle * MAX_GROWTH + SLACK_MIB
     return [
-      ...(peak > MOST_MIB ? [`${name} took ${peak} MiB`] : []),
+      ...(peak > MAX_MIB ? [`${name} took ${peak} MiB`] : []),
       ...(grown ? [`${name} grew from ${middle} to ${last} MiB`] : []),
     ]
   })

@@ -1,7 +1,10 @@
-import type { Egress } from '../../src/enclave/egress.ts'
+import type { Egress } from '../../src/enclave/open-egress.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
 import { observedFetch } from '../../src/enclave/egress/observed-fetch.ts'
-import { createProviderProofs, type ProofTools } from '../../src/enclave/proofs/keep-proofs.ts'
+import {
+  createProviderProofs,
+  type ProofTools,
+} from '../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../src/protocol/boot.ts'
 import { checkConfig } from '../../src/protocol/config-rules.ts'

@@ -1,6 +1,6 @@
 import { createServer, request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { Egress } from '../../src/enclave/egress.ts'
+import type { Egress } from '../../src/enclave/open-egress.ts'
 import { sendError } from '../../src/enclave/link/answer.ts'
 import { listen } from './listen.ts'
 

@@ -1,11 +1,11 @@
 import type { RouterConfig } from '../../src/protocol/config.ts'
 import type { PresentedKey } from '../../src/worker/http/auth.ts'
 import { ApiError } from '../../src/worker/http/errors.ts'
-import type { AdmissionAsk } from '../../src/worker/settle/admit.ts'
+import type { AdmissionRequest } from '../../src/worker/settle/admit.ts'
 import type { Settlement, StoredReceipt, UsageEntry } from '../../src/worker/settle/ledger.ts'
 import type { Database, Row, Statement } from '../../src/worker/storage/database.ts'
 import { bigintOf, numberOf } from '../../src/worker/storage/row.ts'
-import { big, sql } from '../../src/worker/storage/sql.ts'
+import { int64, sql } from '../../src/worker/storage/sql.ts'
 
 /** The moment at which ledger tests begin. */
 export const NOW = Date.parse('2026-11-20T12:00:00.000Z')
@@ -25,9 +25,9 @@ export async function addCustomer(db: Database, customer: NewCustomer = {}): Pro
   await db.batch([
     sql`INSERT INTO customers (customer_id, name, plan, billing, balance_nano,
       receipt_retention_days, created_at)
-      VALUES (${id}, ${id}, ${plan}, ${billing}, ${big(balance)}, ${days}, ${NOW})`,
+      VALUES (${id}, ${id}, ${plan}, ${billing}, ${int64(balance)}, ${days}, ${NOW})`,
     sql`INSERT INTO credits (customer_id, reference, amount_nano, created_at)
-      VALUES (${id}, 'opening', ${big(balance)}, ${NOW})`,
+      VALUES (${id}, 'opening', ${int64(balance)}, ${NOW})`,
   ])
   return addKey(db, id, 'k1')
 }
@@ -54,8 +54,8 @@ export type Plans = RouterConfig['plans']
 export function askOf(
   key: PresentedKey,
   requestId: string,
-  more: Partial<AdmissionAsk> & { readonly nano?: bigint } = {},
-): AdmissionAsk {
+  more: Partial<AdmissionRequest> & { readonly nano?: bigint } = {},
+): AdmissionRequest {
   const { nano = 0n, ...rest } = more
   const now = more.now ?? NOW
   return {

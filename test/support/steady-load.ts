@@ -1,19 +1,19 @@
-/** Requests sent one after the other on several lanes until told to stop. */
+/** Requests sent one after the other on several connections until told to stop. */
 export interface SteadyLoad {
   /** The statuses of all answers; what got no answer counts as its error's name. */
   stop(): Promise<readonly (number | string)[]>
 }
 
 /** @param send answers the status of one request */
-export function startLoad(lanes: number, send: () => Promise<number>): SteadyLoad {
+export function startLoad(connections: number, send: () => Promise<number>): SteadyLoad {
   const end = new AbortController()
   const results: (number | string)[] = []
-  const lane = async () => {
+  const connection = async () => {
     while (!end.signal.aborted) {
       results.push(await send().catch((error: unknown) => nameOf(error)))
     }
   }
-  const all = Promise.all(Array.from({ length: lanes }, lane))
+  const all = Promise.all(Array.from({ length: connections }, connection))
   return {
     stop: async () => {
       end.abort()

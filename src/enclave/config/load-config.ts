@@ -13,7 +13,7 @@ export interface LoadedConfig {
   readonly providerApiKeys: Readonly<Record<string, string>>
 }
 
-export interface Surroundings {
+export interface StartupEnv {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: Platform
 }
@@ -31,7 +31,7 @@ export class ConfigRefused extends Error {
 }
 
 /** Reads and checks the configuration file. Throws `ConfigRefused`. */
-export async function loadConfig(file: string, surroundings: Surroundings): Promise<LoadedConfig> {
+export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
   const check = checkConfig(await readJson(file))
   if (!check.ok) throw new ConfigRefused(file, check.problems)
   const problems = findStartProblems(check.config, surroundings)
@@ -60,7 +60,7 @@ async function readJson(file: string): Promise<unknown> {
   }
 }
 
-function readApiKeys(config: RouterConfig, env: Surroundings['env']): Record<string, string> {
+function readApiKeys(config: RouterConfig, env: StartupEnv['env']): Record<string, string> {
   const found = Object.entries(config.providers).flatMap(([name, { api_key_env: variable }]) => {
     const key = variable === undefined ? undefined : env[variable]
     return key ? [[name, key] as const] : []

@@ -1,12 +1,12 @@
 import { formatPath, type ConfigProblem } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
-import type { Surroundings } from './load-config.ts'
+import type { StartupEnv } from './load-config.ts'
 
 /**
  * What production mode refuses to start with. Every exception is one the operator wrote down by name; local mode
  * has none of these rules.
  */
-export function findStartProblems(config: RouterConfig, around: Surroundings): ConfigProblem[] {
+export function findStartProblems(config: RouterConfig, around: StartupEnv): ConfigProblem[] {
   if (config.service.mode === 'local') return []
   return [
     ...unattestedProviders(config),
@@ -44,7 +44,7 @@ function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-function missingApiKeys({ providers }: RouterConfig, env: Surroundings['env']): ConfigProblem[] {
+function missingApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
   return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) =>
     variable === undefined || env[variable]
       ? []
@@ -59,7 +59,7 @@ function missingApiKeys({ providers }: RouterConfig, env: Surroundings['env']): 
 
 function simulatedPlatform(
   { service }: RouterConfig,
-  platform: Surroundings['platform'],
+  platform: StartupEnv['platform'],
 ): ConfigProblem[] {
   if (platform !== 'simulated' || service.allow_simulated) return []
   const reason =
@@ -70,7 +70,7 @@ function simulatedPlatform(
 /** A throw-away root proves nothing about a release, so it is for stacks that prove nothing anyway. */
 function missingRelease(
   { service }: RouterConfig,
-  platform: Surroundings['platform'],
+  platform: StartupEnv['platform'],
 ): ConfigProblem[] {
   if (service.release !== undefined || platform === 'simulated') return []
   return [{ path: 'service.release', reason: 'is needed in production mode' }]

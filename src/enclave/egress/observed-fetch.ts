@@ -6,7 +6,7 @@ import { EvidenceRefused } from '../adapters/evidence-refused.ts'
 import { peerSpkiSha256 } from './peer-key.ts'
 import { connectTls, hasPublicName, tlsAddress } from './tls-connect.ts'
 
-interface ObservedAsk {
+interface ObservedRequest {
   readonly url: string
   readonly maxBytes: number
   readonly webPki: boolean
@@ -20,7 +20,7 @@ interface ObservedReply {
 }
 
 /** Gets a document over a connection of its own, without following redirects. Throws `EvidenceRefused`. */
-export type ObservedFetch = (ask: ObservedAsk) => Promise<ObservedReply>
+export type ObservedFetch = (ask: ObservedRequest) => Promise<ObservedReply>
 
 const CONNECT_MS = 5_000
 const ANSWER_MS = 20_000

@@ -1,6 +1,6 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EGRESS_ERROR_HEADER } from '../../protocol/link.ts'
-import type { Egress, EgressAsk, EgressCall } from '../egress.ts'
+import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link/link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { requestHeaders } from './headers.ts'
@@ -62,7 +62,7 @@ function demandChannel(provider: string, proofs: ProviderProofs): ProviderChanne
 
 async function get(
   provider: string,
-  { path, maxBytes, signal }: EgressAsk,
+  { path, maxBytes, signal }: EgressRequest,
   tools: PinnedTools,
 ): ReturnType<Egress['get']> {
   const channel = tools.proofs.channel(provider)

@@ -1,6 +1,6 @@
 import { LINK_PATHS, type LinkConfig, type LinkState } from '../../protocol/link.ts'
-import { parseEgressTarget, type Egress } from '../egress.ts'
-import type { EnvelopeKeeper } from '../envelope/envelope-keeper.ts'
+import { parseEgressTarget, type Egress } from '../open-egress.ts'
+import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import type { Release } from '../release/release.ts'
@@ -13,7 +13,7 @@ import { LinkError } from './link-error.ts'
 export interface LinkSubject {
   readonly adminToken: string
   readonly signer: SignerTools
-  readonly envelopes: EnvelopeKeeper
+  readonly envelopes: EnvelopeCache
   readonly proofs: ProviderProofs
   readonly egress: Egress
   readonly generation: () => Generation
@@ -83,7 +83,7 @@ function describeConfig({ adminToken, generation }: LinkSubject): LinkConfig {
 
 const NONCE = /^[0-9a-f]{64}$/
 
-async function answerAttestation(envelopes: EnvelopeKeeper, url: URL): Promise<LinkAnswer> {
+async function answerAttestation(envelopes: EnvelopeCache, url: URL): Promise<LinkAnswer> {
   const nonces = url.searchParams.getAll('nonce')
   const [nonce] = nonces
   if (nonce === undefined) return jsonTextAnswer((await envelopes.get()).json)

@@ -3,7 +3,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import type { MessageKey } from '../adapters/verified-evidence.ts'
-import type { Egress } from '../egress.ts'
+import type { Egress } from '../open-egress.ts'
 import { verifyMessageSignature } from './message-signature.ts'
 
 export type MessageAttestation = NonNullable<AttestationBlock['message_attestation']>

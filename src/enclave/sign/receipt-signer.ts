@@ -26,7 +26,7 @@ const batchSchema = z.strictObject({
 })
 
 type Batch = z.output<typeof batchSchema>
-type Ask = Batch['receipts'][number]
+type SigningRequest = Batch['receipts'][number]
 
 export interface SignerTools {
   readonly key: ReceiptKey
@@ -75,7 +75,7 @@ function readBatch(body: unknown): Batch {
   throw new LinkError('invalid_request', `claims of the wrong form at ${path || 'the top'}`)
 }
 
-function findHop(ask: Ask, proofs: SignerTools['proofs']): ProvenHop {
+function findHop(ask: SigningRequest, proofs: SignerTools['proofs']): ProvenHop {
   const hop = proofs.hop(ask.provider, ask.evidence_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no such evidence was verified for this provider')
@@ -85,7 +85,12 @@ function findHop(ask: Ask, proofs: SignerTools['proofs']): ProvenHop {
 
 /** The hop of a provider that signs what it answers, with what its signature proves of this exchange. */
 async function withMessage(
-  { claims, provider, provider_response_id: responseId, upstream_model: upstreamModel }: Ask,
+  {
+    claims,
+    provider,
+    provider_response_id: responseId,
+    upstream_model: upstreamModel,
+  }: SigningRequest,
   { block, evidenceRefs }: ProvenHop,
   key: MessageKey,
   { proveMessage }: SignerTools,

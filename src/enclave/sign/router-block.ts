@@ -3,7 +3,7 @@ import type { Platform } from '../../protocol/boot.ts'
 import { fromBase64 } from '../../protocol/bytes.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
-import type { KeptEnvelope } from '../envelope/envelope-keeper.ts'
+import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
 
 /** Evidence up to this size stands in the receipt itself. */
 export const INLINE_EVIDENCE_BYTES = 8192

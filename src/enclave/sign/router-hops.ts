@@ -1,4 +1,4 @@
-import type { KeptEnvelope } from '../envelope/envelope-keeper.ts'
+import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
 import { describeRouterHop, type RouterHop, type RouterHopInputs } from './router-block.ts'
 
 /** The router's hop for what is in effect now; described once for each envelope and bundle, not for each receipt. */

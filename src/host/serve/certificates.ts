@@ -5,10 +5,10 @@ import type { StateDir } from '../stack/state-dir.ts'
 import { acmeAccountKey, orderCertificate } from './acme-order.ts'
 import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
 import { makeCsr } from './csr.ts'
-import type { DaemonTalk } from './daemon-talk.ts'
+import type { DaemonRpc } from './daemon-rpc.ts'
 
 export interface CertificateTools {
-  readonly daemon: DaemonTalk
+  readonly daemon: DaemonRpc
   readonly state: StateDir
   /** Where challenges are answered. */
   readonly challengeAt: ListenAddress
@@ -19,7 +19,7 @@ export interface CertificateTools {
 }
 
 /** `service.tls`, and the chain file that the command line may name in its place. */
-export type TlsWish = Pick<
+export type TlsSettings = Pick<
   NonNullable<ServiceConfig['tls']>,
   'domains' | 'acme_directory' | 'acme_email' | 'chain_file'
 >
@@ -28,7 +28,7 @@ export type TlsWish = Pick<
 export const CSR_FILE = 'tls.csr.pem'
 
 const HOUR_MS = 3_600_000
-const LONGEST_TIMER_MS = 24 * HOUR_MS
+const MAX_TIMER_MS = 24 * HOUR_MS
 /** The part of a certificate's life after which the next one is ordered. */
 const RENEW_AFTER = 2 / 3
 
@@ -38,16 +38,16 @@ const RENEW_AFTER = 2 / 3
  */
 export class Certificates {
   readonly #tools: CertificateTools
-  #wish: TlsWish
+  #criteria: TlsSettings
   #current: TlsMaterial
   /** Made, but not in service: a certificate for it is awaited. */
   #prepared: TlsMaterial | undefined
   #timer: NodeJS.Timeout | undefined
   #turn: Promise<void> = Promise.resolve()
 
-  constructor(tools: CertificateTools, wish: TlsWish, current: TlsMaterial) {
+  constructor(tools: CertificateTools, criteria: TlsSettings, current: TlsMaterial) {
     this.#tools = tools
-    this.#wish = wish
+    this.#criteria = criteria
     this.#current = current
   }
 
@@ -55,21 +55,21 @@ export class Certificates {
   start(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#writeCsr(this.#current)
-      if (this.#wish.acme_directory !== undefined) await this.#order(this.#current)
+      if (this.#criteria.acme_directory !== undefined) await this.#order(this.#current)
       else await this.#readChain()
     })
   }
 
   /** Looks at the chain file again, and at what the configuration wants now. */
-  reload(wish: TlsWish): Promise<void> {
-    this.#wish = wish
+  reload(criteria: TlsSettings): Promise<void> {
+    this.#criteria = criteria
     return this.#inTurn(() => this.#readChain())
   }
 
   /** Moves to a new key: with a certificate of the authority, or with a CSR for somebody to sign, or at once. */
   renew(): Promise<void> {
     return this.#inTurn(async () => {
-      const { acme_directory: directory, chain_file: chain, domains = [] } = this.#wish
+      const { acme_directory: directory, chain_file: chain, domains = [] } = this.#criteria
       if (directory === undefined && chain === undefined) {
         await this.#serve(await this.#tools.daemon.renewTls())
         return
@@ -95,7 +95,7 @@ export class Certificates {
   }
 
   async #readChain(): Promise<void> {
-    const { chain_file: file, domains = [] } = this.#wish
+    const { chain_file: file, domains = [] } = this.#criteria
     if (file === undefined) return
     const chain = readChainFile(file)
     const keys = [this.#prepared, this.#current].filter((tls) => tls !== undefined)
@@ -109,7 +109,7 @@ export class Certificates {
   }
 
   async #order(key: TlsMaterial): Promise<void> {
-    const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#wish
+    const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#criteria
     const { state, challengeAt, now } = this.#tools
     try {
       const account = { directory, email, keyPem: await acmeAccountKey(state) }
@@ -141,15 +141,15 @@ export class Certificates {
   }
 
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
-    const { domains } = this.#wish
+    const { domains } = this.#criteria
     if (domains !== undefined) this.#tools.state.write(CSR_FILE, await makeCsr(keyPem, domains))
   }
 
   #renewAt(at: number): void {
     clearTimeout(this.#timer)
     const wait = Math.max(at - this.#tools.now(), 0)
-    const next = () => (wait > LONGEST_TIMER_MS ? this.#renewAt(at) : void this.renew())
-    this.#timer = setTimeout(next, Math.min(wait, LONGEST_TIMER_MS))
+    const next = () => (wait > MAX_TIMER_MS ? this.#renewAt(at) : void this.renew())
+    this.#timer = setTimeout(next, Math.min(wait, MAX_TIMER_MS))
     this.#timer.unref()
   }
 }

@@ -1,21 +1,21 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { buildWorker } from '../build-worker.ts'
-import { inWords } from '../stack/daemon-words.ts'
+import { inWords } from '../stack/daemon-messages.ts'
 import { untilHealthy } from '../stack/healthy.ts'
-import type { RestartPolicy } from '../stack/keeper.ts'
+import type { RestartPolicy } from '../stack/process-restarter.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
 import { formatAddress } from '../stack/listen-address.ts'
 import { Parts } from '../stack/parts.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { Supervisor } from '../stack/supervisor.ts'
 import { Certificates } from './certificates.ts'
-import { DaemonTalk } from './daemon-talk.ts'
+import { DaemonRpc } from './daemon-rpc.ts'
 import { watchLiveness } from './liveness.ts'
 import { probesOf } from './probes.ts'
 import { warnings } from './report.ts'
 import { openSockets, type Sockets } from './sockets.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
-import { tlsWish, type Start } from './start-plan.ts'
+import { tlsSettings, type Start } from './start-plan.ts'
 
 export interface ServerPlan {
   readonly start: Start
@@ -35,7 +35,7 @@ export class Server {
   readonly #parts: Parts
   readonly #supervisor: Supervisor
   readonly #sockets: Sockets
-  readonly #talk: DaemonTalk
+  readonly #talk: DaemonRpc
   readonly #closing: (() => void)[] = []
   #certificates: Certificates | undefined
   #ready = false
@@ -47,7 +47,7 @@ export class Server {
     await buildWorker(bundlePath)
     const sockets = await openSockets(options)
     const link = await makeLinkCertificates(Date.now())
-    const talk: DaemonTalk = new DaemonTalk((message) => parts.tellDaemon(message))
+    const talk: DaemonRpc = new DaemonRpc((message) => parts.tellDaemon(message))
     const parts = new Parts({
       settings: {
         port: 0,
@@ -80,7 +80,7 @@ export class Server {
     return server
   }
 
-  private constructor(plan: ServerPlan, parts: Parts, sockets: Sockets, talk: DaemonTalk) {
+  private constructor(plan: ServerPlan, parts: Parts, sockets: Sockets, talk: DaemonRpc) {
     this.#plan = plan
     this.#parts = parts
     this.#sockets = sockets
@@ -120,7 +120,7 @@ export class Server {
         tell,
         now: Date.now,
       },
-      tlsWish(start),
+      tlsSettings(start),
       tls,
     )
     void this.#certificates.start()
@@ -130,7 +130,7 @@ export class Server {
   reload(start: Start): void {
     this.#warn(start)
     this.#parts.reload(start.config, start.providerSecrets)
-    void this.#certificates?.reload(tlsWish(start))
+    void this.#certificates?.reload(tlsSettings(start))
   }
 
   /** Moves to a new TLS key. */

@@ -6,7 +6,7 @@ import { choosePlatform, hasReportInterface } from '../stack/platform.ts'
 import { readRouterConfig, type RouterConfigFile } from '../stack/router-config.ts'
 import type { StorageSettings } from '../stack/settings.ts'
 import { StartError } from '../stack/start-error.ts'
-import type { TlsWish } from './certificates.ts'
+import type { TlsSettings } from './certificates.ts'
 import type { ServeOptions } from './options.ts'
 import { findRefusals } from './refusals.ts'
 import { readSecrets } from './secrets.ts'
@@ -69,9 +69,9 @@ export function allSecretNames(config: RouterConfig): string[] {
 }
 
 /** How the public certificate is come by; the command line counts before the configuration. */
-export function tlsWish({ config, options }: Start): TlsWish {
-  const wish = config.config.service.tls ?? {}
-  return options.tlsChain === undefined ? wish : { ...wish, chain_file: options.tlsChain }
+export function tlsSettings({ config, options }: Start): TlsSettings {
+  const criteria = config.config.service.tls ?? {}
+  return options.tlsChain === undefined ? criteria : { ...criteria, chain_file: options.tlsChain }
 }
 
 function secretNames(config: RouterConfig): string[] {

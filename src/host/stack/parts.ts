@@ -9,7 +9,7 @@ import type {
   ToDaemon,
 } from '../../protocol/boot.ts'
 import type { Child } from './child.ts'
-import type { Started } from './keeper.ts'
+import type { Started } from './process-restarter.ts'
 import { ledgerDir } from './ledger-dir.ts'
 import type { LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'

@@ -45,11 +45,11 @@ const FILES_OF_A_REQUEST = 12
 /** How many requests may be at work at the same time in one workerd, which ends when its descriptors run out. */
 export function openRequestsFor(openFiles: number): number {
   const carried = Math.floor((openFiles - FILES_FOR_THE_REST) / FILES_OF_A_REQUEST)
-  return Math.min(carried, MOST_OPEN_REQUESTS)
+  return Math.min(carried, MAX_OPEN_REQUESTS)
 }
 
 /** However many files may be open: so many streams have a few gigabytes of buffers. */
-const MOST_OPEN_REQUESTS = 10_000
+const MAX_OPEN_REQUESTS = 10_000
 
 function startAgainWithMoreFiles(): void {
   const script = `ulimit -n ${WANTED_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`

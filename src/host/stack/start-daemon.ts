@@ -3,7 +3,7 @@ import { execPath } from 'node:process'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
 import { firstMessage } from './first-message.ts'
-import type { Started } from './keeper.ts'
+import type { Started } from './process-restarter.ts'
 import { PROJECT_DIR } from './settings.ts'
 
 /**

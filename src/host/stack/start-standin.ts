@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import type { SimulatedChipKeys } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
-import type { Started } from './keeper.ts'
+import type { Started } from './process-restarter.ts'
 import { firstMessage } from './first-message.ts'
 import { PROJECT_DIR } from './settings.ts'
 

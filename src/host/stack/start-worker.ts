@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { startChild } from './child.ts'
 import { orFailure } from './first-message.ts'
-import type { Started } from './keeper.ts'
+import type { Started } from './process-restarter.ts'
 import { WORKERD } from './workerd-config.ts'
 
 /** The ports the worker listens on. */

@@ -1,5 +1,10 @@
 import { lastLines } from './child.ts'
-import { createKeeper, type Keeper, type RestartPolicy, type Started } from './keeper.ts'
+import {
+  createProcessRestarter,
+  type ProcessRestarter,
+  type RestartPolicy,
+  type Started,
+} from './process-restarter.ts'
 import type { Parts } from './parts.ts'
 import { StartError } from './start-error.ts'
 import type { WorkerPorts } from './start-worker.ts'
@@ -24,9 +29,9 @@ const LOG_LINES_TOLD = 12
 /** Keeps the parts of a stack running, from the first start to the end. */
 export class Supervisor {
   readonly #plan: SupervisorPlan
-  readonly #standin: Keeper
-  readonly #enclave: Keeper
-  readonly #workers: ReadonlyMap<WorkerName, Keeper>
+  readonly #standin: ProcessRestarter
+  readonly #enclave: ProcessRestarter
+  readonly #workers: ReadonlyMap<WorkerName, ProcessRestarter>
   readonly #pids = new Map<PartName, number>()
   readonly #probes = new Map<WorkerName, number>()
   readonly #failure = Promise.withResolvers<never>()
@@ -92,7 +97,7 @@ export class Supervisor {
     await Promise.all([this.#enclave.stop(othersGraceMs), this.#standin.stop(othersGraceMs)])
   }
 
-  #keepWorker(name: WorkerName): Keeper {
+  #keepWorker(name: WorkerName): ProcessRestarter {
     const start = async (): Promise<Started<WorkerPorts>> => {
       const started = await this.#plan.parts.worker(name)
       const { probe } = started.ready
@@ -106,7 +111,7 @@ export class Supervisor {
     name: PartName,
     start: () => Promise<Started<Ready>>,
     where: (ready: Ready) => string,
-  ): Keeper {
+  ): ProcessRestarter {
     const { policy, tell, changed } = this.#plan
     const say = (text: string) => tell(`  ${name.padEnd(8)} ${text}`)
     const events = {
@@ -121,10 +126,10 @@ export class Supervisor {
         this.#failure.reject(new StartError(text))
       },
     }
-    return createKeeper(start, Date.now, events, policy)
+    return createProcessRestarter(start, Date.now, events, policy)
   }
 
-  async #start(name: PartName, keeper: Keeper): Promise<void> {
+  async #start(name: PartName, keeper: ProcessRestarter): Promise<void> {
     try {
       await keeper.start()
     } catch (error) {

@@ -1,7 +1,7 @@
 import { formatNano } from '../../protocol/money.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
-import { big, sql, text } from '../storage/sql.ts'
+import { int64, sql, text } from '../storage/sql.ts'
 
 export interface NewCustomer {
   readonly name: string
@@ -39,10 +39,10 @@ export async function insertCustomer(
   const rows = await db.batch([
     sql`INSERT INTO customers (customer_id, name, plan, billing, balance_nano,
         receipt_retention_days, created_at)
-      VALUES (${id}, ${name}, ${plan}, ${billing}, ${big(balanceNano)},
-        ${receiptRetentionDays}, ${big(now)})`,
+      VALUES (${id}, ${name}, ${plan}, ${billing}, ${int64(balanceNano)},
+        ${receiptRetentionDays}, ${int64(now)})`,
     sql`INSERT INTO credits (customer_id, reference, amount_nano, created_at)
-      VALUES (${id}, ${OPENING}, ${big(balanceNano)}, ${big(now)})`,
+      VALUES (${id}, ${OPENING}, ${int64(balanceNano)}, ${int64(now)})`,
     selectCustomer(id),
   ])
   const [row] = rows.at(-1) ?? []
@@ -69,11 +69,11 @@ export async function creditCustomer(
 ): Promise<{ readonly customer: CustomerView; readonly applied: boolean } | undefined> {
   const { amountNano, reference } = credit
   const rows = await db.batch([
-    sql`UPDATE customers SET balance_nano = balance_nano + ${big(amountNano)}
+    sql`UPDATE customers SET balance_nano = balance_nano + ${int64(amountNano)}
       WHERE customer_id = ${id} AND NOT EXISTS (SELECT 1 FROM credits
         WHERE customer_id = ${id} AND reference = ${reference})`,
     sql`INSERT INTO credits (customer_id, reference, amount_nano, created_at)
-      SELECT customer_id, ${text(reference)}, ${big(amountNano)}, ${big(now)}
+      SELECT customer_id, ${text(reference)}, ${int64(amountNano)}, ${int64(now)}
       FROM customers WHERE customer_id = ${id}
       ON CONFLICT (customer_id, reference) DO NOTHING RETURNING reference`,
     selectCustomer(id),

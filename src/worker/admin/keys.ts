@@ -2,7 +2,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import type { NewApiKey } from '../http/api-key.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
-import { big, sql, text } from '../storage/sql.ts'
+import { int64, sql, text } from '../storage/sql.ts'
 
 /** An API key as the admin interface shows it: never the key itself. */
 export interface KeyView {
@@ -22,7 +22,7 @@ export async function insertKey(
   const [rows = []] = await db.batch([
     sql`INSERT INTO api_keys (customer_id, key_prefix, key_hash, name, created_at)
       SELECT customer_id, ${text(key.prefix)}, ${text(await sha256Hex(key.key))},
-        ${text(key.name)}, ${big(now)}
+        ${text(key.name)}, ${int64(now)}
       FROM customers WHERE customer_id = ${customerId}
       RETURNING key_prefix, name, created_at`,
   ])
@@ -54,7 +54,7 @@ export async function markKeyDeleted(
   now: number,
 ): Promise<boolean> {
   const [rows = []] = await db.batch([
-    sql`UPDATE api_keys SET deleted_at = ${big(now)} WHERE customer_id = ${customerId}
+    sql`UPDATE api_keys SET deleted_at = ${int64(now)} WHERE customer_id = ${customerId}
       AND key_prefix = ${keyPrefix} AND deleted_at IS NULL RETURNING key_prefix`,
   ])
   return rows.length === 1

@@ -4,23 +4,23 @@ import { formatNano, parseNano } from '../../protocol/money.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 
-const MOST_BYTES = 65_536
-const LONGEST_TEXT = 200
+const MAX_BYTES = 65_536
+const MAX_TEXT = 200
 
 /** The largest amount taken at once: nine such credits fit the ledger's integers. */
-const MOST_NANO = parseNano('1000000000')
+const MAX_NANO = parseNano('1000000000')
 
 /** Text for people: not empty, no control characters. */
 export const labelSchema = z
   .string()
-  .max(LONGEST_TEXT)
+  .max(MAX_TEXT)
   .regex(/^\P{Cc}+$/u, 'Give text without control characters.')
 
 /** Euros as decimal text, read as nano-EUR; never negative. */
 export const amountSchema = z.string().transform((text, check) => {
   const nano = nanoOf(text)
-  if (nano !== undefined && nano >= 0n && nano <= MOST_NANO) return nano
-  const message = `Give euros as text with at most nine decimals, such as "5.00", up to ${formatNano(MOST_NANO)}.`
+  if (nano !== undefined && nano >= 0n && nano <= MAX_NANO) return nano
+  const message = `Give euros as text with at most nine decimals, such as "5.00", up to ${formatNano(MAX_NANO)}.`
   check.addIssue({ code: 'custom', message })
   return z.NEVER
 })
@@ -33,7 +33,7 @@ export async function readJson<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  const bytes = await readBody(request, MOST_BYTES, () => {
+  const bytes = await readBody(request, MAX_BYTES, () => {
     return new ApiError('request_too_large', 'The request body is larger than 64 KiB.')
   })
   const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes))

@@ -10,7 +10,7 @@ export interface ChatOptions {
 
 const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
 const DEFAULT_SECONDS = 180
-const MOST_SECONDS = 600
+const MAX_SECONDS = 600
 
 /**
  * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions).
@@ -28,7 +28,7 @@ function readSeconds(text: string | null, stream: boolean): number {
   if (stream)
     throw invalid('applies to synchronous requests only; leave it out with "stream": true')
   if (!/^0*[1-9][0-9]*$/.test(text.trim())) throw invalid('must be a positive whole number')
-  return Math.min(Number(text), MOST_SECONDS)
+  return Math.min(Number(text), MAX_SECONDS)
 }
 
 function invalid(reason: string): ApiError {

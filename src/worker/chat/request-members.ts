@@ -4,7 +4,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 
 /** Types and ranges of the small members of a chat request (interface: POST /v1/chat/completions). */
 
-const MOST_FAILOVERS = 5
+const MAX_FAILOVERS = 5
 
 const flag = z.boolean('must be true or false').optional()
 
@@ -16,7 +16,7 @@ const TEMPERATURE = 'must be a number from 0 to 2'
 /** Counted before the entries are looked at, so that a long list costs nothing. */
 const failover = z
   .array(z.unknown(), 'must be an array of strings')
-  .max(MOST_FAILOVERS, `must have at most ${MOST_FAILOVERS} entries`)
+  .max(MAX_FAILOVERS, `must have at most ${MAX_FAILOVERS} entries`)
   .pipe(z.array(z.string('must be an array of strings')))
 
 const members = z.object({

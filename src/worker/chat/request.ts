@@ -16,7 +16,7 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
 ])
 
 /** More answers than any provider gives to one request; keeps a reservation finite. */
-const MOST_CHOICES = 16_384
+const MAX_CHOICES = 16_384
 
 /**
  * Reads and checks a chat completion body as far as that needs no catalogue; what hangs on the planned route is
@@ -91,7 +91,7 @@ function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
 /** `n` goes on unchecked, so a number in quotes counts too: some providers take it for one. */
 function choicesOf(n: unknown): number {
   const choices = typeof n === 'number' || typeof n === 'string' ? Math.ceil(Number(n)) : 1
-  return choices >= 1 ? Math.min(choices, MOST_CHOICES) : 1
+  return choices >= 1 ? Math.min(choices, MAX_CHOICES) : 1
 }
 
 function missing(name: string): ApiError {

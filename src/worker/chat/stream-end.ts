@@ -11,7 +11,7 @@ import type { AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
 import { chatExchange } from './settling.ts'
 import type { StreamEnd } from './stream-relay.ts'
-import type { OpenStream } from './stream-turn.ts'
+import type { OpenStream } from './stream-attempt.ts'
 
 /**
  * Settles a relayed stream by how it ended and sends its last event. The row is always written; a receipt is

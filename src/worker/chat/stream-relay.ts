@@ -2,9 +2,9 @@ import { ApiError } from '../http/errors.ts'
 import { lostConnection } from '../provider/call.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
-import { breakage } from '../provider/breakage.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import type { ClientStream } from './client-stream.ts'
-import type { OpenStream } from './stream-turn.ts'
+import type { OpenStream } from './stream-attempt.ts'
 
 /** How a committed stream ended. */
 export type StreamEnd =
@@ -34,7 +34,7 @@ export async function relayStream(
     while (!ended) {
       enterTail(open)
       const { value, done } = await reader.read()
-      clock.hold()
+      clock.pauseTimeout()
       if (value) open.responseDigest.update(value)
       await client.send(done ? stream.end() : stream.push(value))
       clock.progress()
@@ -58,7 +58,7 @@ async function endOf(
   if (clientGone.aborted) return { kind: 'client_gone' }
   if (cause instanceof BrokenStream) {
     await client.send(cause.output).catch(() => {})
-    return cutBy(breakage(cause))
+    return cutBy(toAttemptFailure(cause))
   }
   return stream.finishReason === undefined
     ? cutBy(lostConnection(clock, false))

@@ -5,14 +5,14 @@ import { toApiError } from '../http/to-api-error.ts'
 import { attemptRoutes } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
-import { CHAT_VERDICTS } from '../routing/verdicts.ts'
+import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import { errorEvent } from '../stream/error-event.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { chatExchange } from './settling.ts'
 import { endStream, settleUnreceipted } from './stream-end.ts'
 import { relayStream } from './stream-relay.ts'
-import { openStream, type OpenStream } from './stream-turn.ts'
+import { openStream, type OpenStream } from './stream-attempt.ts'
 
 /**
  * Answers a request with a stream: attempts up to the commit point -> relay -> settle -> last event.

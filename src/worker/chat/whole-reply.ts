@@ -4,12 +4,12 @@ import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
-import { CHAT_VERDICTS } from '../routing/verdicts.ts'
+import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { chatExchange } from './settling.ts'
-import { askWhole, type WholeAnswer } from './whole-turn.ts'
+import { askWhole, type WholeAnswer } from './whole-attempt.ts'
 
 /**
  * Answers a request without streaming: attempts -> rebuilt answer -> settled -> body. If settling fails the

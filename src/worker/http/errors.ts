@@ -66,7 +66,7 @@ const PUBLIC_CODES: Partial<Record<ErrorCode, string>> = { upload_too_large: 'fi
 /** 5xx codes that the same request will meet again: clients are told not to retry. */
 const CANNOT_HEAL: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
 
-const LONGEST_RETRY_AFTER_SECONDS = 59
+const MAX_RETRY_AFTER_SECONDS = 59
 
 export interface ErrorDetails {
   /** The request member or parameter at fault. */
@@ -116,7 +116,7 @@ export function errorHeaders(error: ApiError): Record<string, string> {
   const headers: Record<string, string> = { ...error.details.headers }
   const retryAfter = error.details.retryAfter ?? (error.status === 429 ? 1 : undefined)
   if (retryAfter !== undefined) {
-    const whole = Math.ceil(Math.max(1, Math.min(retryAfter, LONGEST_RETRY_AFTER_SECONDS)))
+    const whole = Math.ceil(Math.max(1, Math.min(retryAfter, MAX_RETRY_AFTER_SECONDS)))
     headers['retry-after'] = String(whole)
   }
   if (CANNOT_HEAL.has(error.code)) headers['x-should-retry'] = 'false'

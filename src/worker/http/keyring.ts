@@ -26,7 +26,7 @@ export interface Keyring {
 const SECRET_BYTES = 32
 
 /** Customers whose id need not be checked again, some hundred bytes each. */
-const MOST_KNOWN = 10_000
+const MAX_KNOWN = 10_000
 
 /**
  * The keyring of an isolate. It reads the secret at its first use and keeps it; the secret never changes.
@@ -54,7 +54,7 @@ export function createKeyring(
   async function knows(id: string): Promise<boolean> {
     if (known.has(id)) return true
     const ours = await isCustomerId(await loadSecret(), id)
-    if (ours && known.size < MOST_KNOWN) known.add(id)
+    if (ours && known.size < MAX_KNOWN) known.add(id)
     return ours
   }
 

@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts'
 const RETRY_AFTER_SECONDS = 5
 
 /** The place of one request among those at work. */
-export interface Seat {
+export interface Permit {
   /** The request is not over before this work has ended, in whatever way. */
   keepDuring(work: Promise<unknown>): void
   /** The request itself has been answered; doing so twice changes nothing. */
@@ -17,7 +17,7 @@ export interface Seat {
  */
 export class RequestCap {
   readonly #most: number
-  #seated = 0
+  #permits = 0
 
   /** @param most how many may be at work at the same time */
   constructor(most: number) {
@@ -26,19 +26,19 @@ export class RequestCap {
 
   /** How many requests are at work. */
   get seated(): number {
-    return this.#seated
+    return this.#permits
   }
 
   /** @throws ApiError `service_unavailable` when as many as may be are at work */
-  enter(): Seat {
-    if (this.#seated >= this.#most) {
+  enter(): Permit {
+    if (this.#permits >= this.#most) {
       const message = 'The router is at work on as many requests as it can carry.'
       throw new ApiError('service_unavailable', message, { retryAfter: RETRY_AFTER_SECONDS })
     }
-    this.#seated += 1
+    this.#permits += 1
     const holds = new Set<unknown>([this])
     const letGo = (hold: unknown) => {
-      if (holds.delete(hold) && holds.size === 0) this.#seated -= 1
+      if (holds.delete(hold) && holds.size === 0) this.#permits -= 1
     }
     return {
       keepDuring: (work) => {

@@ -1,9 +1,9 @@
 import type { SignRequest, SignResponse } from '../../protocol/link.ts'
-import { batchCalls, type BatchHost } from '../batching/batch-calls.ts'
+import { createBatcher, type BatchHost } from '../batching/batcher.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
 /** As many as the daemon signs within a few milliseconds. */
-const MOST_RECEIPTS = 64
+const MAX_RECEIPTS = 64
 
 type Sign = (request: SignRequest) => Promise<SignResponse>
 
@@ -20,19 +20,19 @@ export function batchedSigning(
   host: BatchHost,
   sign: Sign,
   timeoutMs: number,
-  late: () => Error,
+  timeoutError: () => Error,
 ): (receipt: UnsignedReceipt) => Promise<SignedReceipt> {
   const byProvider = new Map<string, (receipt: UnsignedReceipt) => Promise<Outcome>>()
 
   function batchesOf(provider: string) {
     const known = byProvider.get(provider)
     if (known !== undefined) return known
-    const ask = batchCalls<UnsignedReceipt, Outcome>(host, {
+    const ask = createBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, receipts),
-      most: MOST_RECEIPTS,
+      maxItems: MAX_RECEIPTS,
       // Two calls: the batch, and once more by itself.
-      patienceMs: 2 * timeoutMs,
-      late,
+      joinTimeoutMs: 2 * timeoutMs,
+      timeoutError,
     })
     byProvider.set(provider, ask)
     return ask

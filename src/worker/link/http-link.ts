@@ -9,7 +9,7 @@ import {
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
-import type { BatchHost } from '../batching/batch-calls.ts'
+import type { BatchHost } from '../batching/batcher.ts'
 import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 
@@ -38,7 +38,7 @@ const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 const SIGN_TIMEOUT_MS = 5_000
 
 /** How often a request looks whether the answer that another one has asked for is there. */
-const LOOK_EVERY_MS = 5
+const POLL_INTERVAL_MS = 5
 
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
@@ -80,7 +80,7 @@ export class HttpLink implements Link {
    * who wait look for themselves, because here a request had better not be woken by another one's doing.
    */
   async state(): Promise<LinkState> {
-    while (!this.#isFresh() && this.#isAsking()) await pause(LOOK_EVERY_MS)
+    while (!this.#isFresh() && this.#isAsking()) await pause(POLL_INTERVAL_MS)
     if (!this.#state || !this.#isFresh()) return this.freshState()
     if (this.#state.answer instanceof LinkUnavailable) throw this.#state.answer
     return this.#state.answer

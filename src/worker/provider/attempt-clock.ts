@@ -41,7 +41,7 @@ export class AttemptClock {
   }
 
   /** The wait that follows is not the provider's: the stage does not end before the next `progress`. */
-  hold(): void {
+  pauseTimeout(): void {
     this.#held = true
   }
 

@@ -2,7 +2,7 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EGRESS_ERROR_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from './attempt-clock.ts'
-import { watchConnect, type Reach } from './connect-watch.ts'
+import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, type Failure } from './failure.ts'
 import type { Route } from './route.ts'
 
@@ -19,7 +19,7 @@ export interface ProviderCall {
   readonly link: Link
   readonly now: () => number
   readonly connectMs: number
-  readonly reach: Reach
+  readonly probeConnect: ProbeConnect
   /** Tells what an answer other than 200 means for this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
@@ -96,7 +96,7 @@ async function send(call: ProviderCall): Promise<Response> {
   }
   if (provider.adapter !== 'none') return call.link.egress(provider.name, call.path, init)
   const { baseUrl } = provider
-  const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.reach)
+  const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
     return await fetch(`${baseUrl}${call.path}`, init)
   } catch {

@@ -2,7 +2,7 @@ import type { AttemptClock } from './attempt-clock.ts'
 import { AttemptFailure } from './failure.ts'
 
 /** Opens a connection to a host and closes it again; resolves once it stands, rejects when it cannot. */
-export type Reach = (address: { hostname: string; port: number }) => Promise<void>
+export type ProbeConnect = (address: { hostname: string; port: number }) => Promise<void>
 
 /**
  * The connect clock of a direct call. The runtime does not tell when a connection stands, and a synchronous
@@ -14,7 +14,7 @@ export function watchConnect(
   url: string,
   ms: number,
   clock: AttemptClock,
-  reach: Reach,
+  probeConnect: ProbeConnect,
 ): () => void {
   let ended = false
   const giveUp = () => {
@@ -22,7 +22,7 @@ export function watchConnect(
   }
   let timer = setTimeout(() => {
     timer = setTimeout(giveUp, ms)
-    reach(addressOf(url)).then(() => clearTimeout(timer), giveUp)
+    probeConnect(addressOf(url)).then(() => clearTimeout(timer), giveUp)
   }, ms)
   return () => {
     ended = true

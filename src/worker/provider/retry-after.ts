@@ -2,19 +2,19 @@
  * Longer waits are taken as this long: a provider's "come back tomorrow" must not freeze a route, and a probe
  * a minute costs nothing.
  */
-export const LONGEST_RETRY_AFTER_MS = 60_000
+export const MAX_RETRY_AFTER_MS = 60_000
 
 /**
  * How long a provider asks to wait: `retry-after-ms`, else `Retry-After` as seconds (fractions are seen) or as
  * one of the three HTTP dates (RFC 9110 sections 5.6.7 and 10.2.3). Milliseconds, at most
- * `LONGEST_RETRY_AFTER_MS`; undefined where the header is absent, garbage, negative or a date gone by.
+ * `MAX_RETRY_AFTER_MS`; undefined where the header is absent, garbage, negative or a date gone by.
  */
 export function parseRetryAfter(headers: Headers, now: number): number | undefined {
   const wait =
     decimal(headers.get('retry-after-ms')) ??
     scaled(decimal(headers.get('retry-after'))) ??
     untilDate(headers.get('retry-after'), now)
-  return wait === undefined ? undefined : Math.min(Math.ceil(wait), LONGEST_RETRY_AFTER_MS)
+  return wait === undefined ? undefined : Math.min(Math.ceil(wait), MAX_RETRY_AFTER_MS)
 }
 
 function decimal(text: string | null): number | undefined {

@@ -1,7 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { numberOf, optionalTextOf, textOf } from '../storage/row.ts'
-import { big, sql } from '../storage/sql.ts'
+import { int64, sql } from '../storage/sql.ts'
 
 /** A receipt within its retention. */
 export interface LiveReceipt {
@@ -31,7 +31,7 @@ export async function findReceipt(
   const wanted = id.replaceAll('\0', '?')
   const [rows = []] = await db.batch([
     sql`SELECT receipt_id, jws, sha256, evidence_refs,
-        CASE WHEN body_state <> 0 OR expires_at <= ${big(now)} THEN 1 ELSE 0 END AS expired
+        CASE WHEN body_state <> 0 OR expires_at <= ${int64(now)} THEN 1 ELSE 0 END AS expired
       FROM receipts WHERE customer_id = ${customerId} AND receipt_id = ${wanted}`,
   ])
   const [row] = rows

@@ -2,10 +2,10 @@ import type { Log } from '../http/log.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
-import type { Verdicts } from './verdicts.ts'
+import type { FailureMapping } from './failure-mapping.ts'
 
 /** One try of one route; resolves once the route has answered, rejects with an `AttemptFailure`. */
-export type Turn<T> = (attempt: PlannedAttempt, isLast: boolean) => Promise<T>
+export type AttemptFn<T> = (attempt: PlannedAttempt, isLast: boolean) => Promise<T>
 
 export interface AttemptTools {
   readonly health: RouteHealth
@@ -17,7 +17,7 @@ export interface AttemptTools {
   /** Whether a turn's duration is a time to the first delta, which is what routes are compared by. */
   readonly timesFirstDelta: boolean
   /** What failures mean to the callers of this endpoint. */
-  readonly verdicts: Verdicts
+  readonly verdicts: FailureMapping
   /** All tries of one request together. */
   readonly maxAttempts: number
   /** Aborts when the request's time is used up or its client has left; the reason is what to throw. */
@@ -39,7 +39,7 @@ const SAME_ROUTE_PAUSE_MS = 100
  */
 export async function attemptRoutes<T>(
   attempts: readonly PlannedAttempt[],
-  turn: Turn<T>,
+  turn: AttemptFn<T>,
   tools: AttemptTools,
 ): Promise<Served<T>> {
   const queue = withRepeat(attempts).slice(0, tools.maxAttempts)

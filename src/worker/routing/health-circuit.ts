@@ -1,6 +1,6 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { FailureKind } from '../provider/failure.ts'
-import { LONGEST_RETRY_AFTER_MS } from '../provider/retry-after.ts'
+import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 
 /**
  * The circuit breaker of one route. Closed: in service. Open: resting until a time. Half-open: that time has
@@ -98,7 +98,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
         probe = undefined
         return
       }
-      const asked = Math.min(Math.max(0, retryAfterMs), LONGEST_RETRY_AFTER_MS)
+      const asked = Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS)
       const before = state(now)
       failures = [...failures, now].slice(-breaker.errors)
       if (before === 'open') return restFor(now, asked)

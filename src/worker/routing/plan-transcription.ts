@@ -6,7 +6,7 @@ import { notPriced, type PlannedAttempt, type PlanTools } from './plan.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
 /** What a transcription caller asks of routing. */
-export interface TranscriptionWish {
+export interface TranscriptionRoutingCriteria {
   readonly model: string
   readonly region?: string | undefined
   readonly provider?: string | undefined
@@ -31,17 +31,17 @@ export interface TranscriptionPlan {
  */
 export function planTranscription(
   catalogue: Catalogue,
-  wish: TranscriptionWish,
+  criteria: TranscriptionRoutingCriteria,
   tools: PlanTools,
 ): TranscriptionPlan {
-  const resolution = transcriptionModel(catalogue, wish.model)
-  const hinted = hintedRoutes(resolution, wish)
-  const typed = hinted.filter((route) => acceptsAudioType(route, wish.mimeType))
+  const resolution = transcriptionModel(catalogue, criteria.model)
+  const hinted = hintedRoutes(resolution, criteria)
+  const typed = hinted.filter((route) => acceptsAudioType(route, criteria.mimeType))
   if (typed.length === 0) {
     const message = 'No route of the requested model accepts this audio format.'
     throw new ApiError('unsupported_file_type', message, { param: 'file' })
   }
-  const eligible = typed.filter((route) => acceptsFileSize(route, wish.bytes))
+  const eligible = typed.filter((route) => acceptsFileSize(route, criteria.bytes))
   if (eligible.length === 0) {
     const message = 'The file is larger than any route of the requested model accepts.'
     throw new ApiError('file_too_large', message, { param: 'file' })
@@ -61,8 +61,11 @@ function transcriptionModel(catalogue: Catalogue, selector: string): Resolution 
   throw new ApiError('invalid_model', message, { param: 'model' })
 }
 
-function hintedRoutes(resolution: Resolution, wish: TranscriptionWish): readonly Route[] {
-  const { region, provider } = wish
+function hintedRoutes(
+  resolution: Resolution,
+  criteria: TranscriptionRoutingCriteria,
+): readonly Route[] {
+  const { region, provider } = criteria
   const inRegion = resolution.routes.filter(
     (route) => region === undefined || route.region === region,
   )

@@ -7,7 +7,7 @@ import type { Catalogue } from './catalogue.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
 /** What a chat caller asks of routing. */
-export interface ChatWish {
+export interface ChatRoutingCriteria {
   readonly model: string
   /** The caller's alternatives, in order. */
   readonly failover: readonly string[]
@@ -53,23 +53,27 @@ interface Entry {
  *   another endpoint (same params) or an effort that no candidate has (param `reasoning`),
  *   `route_not_priced` when every candidate left is without a price
  */
-export function planChat(catalogue: Catalogue, wish: ChatWish, tools: PlanTools): ChatPlan {
-  const entries = [wish.model, ...wish.failover].map((selector, position) =>
+export function planChat(
+  catalogue: Catalogue,
+  criteria: ChatRoutingCriteria,
+  tools: PlanTools,
+): ChatPlan {
+  const entries = [criteria.model, ...criteria.failover].map((selector, position) =>
     chatEntry(catalogue, selector, position),
   )
   const ocr = isOcr(entries[0])
   const able = narrow(entries, (route) => route.config.ocr === ocr)
-  const willing = ocr ? able : narrow(able, (route) => supportsEffort(route, wish.reasoning))
+  const willing = ocr ? able : narrow(able, (route) => supportsEffort(route, criteria.reasoning))
   if (willing.length === 0) {
-    const message = `No route of the requested models supports the reasoning effort '${wish.reasoning}'.`
+    const message = `No route of the requested models supports the reasoning effort '${criteria.reasoning}'.`
     throw new ApiError('invalid_request_error', message, { param: 'reasoning' })
   }
   const priced = narrow(willing, isPriced)
   if (priced.length === 0) throw notPriced()
   return {
-    requestedRoute: wish.model === AUTO ? AUTO : canonicalOf(entries[0]),
+    requestedRoute: criteria.model === AUTO ? AUTO : canonicalOf(entries[0]),
     ocr,
-    attempts: inOrder(priced, wish, ocr, tools),
+    attempts: inOrder(priced, criteria, ocr, tools),
   }
 }
 
@@ -121,7 +125,7 @@ function narrow(entries: readonly Entry[], fits: (route: Route) => boolean): Ent
 
 function inOrder(
   entries: readonly Entry[],
-  wish: ChatWish,
+  criteria: ChatRoutingCriteria,
   ocr: boolean,
   tools: PlanTools,
 ): PlannedAttempt[] {
@@ -129,7 +133,7 @@ function inOrder(
   for (const { position, resolutions } of entries) {
     for (const route of resolutions.flatMap(({ routes }) => tools.order(routes))) {
       if (attempts.has(route)) continue
-      const asked = ocr ? undefined : wish.reasoning
+      const asked = ocr ? undefined : criteria.reasoning
       const effort = asked ?? route.config.reasoning?.default_effort
       attempts.set(route, { route, entry: position, failover: position > 0, effort })
     }

@@ -1,6 +1,6 @@
 import type { Statement } from '../storage/database.ts'
-import { big, part, sql, text } from '../storage/sql.ts'
-import type { AdmissionAsk } from './admit.ts'
+import { int64, raw, sql, text } from '../storage/sql.ts'
+import type { AdmissionRequest } from './admit.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
 /** A request window of a key: a minute from the first request that found no window open. */
@@ -12,7 +12,7 @@ export const WINDOW_MS = 60_000
  */
 const LARGEST_RESERVATION = 1_000_000_000_000_000n
 
-const NO_LIMIT = part(String(UNLIMITED))
+const NO_LIMIT = raw(String(UNLIMITED))
 
 /**
  * One batch that admits a request or leaves everything as it was. Its first statement takes the customer's row
@@ -20,11 +20,11 @@ const NO_LIMIT = part(String(UNLIMITED))
  * races are decided there, one after another. `customers.turn` names the request only once all conditions
  * held, and the remaining writes hang on it. Running the batch twice admits once.
  */
-export function admissionBatch(ask: AdmissionAsk): readonly Statement[] {
+export function admissionBatch(ask: AdmissionRequest): readonly Statement[] {
   const { plans } = ask
   const isCounted = Object.values(plans).some((terms) => terms.requests_per_minute !== undefined)
   return [
-    takeTurn(ask),
+    lockCustomer(ask),
     reserve(ask),
     openReservation(ask),
     ...(isCounted ? [countRequest(ask)] : []),
@@ -33,13 +33,13 @@ export function admissionBatch(ask: AdmissionAsk): readonly Statement[] {
 }
 
 /** Locks the customer and notes what its plan makes of the reservation. */
-function takeTurn({ plans, key, reserveNano }: AdmissionAsk): Statement {
+function lockCustomer({ plans, key, reserveNano }: AdmissionRequest): Statement {
   const amount = planAmount(plans, (discountPct) => atMost(reserveNano(discountPct)))
   return sql`UPDATE customers SET turn = '', turn_nano = ${amount}
     WHERE customer_id = ${key.customerId}`
 }
 
-function reserve({ requestId, key, plans, now }: AdmissionAsk): Statement {
+function reserve({ requestId, key, plans, now }: AdmissionRequest): Statement {
   const perMinute = planLimit(plans, 'requests_per_minute')
   const concurrent = planLimit(plans, 'concurrent_requests')
   return sql`UPDATE customers SET turn = ${requestId}, reserved_nano = reserved_nano + turn_nano
@@ -53,19 +53,19 @@ function reserve({ requestId, key, plans, now }: AdmissionAsk): Statement {
       AND (${concurrent} = ${NO_LIMIT} OR ${concurrent} > ${openOfKey(key.keyPrefix, now)})`
 }
 
-function openReservation({ requestId, key, expiresAt, now }: AdmissionAsk): Statement {
+function openReservation({ requestId, key, expiresAt, now }: AdmissionRequest): Statement {
   return sql`INSERT INTO reservations
       (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
     SELECT ${text(requestId)}, customer_id, ${text(key.keyPrefix)}, turn_nano,
-      ${big(now)}, ${big(expiresAt)}
+      ${int64(now)}, ${int64(expiresAt)}
     FROM customers WHERE customer_id = ${key.customerId} AND turn = ${requestId}`
 }
 
 /** Counts an admitted request in its key's window, opening a new one where the old is over. */
-function countRequest({ requestId, key, plans, now }: AdmissionAsk): Statement {
+function countRequest({ requestId, key, plans, now }: AdmissionRequest): Statement {
   return sql`UPDATE api_keys SET
       window_requests = CASE WHEN ${windowIsOver(now)} THEN 1 ELSE window_requests + 1 END,
-      window_started_at = CASE WHEN ${windowIsOver(now)} THEN ${big(now)}
+      window_started_at = CASE WHEN ${windowIsOver(now)} THEN ${int64(now)}
         ELSE window_started_at END
     WHERE customer_id = ${key.customerId} AND key_prefix = ${key.keyPrefix}
       AND EXISTS (SELECT 1 FROM customers
@@ -74,7 +74,7 @@ function countRequest({ requestId, key, plans, now }: AdmissionAsk): Statement {
 }
 
 /** All that an answer needs: whether the request is in, and else why not. No row: no such key. */
-function readFacts({ requestId, key, now }: AdmissionAsk): Statement {
+function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
   return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests,
       CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
@@ -90,14 +90,14 @@ function readFacts({ requestId, key, now }: AdmissionAsk): Statement {
 function openOfKey(keyPrefix: string, now: number): Statement {
   return sql`(SELECT COUNT(*) FROM reservations
     WHERE reservations.customer_id = customers.customer_id
-      AND reservations.key_prefix = ${keyPrefix} AND reservations.expires_at > ${big(now)})`
+      AND reservations.key_prefix = ${keyPrefix} AND reservations.expires_at > ${int64(now)})`
 }
 
 /** Whether a key's window has ended. One that starts far in the future shows a clock that was set back. */
 function windowIsOver(now: number): Statement {
-  const length = part(String(WINDOW_MS))
-  return sql`(${big(now)} - window_started_at >= ${length}
-    OR window_started_at - ${big(now)} >= ${length})`
+  const length = raw(String(WINDOW_MS))
+  return sql`(${int64(now)} - window_started_at >= ${length}
+    OR window_started_at - ${int64(now)} >= ${length})`
 }
 
 function atMost(amount: bigint): bigint {

@@ -10,7 +10,7 @@ import { termsOfPlan } from './plan-terms.ts'
 export const RESERVATION_SLACK_MS = 60_000
 
 /** What a request asks before any work is done for it. */
-export interface AdmissionAsk {
+export interface AdmissionRequest {
   readonly requestId: string
   /** The key as presented: its form and MAC are checked, nothing else. */
   readonly key: PresentedKey
@@ -42,7 +42,7 @@ export interface Admission {
  * @throws ApiError `unauthorized`, `rate_limit_exceeded` or, for prepaid customers, `insufficient_balance`
  * @throws StorageUnavailable
  */
-export async function admit(db: Database, ask: AdmissionAsk): Promise<Admission> {
+export async function admit(db: Database, ask: AdmissionRequest): Promise<Admission> {
   const rows = await db.batch(admissionBatch(ask))
   const facts = rows.at(-1)?.[0]
   if (!facts) throw new ApiError('unauthorized', 'The API key is not valid.')

@@ -1,6 +1,6 @@
 import { StorageUnavailable, type Database, type Row, type Statement } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
-import { big, list, real, small, sql, text } from '../storage/sql.ts'
+import { int64, list, real, small, sql, text } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
 import type { Cost } from './price.ts'
 
@@ -52,7 +52,7 @@ export async function commitSettlement(
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
   const { receipt } = settlement
   const statements = [
-    takeTurn(settlement),
+    lockCustomer(settlement),
     bill(settlement),
     writeUsage(settlement),
     closeReservation(settlement),
@@ -103,7 +103,7 @@ export async function storeEvidence(
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
   await db.batch([
     sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
-      VALUES (${customerId}, ${sha256}, ${dataB64}, ${big(keptUntil(expiresAtMs))})
+      VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(keptUntil(expiresAtMs))})
       ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
         WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
         ELSE evidence.expires_at END`,
@@ -122,16 +122,16 @@ export async function releaseReservation(db: Database, requestId: string): Promi
 }
 
 /** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
-function takeTurn({ admission }: Settlement): Statement {
+function lockCustomer({ admission }: Settlement): Statement {
   return sql`UPDATE customers SET turn = '' WHERE customer_id = ${admission.customerId}
     RETURNING customer_id`
 }
 
 /** Unless the request has its row already: takes the cost, frees the reservation, gives the row its place. */
 function bill({ requestId, admission, row }: Settlement): Statement {
-  const now = big(row.createdAtMs)
+  const now = int64(row.createdAtMs)
   return sql`UPDATE customers SET turn = ${requestId},
-      balance_nano = balance_nano - ${big(row.cost.nano)},
+      balance_nano = balance_nano - ${int64(row.cost.nano)},
       reserved_nano = reserved_nano - COALESCE(
         (SELECT amount_nano FROM reservations WHERE request_id = ${requestId}), 0),
       usage_count = usage_count + 1,
@@ -147,8 +147,8 @@ function writeUsage({ requestId, admission, row, receipt }: Settlement): Stateme
       discount_pct, usd_eur, receipt_id, failover)
     SELECT turn, customer_id, usage_count, last_usage_at, ${text(admission.keyPrefix)},
       ${text(row.model)}, ${text(row.modality)}, ${text(row.provider)}, ${text(row.region)},
-      ${text(cost.billingUnit)}, ${real(row.audioSeconds)}, ${big(row.promptTokens)},
-      ${big(row.completionTokens)}, ${big(cost.nano)}, ${small(cost.discountPct)},
+      ${text(cost.billingUnit)}, ${real(row.audioSeconds)}, ${int64(row.promptTokens)},
+      ${int64(row.completionTokens)}, ${int64(cost.nano)}, ${small(cost.discountPct)},
       ${text(cost.usdEur)}, ${text(receipt?.id ?? null)}, ${small(row.failover ? 1 : 0)}
     FROM customers WHERE customer_id = ${admission.customerId} AND turn = ${requestId}`
 }
@@ -165,17 +165,17 @@ function writeReceipt(
 ): readonly Statement[] {
   const { customerId } = admission
   const refs = receipt.evidenceRefs
-  const expiry = big(receipt.expiresAtMs)
+  const expiry = int64(receipt.expiresAtMs)
   const insert = sql`INSERT INTO receipts (customer_id, receipt_id, jws, sha256, kid, evidence_refs,
       model, provider, prompt_tokens, completion_tokens, created_at, expires_at)
     SELECT customer_id, ${text(receipt.id)}, ${text(receipt.jws)}, ${text(receipt.sha256)},
       ${text(receipt.kid)}, ${text(JSON.stringify(refs))}, ${text(row.model)},
-      ${text(row.provider)}, ${big(row.promptTokens)}, ${big(row.completionTokens)},
+      ${text(row.provider)}, ${int64(row.promptTokens)}, ${int64(row.completionTokens)},
       last_usage_at, ${expiry}
     FROM customers WHERE customer_id = ${customerId} AND turn = ${requestId}`
   if (refs.length === 0) return [insert]
   const named = sql`customer_id = ${customerId} AND sha256 IN ${list(refs)}`
-  const kept = big(keptUntil(receipt.expiresAtMs))
+  const kept = int64(keptUntil(receipt.expiresAtMs))
   return [
     insert,
     sql`UPDATE evidence SET expires_at = ${kept} WHERE ${named} AND expires_at < ${kept}`,

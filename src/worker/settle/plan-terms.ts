@@ -1,6 +1,6 @@
 import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
 import type { Statement } from '../storage/database.ts'
-import { big, part, sql } from '../storage/sql.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
 
 /** The plan of customers that name none, and of those whose plan the configuration no longer has. */
 export const DEFAULT_PLAN = 'standard'
@@ -26,7 +26,7 @@ export function planLimit(
   limit: 'requests_per_minute' | 'concurrent_requests',
 ): Statement {
   const literal = (terms: PlanConfig) =>
-    part(`CAST(${wholeLiteral(terms[limit] ?? UNLIMITED)} AS BIGINT)`)
+    raw(`CAST(${wholeLiteral(terms[limit] ?? UNLIMITED)} AS BIGINT)`)
   return byPlan(
     Object.entries(plans).map(([name, terms]) => ({ names: [name], value: literal(terms) })),
     literal(termsOfPlan(plans, DEFAULT_PLAN)),
@@ -40,8 +40,8 @@ export function planAmount(plans: Plans, amount: (discountPct: number) => bigint
     names.set(discount, [...(names.get(discount) ?? []), name])
   }
   return byPlan(
-    [...names].map(([discount, group]) => ({ names: group, value: big(amount(discount)) })),
-    big(amount(termsOfPlan(plans, DEFAULT_PLAN).discount_pct)),
+    [...names].map(([discount, group]) => ({ names: group, value: int64(amount(discount)) })),
+    int64(amount(termsOfPlan(plans, DEFAULT_PLAN).discount_pct)),
   )
 }
 
@@ -51,7 +51,7 @@ function byPlan(
 ): Statement {
   if (cases.length === 0) return otherwise
   const branches = cases.map(({ names, value }) => {
-    const literals = part(names.map(nameLiteral).join(', '))
+    const literals = raw(names.map(nameLiteral).join(', '))
     return sql`WHEN customers.plan IN (${literals}) THEN ${value}`
   })
   const joined = branches.reduce((left, right) => sql`${left} ${right}`)

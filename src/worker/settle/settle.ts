@@ -1,6 +1,6 @@
 import { DIGEST_VERSION, sha256Hex } from '../../protocol/digest.ts'
 import type { ExchangeClaims } from '../../protocol/receipt.ts'
-import type { Together } from '../batching/work-together.ts'
+import type { Coalescer } from '../batching/coalescer.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
 import type { Database } from '../storage/database.ts'
@@ -11,7 +11,7 @@ import { priceOf } from './price.ts'
 
 export interface SettleTools {
   /** Settles with others that end in the same moment. */
-  readonly together: Together
+  readonly together: Coalescer
   readonly ledger: Database
   readonly link: Link
   readonly log: Log

@@ -1,6 +1,6 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
-import { big, sql } from '../storage/sql.ts'
+import { int64, sql } from '../storage/sql.ts'
 
 /** How much one round may do. */
 export interface SweepLimits {
@@ -71,7 +71,7 @@ async function clearBodies(db: Database, limit: number): Promise<number> {
 /** Filler of the very length of the body, and a state that SQLite stores in as many bytes: none. */
 async function overwriteBodies(db: Database, now: number, limit: number): Promise<number> {
   const due = sql`SELECT customer_id, receipt_id FROM receipts
-    WHERE body_state = 0 AND expires_at <= ${big(now)} ORDER BY expires_at LIMIT ${limit}`
+    WHERE body_state = 0 AND expires_at <= ${int64(now)} ORDER BY expires_at LIMIT ${limit}`
   const [sizes = []] = await db.batch([
     sql`SELECT COALESCE(MAX(LENGTH(jws)), 0) AS longest FROM receipts
       WHERE (customer_id, receipt_id) IN (${due})`,
@@ -80,7 +80,7 @@ async function overwriteBodies(db: Database, now: number, limit: number): Promis
   if (longest === 0) return 0
   const [rows = []] = await db.batch([
     sql`UPDATE receipts SET jws = SUBSTR(${'0'.repeat(longest)}, 1, LENGTH(jws)), body_state = 1
-      WHERE body_state = 0 AND LENGTH(jws) <= ${big(longest)}
+      WHERE body_state = 0 AND LENGTH(jws) <= ${int64(longest)}
         AND (customer_id, receipt_id) IN (${due})
       RETURNING receipt_id`,
   ])
@@ -90,7 +90,7 @@ async function overwriteBodies(db: Database, now: number, limit: number): Promis
 async function dropEvidence(db: Database, now: number, limit: number): Promise<void> {
   await db.batch([
     sql`DELETE FROM evidence WHERE (customer_id, sha256) IN (
-      SELECT customer_id, sha256 FROM evidence WHERE expires_at <= ${big(now)}
+      SELECT customer_id, sha256 FROM evidence WHERE expires_at <= ${int64(now)}
       ORDER BY expires_at LIMIT ${limit})`,
   ])
 }
@@ -99,7 +99,7 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
 async function releaseExpired(db: Database, now: number, limit: number): Promise<number> {
   const [owners = []] = await db.batch([
     sql`SELECT customer_id, COUNT(*) AS due FROM (
-        SELECT customer_id FROM reservations WHERE expires_at <= ${big(now)}
+        SELECT customer_id FROM reservations WHERE expires_at <= ${int64(now)}
         ORDER BY expires_at LIMIT ${limit}) AS oldest
       GROUP BY customer_id`,
   ])
@@ -114,7 +114,7 @@ async function releaseExpired(db: Database, now: number, limit: number): Promise
 
 function releaseOf(customerId: string, now: number, limit: number): readonly Statement[] {
   const due = sql`SELECT request_id, amount_nano FROM reservations
-    WHERE customer_id = ${customerId} AND expires_at <= ${big(now)}
+    WHERE customer_id = ${customerId} AND expires_at <= ${int64(now)}
     ORDER BY expires_at, request_id LIMIT ${limit}`
   return [
     sql`UPDATE customers SET turn = '' WHERE customer_id = ${customerId}`,

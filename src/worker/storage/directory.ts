@@ -1,6 +1,6 @@
 import type { Database } from './database.ts'
 import { textOf } from './row.ts'
-import { big, part, sql } from './sql.ts'
+import { int64, raw, sql } from './sql.ts'
 
 /** The directory's rows that are neither a customer's own nor a signing key. */
 
@@ -17,7 +17,7 @@ export async function keyringSecret(
 ): Promise<string> {
   const [, rows = []] = await directory.batch([
     sql`INSERT INTO secrets (name, value, created_at)
-      VALUES (${KEYRING_SECRET}, ${candidate}, ${big(now)}) ON CONFLICT (name) DO NOTHING`,
+      VALUES (${KEYRING_SECRET}, ${candidate}, ${int64(now)}) ON CONFLICT (name) DO NOTHING`,
     sql`SELECT value FROM secrets WHERE name = ${KEYRING_SECRET}`,
   ])
   const [row] = rows
@@ -33,7 +33,7 @@ export async function listCustomer(
 ): Promise<void> {
   await directory.batch([
     sql`INSERT INTO directory_customers (customer_id, created_at)
-      VALUES (${customerId}, ${big(now)}) ON CONFLICT (customer_id) DO NOTHING`,
+      VALUES (${customerId}, ${int64(now)}) ON CONFLICT (customer_id) DO NOTHING`,
   ])
 }
 
@@ -44,7 +44,7 @@ export async function customerIds(
 ): Promise<readonly string[]> {
   const later =
     page.after === undefined
-      ? part('')
+      ? raw('')
       : sql`WHERE (created_at, customer_id) > (SELECT created_at, customer_id
           FROM directory_customers WHERE customer_id = ${page.after})`
   const [rows = []] = await directory.batch([

@@ -1,4 +1,4 @@
-import { batchCalls, type BatchHost } from '../batching/batch-calls.ts'
+import { createBatcher, type BatchHost } from '../batching/batcher.ts'
 import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
@@ -13,7 +13,7 @@ export interface StoreTarget {
 const OBJECT = 'ledger'
 
 /** As many as a transaction may hold up others for, some tens of milliseconds. */
-const MOST_BATCHES = 128
+const MAX_BATCHES = 128
 
 /** Far longer than any transaction takes; after it, whether the batch was committed is unknown. */
 const PATIENCE_MS = 10_000
@@ -27,12 +27,12 @@ export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,
   host: BatchHost,
 ): Storage {
-  const ask = batchCalls<readonly Statement[], BatchOutcome>(host, {
+  const ask = createBatcher<readonly Statement[], BatchOutcome>(host, {
     run: (batches) =>
       callObject(namespace, OBJECT, (target) => target.batches(packBatches(batches))),
-    most: MOST_BATCHES,
-    patienceMs: PATIENCE_MS,
-    late: () => new StorageUnavailable('the storage object did not answer in time'),
+    maxItems: MAX_BATCHES,
+    joinTimeoutMs: PATIENCE_MS,
+    timeoutError: () => new StorageUnavailable('the storage object did not answer in time'),
   })
   const database: Database = { batch: async (statements) => rowsOf(await ask(statements)) }
   return { customer: () => database, directory: () => database }

@@ -1,5 +1,5 @@
 import type { D1Database } from '@cloudflare/workers-types'
-import type { BatchHost } from '../batching/batch-calls.ts'
+import type { BatchHost } from '../batching/batcher.ts'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'

@@ -1,20 +1,20 @@
 import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
-import { createLanes } from './lanes.ts'
+import { createConnectionPool } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { NothingWritten, runPostgresBatch } from './postgres-batch.ts'
 import { causeOf, classifyPostgresError } from './postgres-failure.ts'
-import { openPostgresLane } from './postgres-lane.ts'
+import { openPostgresConnection } from './postgres-connection.ts'
 
 const CONNECTIONS = 8
 /** A customer's batches queue for its lock: more connections would not make them faster. */
-const MOST_OF_ONE_CUSTOMER = 3
+const MAX_OF_ONE_CUSTOMER = 3
 /** A batch that wrote nothing yet is tried on so many connections: idle ones may have been cut unseen. */
-const MOST_CONNECTIONS = 3
-const MOST_TRIES = 10
+const MAX_CONNECTIONS = 3
+const MAX_TRIES = 10
 const FIRST_RETRY_MS = 5
-const LONGEST_RETRY_MS = 200
+const MAX_RETRY_MS = 200
 
 export interface PostgresEngine {
   /** Runs a batch of one customer, or with null of the directory. */
@@ -29,10 +29,10 @@ export interface PostgresEngine {
  * @param deadlineMs how long a batch may wait for a connection and run
  */
 export function createPostgresEngine(databaseUrl: string, deadlineMs: number): PostgresEngine {
-  const lanes = createLanes({
-    open: () => openPostgresLane(databaseUrl),
+  const connections = createConnectionPool({
+    open: () => openPostgresConnection(databaseUrl),
     size: CONNECTIONS,
-    share: MOST_OF_ONE_CUSTOMER,
+    share: MAX_OF_ONE_CUSTOMER,
     deadlineMs,
     survives: (error) => classifyPostgresError(error) !== 'unavailable',
   })
@@ -41,12 +41,12 @@ export function createPostgresEngine(databaseUrl: string, deadlineMs: number): P
   async function run(customerId: string | null, statements: readonly Statement[]) {
     for (let connection = 1; ; connection++) {
       try {
-        return await lanes.use(customerId ?? '', ({ sql }) =>
+        return await connections.use(customerId ?? '', ({ sql }) =>
           withRetries(() => runPostgresBatch(sql, customerId, statements)),
         )
       } catch (error) {
         const failure = classifyPostgresError(error)
-        const again = error instanceof NothingWritten && connection < MOST_CONNECTIONS
+        const again = error instanceof NothingWritten && connection < MAX_CONNECTIONS
         if (failure === 'unavailable' && again) continue
         const cause = causeOf(error)
         throw storageError(messageOf(cause), failure === 'refused', cause)
@@ -77,8 +77,8 @@ async function withRetries<Result>(transaction: () => Promise<Result>): Promise<
     try {
       return await transaction()
     } catch (error) {
-      if (attempt === MOST_TRIES || classifyPostgresError(error) !== 'retry') throw error
-      const longest = Math.min(FIRST_RETRY_MS * 2 ** attempt, LONGEST_RETRY_MS)
+      if (attempt === MAX_TRIES || classifyPostgresError(error) !== 'retry') throw error
+      const longest = Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS)
       await new Promise((resolve) => setTimeout(resolve, Math.random() * longest))
     }
   }

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts'
 import { textOf } from './row.ts'
-import { big, sql } from './sql.ts'
+import { int64, sql } from './sql.ts'
 
 /** A receipt key's public half and one envelope that bound it. */
 export interface SigningKey {
@@ -21,7 +21,7 @@ export async function rememberSigningKey(
   await directory.batch([
     sql`INSERT INTO signing_keys (kid, envelope_sha256, jwk, envelope, created_at, seen_at)
       VALUES (${key.kid}, ${key.envelopeSha256}, ${key.jwkJson}, ${key.envelopeJson},
-        ${big(now)}, ${big(now)})
+        ${int64(now)}, ${int64(now)})
       ON CONFLICT (kid, envelope_sha256) DO UPDATE SET seen_at = excluded.seen_at
       WHERE signing_keys.seen_at < excluded.seen_at`,
   ])
@@ -34,7 +34,7 @@ export async function listSigningKeys(
 ): Promise<readonly Pick<SigningKey, 'kid' | 'jwkJson'>[]> {
   const [rows = []] = await directory.batch([
     sql`SELECT kid, MIN(jwk) AS jwk FROM signing_keys
-      WHERE seen_at >= ${big(notBefore)} GROUP BY kid ORDER BY MAX(seen_at) DESC, kid`,
+      WHERE seen_at >= ${int64(notBefore)} GROUP BY kid ORDER BY MAX(seen_at) DESC, kid`,
   ])
   return rows.map((row) => ({ kid: textOf(row, 'kid'), jwkJson: textOf(row, 'jwk') }))
 }

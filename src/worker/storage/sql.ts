@@ -24,7 +24,7 @@ export function sql(
 }
 
 /** A 64-bit integer: bound as text, so that no engine turns it into a float on the way. */
-export function big(value: bigint | number): Statement {
+export function int64(value: bigint | number): Statement {
   return { sql: 'CAST(? AS BIGINT)', params: [value.toString()] }
 }
 
@@ -49,6 +49,6 @@ export function list(values: readonly string[]): Statement {
 }
 
 /** A part without values. */
-export function part(sqlText: string): Statement {
+export function raw(sqlText: string): Statement {
   return { sql: sqlText, params: [] }
 }

@@ -7,7 +7,7 @@ interface Shape {
 }
 
 /** Frames of a stream that never repeats itself, such as one that counts usage in each, are not studied for long. */
-const MOST_LESSONS = 4
+const MAX_LESSONS = 4
 
 /** What may stand in a JSON string as it is, both read and printed. */
 const PLAIN = /^[^"\\\p{Cc}\p{Cs}]+$/u
@@ -38,7 +38,7 @@ export class TextFrames {
    */
   learn(data: string, text: string | undefined): void {
     if (text === undefined || text === PROBE || !PLAIN.test(text)) return
-    if (this.#lessons === MOST_LESSONS) return
+    if (this.#lessons === MAX_LESSONS) return
     this.#lessons += 1
     const at = data.indexOf(`"${text}"`)
     if (at < 0) return

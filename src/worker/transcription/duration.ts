@@ -8,7 +8,7 @@ import { webmSeconds } from './webm-duration.ts'
 const READS_AT_A_TIME = 1_000
 
 /** More than any honest file of 25 MiB needs; what asks for more is not measured. */
-const MOST_READS = 2_000_000
+const MAX_READS = 2_000_000
 
 /**
  * The length of a file in seconds, as its headers or its frames tell it; undefined where they do not. `pause`
@@ -33,7 +33,7 @@ async function toldSeconds(
   let reads = 0
   tokenizer.peekBuffer = async (target, options) => {
     reads += 1
-    if (reads > MOST_READS) throw new Error('too many reads')
+    if (reads > MAX_READS) throw new Error('too many reads')
     if (reads % READS_AT_A_TIME === 0) await pause()
     return peek(target, options)
   }

@@ -10,7 +10,7 @@ const LOWEST_BITS_PER_SECOND = 6_000
 const USUAL_BITS_PER_SECOND = 64_000
 
 /** An encoder's rate, which no known model exceeds, and the usual one. */
-const MOST_TOKENS_PER_SECOND = 50
+const MAX_TOKENS_PER_SECOND = 50
 const USUAL_TOKENS_PER_SECOND = 10
 
 /** The longest that a file nobody can measure may be. */
@@ -25,7 +25,7 @@ export function usualSeconds(bytes: number): number {
 
 /** Prompt tokens to reserve for. */
 export function mostPromptTokens(ask: TranscriptionRequest, seconds: number): number {
-  return Math.ceil(seconds * MOST_TOKENS_PER_SECOND) + promptTextTokens(ask)
+  return Math.ceil(seconds * MAX_TOKENS_PER_SECOND) + promptTextTokens(ask)
 }
 
 /** Counts to bill where the route settles on tokens and the provider told none. */

@@ -32,8 +32,8 @@ export interface UploadForm {
   readonly fields: ReadonlyMap<FieldName, string>
 }
 
-const MOST_PARTS = 100
-const MOST_FIELD_BYTES = 64 * 1024
+const MAX_PARTS = 100
+const MAX_FIELD_BYTES = 64 * 1024
 const SEMICOLON = 0x3b
 
 /**
@@ -50,8 +50,8 @@ export function parseForm(contentType: string, body: Bytes): UploadForm {
     onField: (info, value) => form.addField(info, value),
     onError: ({ _tag }) => form.fail(_tag === 'InvalidBoundary' ? invalidContentType() : broken()),
     onDone: () => form.end(),
-    maxParts: MOST_PARTS,
-    maxFieldSize: MOST_FIELD_BYTES,
+    maxParts: MAX_PARTS,
+    maxFieldSize: MAX_FIELD_BYTES,
   })
   try {
     for (const chunk of inChunks(body)) parser.write(chunk)

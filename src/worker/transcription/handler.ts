@@ -57,8 +57,8 @@ async function transcribeUpload(
     const order = (routes: Parameters<typeof context.health.order>[0]) =>
       context.health.order(routes, context.now())
     const { type: mimeType, container } = ask.audio
-    const wish = { ...ask, mimeType, bytes: ask.file.bytes.length }
-    const plan = planTranscription(context.catalogue, wish, { order })
+    const criteria = { ...ask, mimeType, bytes: ask.file.bytes.length }
+    const plan = planTranscription(context.catalogue, criteria, { order })
     await context.link.state()
     const measuredSeconds = await measureSeconds(ask.file.bytes, container, () => pause(0))
 

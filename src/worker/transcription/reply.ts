@@ -2,12 +2,12 @@ import { attemptTools, settleTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
-import { TRANSCRIPTION_VERDICTS } from '../routing/verdicts.ts'
+import { TRANSCRIPTION_VERDICTS } from '../routing/failure-mapping.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
 import { releaseAdmission, type AdmittedTranscription } from './admitted.ts'
 import { makeAnswer, type Answer } from './answer.ts'
 import { transcriptionExchange } from './settling.ts'
-import { askTranscript, type TranscriptAnswer } from './turn.ts'
+import { askTranscript, type TranscriptAnswer } from './attempt.ts'
 
 /**
  * Answers an admitted transcription: attempts -> transcript -> settled -> body. If settling fails the answer is

@@ -24,7 +24,7 @@ export interface TranscriptionRequest {
 /** ISO 639 in two or three letters, and what BCP 47 allows behind it. */
 const LANGUAGE = /^[a-z]{2,3}(-[a-z0-9]{1,8})*$/i
 const DECIMAL = /^[0-9]*\.?[0-9]+$/
-const HOTTEST = 2
+const MAX_TEMPERATURE = 2
 
 /**
  * Checks everything about a form that needs no catalogue (interface: POST /v1/audio/transcriptions).
@@ -73,8 +73,11 @@ function checkOptions({ fields }: UploadForm): void {
     throw invalid('language', 'must be an ISO 639-1 code such as "en"')
   }
   const temperature = fields.get('temperature') ?? ''
-  if (temperature !== '' && !(DECIMAL.test(temperature) && Number(temperature) <= HOTTEST)) {
-    throw invalid('temperature', `must be a number from 0 to ${HOTTEST}`)
+  if (
+    temperature !== '' &&
+    !(DECIMAL.test(temperature) && Number(temperature) <= MAX_TEMPERATURE)
+  ) {
+    throw invalid('temperature', `must be a number from 0 to ${MAX_TEMPERATURE}`)
   }
   if (/^(true|1)$/i.test(fields.get('stream') ?? '')) {
     throw invalid('stream', 'cannot be true: transcriptions are not streamed')

@@ -1,6 +1,6 @@
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { numberOf } from '../storage/row.ts'
-import { big, part, sql } from '../storage/sql.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
 import type { UsageQuery } from './query.ts'
 
 /** One page of rows, newest first, and how many rows match on all pages. */
@@ -31,27 +31,27 @@ export async function readUsagePage(
 }
 
 /** The answer always has a first row, which carries the count even where the page is empty. */
-const COLUMNS = part(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
+const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
   usage.billing_unit, usage.audio_seconds, usage.prompt_tokens, usage.completion_tokens,
   CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
   usage.failover, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
 
-const LIVE_KEY = part(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
+const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
   AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)
 
 /** Greater than every number: nothing is dated that late. */
-const BEYOND = part(String(Number.MAX_SAFE_INTEGER))
+const BEYOND = raw(String(Number.MAX_SAFE_INTEGER))
 
 /** The number of the first row in the range of times. */
 function firstInRange(customerId: string, { start }: UsageQuery): Statement {
   return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-    AND created_at >= ${big(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
+    AND created_at >= ${int64(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
 }
 
 /** The number of the last row in the range of times; below the first one's where there is none. */
 function lastInRange(customerId: string, { end }: UsageQuery): Statement {
   return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-    AND created_at <= ${big(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
+    AND created_at <= ${int64(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
 }
 
 function numberedPage(customerId: string, query: UsageQuery): Statement {
@@ -60,7 +60,7 @@ function numberedPage(customerId: string, query: UsageQuery): Statement {
   return sql`SELECT CASE WHEN hi >= lo THEN hi - lo + 1 ELSE 0 END AS total, ${COLUMNS}
     FROM (SELECT ${lo} AS lo, ${hi} AS hi) AS bounds
     LEFT JOIN usage ON usage.customer_id = ${customerId}
-      AND usage.seq <= hi - ${big(offset)} AND usage.seq > hi - ${big(offset + limit)}
+      AND usage.seq <= hi - ${int64(offset)} AND usage.seq > hi - ${int64(offset + limit)}
       AND usage.seq >= lo
     ${LIVE_KEY}
     ORDER BY usage.seq DESC`
@@ -82,7 +82,7 @@ function filteredPage(customerId: string, query: UsageQuery): Statement {
 
 /** A deleted key's rows show no prefix, so its prefix finds none. */
 function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
-  const byModel = model === undefined ? part('') : sql`AND model = ${model}`
+  const byModel = model === undefined ? raw('') : sql`AND model = ${model}`
   if (keyPrefix === undefined) return byModel
   return sql`${byModel} AND key_prefix = ${keyPrefix} AND EXISTS (SELECT 1 FROM api_keys k
     WHERE k.customer_id = ${customerId} AND k.key_prefix = ${keyPrefix} AND k.deleted_at IS NULL)`

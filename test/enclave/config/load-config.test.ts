@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigRefused, loadConfig } from '../../../src/enclave/config/load-config.ts'
-import type { Surroundings } from '../../../src/enclave/config/load-config.ts'
+import type { StartupEnv } from '../../../src/enclave/config/load-config.ts'
 
 type Json = Record<string, unknown>
 
-const REAL: Surroundings = { env: {}, platform: 'configfs-tsm' }
+const REAL: StartupEnv = { env: {}, platform: 'configfs-tsm' }
 const RELEASE = { root_key: 'root.jwk.json', bundle: 'trust.json', manifest: 'manifest.jws' }
 const ATTESTED = { adapter: 'tinfoil', allowed_measurements: ['ab'.repeat(48)] }
 
@@ -27,13 +27,13 @@ function config(service: Json = {}, provider: Json = {}): Config {
   }
 }
 
-async function load(content: string | Config, surroundings: Surroundings = REAL) {
+async function load(content: string | Config, surroundings: StartupEnv = REAL) {
   const file = join(await mkdtemp(join(tmpdir(), 'cmr-config-')), 'config.json')
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
   return loadConfig(file, surroundings)
 }
 
-async function problems(content: string | Config, surroundings?: Surroundings) {
+async function problems(content: string | Config, surroundings?: StartupEnv) {
   const error: unknown = await load(content, surroundings).catch((thrown: unknown) => thrown)
   if (!(error instanceof ConfigRefused)) throw new Error('not refused')
   return error.problems
@@ -41,7 +41,7 @@ async function problems(content: string | Config, surroundings?: Surroundings) {
 
 const UNATTESTED = { attestation: { adapter: 'none' } }
 
-const CASES: readonly (readonly [string, Config, Surroundings, string, string])[] = [
+const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] = [
   [
     'a provider without attestation',
     config({}, UNATTESTED),

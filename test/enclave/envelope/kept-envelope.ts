@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { KeptEnvelope } from '../../../src/enclave/envelope/envelope-keeper.ts'
+import type { KeptEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
 
 /** An envelope of the right form that nobody could verify. */
 export function keptEnvelope({

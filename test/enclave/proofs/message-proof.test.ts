@@ -1,7 +1,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { EgressAsk } from '../../../src/enclave/egress.ts'
+import type { EgressRequest } from '../../../src/enclave/open-egress.ts'
 import { proveMessage, type FinishedMessage } from '../../../src/enclave/proofs/message-proof.ts'
 import { concatBytes, toHex, utf8, type Bytes } from '../../../src/protocol/bytes.ts'
 
@@ -42,8 +42,8 @@ type Reply = { status: number; body: Bytes } | undefined
 
 /** Replies in turn, the last one for ever. */
 function provider(...replies: (Reply | Promise<Reply>)[]) {
-  const asked: EgressAsk[] = []
-  const get = async (_provider: string, ask: EgressAsk) => {
+  const asked: EgressRequest[] = []
+  const get = async (_provider: string, ask: EgressRequest) => {
     asked.push(ask)
     return replies[Math.min(asked.length, replies.length) - 1]
   }

@@ -28,11 +28,11 @@ const CLAIMS = {
   client_response_digest: 'a4'.repeat(32),
 }
 
-interface Ask extends Json {
+interface SigningRequest extends Json {
   readonly claims: { readonly jti: string }
 }
 
-function ask(claims: Json = {}, rest: Json = {}): Ask {
+function ask(claims: Json = {}, rest: Json = {}): SigningRequest {
   const all = { jti: crypto.randomUUID(), ...CLAIMS, ...claims }
   return { claims: all, provider: 'nova', evidence_sha256: null, ...rest }
 }

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Certificates, CSR_FILE, type TlsWish } from '../../../src/host/serve/certificates.ts'
-import { DaemonTalk } from '../../../src/host/serve/daemon-talk.ts'
+import { Certificates, CSR_FILE, type TlsSettings } from '../../../src/host/serve/certificates.ts'
+import { DaemonRpc } from '../../../src/host/serve/daemon-rpc.ts'
 import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls, TlsMaterial, ToDaemon } from '../../../src/protocol/boot.ts'
@@ -32,7 +32,7 @@ function newKey(): Promise<DaemonTls> {
 }
 
 /** A daemon that makes keys, and binds those it is given unless it is to refuse. */
-function daemon(refusal?: string): DaemonTalk {
+function daemon(refusal?: string): DaemonRpc {
   const answer = async (message: ToDaemon): Promise<void> => {
     if (message.type === 'prepare_tls') talk.heard({ type: 'tls_prepared', tls: await newKey() })
     if (message.type !== 'renew_tls') return
@@ -44,11 +44,11 @@ function daemon(refusal?: string): DaemonTalk {
     const tls = message.tls === undefined ? await newKey() : { ...message.tls, spkiSha256: '' }
     talk.heard({ type: 'tls_renewed', tls })
   }
-  const talk: DaemonTalk = new DaemonTalk((message) => void answer(message))
+  const talk: DaemonRpc = new DaemonRpc((message) => void answer(message))
   return talk
 }
 
-function open(wish: TlsWish, current: TlsMaterial, talk = daemon()): Certificates {
+function open(wish: TlsSettings, current: TlsMaterial, talk = daemon()): Certificates {
   const tools = {
     daemon: talk,
     state,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listen } from '../../support/listen.ts'
-import type { Started } from '../../../src/host/stack/keeper.ts'
+import type { Started } from '../../../src/host/stack/process-restarter.ts'
 import {
   makeLinkCertificates,
   type LinkCertificates,

@@ -13,7 +13,7 @@ export interface Mortal<Part extends string> {
 }
 
 const SHORTEST_LIFE_MS = 100
-const LONGEST_LIFE_MS = 2_000
+const MAX_LIFE_MS = 2_000
 const MINUTE_MS = 61_000
 
 /**
@@ -39,7 +39,7 @@ export async function killAtRandom<Part extends string>(
     const own = deaths.filter((death) => death.part === part)
     const grace = (own.at(-router.mostDeathsAMinute)?.at ?? -MINUTE_MS) + MINUTE_MS
     await delay(Math.max(0, grace - performance.now()))
-    await delay(dice.between(SHORTEST_LIFE_MS, LONGEST_LIFE_MS))
+    await delay(dice.between(SHORTEST_LIFE_MS, MAX_LIFE_MS))
     router.kill(part)
     waiting = waiting.filter((other) => other !== part)
     away.add(part)

@@ -17,13 +17,13 @@ describe('the cap on requests at work', () => {
 
   test('counts a request until it is answered and all of its work has ended, in whatever way', async () => {
     const cap = new RequestCap(1)
-    const seat = cap.enter()
+    const permit = cap.enter()
     const stream = Promise.withResolvers<void>()
     const failing = Promise.withResolvers<void>()
-    seat.keepDuring(stream.promise)
-    seat.keepDuring(failing.promise)
-    seat.leave()
-    seat.leave()
+    permit.keepDuring(stream.promise)
+    permit.keepDuring(failing.promise)
+    permit.leave()
+    permit.leave()
     expect(cap.seated).toBe(1)
     stream.resolve()
     await stream.promise

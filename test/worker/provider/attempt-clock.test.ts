@@ -38,7 +38,7 @@ describe('the clock of an attempt', () => {
   it('does not count a wait that is not the provider’s', async () => {
     const { clock } = clockUnder()
     clock.enter(1_000)
-    clock.hold()
+    clock.pauseTimeout()
     await vi.advanceTimersByTimeAsync(60_000)
     clock.progress()
     await vi.advanceTimersByTimeAsync(900)
@@ -109,9 +109,9 @@ describe('the connect clock of a direct call', () => {
 
   it('asks nothing once the call was answered', async () => {
     const { clock } = clockUnder()
-    const reach = vi.fn<() => Promise<void>>(async () => {})
-    watchConnect(url, 5_000, clock, reach)()
+    const probeConnect = vi.fn<() => Promise<void>>(async () => {})
+    watchConnect(url, 5_000, clock, probeConnect)()
     await vi.advanceTimersByTimeAsync(60_000)
-    expect(reach).not.toHaveBeenCalled()
+    expect(probeConnect).not.toHaveBeenCalled()
   })
 })

@@ -49,7 +49,7 @@ function call(provider: Partial<Provider>, answer?: Response) {
     link,
     now: Date.now,
     connectMs: 1000,
-    reach: async () => {},
+    probeConnect: async () => {},
     classify: classifyResponse,
   })
 }

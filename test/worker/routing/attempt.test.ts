@@ -6,7 +6,7 @@ import { attemptRoutes } from '../../../src/worker/routing/attempt.ts'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import { planChat } from '../../../src/worker/routing/plan.ts'
-import { CHAT_VERDICTS } from '../../../src/worker/routing/verdicts.ts'
+import { CHAT_VERDICTS } from '../../../src/worker/routing/failure-mapping.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
 
@@ -87,9 +87,9 @@ describe('attempting routes', () => {
 
   it('tells a turn when it is the last that the plan or the attempt budget has', async () => {
     const answers = { 'nova/glm': unavailable, 'vela/glm': unavailable, 'nova/oss': unavailable }
-    const wish = { model: 'glm', failover: ['oss'] }
-    expect((await run(answers, wish)).lastFlags).toEqual([false, false, true])
-    expect((await run(answers, { ...wish, maxAttempts: 2 })).lastFlags).toEqual([false, true])
+    const criteria = { model: 'glm', failover: ['oss'] }
+    expect((await run(answers, criteria)).lastFlags).toEqual([false, false, true])
+    expect((await run(answers, { ...criteria, maxAttempts: 2 })).lastFlags).toEqual([false, true])
     expect((await run({}, { model: 'lone' })).lastFlags).toEqual([true])
   })
 

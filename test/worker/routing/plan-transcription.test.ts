@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   planTranscription,
-  type TranscriptionWish,
+  type TranscriptionRoutingCriteria,
 } from '../../../src/worker/routing/plan-transcription.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, unitPrice } from '../../support/router-config.ts'
@@ -20,13 +20,13 @@ const CATALOGUE = catalogueOf(
   { auto: ['glm'] },
 )
 
-function plan(wish: Partial<TranscriptionWish> & { model: string }) {
-  const whole = { mimeType: 'audio/wav', bytes: 50, ...wish }
+function plan(criteria: Partial<TranscriptionRoutingCriteria> & { model: string }) {
+  const whole = { mimeType: 'audio/wav', bytes: 50, ...criteria }
   return planTranscription(CATALOGUE, whole, { order: (routes) => routes })
 }
 
-function idsOf(wish: Parameters<typeof plan>[0]): string[] {
-  return plan(wish).attempts.map(({ route }) => route.id)
+function idsOf(criteria: Parameters<typeof plan>[0]): string[] {
+  return plan(criteria).attempts.map(({ route }) => route.id)
 }
 
 const ALL = ['eu/nova/whisper', 'us/nova/whisper', 'orbit/whisper']
@@ -107,8 +107,8 @@ describe('a transcription plan refuses', () => {
       noRoute('provider'),
       'provider',
     ],
-  ])('%s', (_, wish, message, param) => {
-    expect(refusalOf(() => plan(wish))).toEqual({ code: 'invalid_model', message, param })
+  ])('%s', (_, criteria, message, param) => {
+    expect(refusalOf(() => plan(criteria))).toEqual({ code: 'invalid_model', message, param })
   })
 
   it('a type that no route accepts, even when the file is too large too', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
-import { planChat, type ChatWish } from '../../../src/worker/routing/plan.ts'
+import { planChat, type ChatRoutingCriteria } from '../../../src/worker/routing/plan.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, reasoningOf } from '../../support/router-config.ts'
 
@@ -21,8 +21,11 @@ const CATALOGUE = catalogueOf(
   { auto: ['oss', 'us/glm'] },
 )
 
-function plan(wish: Partial<ChatWish> & { model: string }, catalogue: Catalogue = CATALOGUE) {
-  const whole = { failover: [], reasoning: undefined, ...wish }
+function plan(
+  criteria: Partial<ChatRoutingCriteria> & { model: string },
+  catalogue: Catalogue = CATALOGUE,
+) {
+  const whole = { failover: [], reasoning: undefined, ...criteria }
   return planChat(catalogue, whole, { order: (routes) => routes })
 }
 
@@ -65,8 +68,8 @@ describe('a plan', () => {
       asked.push(routes.map(({ id }) => id))
       return routes.toReversed()
     }
-    const wish = { model: 'glm', failover: ['oss'], reasoning: 'high' } as const
-    const { attempts } = planChat(CATALOGUE, wish, { order })
+    const criteria = { model: 'glm', failover: ['oss'], reasoning: 'high' } as const
+    const { attempts } = planChat(CATALOGUE, criteria, { order })
     expect(asked).toEqual([['eu/nova/glm', 'us/nova/glm']])
     expect(attempts.map(({ route }) => route.id)).toEqual(['us/nova/glm', 'eu/nova/glm'])
   })
@@ -121,18 +124,22 @@ describe('a plan refuses', () => {
     ['an unknown model', { model: 'gpt' }, 'model'],
     ['a pin that does not exist', { model: 'us/orbit/glm' }, 'model'],
     ['an unknown failover entry', { model: 'glm', failover: ['oss', 'gpt'] }, 'failover'],
-  ])('%s', (_, wish, param) => {
+  ])('%s', (_, criteria, param) => {
     const expected = { code: 'model_not_found', message: unknown(param), param }
-    expect(refusalOf(() => plan(wish))).toEqual(expected)
+    expect(refusalOf(() => plan(criteria))).toEqual(expected)
   })
 
   it.each([
     ['a transcription model', { model: 'whisper' }, 'model'],
     ['an embedding model', { model: 'nova/embed' }, 'model'],
     ['one as a failover entry', { model: 'glm', failover: ['embed'] }, 'failover'],
-  ])('%s', (_, wish, param) => {
+  ])('%s', (_, criteria, param) => {
     const message = `The model in \`${param}\` is not a chat model.`
-    expect(refusalOf(() => plan(wish))).toEqual({ code: 'invalid_request_error', message, param })
+    expect(refusalOf(() => plan(criteria))).toEqual({
+      code: 'invalid_request_error',
+      message,
+      param,
+    })
   })
 
   it.each([
@@ -140,10 +147,10 @@ describe('a plan refuses', () => {
     ['an effort that only routes beyond the pin have', { model: 'eu/nova/glm', reasoning: 'max' }],
     ['off where no reasoning is published', { model: 'orbit/glm', reasoning: 'off' }],
     ['off where the ladder lacks it', { model: 'oss', reasoning: 'off' }],
-  ] as const)('%s', (_, wish) => {
-    expect(refusalOf(() => plan(wish))).toEqual({
+  ] as const)('%s', (_, criteria) => {
+    expect(refusalOf(() => plan(criteria))).toEqual({
       code: 'invalid_request_error',
-      message: `No route of the requested models supports the reasoning effort '${wish.reasoning}'.`,
+      message: `No route of the requested models supports the reasoning effort '${criteria.reasoning}'.`,
       param: 'reasoning',
     })
   })
@@ -151,8 +158,8 @@ describe('a plan refuses', () => {
   it.each([
     ['a model without any price', { model: 'free' }],
     ['a model whose only able route has no price', { model: 'mixed', reasoning: 'high' }],
-  ] as const)('%s', (_, wish) => {
-    expect(refusalOf(() => plan(wish))).toEqual({
+  ] as const)('%s', (_, criteria) => {
+    expect(refusalOf(() => plan(criteria))).toEqual({
       code: 'route_not_priced',
       message: 'No route of the requested model has a price.',
       param: undefined,
@@ -170,8 +177,8 @@ describe('capability', () => {
   })
 
   it('drops incompatible candidates from the whole plan', () => {
-    const wish = { model: 'orbit/glm', failover: ['oss', 'glm'], reasoning: 'max' } as const
-    expect(attemptsOf(wish)).toEqual(['us/nova/glm 2 max'])
+    const criteria = { model: 'orbit/glm', failover: ['oss', 'glm'], reasoning: 'max' } as const
+    expect(attemptsOf(criteria)).toEqual(['us/nova/glm 2 max'])
   })
 
   it('skips routes without a price while others have one', () => {

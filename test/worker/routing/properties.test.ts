@@ -54,13 +54,13 @@ const selector = fc.oneof(
   routeName,
 )
 
-const wish = fc.record({
+const criteria = fc.record({
   model: selector,
   failover: fc.array(selector, { maxLength: 5 }),
   reasoning: fc.option(fc.constantFrom(...EFFORTS), { nil: undefined }),
 })
 
-type Wish = typeof wish extends fc.Arbitrary<infer W> ? W : never
+type Wish = typeof criteria extends fc.Arbitrary<infer W> ? W : never
 
 function joined(names: readonly string[]): string {
   return names.join('/')
@@ -88,7 +88,7 @@ function canDo(route: Route, effort: Effort | undefined): boolean {
 describe('whatever the catalogue and the request', () => {
   it('every attempt answers to the selector of its entry, so key and pins are never left', () => {
     fc.assert(
-      fc.property(catalogue, wish, (known, asked) => {
+      fc.property(catalogue, criteria, (known, asked) => {
         for (const { route, entry } of planOf(known, asked)?.attempts ?? []) {
           const names = ([asked.model, ...asked.failover][entry] ?? '').split('/')
           const key = names.at(-1)
@@ -103,7 +103,7 @@ describe('whatever the catalogue and the request', () => {
 
   it('a plan has at least one attempt, repeats no route and never goes back to an earlier entry', () => {
     fc.assert(
-      fc.property(catalogue, wish, (known, asked) => {
+      fc.property(catalogue, criteria, (known, asked) => {
         const plan = planOf(known, asked)
         if (!plan) return
         const { attempts } = plan
@@ -118,7 +118,7 @@ describe('whatever the catalogue and the request', () => {
 
   it('every attempt can do what was asked and can be billed, and none that could was left out', () => {
     fc.assert(
-      fc.property(catalogue, wish, (known, asked) => {
+      fc.property(catalogue, criteria, (known, asked) => {
         const plan = planOf(known, asked)
         if (!plan || plan.ocr) return
         const able = (route: Route) =>
@@ -136,7 +136,7 @@ describe('whatever the catalogue and the request', () => {
 
   it('the same request is planned the same', () => {
     fc.assert(
-      fc.property(catalogue, wish, (known, asked) => {
+      fc.property(catalogue, criteria, (known, asked) => {
         expect(planOf(known, asked)).toEqual(planOf(known, asked))
       }),
     )
@@ -146,7 +146,7 @@ describe('whatever the catalogue and the request', () => {
     fc.assert(
       fc.property(
         catalogue,
-        wish,
+        criteria,
         selection,
         fc.infiniteStream(fc.nat(4)),
         (known, asked, chosen, dice) => {

@@ -76,13 +76,13 @@ describe('the balance of a prepaid customer', () => {
 
   test('failure 30: is compared exactly where a double could not', async () => {
     const key = await addCustomer(db, { balance: 9_007_199_254_740_993n })
-    const big = 9_007_199_254_740_993n
+    const int64 = 9_007_199_254_740_993n
     const capped = 1_000_000_000_000_000n
-    for (let i = 0; i < 9; i++) await admit(db, askOf(key, `r${i}`, { nano: big }))
-    const rest = big - 9n * capped
+    for (let i = 0; i < 9; i++) await admit(db, askOf(key, `r${i}`, { nano: int64 }))
+    const rest = int64 - 9n * capped
     await expect(admit(db, askOf(key, 'last', { nano: rest + 1n }))).rejects.toThrow('balance')
     await admit(db, askOf(key, 'last', { nano: rest }))
-    expect(await readBooks(db)).toMatchObject({ reserved: big, open: 10 })
+    expect(await readBooks(db)).toMatchObject({ reserved: int64, open: 10 })
   })
 
   test('lets a request that can cost nothing in, at a balance of zero', async () => {

@@ -8,7 +8,7 @@ import { readWholeBody } from '../provider/whole-body.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { rebuildCompletion, type WholeCompletion } from '../stream/chat-whole.ts'
 import type { AdmittedChat } from './admitted.ts'
-import { breakage } from '../provider/breakage.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { completionShape } from './completion-shape.ts'
 
 /** A provider's finished answer, rebuilt, with what a receipt says of its bytes. */
@@ -45,7 +45,7 @@ export async function askWhole(
       link: context.link,
       now: context.now,
       connectMs: timeouts.connect_ms,
-      reach: context.reach,
+      probeConnect: context.probeConnect,
       classify: classifyResponse,
     })
     const bytes = await readWholeBody(reply, clock)
@@ -64,6 +64,6 @@ function rebuilt(bytes: Bytes, admitted: AdmittedChat, attempt: PlannedAttempt):
   try {
     return rebuildCompletion(bytes, completionShape(admitted, attempt))
   } catch (error) {
-    throw breakage(error)
+    throw toAttemptFailure(error)
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
-import { EnvelopeKeeper, type KeptEnvelope } from '../../../src/enclave/envelope/envelope-keeper.ts'
+import { EnvelopeCache, type KeptEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
 import { LinkError } from '../../../src/enclave/link/link-error.ts'
 import { keptEnvelope } from './kept-envelope.ts'
 
@@ -20,7 +20,7 @@ function setUp() {
     if (state.fail !== undefined) throw state.fail
     return keptEnvelope({ issued: number, nonce, capturedAt: Date.now() })
   }
-  const keeper = new EnvelopeKeeper({
+  const keeper = new EnvelopeCache({
     make,
     buildFresh: make,
     now: Date.now,

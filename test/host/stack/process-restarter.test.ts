@@ -1,6 +1,10 @@
 import { ChildProcess } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createKeeper, type KeeperEvents, type Started } from '../../../src/host/stack/keeper.ts'
+import {
+  createProcessRestarter,
+  type RestarterEvents,
+  type Started,
+} from '../../../src/host/stack/process-restarter.ts'
 
 /** Children that die when told to. */
 function makeChildren() {
@@ -17,9 +21,9 @@ function makeChildren() {
 async function stop(): Promise<void> {}
 
 const events = {
-  up: vi.fn<KeeperEvents<string>['up']>(),
-  died: vi.fn<KeeperEvents<string>['died']>(),
-  gaveUp: vi.fn<KeeperEvents<string>['gaveUp']>(),
+  up: vi.fn<RestarterEvents<string>['up']>(),
+  died: vi.fn<RestarterEvents<string>['died']>(),
+  gaveUp: vi.fn<RestarterEvents<string>['gaveUp']>(),
 }
 
 beforeEach(() => {
@@ -37,7 +41,7 @@ async function wait(ms: number): Promise<void> {
 describe('a keeper', () => {
   test('brings a dead child back after three seconds', async () => {
     const { start, killLast } = makeChildren()
-    await createKeeper(start, Date.now, events).start()
+    await createProcessRestarter(start, Date.now, events).start()
     killLast('signal SIGKILL')
     await wait(2_900)
     expect(events.died).toHaveBeenCalledExactlyOnceWith('signal SIGKILL', 3_000)
@@ -48,7 +52,7 @@ describe('a keeper', () => {
 
   test('waits longer after each death and gives up at the fifth within a minute', async () => {
     const { start, killLast } = makeChildren()
-    await createKeeper(start, Date.now, events).start()
+    await createProcessRestarter(start, Date.now, events).start()
     for (let death = 1; death <= 5; death++) {
       killLast(`death ${death}`)
       await wait(11_000)
@@ -60,7 +64,7 @@ describe('a keeper', () => {
 
   test('counts a start that fails as a death', async () => {
     const { start, killLast } = makeChildren()
-    await createKeeper(start, Date.now, events).start()
+    await createProcessRestarter(start, Date.now, events).start()
     start.mockRejectedValue(new Error('did not come up'))
     killLast('exit status 1')
     await wait(60_000)
@@ -69,7 +73,7 @@ describe('a keeper', () => {
 
   test('forgets deaths that are more than a minute old', async () => {
     const { start, killLast } = makeChildren()
-    await createKeeper(start, Date.now, events).start()
+    await createProcessRestarter(start, Date.now, events).start()
     for (let death = 1; death <= 6; death++) {
       killLast('exit status 1')
       await wait(61_000)
@@ -80,7 +84,7 @@ describe('a keeper', () => {
 
   test('brings nothing back once it is stopped', async () => {
     const { start, killLast } = makeChildren()
-    const keeper = createKeeper(start, Date.now, events)
+    const keeper = createProcessRestarter(start, Date.now, events)
     await keeper.start()
     killLast('exit status 1')
     await wait(1_000)
@@ -94,7 +98,7 @@ describe('a keeper that never gives up', () => {
   test('waits longer each time, up to a limit', async () => {
     const { start, killLast } = makeChildren()
     const policy = { firstMs: 500, growth: 2, longestMs: 2_000, mostDeaths: undefined }
-    await createKeeper(start, Date.now, events, policy).start()
+    await createProcessRestarter(start, Date.now, events, policy).start()
     for (let death = 1; death <= 8; death++) {
       killLast('exit status 1')
       await wait(2_100)
@@ -108,7 +112,7 @@ describe('a keeper that never gives up', () => {
 
   test('replaces a child without counting its end as a death', async () => {
     const { start, killLast } = makeChildren()
-    const keeper = createKeeper(start, Date.now, events)
+    const keeper = createProcessRestarter(start, Date.now, events)
     await keeper.start()
     await keeper.replace(1_000, true)
     killLast('never mind')

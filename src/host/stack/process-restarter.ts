@@ -7,7 +7,7 @@ export interface Started<Ready> {
 }
 
 /** What a keeper tells. */
-export interface KeeperEvents<Ready> {
+export interface RestarterEvents<Ready> {
   /** Each time the part is up, the first time included. */
   up(ready: Ready, pid: number): void
   /** It died; it will be started again after `restartMs`. */
@@ -17,7 +17,7 @@ export interface KeeperEvents<Ready> {
 }
 
 /** Keeps one part of the stack running. */
-export interface Keeper {
+export interface ProcessRestarter {
   /** Starts it the first time. @throws when it does not come up */
   start(): Promise<void>
   /**
@@ -55,12 +55,12 @@ const DEATHS_WITHIN_MS = 60_000
  * Starts a part and starts it again when it dies, later with each death within a minute. `start` must reject,
  * leaving no process behind, when the part does not come up.
  */
-export function createKeeper<Ready>(
+export function createProcessRestarter<Ready>(
   start: () => Promise<Started<Ready>>,
   now: () => number,
-  events: KeeperEvents<Ready>,
+  events: RestarterEvents<Ready>,
   policy: RestartPolicy = LOCAL_POLICY,
-): Keeper {
+): ProcessRestarter {
   let current: Child | undefined
   let timer: NodeJS.Timeout | undefined
   let deaths: number[] = []

@@ -4,7 +4,7 @@ import { openAdapter } from '../adapters/table.ts'
 import type { LoadedConfig } from '../config/load-config.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { UNATTESTED } from './inference-hop.ts'
-import { ProofKeeper } from './proof-keeper.ts'
+import { EvidenceRefresher } from './evidence-refresher.ts'
 import { ProvenHops } from './proven-hops.ts'
 
 export interface ProofTools extends EvidenceTools {
@@ -19,7 +19,7 @@ interface Kept {
   readonly adapter: ProviderConfig['attestation']['adapter']
   readonly reach: Omit<ProviderChannel, 'evidence'>
   /** Absent where there is nothing to prove. */
-  readonly keeper: ProofKeeper | undefined
+  readonly keeper: EvidenceRefresher | undefined
 }
 
 /** Keeps a proof for each provider with an adapter, off the path of requests. */
@@ -98,7 +98,7 @@ function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
   if (opened === undefined) return { key, adapter, reach, keeper: undefined }
   const { now, random } = tools
   const onVerified = hops.add.bind(hops, name)
-  const keeper = new ProofKeeper({ obtain: opened.obtain, now, random, onVerified })
+  const keeper = new EvidenceRefresher({ obtain: opened.obtain, now, random, onVerified })
   void keeper.verify()
   return { key, adapter, reach, keeper }
 }

@@ -104,7 +104,7 @@ export async function healthOf(world: World, route: string): Promise<string> {
 }
 
 /** Waits until what the books say is what is expected of them, a few seconds at most. */
-export async function settledBooks(
+export async function settledLedger(
   world: World,
   customer: Customer,
   expected: (books: string) => boolean,

@@ -7,7 +7,7 @@ export interface Egress {
   /** Answers the exchange, both ways streamed, or throws `LinkError` before any answer has begun. */
   carry(call: EgressCall): Promise<void>
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
-  get(provider: string, ask: EgressAsk): Promise<{ status: number; body: Bytes } | undefined>
+  get(provider: string, ask: EgressRequest): Promise<{ status: number; body: Bytes } | undefined>
   /** Ends every idle connection. */
   close(): void
 }
@@ -20,7 +20,7 @@ export interface EgressCall {
   readonly response: ServerResponse
 }
 
-export interface EgressAsk {
+export interface EgressRequest {
   readonly path: string
   readonly maxBytes: number
   readonly signal: AbortSignal

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EvidenceRefused } from '../../../src/enclave/adapters/evidence-refused.ts'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
-import { ProofKeeper } from '../../../src/enclave/proofs/proof-keeper.ts'
+import { EvidenceRefresher } from '../../../src/enclave/proofs/evidence-refresher.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 
 const LIFE_S = 3600
@@ -35,7 +35,7 @@ async function evidence(change: Partial<VerifiedEvidence> = {}): Promise<Verifie
 function keeper(...outcomes: (() => Promise<VerifiedEvidence>)[]) {
   let calls = 0
   const kept: VerifiedEvidence[] = []
-  const one = new ProofKeeper({
+  const one = new EvidenceRefresher({
     obtain: () => {
       const outcome = outcomes[Math.min(calls++, outcomes.length - 1)]
       return outcome ? outcome() : Promise.reject(new Error('none'))

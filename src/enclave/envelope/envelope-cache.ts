@@ -35,7 +35,7 @@ export interface EnvelopeTools {
  * Holds the cached envelope: adopted at start and whenever what it binds has changed, captured again on a cadence.
  * A failing platform leaves the last one in service until its age is up; then there is none.
  */
-export class EnvelopeKeeper {
+export class EnvelopeCache {
   readonly #tools: EnvelopeTools
   readonly #nonceLimit = createLimit(NONCES_PER_MINUTE, 60_000)
   readonly #kept = new Map<string, Bytes>()

@@ -1,39 +1,41 @@
 import { StorageUnavailable } from './database.ts'
 
 /** One connection of a pool, used by one batch at a time. */
-export interface Lane {
+export interface PooledConnection {
   /** Drops the connection without waiting for an answer. */
   discard(): void
 }
 
-export interface Lanes<L extends Lane> {
+export interface ConnectionPool<L extends PooledConnection> {
   /**
-   * Gives a lane to `work` alone, in the order of asking, but to no owner more than its share.
-   * @throws StorageUnavailable when waiting and work together pass the deadline; the lane is then replaced,
+   * Gives a connection to `work` alone, in the order of asking, but to no owner more than its share.
+   * @throws StorageUnavailable when waiting and work together pass the deadline; the connection is then replaced,
    *   because what a late answer on it would belong to is unknown
    */
-  use<Result>(owner: string, work: (lane: L) => Promise<Result>): Promise<Result>
+  use<Result>(owner: string, work: (connection: L) => Promise<Result>): Promise<Result>
 }
 
-export interface LaneOptions<L extends Lane> {
+export interface ConnectionPoolOptions<L extends PooledConnection> {
   readonly open: () => L
   readonly size: number
-  /** The most lanes of one owner: those that wait for each other's locks must leave some for the rest. */
+  /** The most connections of one owner: those that wait for each other's locks must leave some for the rest. */
   readonly share: number
   readonly deadlineMs: number
-  /** Whether a lane can still be trusted after its work failed so. */
+  /** Whether a connection can still be trusted after its work failed so. */
   readonly survives: (error: unknown) => boolean
 }
 
-/** A pool of lanes, each opened at its first use. */
-export function createLanes<L extends Lane>(options: LaneOptions<L>): Lanes<L> {
-  const queue = createLaneQueue<L>(options)
+/** A pool of connections, each opened at its first use. */
+export function createConnectionPool<L extends PooledConnection>(
+  options: ConnectionPoolOptions<L>,
+): ConnectionPool<L> {
+  const queue = createConnectionQueue<L>(options)
   return {
     async use(owner, work) {
       const deadline = startDeadline(options.deadlineMs)
       try {
-        const lane = await queue.acquire(owner, deadline.passed)
-        return await runOn(lane ?? options.open(), work, deadline.passed, {
+        const connection = await queue.acquire(owner, deadline.passed)
+        return await runOn(connection ?? options.open(), work, deadline.passed, {
           done: (kept) => queue.release(owner, kept),
           survives: options.survives,
         })
@@ -44,32 +46,35 @@ export function createLanes<L extends Lane>(options: LaneOptions<L>): Lanes<L> {
   }
 }
 
-async function runOn<L extends Lane, Result>(
-  lane: L,
-  work: (lane: L) => Promise<Result>,
+async function runOn<L extends PooledConnection, Result>(
+  connection: L,
+  work: (connection: L) => Promise<Result>,
   passed: Promise<never>,
   hooks: {
     readonly done: (kept: L | undefined) => void
-    readonly survives: LaneOptions<L>['survives']
+    readonly survives: ConnectionPoolOptions<L>['survives']
   },
 ): Promise<Result> {
   try {
-    const result = await Promise.race([work(lane), passed])
-    hooks.done(lane)
+    const result = await Promise.race([work(connection), passed])
+    hooks.done(connection)
     return result
   } catch (error) {
     const keep = !(error instanceof DeadlinePassed) && hooks.survives(error)
-    if (!keep) lane.discard()
-    hooks.done(keep ? lane : undefined)
+    if (!keep) connection.discard()
+    hooks.done(keep ? connection : undefined)
     throw error
   }
 }
 
-/** Hands out lanes; undefined stands for one that is not open. */
-function createLaneQueue<L extends Lane>({ size, share }: LaneOptions<L>) {
+/** Hands out connections; undefined stands for one that is not open. */
+function createConnectionQueue<L extends PooledConnection>({
+  size,
+  share,
+}: ConnectionPoolOptions<L>) {
   const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
   const busy = new Map<string, number>()
-  const waiting: { owner: string; take: (lane: L | undefined) => void }[] = []
+  const waiting: { owner: string; take: (connection: L | undefined) => void }[] = []
 
   const mayTake = (owner: string) => (busy.get(owner) ?? 0) < share
   const count = (owner: string, change: 1 | -1) => {
@@ -91,20 +96,20 @@ function createLaneQueue<L extends Lane>({ size, share }: LaneOptions<L>) {
     } catch (error) {
       const index = waiting.indexOf(waiter)
       if (index >= 0) waiting.splice(index, 1)
-      else void promise.then((lane) => release(owner, lane))
+      else void promise.then((connection) => release(owner, connection))
       throw error
     }
   }
 
-  function release(owner: string, lane: L | undefined): void {
+  function release(owner: string, connection: L | undefined): void {
     count(owner, -1)
     const index = waiting.findIndex((waiter) => mayTake(waiter.owner))
     const [next] = index < 0 ? [] : waiting.splice(index, 1)
     if (next === undefined) {
-      idle.push(lane)
+      idle.push(connection)
     } else {
       count(next.owner, 1)
-      next.take(lane)
+      next.take(connection)
     }
   }
 

@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../protocol/digest.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { breakage } from '../provider/breakage.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { callProvider } from '../provider/call.ts'
 import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failure.ts'
 import { streamPieces } from '../provider/streamed-body.ts'
@@ -47,7 +47,7 @@ export async function askTranscript(
       link: context.link,
       now: context.now,
       connectMs: timeouts.connect_ms,
-      reach: context.reach,
+      probeConnect: context.probeConnect,
       classify: classifyTranscriptionResponse,
     })
     const bytes = await readWholeBody(reply, clock)
@@ -61,7 +61,7 @@ export async function askTranscript(
       evidenceSha256: reply.evidenceSha256,
     }
   } catch (error) {
-    throw breakage(error)
+    throw toAttemptFailure(error)
   } finally {
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }

@@ -3,7 +3,7 @@ import { EvidenceRefused } from '../adapters/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import type { ObtainEvidence } from '../adapters/adapter.ts'
 
-export interface KeeperTools {
+export interface RefresherTools {
   readonly obtain: ObtainEvidence
   /** Milliseconds. */
   readonly now: () => number
@@ -17,21 +17,21 @@ const RENEW_AFTER = 0.8
 const JITTER = 0.1
 
 const FIRST_RETRY_MS = 1_000
-const LONGEST_RETRY_MS = 60_000
+const MAX_RETRY_MS = 60_000
 /** A timer of Node holds no more than 2^31 ms; every proof is far shorter. */
-const LONGEST_WAIT_MS = 86_400_000
+const MAX_WAIT_MS = 86_400_000
 
 /** A verification that takes longer has failed. */
 const VERIFY_MS = 60_000
 
-type Standing = Pick<ProviderProof, 'state' | 'reason' | 'verified_at' | 'expires_at'>
+type ProofStatus = Pick<ProviderProof, 'state' | 'reason' | 'verified_at' | 'expires_at'>
 
 /**
  * Keeps the proof of one provider: verified ahead, renewed before it ends, tried again ever more slowly while that
  * fails. An outage leaves the last proof in force until it ends by itself; evidence that does not hold ends it now.
  */
-export class ProofKeeper {
-  readonly #tools: KeeperTools
+export class EvidenceRefresher {
+  readonly #tools: RefresherTools
   #evidence: VerifiedEvidence | undefined
   #reason: string | undefined
   #failures = 0
@@ -39,7 +39,7 @@ export class ProofKeeper {
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(tools: KeeperTools) {
+  constructor(tools: RefresherTools) {
     this.#tools = tools
   }
 
@@ -49,7 +49,7 @@ export class ProofKeeper {
     return this.#tools.now() < end ? this.#evidence : undefined
   }
 
-  get standing(): Standing {
+  get standing(): ProofStatus {
     const { current } = this
     if (current !== undefined) {
       const { verified_at, expires_at } = current
@@ -120,7 +120,7 @@ export class ProofKeeper {
   }
 
   #retryLater(): void {
-    const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS)
+    const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS)
     this.#failures = Math.min(this.#failures + 1, 10)
     this.#schedule(wait * (1 - JITTER * this.#tools.random()))
   }
@@ -128,7 +128,7 @@ export class ProofKeeper {
   #schedule(waitMs: number): void {
     clearTimeout(this.#timer)
     if (this.#closed) return
-    const wait = Math.min(Math.max(waitMs, 0), LONGEST_WAIT_MS)
+    const wait = Math.min(Math.max(waitMs, 0), MAX_WAIT_MS)
     this.#timer = setTimeout(() => void this.verify(), wait)
     this.#timer.unref()
   }

@@ -1,20 +1,25 @@
 import { describe, expect, it, vi } from 'vitest'
-import { batchCalls } from '../../../src/worker/batching/batch-calls.ts'
+import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
-const late = () => new Error('no answer in time')
+const timeoutError = () => new Error('no answer in time')
 
 function doubling(calls: (readonly number[])[]) {
-  return async (asks: readonly number[]) => {
-    calls.push(asks)
-    return asks.map((ask) => 2 * ask)
+  return async (requests: readonly number[]) => {
+    calls.push(requests)
+    return requests.map((ask) => 2 * ask)
   }
 }
 
 describe('batched calls', () => {
   it('carry in one call what is asked in one moment, and in the next what is asked later', async () => {
     const calls: (readonly number[])[] = []
-    const ask = batchCalls(HOST, { run: doubling(calls), most: 10, patienceMs: 1_000, late })
+    const ask = createBatcher(HOST, {
+      run: doubling(calls),
+      maxItems: 10,
+      joinTimeoutMs: 1_000,
+      timeoutError,
+    })
     expect(await Promise.all([ask(1), ask(2), ask(3)])).toEqual([2, 4, 6])
     expect(await ask(4)).toBe(8)
     expect(calls).toEqual([[1, 2, 3], [4]])
@@ -23,11 +28,16 @@ describe('batched calls', () => {
   it('do not wait for the call before theirs', async () => {
     const started: number[] = []
     const first = Promise.withResolvers<readonly string[]>()
-    const run = async (asks: readonly number[]) => {
-      started.push(...asks)
-      return asks[0] === 1 ? first.promise : ['second']
+    const run = async (requests: readonly number[]) => {
+      started.push(...requests)
+      return requests[0] === 1 ? first.promise : ['second']
     }
-    const ask = batchCalls<number, string>(HOST, { run, most: 10, patienceMs: 1_000, late })
+    const ask = createBatcher<number, string>(HOST, {
+      run,
+      maxItems: 10,
+      joinTimeoutMs: 1_000,
+      timeoutError,
+    })
     const slow = ask(1)
     await vi.waitFor(() => expect(started).toEqual([1]))
     expect(await ask(2)).toBe('second')
@@ -37,7 +47,12 @@ describe('batched calls', () => {
 
   it('are split where one would carry too many', async () => {
     const calls: (readonly number[])[] = []
-    const ask = batchCalls(HOST, { run: doubling(calls), most: 2, patienceMs: 1_000, late })
+    const ask = createBatcher(HOST, {
+      run: doubling(calls),
+      maxItems: 2,
+      joinTimeoutMs: 1_000,
+      timeoutError,
+    })
     expect(await Promise.all([1, 2, 3, 4, 5].map(ask))).toEqual([2, 4, 6, 8, 10])
     expect(calls).toEqual([[1, 2], [3, 4], [5]])
   })
@@ -45,11 +60,11 @@ describe('batched calls', () => {
   it('fail all together, and the next ones anew', async () => {
     const failure = new Error('broken')
     let broken = true
-    const run = async (asks: readonly number[]) => {
+    const run = async (requests: readonly number[]) => {
       if (broken) throw failure
-      return asks
+      return requests
     }
-    const ask = batchCalls(HOST, { run, most: 10, patienceMs: 1_000, late })
+    const ask = createBatcher(HOST, { run, maxItems: 10, joinTimeoutMs: 1_000, timeoutError })
     const results = await Promise.allSettled([ask(1), ask(2)])
     expect(results).toEqual([1, 2].map(() => ({ status: 'rejected', reason: failure })))
     broken = false
@@ -58,7 +73,7 @@ describe('batched calls', () => {
 
   it('do not keep those who joined waiting for ever when the one that leads is lost', async () => {
     const run = () => new Promise<readonly number[]>(() => {})
-    const ask = batchCalls(HOST, { run, most: 10, patienceMs: 20, late })
+    const ask = createBatcher(HOST, { run, maxItems: 10, joinTimeoutMs: 20, timeoutError })
     void ask(1)
     await expect(ask(2)).rejects.toThrow('no answer in time')
   })
@@ -67,8 +82,8 @@ describe('batched calls', () => {
     const kept: Promise<unknown>[] = []
     const answers = Promise.withResolvers<readonly number[]>()
     const host = { now: () => 0, keepAlive: (work: Promise<unknown>) => void kept.push(work) }
-    const rules = { run: () => answers.promise, most: 10, patienceMs: 1_000, late }
-    const ask = batchCalls<number, number>(host, rules)
+    const rules = { run: () => answers.promise, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
+    const ask = createBatcher<number, number>(host, rules)
     const [first, second] = [ask(1), ask(2)]
     expect(kept).toHaveLength(1)
     answers.resolve([10, 20])
@@ -81,8 +96,8 @@ describe('batched calls', () => {
     const clock = { now: 0 }
     const calls: (readonly number[])[] = []
     const host = { now: () => clock.now, keepAlive: () => {} }
-    const rules = { run: doubling(calls), most: 10, patienceMs: 1_000, late }
-    const ask = batchCalls(host, rules)
+    const rules = { run: doubling(calls), maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
+    const ask = createBatcher(host, rules)
     void ask(1)
     vi.clearAllTimers()
     vi.useRealTimers()
@@ -92,11 +107,11 @@ describe('batched calls', () => {
   })
 
   it('tell an ask that was left unanswered', async () => {
-    const ask = batchCalls<number, number>(HOST, {
+    const ask = createBatcher<number, number>(HOST, {
       run: async ([first = 0]) => [first],
-      most: 10,
-      patienceMs: 1_000,
-      late,
+      maxItems: 10,
+      joinTimeoutMs: 1_000,
+      timeoutError,
     })
     const [answered, forgotten] = await Promise.allSettled([ask(1), ask(2)])
     expect(answered).toEqual({ status: 'fulfilled', value: 1 })

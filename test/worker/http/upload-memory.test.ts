@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError, errorHeaders } from '../../../src/worker/http/errors.ts'
-import { UploadGate } from '../../../src/worker/http/upload-gate.ts'
+import { UploadMemoryLimiter } from '../../../src/worker/http/upload-memory.ts'
 
 /** A clock that moves only when somebody waits, and lets all others look in between. */
 function waiting() {
@@ -15,7 +15,7 @@ function waiting() {
 describe('the gate for uploads', () => {
   it('lets in what fits, at once', async () => {
     const { clock, tools } = waiting()
-    const gate = new UploadGate(10)
+    const gate = new UploadMemoryLimiter(10)
     await gate.enter(4, tools)
     await gate.enter(6, tools)
     expect(clock.now).toBe(0)
@@ -23,7 +23,7 @@ describe('the gate for uploads', () => {
 
   it('lets the others in as room is given back, first come first served', async () => {
     const { tools } = waiting()
-    const gate = new UploadGate(10)
+    const gate = new UploadMemoryLimiter(10)
     const first = await gate.enter(8, tools)
     const order: string[] = []
     const enter = async (name: string, bytes: number) => {
@@ -46,7 +46,7 @@ describe('the gate for uploads', () => {
 
   it('counts a place given back twice once', async () => {
     const { clock, tools } = waiting()
-    const gate = new UploadGate(10)
+    const gate = new UploadMemoryLimiter(10)
     const pass = await gate.enter(6, tools)
     await gate.enter(4, tools)
     pass.leave()
@@ -58,7 +58,7 @@ describe('the gate for uploads', () => {
 
   it('refuses after three minutes, with a time to come back, and forgets who it refused', async () => {
     const { clock, tools } = waiting()
-    const gate = new UploadGate(10)
+    const gate = new UploadMemoryLimiter(10)
     const pass = await gate.enter(10, tools)
     const error: unknown = await gate.enter(1, tools).catch((reason: unknown) => reason)
     if (!(error instanceof ApiError)) throw new Error('not refused')

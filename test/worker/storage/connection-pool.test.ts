@@ -1,18 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
-import { createLanes, type Lane } from '../../../src/worker/storage/lanes.ts'
+import {
+  createConnectionPool,
+  type PooledConnection,
+} from '../../../src/worker/storage/connection-pool.ts'
 
-interface TestLane extends Lane {
+interface TestConnection extends PooledConnection {
   readonly name: number
 }
 
 const never = () => new Promise<never>(() => {})
 
-describe('a pool of lanes', () => {
+describe('a pool of connections', () => {
   let opened = 0
   let discarded: number[] = []
   const create = (size: number, share = size) =>
-    createLanes<TestLane>({
+    createConnectionPool<TestConnection>({
       open: () => {
         const name = ++opened
         return { name, discard: () => discarded.push(name) }
@@ -30,26 +33,26 @@ describe('a pool of lanes', () => {
   })
   afterEach(() => vi.useRealTimers())
 
-  it('opens a lane at its first use and uses it again', async () => {
-    const lanes = create(2)
-    for (let i = 0; i < 3; i++) expect(await lanes.use('a', async ({ name }) => name)).toBe(1)
+  it('opens a connection at its first use and uses it again', async () => {
+    const connections = create(2)
+    for (let i = 0; i < 3; i++) expect(await connections.use('a', async ({ name }) => name)).toBe(1)
   })
 
   it('gives waiting work its turn in order', async () => {
-    const lanes = create(1)
+    const connections = create(1)
     const order: string[] = []
-    const work = (mark: string) => lanes.use(mark, async () => order.push(mark))
+    const work = (mark: string) => connections.use(mark, async () => order.push(mark))
     await Promise.all([work('first'), work('second'), work('third')])
     expect(order).toEqual(['first', 'second', 'third'])
     expect(opened).toBe(1)
   })
 
   it('gives one owner no more than its share, and others what is left', async () => {
-    const lanes = create(3, 2)
+    const connections = create(3, 2)
     const { promise, resolve } = Promise.withResolvers<void>()
     const started: string[] = []
     const work = (owner: string) =>
-      lanes.use(owner, async () => {
+      connections.use(owner, async () => {
         started.push(owner)
         await promise
       })
@@ -61,9 +64,9 @@ describe('a pool of lanes', () => {
     expect(started).toEqual(['a', 'a', 'b', 'a', 'b'])
   })
 
-  it('replaces a lane whose work passed the deadline', async () => {
-    const lanes = create(2)
-    const results = Promise.allSettled([lanes.use('a', never), lanes.use('b', never)])
+  it('replaces a connection whose work passed the deadline', async () => {
+    const connections = create(2)
+    const results = Promise.allSettled([connections.use('a', never), connections.use('b', never)])
     await vi.advanceTimersByTimeAsync(1000)
     for (const result of await results) {
       expect(result).toMatchObject({
@@ -72,18 +75,18 @@ describe('a pool of lanes', () => {
       })
     }
     expect(discarded).toEqual([1, 2])
-    expect(await lanes.use('c', async ({ name }) => name)).toBe(3)
+    expect(await connections.use('c', async ({ name }) => name)).toBe(3)
   })
 
-  it('keeps a lane after a harmless failure and replaces it after any other', async () => {
-    const lanes = create(1)
+  it('keeps a connection after a harmless failure and replaces it after any other', async () => {
+    const connections = create(1)
     const fail = (error: Error) =>
-      lanes.use('a', async () => {
+      connections.use('a', async () => {
         throw error
       })
     await expect(fail(new TypeError('harmless'))).rejects.toThrow('harmless')
-    expect(await lanes.use('a', async ({ name }) => name)).toBe(1)
+    expect(await connections.use('a', async ({ name }) => name)).toBe(1)
     await expect(fail(new RangeError('harmful'))).rejects.toThrow('harmful')
-    expect(await lanes.use('a', async ({ name }) => name)).toBe(2)
+    expect(await connections.use('a', async ({ name }) => name)).toBe(2)
   })
 })

@@ -1,9 +1,9 @@
 import postgres from 'postgres'
-import type { Lane } from './lanes.ts'
+import type { PooledConnection } from './connection-pool.ts'
 import { flagFromText, integerFromText } from './postgres-dialect.ts'
 
 /** One connection to PostgreSQL; it comes back by itself after it was lost. */
-export interface PostgresLane extends Lane {
+export interface PostgresConnection extends PooledConnection {
   readonly sql: postgres.Sql
 }
 
@@ -12,8 +12,8 @@ const INT8 = 20
 const NUMERIC = 1700
 const BOOL = 16
 
-/** Opens a lane; the connection itself is made at the first query. */
-export function openPostgresLane(databaseUrl: string): PostgresLane {
+/** Opens a connection; the connection itself is made at the first query. */
+export function openPostgresConnection(databaseUrl: string): PostgresConnection {
   const sql = postgres(databaseUrl, {
     max: 1,
     // A refused connection fails its own batch only; the next one tries again at once.

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { EvidenceRefused } from '../../../src/enclave/adapters/evidence-refused.ts'
 import type { LoadedConfig } from '../../../src/enclave/config/load-config.ts'
-import { createProviderProofs } from '../../../src/enclave/proofs/keep-proofs.ts'
+import { createProviderProofs } from '../../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { checkConfig } from '../../../src/protocol/config-rules.ts'
 

@@ -2,7 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Failure } from '../provider/failure.ts'
 
 /** What the failures of attempts mean to the callers of one endpoint. */
-export interface Verdicts {
+export interface FailureMapping {
   /** Failures that end the request, whatever routes are left. */
   readonly final: Partial<Record<Failure['kind'], () => ApiError>>
   /** The answer when no route served; `planned` is how many different ones there were. */
@@ -10,7 +10,7 @@ export interface Verdicts {
 }
 
 /** Chat: a refusal of the request is final, all else moves on. */
-export const CHAT_VERDICTS: Verdicts = {
+export const CHAT_VERDICTS: FailureMapping = {
   final: {
     rejected: () =>
       new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
@@ -40,7 +40,7 @@ export const CHAT_VERDICTS: Verdicts = {
 const aboutFile = { param: 'file' }
 
 /** Transcription: a refusal of the file is final; without one the provider is at fault. */
-export const TRANSCRIPTION_VERDICTS: Verdicts = {
+export const TRANSCRIPTION_VERDICTS: FailureMapping = {
   final: {
     file_rejected: () => new ApiError('invalid_file', 'The provider refused this file.', aboutFile),
     file_too_large: () =>

@@ -5,7 +5,7 @@ import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protoco
 const ANSWER_WITHIN_MS = 90_000
 
 /** Questions to the daemon that it answers with a message of its own. One at a time. */
-export class DaemonTalk {
+export class DaemonRpc {
   readonly #tell: (message: ToDaemon) => void
   #waiting: ((message: FromDaemon) => void) | undefined
 
@@ -44,7 +44,7 @@ export class DaemonTalk {
     const late = new AbortController()
     try {
       this.#tell(question)
-      return await Promise.race([promise, tooLate(late.signal)])
+      return await Promise.race([promise, timedOut(late.signal)])
     } finally {
       this.#waiting = undefined
       late.abort()
@@ -52,7 +52,7 @@ export class DaemonTalk {
   }
 }
 
-async function tooLate(signal: AbortSignal): Promise<never> {
+async function timedOut(signal: AbortSignal): Promise<never> {
   await delay(ANSWER_WITHIN_MS, undefined, { signal })
   throw new Error(`the enclave daemon did not answer within ${ANSWER_WITHIN_MS / 1000} s`)
 }

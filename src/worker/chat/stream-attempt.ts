@@ -8,7 +8,7 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 import { createChatStream, type ChatStream } from '../stream/chat-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
 import type { AdmittedChat } from './admitted.ts'
-import { breakage } from '../provider/breakage.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { completionShape } from './completion-shape.ts'
 
 /** A provider's stream that has reached the commit point: its first real delta, or its finish. */
@@ -52,7 +52,7 @@ export async function openStream(
       link: context.link,
       now: context.now,
       connectMs: timeouts.connect_ms,
-      reach: context.reach,
+      probeConnect: context.probeConnect,
       classify: classifyResponse,
     })
     onAccepted()
@@ -78,7 +78,7 @@ export async function openStream(
       evidenceSha256,
     }
   } catch (error) {
-    const reason = breakage(error)
+    const reason = toAttemptFailure(error)
     clock.abort(reason)
     throw reason
   }

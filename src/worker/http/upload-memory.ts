@@ -1,14 +1,14 @@
 import { ApiError } from './errors.ts'
 
 /** What waiting takes. */
-export interface GateTools {
+export interface UploadLimiterTools {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
 }
 
 /** A place in memory; `leave` gives it back, and doing so twice changes nothing. */
-export interface GatePass {
+export interface UploadPermit {
   leave(): void
 }
 
@@ -20,16 +20,16 @@ interface Ticket {
  * How often a waiting upload looks whether its turn has come. It looks for itself, because in this runtime a request
  * had better not be woken by another one's doing.
  */
-const LOOK_EVERY_MS = 20
+const POLL_INTERVAL_MS = 20
 
-const LONGEST_WAIT_MS = 180_000
+const MAX_WAIT_MS = 180_000
 const RETRY_AFTER_SECONDS = 10
 
 /**
  * Holds uploads to a budget of memory. Each takes room for its whole body before a byte of it is read; those that
  * do not fit wait, first come first served, while their bytes wait in the sockets.
  */
-export class UploadGate {
+export class UploadMemoryLimiter {
   readonly #capacity: number
   readonly #waiting: Ticket[] = []
   #taken = 0
@@ -40,14 +40,14 @@ export class UploadGate {
   }
 
   /** @throws ApiError `service_unavailable` when there is no room for too long */
-  async enter(bytes: number, tools: GateTools): Promise<GatePass> {
+  async enter(bytes: number, tools: UploadLimiterTools): Promise<UploadPermit> {
     const ticket: Ticket = { bytes }
-    const giveUpAt = tools.now() + LONGEST_WAIT_MS
+    const giveUpAt = tools.now() + MAX_WAIT_MS
     this.#waiting.push(ticket)
     try {
       while (!this.#mayEnter(ticket)) {
         if (tools.now() >= giveUpAt) throw full()
-        await tools.pause(LOOK_EVERY_MS)
+        await tools.pause(POLL_INTERVAL_MS)
       }
       this.#taken += bytes
     } finally {
@@ -60,7 +60,7 @@ export class UploadGate {
     return this.#waiting[0] === ticket && this.#taken + ticket.bytes <= this.#capacity
   }
 
-  #pass(bytes: number): GatePass {
+  #pass(bytes: number): UploadPermit {
     let held = bytes
     return {
       leave: () => {
