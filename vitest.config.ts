@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
-/** Unit suites run side by side; the whole-app suites start real stacks and run apart from them, two at a time. */
+/**
+ * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, two at a time. The long
+ * suites (crashes, restarts, load, memory of uploads) take minutes and run one at a time: `npm run test:long`.
+ */
 export default defineConfig({
   test: {
     projects: [
@@ -8,7 +11,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/app/**'],
+          exclude: ['test/app/**', 'test/long/**'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 0 },
@@ -22,6 +25,16 @@ export default defineConfig({
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'long',
+          include: ['test/long/**/*.test.ts'],
+          maxWorkers: 1,
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -184,6 +184,5 @@ export type ProviderConfig = RouterConfig['providers'][string]
 export type RouteConfig = RouterConfig['routes'][number]
 export type PlanConfig = RouterConfig['plans'][string]
 export type Pricing = z.output<typeof pricingSchema>
-export type Timeouts = ServiceConfig['timeouts']
 export type RouteType = (typeof ROUTE_TYPES)[number]
 export type BillingUnit = 'token' | (typeof BILLING_UNITS)[number]

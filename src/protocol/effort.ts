@@ -8,9 +8,3 @@ export function parseEffort(text: string): Effort | undefined {
   const spelled = text === 'none' ? 'off' : text
   return EFFORTS.find((effort) => effort === spelled)
 }
-
-/** The given efforts in ladder order, each once. */
-export function inLadderOrder(efforts: Iterable<Effort>): Effort[] {
-  const wanted = new Set(efforts)
-  return EFFORTS.filter((effort) => wanted.has(effort))
-}
