@@ -50,9 +50,10 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
 
 /** Each rank may import from itself where it is one folder, and from every rank before it. */
 const WORKER_RANKS: readonly (readonly string[])[] = [
-  ['batching'],
+  ['batching', 'json'],
   ['storage', 'stream', 'link'],
   ['http'],
+  ['auth', 'limits', 'browser-rules.ts'],
   ['metrics'],
   ['provider'],
   ['routing'],

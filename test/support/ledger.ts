@@ -1,5 +1,5 @@
 import type { RouterConfig } from '../../src/protocol/config.ts'
-import type { PresentedKey } from '../../src/worker/http/auth.ts'
+import type { PresentedKey } from '../../src/worker/auth/authenticate.ts'
 import { ApiError } from '../../src/worker/http/errors.ts'
 import type { AdmissionRequest } from '../../src/worker/settle/admit.ts'
 import type { Settlement, StoredReceipt, UsageEntry } from '../../src/worker/settle/ledger.ts'

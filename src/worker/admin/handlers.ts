@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context, Handler } from '../context.ts'
-import { requireAdmin } from '../http/auth.ts'
+import { requireAdmin } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import { integerFrom, readParameter, TIMESTAMP } from '../http/query.ts'
 import { json } from '../http/reply.ts'

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import type { NewApiKey } from '../http/api-key.ts'
+import type { NewApiKey } from '../auth/api-key.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, sql, text } from '../storage/sql.ts'

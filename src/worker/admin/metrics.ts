@@ -1,5 +1,5 @@
 import type { Context, Handler } from '../context.ts'
-import { requireAdmin } from '../http/auth.ts'
+import { requireAdmin } from '../auth/authenticate.ts'
 import { text } from '../http/reply.ts'
 import { gaugeText } from '../metrics/families.ts'
 

@@ -1,5 +1,5 @@
 import type { Context, Handler } from '../context.ts'
-import { readApiKey, type PresentedKey } from '../http/auth.ts'
+import { readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { readBody } from '../http/body.ts'
 import { drain } from '../http/drain.ts'
 import { ApiError } from '../http/errors.ts'

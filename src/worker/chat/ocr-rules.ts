@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
-import { isNull, valueOf } from '../http/json-scan.ts'
+import { isNull, valueOf } from '../json/scan.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import { checkImageUrl } from './ocr-image.ts'
 

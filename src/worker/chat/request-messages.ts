@@ -1,4 +1,4 @@
-import type { JsonCursor, Range } from '../http/json-scan.ts'
+import type { JsonCursor, Range } from '../json/scan.ts'
 import type { Messages } from '../provider/chat-request.ts'
 
 /** What the pass over `messages` finds: the facts, or what is wrong with them in words for the caller. */

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { parseEffort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
-import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../http/json-scan.ts'
+import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../json/scan.ts'
 import { PASSED_MEMBERS, REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 import { checkMembers, CHECKED_MEMBERS } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Effort } from '../../protocol/effort.ts'
 import { ByteSink } from '../http/byte-sink.ts'
-import { isNull, JsonCursor, type Range } from '../http/json-scan.ts'
+import { isNull, JsonCursor, type Range } from '../json/scan.ts'
 import { PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
-import type { Range } from '../http/json-scan.ts'
+import type { Range } from '../json/scan.ts'
 
 /** Members handed on byte for byte and unread; the provider answers for what it does not support. */
 export const PASSED_MEMBERS = [

@@ -1,5 +1,5 @@
 import type { Context, Handler } from '../context.ts'
-import { authenticate } from '../http/auth.ts'
+import { authenticate } from '../auth/authenticate.ts'
 import { json } from '../http/reply.ts'
 import type { Database } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'

@@ -1,5 +1,5 @@
 import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
-import type { PresentedKey } from '../http/auth.ts'
+import type { PresentedKey } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { flagOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'

@@ -1,5 +1,5 @@
 import type { Context, Handler } from '../context.ts'
-import { authenticate, readApiKey, type PresentedKey } from '../http/auth.ts'
+import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { drain } from '../http/drain.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import { pause } from '../routing/budget.ts'

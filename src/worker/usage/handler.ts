@@ -1,6 +1,6 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { Handler } from '../context.ts'
-import { authenticate } from '../http/auth.ts'
+import { authenticate } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'

@@ -106,7 +106,7 @@ describe('batched calls', () => {
     expect(calls).toEqual([[2]])
   })
 
-  it('tell an ask that was left unanswered', async () => {
+  it('tell an item that got no answer', async () => {
     const ask = createBatcher<number, number>(HOST, {
       run: async ([first = 0]) => [first],
       maxItems: 10,
@@ -116,7 +116,7 @@ describe('batched calls', () => {
     const [answered, forgotten] = await Promise.allSettled([ask(1), ask(2)])
     expect(answered).toEqual({ status: 'fulfilled', value: 1 })
     expect(forgotten).toMatchObject({
-      reason: { message: 'internal error: an ask was left unanswered' },
+      reason: { message: 'internal error: an item of a batch got no answer' },
     })
   })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PresentedKey } from '../../../src/worker/http/auth.ts'
+import type { PresentedKey } from '../../../src/worker/auth/authenticate.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {

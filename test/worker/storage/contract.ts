@@ -16,7 +16,7 @@ import {
 import { creditCustomer, insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { insertKey, listKeysOf, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
 import { customerIds, listCustomer } from '../../../src/worker/storage/directory.ts'
-import { createKeyring } from '../../../src/worker/http/keyring.ts'
+import { createKeyring } from '../../../src/worker/auth/keyring.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
 export interface EngineUnderTest {

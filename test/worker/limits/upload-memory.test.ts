@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError, errorHeaders } from '../../../src/worker/http/errors.ts'
-import { UploadMemoryLimiter } from '../../../src/worker/http/upload-memory.ts'
+import { UploadMemoryLimiter } from '../../../src/worker/limits/upload-memory.ts'
 
 /** A clock that moves only when somebody waits, and lets all others look in between. */
 function waiting() {

@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** What waiting takes. */
 export interface UploadLimiterTools {

@@ -6,7 +6,7 @@ import {
   newApiKey,
   newCustomerId,
   parseApiKey,
-} from '../../../src/worker/http/api-key.ts'
+} from '../../../src/worker/auth/api-key.ts'
 
 const random = (length: number): Bytes => crypto.getRandomValues(new Uint8Array(length))
 const zeros = (length: number): Bytes => new Uint8Array(length)

@@ -1,5 +1,5 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
-import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './json-string.ts'
+import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './string.ts'
 
 /**
  * A strict reader of JSON text (RFC 8259) in the bytes it came in. One pass checks the grammar and the UTF-8

@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** A client that comes back this much later will find that some have ended, and not come back all at once. */
 const RETRY_AFTER_SECONDS = 5

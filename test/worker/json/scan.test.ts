@@ -7,7 +7,7 @@ import {
   JsonCursor,
   JsonSyntaxError,
   valueOf,
-} from '../../../src/worker/http/json-scan.ts'
+} from '../../../src/worker/json/scan.ts'
 
 function accepts(bytes: Uint8Array): boolean {
   const cursor = new JsonCursor(bytes)

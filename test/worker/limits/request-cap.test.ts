@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { RequestCap } from '../../../src/worker/http/request-cap.ts'
+import { RequestCap } from '../../../src/worker/limits/request-cap.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
 describe('the cap on requests at work', () => {

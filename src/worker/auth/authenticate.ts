@@ -4,7 +4,7 @@ import type { Storage } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 import { parseApiKey } from './api-key.ts'
-import { ApiError } from './errors.ts'
+import { ApiError } from '../http/errors.ts'
 import type { Keyring } from './keyring.ts'
 
 /** A key whose form and customer were checked, but not yet whether the customer has it. */
