@@ -6,6 +6,7 @@ import { checkOwnEnvelope } from './envelope/self-check.ts'
 import type { ReceiptKey } from './keys/receipt-key.ts'
 import type { Release } from './release/release.ts'
 import type { Releases } from './release/releases.ts'
+import { FormerHops } from './sign/former-hops.ts'
 import { createRouterHops } from './sign/router-hops.ts'
 import type { RouterHop } from './sign/router-block.ts'
 import type { SeenBundle } from '../verify/trust-bundle.ts'
@@ -16,7 +17,8 @@ import type { ReportSource } from './snp/report-source.ts'
 export interface Identity {
   readonly envelopes: EnvelopeCache
   readonly release: () => Release
-  readonly routerHop: () => RouterHop | undefined
+  /** This instance's hop under the configuration of that SHA-256; undefined where it was never in force here. */
+  readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /** Moves to the release of a new configuration. Rejects, and changes nothing, when no report can be captured. */
   adoptConfig(loaded: LoadedConfig): Promise<void>
   /** Moves to a new TLS key. Rejects, and changes nothing, when no report can be captured. */
@@ -40,6 +42,8 @@ interface Bound {
   readonly source: ReportSource
   readonly tls: DaemonTls
   readonly trustBundleUrl: string
+  readonly configurationSha256: string
+  readonly hpkeKeyConfigSha256: string
 }
 
 /** Where every instance publishes the bundle; relative to the address the envelope came from. */
@@ -53,7 +57,14 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     const release = await releases.of(loaded)
     const source = await machine.source(release.identityTag)
     const trustBundleUrl = loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE
-    return { release, source, tls, trustBundleUrl }
+    return {
+      release,
+      source,
+      tls,
+      trustBundleUrl,
+      configurationSha256: loaded.sha256,
+      hpkeKeyConfigSha256: '',
+    }
   }
   let lastSeen: SeenBundle | undefined
   const make = async (of: Bound): Promise<KeptEnvelope> => {
@@ -75,10 +86,17 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     onFailure: (reason) => notify({ type: 'attestation_failed', reason }),
     onRestored: () => notify({ type: 'attestation_restored' }),
   })
+  const currentHop = createRouterHops(() => ({
+    envelope: envelopes.last,
+    trustBundleJws: bound.release.bundleJws,
+    platform: boot.platform,
+  }))
+  const former = new FormerHops()
   /** Nothing changes before the new binding is proven. */
   const move = async (nextLoaded: LoadedConfig, next: Bound): Promise<void> => {
     const envelope = await make(next)
     demandProof(envelope, nextLoaded, lastSeen)
+    former.keep(bound.configurationSha256, currentHop())
     loaded = nextLoaded
     bound = next
     lastSeen = envelope.check.seen ?? lastSeen
@@ -89,11 +107,8 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   return {
     envelopes,
     release: () => bound.release,
-    routerHop: createRouterHops(() => ({
-      envelope: envelopes.last,
-      trustBundleJws: bound.release.bundleJws,
-      platform: boot.platform,
-    })),
+    routerHop: (sha256) =>
+      sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
     adoptConfig: (nextLoaded) =>
       inTurn(async () => {
         const next = await bind(nextLoaded, bound.tls)
@@ -105,8 +120,8 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
 }
 
 function bindsSame(left: Bound, right: Bound): boolean {
-  const text = [left, right].map(({ release, trustBundleUrl }) =>
-    JSON.stringify([release, trustBundleUrl]),
+  const text = [left, right].map(({ release, trustBundleUrl, configurationSha256 }) =>
+    JSON.stringify([release, trustBundleUrl, configurationSha256]),
   )
   return text[0] === text[1]
 }
@@ -139,7 +154,7 @@ function faultOf({ check }: KeptEnvelope): string {
 }
 
 function build(
-  { release, source, tls, trustBundleUrl }: Bound,
+  { release, source, tls, trustBundleUrl, configurationSha256, hpkeKeyConfigSha256 }: Bound,
   kid: string,
   nonce: string,
   now: () => number,
@@ -150,6 +165,8 @@ function build(
     identityTag: release.identityTag,
     manifestJws: release.manifestJws,
     trustBundleUrl,
+    configurationSha256,
+    hpkeKeyConfigSha256,
   }
   return buildEnvelope(source, subject, { nonce, now })
 }

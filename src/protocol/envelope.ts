@@ -6,23 +6,40 @@ import { timestampSchema } from './timestamp.ts'
 
 export const ENVELOPE_SCHEMA = 'service.attestation/v1'
 
-/** Keeps the digest in REPORT_DATA bytes 32..63 apart from every other use of SHA-256. */
-export const REPORT_DATA_LABEL = 'cmr/report-data/v1'
+/**
+ * The versions of what REPORT_DATA bytes 32..63 bind. The label keeps the digest apart from every other use of SHA-256,
+ * and one version apart from the other. Builders write version 2; verifiers take both.
+ */
+export const REPORT_DATA_V1 = 'cmr/report-data/v1'
+export const REPORT_DATA_V2 = 'cmr/report-data/v2'
 
 /** A week: nobody should rely on evidence for longer without looking again. */
 const MAX_AGE_LIMIT_SECONDS = 604_800
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/, 'not 64 lowercase hex digits')
 
-/** The pre-image of REPORT_DATA bytes 32..63: binds the receipt key, and the caller's nonce if there was one. */
-export const reportDataBindingSchema = z.object({
-  label: z.literal(REPORT_DATA_LABEL),
+const hex32OrEmpty = z.union([z.literal(''), hex32])
+
+const receiptKeyAndNonce = {
   receipt_key_thumbprint: z
     .string()
     .regex(/^[A-Za-z0-9_-]{43}$/, 'not a base64url SHA-256')
     .refine(isCanonical, 'not canonical base64url'),
-  nonce: z.union([z.literal(''), hex32]),
-})
+  nonce: hex32OrEmpty,
+}
+
+/** The pre-image of REPORT_DATA bytes 32..63: binds the receipt key, and the caller's nonce if there was one. */
+export const reportDataBindingSchema = z.discriminatedUnion('label', [
+  z.object({ label: z.literal(REPORT_DATA_V1), ...receiptKeyAndNonce }),
+  z.object({
+    label: z.literal(REPORT_DATA_V2),
+    ...receiptKeyAndNonce,
+    /** SHA-256 of the HPKE key configuration that requests may be encrypted to; empty where none is served. */
+    hpke_key_config_sha256: hex32OrEmpty,
+    /** SHA-256 of the exact bytes of the configuration file in force. */
+    configuration_sha256: hex32,
+  }),
+])
 
 function isCanonical(text: string): boolean {
   try {

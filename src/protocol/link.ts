@@ -31,6 +31,8 @@ export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 /** Set on an egress answer that is the daemon's own refusal and not the provider's; holds its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
 
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
+
 const publicJwkSchema = z.object({
   kty: z.literal('EC'),
   crv: z.literal('P-256'),
@@ -53,6 +55,8 @@ export const linkStateSchema = z.object({
 export const linkConfigSchema = z.object({
   generation: z.int().min(1),
   config: configSchema,
+  /** SHA-256 of the configuration file's bytes, lowercase hex. */
+  configuration_sha256: hex32,
   secrets: z.object({
     admin_token: z.string().min(1),
     /** Provider name to API key, for providers that have one. */
@@ -66,6 +70,8 @@ export const signRequestSchema = z.object({
       z.object({
         claims: exchangeClaimsSchema,
         provider: z.string(),
+        /** `LinkConfig.configuration_sha256` of the configuration that the exchange began under. */
+        configuration_sha256: hex32,
         /** From `EGRESS_EVIDENCE_HEADER`; null for a provider that is reached without attestation. */
         evidence_sha256: z.string().nullable(),
         /** The provider's own id of the finished completion, under which it may have signed it. */

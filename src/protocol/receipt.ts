@@ -45,6 +45,11 @@ export const exchangeClaimsSchema = z.object({
 export const receiptClaimsSchema = z.looseObject({
   ...exchangeClaimsSchema.partial({ client_request_digest: true, client_response_digest: true })
     .shape,
+  /**
+   * SHA-256 of the router's configuration that the exchange began under, as the router's evidence binds it. Absent in
+   * receipts of earlier versions.
+   */
+  configuration_sha256: hex32.optional(),
   router_attestation: attestationBlockSchema,
   inference_attestation: attestationBlockSchema.optional(),
   /** What older receipts call `inference_attestation`. */

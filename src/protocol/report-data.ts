@@ -1,6 +1,6 @@
 import { concatBytes, fromBase64Url, fromHex, utf8, type Bytes } from './bytes.ts'
 import { sha256 } from './digest.ts'
-import type { ReportDataBinding } from './envelope.ts'
+import { REPORT_DATA_V2, type ReportDataBinding } from './envelope.ts'
 
 /**
  * Bytes 0..31 of REPORT_DATA: SHA-256 over the raw bytes of the SPKI digest and of the identity tag, both given
@@ -14,13 +14,22 @@ export async function tlsAndIdentityDigest(
 }
 
 /**
- * Bytes 32..63 of REPORT_DATA: SHA-256 over the label, one zero byte, the 32 bytes of the receipt key's RFC 7638
- * thumbprint, and the 32 bytes of the caller's nonce or zeros.
+ * Bytes 32..63 of REPORT_DATA: SHA-256 over the label, one zero byte, and 32 bytes each of: the receipt key's RFC 7638
+ * thumbprint; in version 2 the digests of the HPKE key configuration and of the router's configuration; the caller's
+ * nonce. What is empty counts as 32 zero bytes.
  */
-export async function receiptKeyDigest(binding: ReportDataBinding): Promise<Bytes> {
-  const nonce = binding.nonce === '' ? new Uint8Array(32) : fromHex(binding.nonce)
+export async function bindingDigest(binding: ReportDataBinding): Promise<Bytes> {
+  const digests =
+    binding.label === REPORT_DATA_V2
+      ? [binding.hpke_key_config_sha256, binding.configuration_sha256, binding.nonce]
+      : [binding.nonce]
   const thumbprint = fromBase64Url(binding.receipt_key_thumbprint)
-  return sha256(concatBytes(utf8(binding.label), new Uint8Array(1), thumbprint, nonce))
+  const parts = [utf8(binding.label), new Uint8Array(1), thumbprint, ...digests.map(orZeros)]
+  return sha256(concatBytes(...parts))
+}
+
+function orZeros(hex: string): Bytes {
+  return hex === '' ? new Uint8Array(32) : fromHex(hex)
 }
 
 /** All 64 bytes of REPORT_DATA that an envelope of these members claims. */
@@ -31,6 +40,6 @@ export async function reportData(envelope: {
 }): Promise<Bytes> {
   return concatBytes(
     await tlsAndIdentityDigest(envelope.tls_spki_sha256, envelope.workload_identity_tag),
-    await receiptKeyDigest(envelope.report_data_binding),
+    await bindingDigest(envelope.report_data_binding),
   )
 }

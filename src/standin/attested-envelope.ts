@@ -55,6 +55,9 @@ export async function openEnvelopeSite(inputs: EnvelopeSiteInputs): Promise<Enve
     identityTag,
     manifestJws,
     trustBundleUrl: '/.well-known/trust.json',
+    // It has no configuration, so this is the digest of nothing.
+    configurationSha256: await sha256Hex(''),
+    hpkeKeyConfigSha256: '',
   }
   return {
     envelope: async (nonce) => (await buildEnvelope(source, subject, { nonce, now })).json,

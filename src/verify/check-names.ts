@@ -58,7 +58,8 @@ export const PROVES = {
   freshness: 'the envelope is no older than it says it may be',
   vcek_chain: 'the envelope brings the certificates of its chip',
   report_data: 'the hardware vouches for this TLS key and this release',
-  report_data_binding: 'the hardware vouches for the receipt key',
+  report_data_binding:
+    'the hardware vouches for the receipt key, and for the configuration that is named',
   receipt_key: 'the vouched-for receipt key is the expected one',
   nonce: 'the report was made after the nonce was chosen',
   tls_key: 'the connection ends inside the enclave',
@@ -71,6 +72,7 @@ export const PROVES = {
   receipt_signature: 'the router signed this receipt, unchanged',
   receipt_id: 'it is the receipt that was asked for',
   receipt_time: 'it was issued while its key was in use, and not in the future',
+  configuration: 'the router that answered had this configuration in force',
   receipt_key_context: 'the receipt names the key that signed it',
   requested_route: 'the router understood which route was asked for',
   routed_model: 'the answer came by the expected route',

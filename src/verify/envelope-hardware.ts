@@ -1,8 +1,13 @@
 import { equalBytes, fromBase64, toHex, type Bytes } from '../protocol/bytes.ts'
-import { envelopeSchema, type Envelope } from '../protocol/envelope.ts'
+import {
+  envelopeSchema,
+  REPORT_DATA_V2,
+  type Envelope,
+  type ReportDataBinding,
+} from '../protocol/envelope.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readDocument } from '../protocol/read-document.ts'
-import { receiptKeyDigest, tlsAndIdentityDigest } from '../protocol/report-data.ts'
+import { bindingDigest, tlsAndIdentityDigest } from '../protocol/report-data.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
 import type { VekChain } from './snp/chain.ts'
@@ -24,7 +29,7 @@ export function readEnvelope(text: string | Uint8Array): Envelope {
 
 /**
  * Checks what the hardware alone vouches for: a genuine report, and that it names the envelope's TLS key, identity
- * tag and receipt key. Whose guest it is, only a trust bundle can tell. Throws `MalformedEvidence`.
+ * tag, receipt key and configuration. Whose guest it is, only a trust bundle can tell. Throws `MalformedEvidence`.
  */
 export async function verifyEnvelopeHardware(
   envelope: Envelope,
@@ -59,9 +64,14 @@ async function checkReportData(envelope: Envelope, reportData: Bytes): Promise<C
   const checks = [judge('report_data', fault, toHex(first))]
   const { report_data_binding: binding } = envelope
   if (binding === undefined) return checks
-  const second = await receiptKeyDigest(binding)
+  const second = await bindingDigest(binding)
   const binds = equalBytes(second, reportData.slice(32))
   const bindingFault = firstFault(!binds && 'bytes 32..63 are not the digest of the binding')
-  const seen = `receipt key ${binding.receipt_key_thumbprint}`
-  return [...checks, judge('report_data_binding', bindingFault, seen)]
+  return [...checks, judge('report_data_binding', bindingFault, describe(binding))]
+}
+
+function describe(binding: ReportDataBinding): string {
+  const key = `receipt key ${binding.receipt_key_thumbprint}`
+  if (binding.label !== REPORT_DATA_V2) return key
+  return `${key}, configuration ${binding.configuration_sha256}`
 }

@@ -1,4 +1,5 @@
 import { parseCompactJws } from '../protocol/compact-jws.ts'
+import { REPORT_DATA_V2 } from '../protocol/envelope.ts'
 import type { Es256Jwk } from '../protocol/jwk.ts'
 import { readDocument } from '../protocol/read-document.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../protocol/receipt.ts'
@@ -69,6 +70,7 @@ export async function verifyReceipt(text: string, options: ReceiptOptions): Prom
     checkTime(claims, key, router, options.now),
     ...router.checks,
     ...checkReceiptKey(claims, router),
+    ...checkConfiguration(claims, router),
     ...provider.checks,
   ]
   return { ...verdict(checks), notes: [...router.notes, ...provider.notes], claims }
@@ -133,6 +135,18 @@ function checkReceiptKey(claims: ReceiptClaims, { envelope }: HopResult): Check[
   const { kid } = claims.receipt_signature
   const fault = bound === kid ? undefined : `the evidence vouches for ${bound ?? 'no receipt key'}`
   return [judge('receipt_key', fault, kid)]
+}
+
+/** Receipts and evidence of earlier versions name no configuration; where one does, the other must name the same. */
+function checkConfiguration(claims: ReceiptClaims, { envelope }: HopResult): Check[] {
+  if (envelope === undefined) return []
+  const binding = envelope.report_data_binding
+  const bound = binding?.label === REPORT_DATA_V2 ? binding.configuration_sha256 : undefined
+  const { configuration_sha256: claimed } = claims
+  if (bound === undefined && claimed === undefined) return []
+  const fault =
+    bound === claimed ? undefined : `the evidence vouches for ${bound ?? 'no configuration'}`
+  return [judge('configuration', fault, claimed ?? 'none')]
 }
 
 async function checkProvider(claims: ReceiptClaims, options: ReceiptOptions): Promise<HopResult> {

@@ -57,13 +57,14 @@ export function attemptTools(
 
 /** What settlement takes of a context. */
 export function settleTools(context: Context, customerId: string): SettleTools {
-  const { link, log, now, signingKeys, config } = context
+  const { link, log, now, signingKeys, config, configurationSha256 } = context
   return {
     together: context.settleTogether,
     ledger: context.storage.customer(customerId),
     link,
     log,
     rememberKey: (kid) => signingKeys.remember(kid),
+    configurationSha256,
     usdEur: config.service.usd_eur,
     defaultRetentionDays: config.service.receipt_retention_days,
     now,

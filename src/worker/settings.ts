@@ -8,6 +8,8 @@ import { createRouteHealth, type RouteHealth } from './routing/health.ts'
 export interface Settings {
   readonly generation: number
   readonly config: RouterConfig
+  /** SHA-256 of the configuration file's bytes, lowercase hex. */
+  readonly configurationSha256: string
   readonly catalogue: Catalogue
   readonly health: RouteHealth
   readonly adminToken: string
@@ -54,12 +56,18 @@ export class SettingsSource {
   }
 
   async #load(): Promise<Settings> {
-    const { generation, config, secrets } = await this.#link.config()
+    const {
+      generation,
+      config,
+      configuration_sha256: configurationSha256,
+      secrets,
+    } = await this.#link.config()
     const { breaker, selection } = config.service
     this.#log('config_loaded', { generation, count: config.routes.length })
     return {
       generation,
       config,
+      configurationSha256,
       catalogue: compileCatalogue(config, secrets.provider_api_keys),
       health: this.#healthFor(breaker, selection),
       adminToken: secrets.admin_token,

@@ -1,10 +1,13 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { compactVerify, importJWK } from 'jose'
+import { compactVerify, decodeJwt, importJWK } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { DaemonReady, LocalRelease } from '../../src/protocol/boot.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { linkConfigSchema, linkStateSchema, signResponseSchema } from '../../src/protocol/link.ts'
+import { envelopeSchema } from '../../src/protocol/envelope.ts'
+import { receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
@@ -65,6 +68,26 @@ describe('a booted daemon', () => {
     return linkStateSchema.parse((await get('/v1/state')).json())
   }
 
+  const digestOfConfig = async () => sha256Hex(await readFile(daemon.configPath, 'utf8'))
+
+  const sign = (configuration: string) => {
+    const ask = {
+      claims: CLAIMS,
+      provider: 'nova',
+      configuration_sha256: configuration,
+      evidence_sha256: null,
+    }
+    return daemon.call(ready, '/v1/sign', {
+      method: 'POST',
+      body: JSON.stringify({ receipts: [ask] }),
+    })
+  }
+
+  async function signedUnder(configuration: string) {
+    const { receipts } = signResponseSchema.parse((await sign(configuration)).json())
+    return receiptClaimsSchema.parse(decodeJwt(receipts[0]?.jws ?? ''))
+  }
+
   it('tells its state, and the digest of the envelope it serves', async () => {
     const { text } = await get('/v1/attestation')
     const envelope = readEnvelope(text)
@@ -107,6 +130,7 @@ describe('a booted daemon', () => {
   it('gives the worker its configuration and the secrets it names', async () => {
     const answer = linkConfigSchema.parse((await get('/v1/config')).json())
     expect(answer.config.service.name).toBe('router-under-test')
+    expect(answer.configuration_sha256).toBe(await digestOfConfig())
     expect(answer.secrets).toEqual({
       admin_token: 'admin-token',
       provider_api_keys: { nova: 'provider-key' },
@@ -114,15 +138,13 @@ describe('a booted daemon', () => {
   })
 
   it('signs receipts that verify under its JWK and say that the router was verified', async () => {
-    const body = JSON.stringify({
-      receipts: [{ claims: CLAIMS, provider: 'nova', evidence_sha256: null }],
-    })
-    const reply = await daemon.call(ready, '/v1/sign', { method: 'POST', body })
+    const reply = await sign(await digestOfConfig())
     const { receipts } = signResponseSchema.parse(reply.json())
     const { jwk, envelope_sha256: digest } = await state()
     const { payload } = await compactVerify(receipts[0]?.jws ?? '', await importJWK(jwk))
     expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({
       ...CLAIMS,
+      configuration_sha256: await digestOfConfig(),
       router_attestation: { verified: true, evidence_raw: { sha256: digest } },
       receipt_signature: { kid: ready.kid, verified: true },
     })
@@ -147,6 +169,44 @@ describe('a booted daemon', () => {
     expect(await state()).toMatchObject({ generation: 2, kid: ready.kid })
     const answer = linkConfigSchema.parse((await get('/v1/config')).json())
     expect(answer.config.service.name).toBe('renamed')
+    expect(answer.configuration_sha256).toBe(await digestOfConfig())
+  })
+
+  it('has evidence for the new configuration, and signs what began under the former one under it', async () => {
+    const former = await sha256Hex(JSON.stringify(config()))
+    const current = await digestOfConfig()
+    const { json } = await get('/v1/attestation')
+    expect(envelopeSchema.parse(json()).report_data_binding).toMatchObject({
+      label: 'cmr/report-data/v2',
+      hpke_key_config_sha256: '',
+      configuration_sha256: current,
+    })
+    const signed = await Promise.all([former, current].map(signedUnder))
+    expect(signed.map((claims) => claims.configuration_sha256)).toEqual([former, current])
+    const bound = await Promise.all(
+      signed.map(async ({ router_attestation: { evidence_raw: raw } }) => {
+        const { sha256 } = z.object({ sha256: z.string() }).parse(raw)
+        const { text } = await get(`/v1/evidence/${sha256}`)
+        return readEnvelope(text).report_data_binding
+      }),
+    )
+    expect(bound).toMatchObject([
+      { configuration_sha256: former },
+      { configuration_sha256: current },
+    ])
+  })
+
+  it('signs nothing under a configuration that was never in force', async () => {
+    const reply = await sign('ee'.repeat(32))
+    expect([reply.status, reply.json()]).toEqual([
+      400,
+      {
+        error: {
+          code: 'unknown_evidence',
+          message: 'no evidence of this instance binds this configuration',
+        },
+      },
+    ])
   })
 
   it('keeps the last good configuration when a new one is wrong, and says why', async () => {

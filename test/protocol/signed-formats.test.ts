@@ -75,6 +75,28 @@ describe('REPORT_DATA', () => {
     )
   })
 
+  test.each([
+    ['', '', '13581c5a0b0f913a6510e90e61a91b4eedced06bfab5bc5fe5b3a8edefeb5949'],
+    [
+      '66'.repeat(32),
+      '44'.repeat(32),
+      '4fad9415a71cf175aa8e09b7f623a0fbffdfccf79dea907a5e6b62be02d5f74e',
+    ],
+  ])(
+    'of version 2 covers the HPKE digest %j, the configuration and the nonce %j',
+    async (hpke, nonce, digest) => {
+      const binding = {
+        label: 'cmr/report-data/v2',
+        receipt_key_thumbprint: bound.report_data_binding.receipt_key_thumbprint,
+        hpke_key_config_sha256: hpke,
+        configuration_sha256: '55'.repeat(32),
+        nonce,
+      } as const
+      const all = await reportData({ ...bound, report_data_binding: binding })
+      expect(toHex(all.slice(32))).toBe(digest)
+    },
+  )
+
   test('changes in its second half alone with the nonce', async () => {
     const nonce = '44'.repeat(32)
     const other = { ...bound, report_data_binding: { ...bound.report_data_binding, nonce } }

@@ -48,6 +48,6 @@ export class Generations {
 }
 
 /** A file that was only touched makes no generation. */
-function textOf({ config, providerApiKeys }: LoadedConfig): string {
-  return JSON.stringify([config, providerApiKeys])
+function textOf({ sha256, providerApiKeys }: LoadedConfig): string {
+  return JSON.stringify([sha256, providerApiKeys])
 }

@@ -1,14 +1,18 @@
 import { readFile } from 'node:fs/promises'
 import type { Platform } from '../../protocol/boot.ts'
+import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { checkConfig, type ConfigProblem } from '../../protocol/config-rules.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { findStartProblems } from './start-rules.ts'
 
 /** A configuration that may run here, with the secrets it names. */
 export interface LoadedConfig {
   readonly config: RouterConfig
+  /** SHA-256 of the file's exact bytes, lowercase hex: what evidence and receipts name it by. */
+  readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
 }
@@ -32,31 +36,36 @@ export class ConfigRefused extends Error {
 
 /** Reads and checks the configuration file. Throws `ConfigRefused`. */
 export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
-  const check = checkConfig(await readJson(file))
+  const bytes = await readBytes(file)
+  const check = checkConfig(parseJson(file, bytes))
   if (!check.ok) throw new ConfigRefused(file, check.problems)
   const problems = findStartProblems(check.config, surroundings)
   if (problems.length > 0) throw new ConfigRefused(file, problems)
   return {
     config: check.config,
+    sha256: await sha256Hex(bytes),
     providerApiKeys: readApiKeys(check.config, surroundings.env),
   }
 }
 
-/** A member given twice is refused: the reader of the file and the program would disagree on its value. */
-async function readJson(file: string): Promise<unknown> {
-  const whole = '(the whole file)'
-  let bytes: Uint8Array
+const WHOLE_FILE = '(the whole file)'
+
+async function readBytes(file: string): Promise<Bytes> {
   try {
-    bytes = await readFile(file)
+    return copyBytes(await readFile(file))
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    throw new ConfigRefused(file, [{ path: whole, reason: `cannot be read (${code})` }])
+    throw new ConfigRefused(file, [{ path: WHOLE_FILE, reason: `cannot be read (${code})` }])
   }
+}
+
+/** A member given twice is refused: the reader of the file and the program would disagree on its value. */
+function parseJson(file: string, bytes: Bytes): unknown {
   try {
     return parseStrictJson(bytes, 'configuration')
   } catch (error) {
     if (!(error instanceof MalformedEvidence)) throw error
-    throw new ConfigRefused(file, [{ path: whole, reason: error.reason }])
+    throw new ConfigRefused(file, [{ path: WHOLE_FILE, reason: error.reason }])
   }
 }
 

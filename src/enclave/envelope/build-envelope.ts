@@ -1,6 +1,6 @@
 import { toBase64, toHex } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { ENVELOPE_SCHEMA, REPORT_DATA_LABEL, type Envelope } from '../../protocol/envelope.ts'
+import { ENVELOPE_SCHEMA, REPORT_DATA_V2, type Envelope } from '../../protocol/envelope.ts'
 import { reportData } from '../../protocol/report-data.ts'
 import type { ReportSource } from '../snp/report-source.ts'
 
@@ -11,6 +11,10 @@ export interface EnvelopeSubject {
   readonly identityTag: string
   readonly manifestJws: string
   readonly trustBundleUrl: string
+  /** SHA-256 of the configuration file's bytes, lowercase hex. */
+  readonly configurationSha256: string
+  /** SHA-256 of the HPKE key configuration that is served; empty where there is none. */
+  readonly hpkeKeyConfigSha256: string
 }
 
 /** An envelope as it is served, with the exact bytes that its digest is over. */
@@ -18,6 +22,8 @@ export interface ServedEnvelope {
   readonly envelope: Envelope
   readonly json: string
   readonly sha256: string
+  /** SHA-256 of the configuration that it binds. */
+  readonly configurationSha256: string
   /** The launch digest that the report carries, lowercase hex. */
   readonly measurement: string
   /** Milliseconds. */
@@ -43,8 +49,10 @@ export async function buildEnvelope(
     tls_spki_sha256: subject.tlsSpkiSha256,
     workload_identity_tag: subject.identityTag,
     report_data_binding: {
-      label: REPORT_DATA_LABEL,
+      label: REPORT_DATA_V2,
       receipt_key_thumbprint: subject.kid,
+      hpke_key_config_sha256: subject.hpkeKeyConfigSha256,
+      configuration_sha256: subject.configurationSha256,
       nonce,
     },
   } as const
@@ -66,6 +74,7 @@ export async function buildEnvelope(
     envelope,
     json,
     sha256: await sha256Hex(json),
+    configurationSha256: subject.configurationSha256,
     measurement: toHex(report.subarray(MEASUREMENT_OFFSET, MEASUREMENT_OFFSET + MEASUREMENT_BYTES)),
     capturedAt,
   }

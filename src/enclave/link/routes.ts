@@ -73,10 +73,11 @@ function describeState({ generation, signer, envelopes }: LinkSubject): LinkStat
 }
 
 function describeConfig({ adminToken, generation }: LinkSubject): LinkConfig {
-  const { generation: number, config, providerApiKeys } = generation()
+  const { generation: number, config, sha256, providerApiKeys } = generation()
   return {
     generation: number,
     config,
+    configuration_sha256: sha256,
     secrets: { admin_token: adminToken, provider_api_keys: { ...providerApiKeys } },
   }
 }

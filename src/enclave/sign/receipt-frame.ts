@@ -22,8 +22,9 @@ export interface ReceiptFrame {
 export function frameReceipts(kid: string, router: RouterHop, inference: ProvenHop): ReceiptFrame {
   const common: Pick<
     ReceiptClaims,
-    'router_attestation' | 'inference_attestation' | 'receipt_signature'
+    'configuration_sha256' | 'router_attestation' | 'inference_attestation' | 'receipt_signature'
   > = {
+    configuration_sha256: router.configurationSha256,
     router_attestation: router.block,
     inference_attestation: inference.block,
     receipt_signature: {

@@ -31,8 +31,8 @@ type SigningRequest = Batch['receipts'][number]
 export interface SignerTools {
   readonly key: ReceiptKey
   readonly proofs: Pick<ProviderProofs, 'hop'>
-  /** Undefined until a first envelope was captured. */
-  readonly routerHop: () => RouterHop | undefined
+  /** Undefined for a configuration that was never in force here. */
+  readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /** Asks a provider for its own signature of a finished completion. Never rejects. */
   readonly proveMessage: (message: FinishedMessage) => Promise<MessageAttestation>
 }
@@ -45,17 +45,17 @@ export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
 
 /** A signer under the key, and under what is proven of router and providers at the time of a batch. */
 export function createReceiptSigner(tools: SignerTools): ReceiptSigner {
-  const { key, proofs, routerHop } = tools
+  const { key } = tools
   const frameOf = createFrames(key.kid)
   return async (body) => {
     const { receipts } = readBatch(body)
-    const router = routerHop()
-    if (router === undefined) {
-      throw new LinkError('attestation_unavailable', 'there is no evidence to sign receipts under')
-    }
-    const proven = receipts.map((ask) => ({ ask, hop: findHop(ask, proofs) }))
+    const proven = receipts.map((ask) => ({
+      ask,
+      router: findRouterHop(ask, tools),
+      hop: findHop(ask, tools),
+    }))
     const unsigned = await Promise.all(
-      proven.map(async ({ ask, hop }) => {
+      proven.map(async ({ ask, router, hop }) => {
         const { messageKey } = hop
         const frame =
           messageKey === undefined
@@ -75,7 +75,15 @@ function readBatch(body: unknown): Batch {
   throw new LinkError('invalid_request', `claims of the wrong form at ${path || 'the top'}`)
 }
 
-function findHop(ask: SigningRequest, proofs: SignerTools['proofs']): ProvenHop {
+function findRouterHop(ask: SigningRequest, { routerHop }: SignerTools): RouterHop {
+  const hop = routerHop(ask.configuration_sha256)
+  if (hop === undefined) {
+    throw new LinkError('unknown_evidence', 'no evidence of this instance binds this configuration')
+  }
+  return hop
+}
+
+function findHop(ask: SigningRequest, { proofs }: SignerTools): ProvenHop {
   const hop = proofs.hop(ask.provider, ask.evidence_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no such evidence was verified for this provider')

@@ -14,6 +14,8 @@ export const ROUTER_VERIFICATION_MODE = 'snp-envelope'
 /** The `router_attestation` of every receipt signed under this envelope. */
 export interface RouterHop {
   readonly block: AttestationBlock & { readonly verified_at: number }
+  /** SHA-256 of the configuration that the evidence binds. */
+  readonly configurationSha256: string
   /** Digests of evidence that the block refers to and does not hold. */
   readonly evidenceRefs: readonly string[]
 }
@@ -46,7 +48,11 @@ export function describeRouterHop({
     evidence_summary: summarize(envelope),
     evidence_raw: inline ? JSON.parse(envelope.json) : { sha256: envelope.sha256, bytes: size },
   }
-  return { block, evidenceRefs: inline ? [] : [envelope.sha256] }
+  return {
+    block,
+    configurationSha256: envelope.configurationSha256,
+    evidenceRefs: inline ? [] : [envelope.sha256],
+  }
 }
 
 const STRENGTH: Readonly<Record<Platform, string>> = {

@@ -17,6 +17,8 @@ export interface SettleTools {
   readonly log: Log
   /** Makes the public half of a signing key readable before a receipt names it. */
   readonly rememberKey: (kid: string) => Promise<void>
+  /** Of the configuration that the exchange began under. */
+  readonly configurationSha256: string
   readonly usdEur: number | undefined
   readonly defaultRetentionDays: number
   readonly now: () => number
@@ -54,6 +56,7 @@ async function signAndCommit(
   const receipt = await tools.link.sign({
     claims: claimsOf(exchange, proof, id, now),
     provider: exchange.route.provider.name,
+    configuration_sha256: tools.configurationSha256,
     evidence_sha256: proof.evidenceSha256,
     upstream_model: exchange.route.config.upstream_model,
     ...(proof.providerResponseId === undefined

@@ -9,7 +9,10 @@ import {
   utf8,
 } from '../../../src/protocol/bytes.ts'
 import { envelopeSchema } from '../../../src/protocol/envelope.ts'
-import { buildEnvelope } from '../../../src/enclave/envelope/build-envelope.ts'
+import {
+  buildEnvelope,
+  type EnvelopeSubject,
+} from '../../../src/enclave/envelope/build-envelope.ts'
 import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import { createSimulatedSource } from '../../../src/enclave/snp/simulated-source.ts'
 import { NOW, syntheticChain } from '../../support/synthetic-snp.ts'
@@ -20,6 +23,8 @@ const SUBJECT = {
   identityTag: 'b2'.repeat(32),
   manifestJws: 'a.b.c',
   trustBundleUrl: 'https://r.example/trust.json',
+  configurationSha256: 'c3'.repeat(32),
+  hpkeKeyConfigSha256: '',
 }
 
 let chain: SimulatedChain
@@ -28,8 +33,8 @@ beforeAll(async () => {
   chain = await syntheticChain()
 }, 60_000)
 
-const build = (nonce: string) =>
-  buildEnvelope(createSimulatedSource(chain, new Uint8Array(48).fill(0x5a)), SUBJECT, {
+const build = (nonce: string, subject: EnvelopeSubject = SUBJECT) =>
+  buildEnvelope(createSimulatedSource(chain, new Uint8Array(48).fill(0x5a)), subject, {
     nonce,
     now: () => NOW,
   })
@@ -37,24 +42,33 @@ const build = (nonce: string) =>
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()
 
 describe('buildEnvelope', () => {
-  it.each(['', 'cd'.repeat(32)])(
-    'binds the TLS key, the tag, the receipt key and the nonce %j into REPORT_DATA',
-    async (nonce) => {
-      const { envelope } = await build(nonce)
+  it.each([
+    ['', ''],
+    ['', 'cd'.repeat(32)],
+    ['d4'.repeat(32), 'cd'.repeat(32)],
+  ])(
+    'binds TLS key, tag, receipt key, configuration, the HPKE digest %j and the nonce %j into REPORT_DATA',
+    async (hpkeKeyConfigSha256, nonce) => {
+      const { envelope } = await build(nonce, { ...SUBJECT, hpkeKeyConfigSha256 })
+      const zeros = '00'.repeat(32)
       const reportData = fromBase64(envelope.snp_report_b64).subarray(0x50, 0x90)
       const first = sha256(fromHex('a1'.repeat(32) + 'b2'.repeat(32)))
       const second = sha256(
         concatBytes(
-          utf8('cmr/report-data/v1'),
+          utf8('cmr/report-data/v2'),
           new Uint8Array(1),
           fromBase64Url(SUBJECT.kid),
-          nonce === '' ? new Uint8Array(32) : fromHex(nonce),
+          fromHex(hpkeKeyConfigSha256 || zeros),
+          fromHex('c3'.repeat(32)),
+          fromHex(nonce || zeros),
         ),
       )
       expect(toHex(reportData)).toBe(toHex(concatBytes(first, second)))
       expect(envelope.report_data_binding).toEqual({
-        label: 'cmr/report-data/v1',
+        label: 'cmr/report-data/v2',
         receipt_key_thumbprint: SUBJECT.kid,
+        hpke_key_config_sha256: hpkeKeyConfigSha256,
+        configuration_sha256: 'c3'.repeat(32),
         nonce,
       })
     },

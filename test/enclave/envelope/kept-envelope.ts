@@ -7,7 +7,14 @@ export function keptEnvelope({
   nonce = '',
   capturedAt = 0,
   padding = 0,
-}: { issued?: number; nonce?: string; capturedAt?: number; padding?: number } = {}): KeptEnvelope {
+  configurationSha256 = 'cf'.repeat(32),
+}: {
+  issued?: number
+  nonce?: string
+  capturedAt?: number
+  padding?: number
+  configurationSha256?: string
+} = {}): KeptEnvelope {
   const report = Buffer.alloc(1184)
   report.writeUInt32LE(5, 0)
   report.writeUInt32LE(1, 0x34)
@@ -25,8 +32,10 @@ export function keptEnvelope({
     issued_at: new Date(issued * 1000).toISOString(),
     max_age_seconds: 3600,
     report_data_binding: {
-      label: 'cmr/report-data/v1',
+      label: 'cmr/report-data/v2',
       receipt_key_thumbprint: 'A'.repeat(43),
+      hpke_key_config_sha256: '',
+      configuration_sha256: configurationSha256,
       nonce,
     },
   }
@@ -35,6 +44,7 @@ export function keptEnvelope({
     envelope,
     json,
     sha256: createHash('sha256').update(json).digest('hex'),
+    configurationSha256,
     measurement: '33'.repeat(48),
     capturedAt,
     check: { verified: true, failed: [], verifiedAt: 1_700_000_000, seen: undefined },

@@ -28,13 +28,21 @@ const CLAIMS = {
   client_response_digest: 'a4'.repeat(32),
 }
 
+const IN_FORCE = 'cf'.repeat(32)
+
 interface SigningRequest extends Json {
   readonly claims: { readonly jti: string }
 }
 
 function ask(claims: Json = {}, rest: Json = {}): SigningRequest {
   const all = { jti: crypto.randomUUID(), ...CLAIMS, ...claims }
-  return { claims: all, provider: 'nova', evidence_sha256: null, ...rest }
+  return {
+    claims: all,
+    provider: 'nova',
+    configuration_sha256: IN_FORCE,
+    evidence_sha256: null,
+    ...rest,
+  }
 }
 
 let key: ReceiptKey
@@ -55,7 +63,8 @@ function tools(change: Partial<SignerTools> = {}): SignerTools {
     trustBundleJws: 'd.e.f',
     platform: 'simulated',
   })
-  return { key, proofs, routerHop: () => router, proveMessage: nobodySigns, ...change }
+  const routerHop = (sha256: string) => (sha256 === IN_FORCE ? router : undefined)
+  return { key, proofs, routerHop, proveMessage: nobodySigns, ...change }
 }
 
 async function signReceipts(body: unknown, signer: SignerTools): Promise<SignResponse> {
@@ -271,11 +280,12 @@ describe('signReceipts', () => {
     ])
   })
 
-  it('refuses while there is no evidence of the router itself', async () => {
-    expect(await refusal({ receipts: [ask()] }, { routerHop: () => undefined })).toEqual([
-      'attestation_unavailable',
-      503,
-      'there is no evidence to sign receipts under',
+  it('signs nothing of a batch with a configuration that no evidence of the router binds', async () => {
+    const bad = ask({}, { configuration_sha256: 'ee'.repeat(32) })
+    expect(await refusal({ receipts: [ask(), bad] })).toEqual([
+      'unknown_evidence',
+      400,
+      'no evidence of this instance binds this configuration',
     ])
   })
 })

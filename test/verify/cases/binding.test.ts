@@ -71,6 +71,26 @@ describe('binding', () => {
     expectOnly(unbound, 'report_data_binding', 'bytes 32..63 are not the digest of the binding')
   })
 
+  test('another configuration or HPKE key than the report was made for fails', async () => {
+    const binding = {
+      label: 'cmr/report-data/v2',
+      receipt_key_thumbprint: world.receiptKey.kid,
+      hpke_key_config_sha256: '',
+      configuration_sha256: 'd'.repeat(64),
+      nonce: '',
+    } as const
+    const claimed = { report_data_binding: binding }
+    expect(failures(await judgeEnvelope(world, { claimed }))).toEqual([])
+    for (const change of [{ configuration_sha256: OTHER }, { hpke_key_config_sha256: OTHER }]) {
+      const swapped = { report_data_binding: { ...binding, ...change } }
+      expectOnly(
+        await judgeEnvelope(world, { claimed, swapped }),
+        'report_data_binding',
+        'bytes 32..63 are not the digest of the binding',
+      )
+    }
+  })
+
   test('case 45: another live key fails, and a digest of the wrong spelling is malformed', async () => {
     for (const tlsSpkiSha256 of [OTHER, await sha256Hex('the whole certificate')]) {
       const result = await judgeEnvelope(world, {}, { live: { tlsSpkiSha256 } })

@@ -19,6 +19,9 @@ import {
 } from '../../support/synthetic-world.ts'
 import { expectMalformed, expectOnly, failures } from '../../support/verdicts.ts'
 
+const CONFIGURATION = 'cf'.repeat(32)
+const OTHER_CONFIGURATION = 'c0'.repeat(32)
+
 let world: World
 let other: World
 beforeAll(async () => {
@@ -125,6 +128,39 @@ describe('receipt', () => {
     const result = await judgeReceipt(world, await receiptOf(world, { router }))
     expectOnly(result, 'receipt_key', `the evidence vouches for ${key.kid}`)
   })
+
+  test('a receipt of another configuration than its evidence binds fails', async () => {
+    for (const [claimed, bound, named] of [
+      [OTHER_CONFIGURATION, CONFIGURATION, CONFIGURATION],
+      [undefined, CONFIGURATION, CONFIGURATION],
+      [OTHER_CONFIGURATION, undefined, 'no configuration'],
+    ] as const) {
+      const result = await judgeReceipt(world, await receiptUnder(claimed, bound))
+      expectOnly(result, 'configuration', `the evidence vouches for ${named}`)
+    }
+  })
+
+  test('a receipt of the configuration that the evidence binds holds, and says which', async () => {
+    const result = await judgeReceipt(world, await receiptUnder(CONFIGURATION, CONFIGURATION))
+    expect(failures(result)).toEqual([])
+    expect(result.checks.find(({ name }) => name === 'configuration')?.detail).toBe(CONFIGURATION)
+  })
+
+  async function receiptUnder(claimed: string | undefined, bound: string | undefined) {
+    const key = { receipt_key_thumbprint: world.receiptKey.kid, nonce: '' }
+    const binding =
+      bound === undefined
+        ? ({ label: 'cmr/report-data/v1', ...key } as const)
+        : ({
+            label: 'cmr/report-data/v2',
+            ...key,
+            hpke_key_config_sha256: '',
+            configuration_sha256: bound,
+          } as const)
+    const envelope = await envelopeOf(world, { claimed: { report_data_binding: binding } })
+    const router = { evidence_raw: JSON.parse(JSON.stringify(envelope)) }
+    return receiptOf(world, { router, claims: { configuration_sha256: claimed } })
+  }
 
   test('a key context that names another key fails', async () => {
     const { kid } = await makeKey()

@@ -23,6 +23,7 @@ function unsigned(id: string, provider = 'nova'): UnsignedReceipt {
       client_response_digest: DIGEST,
     },
     provider,
+    configuration_sha256: DIGEST,
     evidence_sha256: null,
   }
 }
