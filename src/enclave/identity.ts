@@ -51,21 +51,8 @@ const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 
 /** Captures the first report. Rejects when there is none. */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
-  const { boot, machine, releases, key, now, notify } = inputs
+  const { boot, machine, key, now, notify } = inputs
   const simulated = await machine.simulatedPolicy()
-  const bind = async (loaded: LoadedConfig, tls: DaemonTls): Promise<Bound> => {
-    const release = await releases.of(loaded)
-    const source = await machine.source(release.identityTag)
-    const trustBundleUrl = loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE
-    return {
-      release,
-      source,
-      tls,
-      trustBundleUrl,
-      configurationSha256: loaded.sha256,
-      hpkeKeyConfigSha256: '',
-    }
-  }
   let lastSeen: SeenBundle | undefined
   const make = async (of: Bound): Promise<KeptEnvelope> => {
     const served = await build(of, key.kid, '', now)
@@ -73,7 +60,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     return { ...served, check: await checkOwnEnvelope(served, by) }
   }
   let loaded = inputs.first
-  let bound = await bind(loaded, inputs.tls)
+  let bound = await bind(loaded, inputs.tls, inputs)
   const envelopes = new EnvelopeCache({
     buildFresh: (nonce) => build(bound, key.kid, nonce, now),
     async make() {
@@ -111,11 +98,27 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
       sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
     adoptConfig: (nextLoaded) =>
       inTurn(async () => {
-        const next = await bind(nextLoaded, bound.tls)
+        const next = await bind(nextLoaded, bound.tls, inputs)
         if (bindsSame(bound, next)) loaded = nextLoaded
         else await move(nextLoaded, next)
       }),
     adoptTls: (tls) => inTurn(() => move(loaded, { ...bound, tls })),
+  }
+}
+
+async function bind(
+  loaded: LoadedConfig,
+  tls: DaemonTls,
+  { releases, machine }: IdentityInputs,
+): Promise<Bound> {
+  const release = await releases.of(loaded)
+  return {
+    release,
+    source: await machine.source(release.identityTag),
+    tls,
+    trustBundleUrl: loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE,
+    configurationSha256: loaded.sha256,
+    hpkeKeyConfigSha256: '',
   }
 }
 
