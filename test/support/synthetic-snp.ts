@@ -97,6 +97,8 @@ export interface SyntheticCase {
   readonly pem?: string
   readonly now?: number
   readonly crl?: Bytes
+  readonly crlNow?: number
+  readonly requireCrl?: boolean
   readonly anchored?: boolean
 }
 
@@ -122,7 +124,9 @@ export async function verifySynthetic(wanted: SyntheticCase): Promise<SnpResult>
     now: wanted.now ?? NOW,
     policy: { ...STANDALONE_POLICY, allowProvisionalFirmware: false, ...wanted.policy },
     anchors: wanted.anchored === false ? [] : [anchor],
-    ...(wanted.crl === undefined ? {} : { crl: wanted.crl }),
+    crl: wanted.crl,
+    crlNow: wanted.crlNow,
+    requireCrl: wanted.requireCrl,
   })
 }
 

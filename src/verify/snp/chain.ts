@@ -7,9 +7,9 @@ import { readCertificate, type Certificate } from '../x509/certificate.ts'
 import { readPem, type PemBlock } from '../x509/pem.ts'
 import { pssFault } from '../x509/pss-signature.ts'
 import { keyKind } from '../x509/public-key.ts'
-import { readRevocationList } from '../x509/revocation-list.ts'
 import { SIMULATED_ARK_NAME, type Anchor, type SimulatedPolicy } from './anchors.ts'
 import { AMD_NAMES, PRODUCTS, type Product } from './product.ts'
+import { checkRevocation } from './revocation.ts'
 import { readVekExtensions, type VekClaims, type VekKind } from './vek-extensions.ts'
 
 /** A chain whose three certificates are of the forms that AMD issues for one product. */
@@ -28,8 +28,17 @@ export interface ChainOptions {
   readonly now: number
   readonly anchors: readonly Anchor[]
   readonly simulated: SimulatedPolicy
-  /** The root's revocation list in DER, where the caller has one. */
-  readonly crl: Bytes | undefined
+  readonly revocation: RevocationOptions
+}
+
+/** How AMD's revocation list counts. Where there is none and none is required, no check is made. */
+export interface RevocationOptions {
+  /** The list of the chain's root in DER. */
+  readonly crl?: Bytes | undefined
+  /** When the list must be in force, in milliseconds since 1970; the moment of the chain unless given. */
+  readonly crlNow?: number | undefined
+  /** Fails a chain without a list. */
+  readonly requireCrl?: boolean | undefined
 }
 
 export interface ChainResult {
@@ -60,8 +69,9 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
     judge('certificate_roles', roleFault(chain), 'two authorities, one chip key'),
     judge('certificate_keys', keyFault(chain), 'RSA-4096, RSA-4096, P-384'),
   ]
-  if (options.crl !== undefined) {
-    checks.push(await checkRevocation(chain, options.crl, options.now))
+  const { crl, crlNow = options.now, requireCrl } = options.revocation
+  if (crl !== undefined || requireCrl === true) {
+    checks.push(await checkRevocation(chain, crl, crlNow))
   }
   try {
     const claims = readVekExtensions(vek, chain.product, chain.kind)
@@ -153,17 +163,4 @@ function keyFault({ vek, ask, ark }: VekChain): string | undefined {
     authority !== 'RSA-4096' && `the ASK is ${authority} instead of RSA-4096`,
     leaf !== 'P-384' && `the chip key is ${leaf} instead of P-384`,
   )
-}
-
-async function checkRevocation({ ark, ask }: VekChain, crl: Bytes, now: number): Promise<Check> {
-  const list = readRevocationList(crl)
-  const signatureFault = await pssFault(list, ark.spki)
-  const fault = firstFault(
-    !equalBytes(list.issuer, ark.subject) && "the revocation list is not the root's",
-    signatureFault && `revocation list: ${signatureFault}`,
-    (now < list.thisUpdate || now > list.nextUpdate) && 'the revocation list is out of date',
-    list.serials.some((serial) => equalBytes(serial, ask.serial)) && 'the ASK is revoked',
-    list.serials.some((serial) => equalBytes(serial, ark.serial)) && 'the ARK is revoked',
-  )
-  return judge('revocation', fault, `${list.serials.length} certificates revoked, not these`)
 }

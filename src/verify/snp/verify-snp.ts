@@ -2,14 +2,14 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { judge, verdict, type Check, type Verdict } from '../check.ts'
 import { keyKind } from '../x509/public-key.ts'
 import { AMD_ANCHORS, type Anchor, type SimulatedPolicy } from './anchors.ts'
-import { checkChain, type VekChain } from './chain.ts'
+import { checkChain, type RevocationOptions, type VekChain } from './chain.ts'
 import { checkChip, checkSubject } from './chip-checks.ts'
 import { checkGuest } from './guest-checks.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from './policy.ts'
 import { readReport, type SnpReport } from './report.ts'
 import { checkReportedTcb, checkTcb } from './tcb-checks.ts'
 
-export interface SnpOptions {
+export interface SnpOptions extends RevocationOptions {
   /** Milliseconds since 1970. */
   readonly now: number
   readonly policy?: SnpPolicy
@@ -17,8 +17,6 @@ export interface SnpOptions {
   readonly anchors?: readonly Anchor[]
   /** Refused unless given. */
   readonly simulated?: SimulatedPolicy
-  /** The root's revocation list in DER. */
-  readonly crl?: Bytes
 }
 
 export interface SnpResult extends Verdict {
@@ -42,7 +40,7 @@ export async function verifySnp(
     now: options.now,
     anchors: options.anchors ?? AMD_ANCHORS,
     simulated: options.simulated ?? 'refuse',
-    crl: options.crl,
+    revocation: options,
   })
   const guest = checkGuest(report, policy)
   if (chain === undefined) return { ...verdict([...checks, ...guest]), report }

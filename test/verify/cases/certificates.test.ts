@@ -194,6 +194,25 @@ describe('signatures, keys, dates and roles', () => {
     const other = await verifySynthetic({ crl: await revocationList([], { issuer: 'ARK-Milan' }) })
     expectOnly(other, 'revocation', "the revocation list is not the root's")
   })
+
+  test('a list that is required and missing fails, and so does one that cannot be read', async () => {
+    const missing = await verifySynthetic({ requireCrl: true })
+    expectOnly(missing, 'revocation', "AMD's revocation list is missing")
+    const cut = (await revocationList([])).slice(0, 100)
+    const broken = await verifySynthetic({ crl: cut })
+    expectOnly(broken, 'revocation', /^the revocation list cannot be read: /)
+    const held = await verifySynthetic({ crl: await revocationList([]), requireCrl: true })
+    expect(failures(held)).toEqual([])
+  })
+
+  test('a list counts at a moment of its own where that is given', async () => {
+    const crl = await revocationList([], { days: 400 })
+    const chain = await syntheticChain()
+    const late = NOW + 300 * DAY_MS
+    expect(failures(await verifySynthetic({ chain, crl, crlNow: late }))).toEqual([])
+    const past = await verifySynthetic({ chain, crl, crlNow: NOW + 401 * DAY_MS })
+    expectOnly(past, 'revocation', 'the revocation list is out of date')
+  })
 })
 
 describe('what the certificate says of the chip', () => {

@@ -1,0 +1,45 @@
+import { equalBytes, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { firstFault, judge, type Check } from '../check.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { pssFault } from '../x509/pss-signature.ts'
+import { readRevocationList } from '../x509/revocation-list.ts'
+
+/** The two authorities above a chip key. */
+export interface Authorities {
+  readonly ark: Certificate
+  readonly ask: Certificate
+}
+
+/**
+ * Checks the authorities of a chip key against AMD's revocation list (AMD 57230, "CRL"; RFC 5280 section 5): signed by
+ * the very root of the chain, in force at `now` (milliseconds since 1970), and naming neither authority. A list that is
+ * missing or cannot be read fails like one that names them: whoever may do without a list does not ask.
+ */
+export async function checkRevocation(
+  authorities: Authorities,
+  crl: Bytes | undefined,
+  now: number,
+): Promise<Check> {
+  if (crl === undefined) return judge('revocation', "AMD's revocation list is missing", '')
+  try {
+    return await checkList(authorities, crl, now)
+  } catch (error) {
+    if (!(error instanceof MalformedEvidence)) throw error
+    return judge('revocation', `the revocation list cannot be read: ${error.reason}`, '')
+  }
+}
+
+async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Promise<Check> {
+  const { issuer, thisUpdate, nextUpdate, serials, ...outside } = readRevocationList(crl)
+  const signatureFault = await pssFault(outside, ark.spki)
+  const fault = firstFault(
+    !equalBytes(issuer, ark.subject) && "the revocation list is not the root's",
+    signatureFault && `revocation list: ${signatureFault}`,
+    (now < thisUpdate || now > nextUpdate) && 'the revocation list is out of date',
+    serials.some((serial) => equalBytes(serial, ask.serial)) && 'the ASK is revoked',
+    serials.some((serial) => equalBytes(serial, ark.serial)) && 'the ARK is revoked',
+  )
+  const until = new Date(nextUpdate).toISOString()
+  return judge('revocation', fault, `${serials.length} revoked, not these; list until ${until}`)
+}
