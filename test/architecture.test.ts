@@ -59,6 +59,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
   ['routing'],
   ['settle'],
   ['env.ts', 'settings.ts', 'context.ts'],
+  ['completion'],
   ['chat', 'transcription', 'models', 'receipts', 'usage', 'attestation', 'admin'],
   ['endpoints.ts'],
   ['router.ts'],

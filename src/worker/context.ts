@@ -4,6 +4,7 @@ import type { Log } from './http/log.ts'
 import type { UploadMemoryLimiter } from './limits/upload-memory.ts'
 import type { Link } from './link/link.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
 import { pause } from './routing/budget.ts'
@@ -53,6 +54,16 @@ export function attemptTools(
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
   return { health, log, requestId, now, pause, ...endpoint, maxAttempts, budget }
+}
+
+/** What a call of a provider takes of a context. */
+export function callTools({
+  config,
+  link,
+  now,
+  probeConnect,
+}: Context): Pick<ProviderCall, 'link' | 'now' | 'connectMs' | 'probeConnect'> {
+  return { link, now, connectMs: config.service.timeouts.connect_ms, probeConnect }
 }
 
 /** What settlement takes of a context. */

@@ -8,7 +8,7 @@ import {
   getTrustBundle,
 } from './attestation/handlers.ts'
 import { getHealth } from './attestation/health-handler.ts'
-import { completeChat } from './chat/handler.ts'
+import { completeChat } from './chat/door.ts'
 import type { Handler } from './context.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'

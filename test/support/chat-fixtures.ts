@@ -1,6 +1,6 @@
 import { utf8 } from '../../src/protocol/bytes.ts'
 import { routeSchema, type RouteConfig } from '../../src/protocol/config.ts'
-import { parseChatRequest } from '../../src/worker/chat/request.ts'
+import { parseChatRequest } from '../../src/worker/completion/request.ts'
 import type { ChatRequest } from '../../src/worker/provider/chat-request.ts'
 import type { Route } from '../../src/worker/provider/route.ts'
 

@@ -1,7 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { BrokenStream } from '../../src/worker/stream/broken-stream.ts'
-import { createChatStream, type ChatStreamOptions } from '../../src/worker/stream/chat-stream.ts'
+import { chatStreamEncoder, encodeChatCompletion } from '../../src/worker/chat/encoder.ts'
+import { AnswerStream } from '../../src/worker/stream/answer-stream.ts'
+import { readProviderAnswer } from '../../src/worker/stream/provider-answer.ts'
+import type { TokenUsage } from '../../src/worker/stream/token-usage.ts'
 import { concatBytes, fromHex, fromUtf8, utf8 } from '../../src/protocol/bytes.ts'
+
+/** How the chat door reads and writes an answer in these tests. */
+export interface ChatStreamOptions {
+  readonly id: string
+  readonly created: number
+  readonly model: string
+  readonly includeReasoning: boolean
+  readonly includeUsage: boolean
+}
 
 /** A recorded provider stream with what a client must see of it (`test/golden/streams`). */
 export interface GoldenStream {
@@ -42,8 +54,26 @@ export const OPTIONS: ChatStreamOptions = {
   created: 1_763_600_000,
   model: 'nova/glm-5',
   includeReasoning: true,
-  reasoningAlias: false,
   includeUsage: true,
+}
+
+/** The chat door's stage for one provider stream. */
+export function createChatStream(options: ChatStreamOptions): AnswerStream {
+  return new AnswerStream(options, chatStreamEncoder(options, options.includeUsage))
+}
+
+/** A provider's whole answer as the chat door passes it on. */
+export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) {
+  const { choices, tally, ...facts } = readProviderAnswer(body, options)
+  return {
+    ...facts,
+    usage: tally.tokens,
+    finishReasons: choices.map(({ finishReason }) => finishReason),
+    json: (service: object, estimate?: TokenUsage) => {
+      const end = { usage: tally.report(estimate), service }
+      return encodeChatCompletion({ choices, tally, ...facts }, options, end)
+    },
+  }
 }
 
 export const SERVICE = { routed_model: 'nova/glm-5', failover: false }

@@ -36,7 +36,7 @@ function checkDelta(delta: unknown, first: boolean, calls: Map<number, object>):
   const { role, tool_calls: fragments, ...texts } = asArray([delta])[0] ?? {}
   expect(role).toBe(first ? 'assistant' : undefined)
   for (const [name, text] of Object.entries(texts)) {
-    expect(['content', 'reasoning', 'reasoning_content', 'refusal']).toContain(name)
+    expect(['content', 'reasoning', 'refusal']).toContain(name)
     expect(text).toBeTypeOf('string')
   }
   for (const fragment of asArray(fragments ?? [])) checkFragment(fragment, calls)

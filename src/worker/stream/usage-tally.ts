@@ -1,16 +1,15 @@
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
 
-/** `usage` as clients see it (interface: "Non-streaming response"). */
-interface PublicUsage {
-  readonly prompt_tokens: number
-  readonly completion_tokens: number
-  readonly total_tokens: number
-  readonly prompt_tokens_details?: {
-    readonly cached_tokens: number
-    readonly cache_write_tokens?: number
-  }
-  readonly completion_tokens_details?: { readonly reasoning_tokens: number }
+/** Token counts as an answer tells them; the details are undefined where the provider gave none. */
+export interface UsageReport {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  /** Prompt tokens read from the provider's cache, and written to it. */
+  readonly cachedTokens: number | undefined
+  readonly cacheWriteTokens: number | undefined
+  /** Completion tokens spent on reasoning. */
+  readonly reasoningTokens: number | undefined
 }
 
 /**
@@ -77,25 +76,18 @@ export class UsageTally {
     }
   }
 
-  /** The counts to show; `estimate` stands in where the provider gave none. Details only where it gave them. */
-  show(estimate?: TokenUsage): PublicUsage | undefined {
+  /** The counts to tell the client; `estimate` stands in where the provider gave none. */
+  report(estimate?: TokenUsage): UsageReport | undefined {
     const tokens = this.tokens ?? estimate
     if (tokens === undefined) return undefined
     const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens } = tokens
     const written = this.#cacheWrite !== undefined
     return {
-      prompt_tokens: promptTokens,
-      completion_tokens: completionTokens,
-      total_tokens: promptTokens + completionTokens,
-      ...((this.#cached !== undefined || written) && {
-        prompt_tokens_details: {
-          cached_tokens: cachedTokens,
-          ...(written && { cache_write_tokens: cacheWriteTokens }),
-        },
-      }),
-      ...(this.#reasoning !== undefined && {
-        completion_tokens_details: { reasoning_tokens: this.#reasoning },
-      }),
+      promptTokens,
+      completionTokens,
+      cachedTokens: this.#cached !== undefined || written ? cachedTokens : undefined,
+      cacheWriteTokens: written ? cacheWriteTokens : undefined,
+      reasoningTokens: this.#reasoning,
     }
   }
 }

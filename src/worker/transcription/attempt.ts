@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../protocol/digest.ts'
+import { callTools } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { callProvider } from '../provider/call.ts'
@@ -44,10 +45,7 @@ export async function askTranscript(
       contentType: form.contentType,
       accept: 'application/json',
       clock,
-      link: context.link,
-      now: context.now,
-      connectMs: timeouts.connect_ms,
-      probeConnect: context.probeConnect,
+      ...callTools(context),
       classify: classifyTranscriptionResponse,
     })
     const bytes = await readWholeBody(reply, clock)

@@ -2,14 +2,14 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
-import type { ChatStreamOptions } from '../../../src/worker/stream/chat-stream.ts'
-import { rebuildCompletion } from '../../../src/worker/stream/chat-whole.ts'
 import {
   OPTIONS,
   chunksOf,
   goldenStreams,
   providerBytes,
+  rebuildCompletion,
   replay,
+  type ChatStreamOptions,
 } from '../../support/golden-streams.ts'
 import { checkShape } from '../../support/stream-shape.ts'
 
@@ -20,7 +20,6 @@ const golden = fc.constantFrom(...GOLDEN)
 const options: fc.Arbitrary<ChatStreamOptions> = fc
   .record({
     includeReasoning: fc.boolean(),
-    reasoningAlias: fc.boolean(),
     includeUsage: fc.boolean(),
   })
   .map((some) => ({ ...OPTIONS, ...some }))

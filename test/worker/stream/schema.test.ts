@@ -3,13 +3,13 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
-import { rebuildCompletion } from '../../../src/worker/stream/chat-whole.ts'
 import {
   OPTIONS,
   SERVICE,
   chunksOf,
   goldenStreams,
   providerBytes,
+  rebuildCompletion,
   replay,
 } from '../../support/golden-streams.ts'
 

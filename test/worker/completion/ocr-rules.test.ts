@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkOcrRequest } from '../../../src/worker/chat/ocr-rules.ts'
+import { checkOcrRequest } from '../../../src/worker/completion/ocr-rules.ts'
 import { chatRequest } from '../../support/chat-fixtures.ts'
 import { refusalOf } from '../../support/refusal.ts'
 

@@ -1,12 +1,11 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { settleTools } from '../context.ts'
-import { errorBody } from '../http/errors.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { pause } from '../routing/budget.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
-import { errorEvent } from '../stream/error-event.ts'
 import type { AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
 import { chatExchange } from './settling.ts'
@@ -34,7 +33,7 @@ export async function endStream(
   await settleUnreceipted(admitted, exchange)
   if (end.kind === 'cut') {
     context.health.failed(open.attempt.route, context.now(), end.failure)
-    await client.finish(errorEvent(errorBody(end.error)))
+    await client.finish(utf8(open.encoder.fail(end.error)))
   }
 }
 
@@ -63,7 +62,7 @@ async function endComplete(
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId })
     await settleUnreceipted(admitted, exchange)
-    await client.finish(errorEvent(errorBody(toApiError(error))))
+    await client.finish(utf8(open.encoder.fail(toApiError(error))))
     return
   }
   await client.finish(open.stream.finish(serviceObject(exchange, receiptId), exchange.usage))

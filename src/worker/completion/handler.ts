@@ -10,9 +10,9 @@ import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
 import type { AdmittedChat } from './admitted.ts'
+import type { Decoder } from './format.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
-import { parseChatRequest } from './request.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
@@ -21,13 +21,18 @@ const CHAT_BODY_BYTES = 10 * 1024 * 1024
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 
 /**
- * POST /v1/chat/completions: key -> body -> parsed -> options -> plan -> daemon alive -> admitted -> answered.
- * Everything that can be refused is refused before the reservation; everything after it settles or releases.
+ * The handler of one front door of the chat models: key -> body -> decoded -> options -> plan -> daemon alive ->
+ * admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
+ * settles or releases.
  */
-export const completeChat: Handler = async (request, context) => {
+export function serveCompletions(decode: Decoder): Handler {
+  return (request, context) => complete(request, context, decode)
+}
+
+async function complete(request: Request, context: Context, decode: Decoder): Promise<Response> {
   const key = await keyOf(request, context)
   const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
-  const chat = parseChatRequest(clientRequest)
+  const { chat, format } = decode(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
@@ -57,6 +62,7 @@ export const completeChat: Handler = async (request, context) => {
   const admitted: AdmittedChat = {
     context,
     chat,
+    format,
     options,
     plan,
     admission,

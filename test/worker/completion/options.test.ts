@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readChatOptions } from '../../../src/worker/chat/options.ts'
+import { readChatOptions } from '../../../src/worker/completion/options.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
 const timeout = (value: string) => new Headers({ 'X-Service-Timeout-Seconds': value })

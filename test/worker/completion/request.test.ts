@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
-import { parseChatRequest } from '../../../src/worker/chat/request.ts'
+import { parseChatRequest } from '../../../src/worker/completion/request.ts'
 import { checkReasoningMembers } from '../../../src/worker/provider/chat-request.ts'
 import { chatRequest, chatText } from '../../support/chat-fixtures.ts'
 import { refusalOf } from '../../support/refusal.ts'

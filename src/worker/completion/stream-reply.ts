@@ -1,12 +1,13 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import { attemptTools } from '../context.ts'
-import { ApiError, errorBody } from '../http/errors.ts'
+import { ApiError } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
-import { attemptRoutes } from '../routing/attempt.ts'
+import { attemptRoutes, type AttemptFn } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
-import { errorEvent } from '../stream/error-event.ts'
+import { answerHead } from './answer-head.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { chatExchange } from './settling.ts'
@@ -36,6 +37,8 @@ const openingTimedOut = () =>
 
 const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
+
+const STREAMS = { timesFirstDelta: true, verdicts: CHAT_VERDICTS }
 
 /** When the time is over, a client that reads on gets an error event; one that has stopped reading is left. */
 const LAST_WORDS_MS = 2_000
@@ -68,11 +71,13 @@ class StreamReply {
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
-      const open = await this.#open()
+      const { signal } = this.#budget
+      const tools = attemptTools(this.#admitted.context, signal, STREAMS)
+      const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       this.client.start()
-      const end = await relayStream(open, this.client, this.#gone.signal)
-      await endStream(this.#admitted, open, end, this.client)
+      const end = await relayStream(served.value, this.client, this.#gone.signal)
+      await endStream(this.#admitted, served.value, end, this.client)
     } catch (error) {
       await this.#fail(error)
     } finally {
@@ -82,19 +87,14 @@ class StreamReply {
     }
   }
 
-  async #open(): Promise<OpenStream> {
-    const { context, plan } = this.#admitted
+  readonly #attempt: AttemptFn<OpenStream> = async (attempt) => {
     const { signal } = this.#budget
-    const turn = async (attempt: PlannedAttempt) => {
-      try {
-        return await openStream(this.#admitted, attempt, signal, () => (this.#accepted = attempt))
-      } catch (error) {
-        if (!signal.aborted) this.#accepted = undefined
-        throw error
-      }
+    try {
+      return await openStream(this.#admitted, attempt, signal, () => (this.#accepted = attempt))
+    } catch (error) {
+      if (!signal.aborted) this.#accepted = undefined
+      throw error
     }
-    const endpoint = { timesFirstDelta: true, verdicts: CHAT_VERDICTS }
-    return (await attemptRoutes(plan.attempts, turn, attemptTools(context, signal, endpoint))).value
   }
 
   /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */
@@ -108,7 +108,9 @@ class StreamReply {
     }
     const answer = toApiError(error)
     if (!this.client.started) throw answer
-    await this.client.finish(errorEvent(errorBody(answer)))
+    const model = this.#admitted.plan.requestedRoute
+    const encoder = this.#admitted.format.streamEncoder(answerHead(this.#admitted, model))
+    await this.client.finish(utf8(encoder.fail(answer)))
   }
 
   #clientLeft(): void {

@@ -7,6 +7,7 @@ import { Budget } from '../routing/budget.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
+import { answerHead } from './answer-head.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { chatExchange } from './settling.ts'
 import { askWhole, type WholeAnswer } from './whole-attempt.ts'
@@ -45,15 +46,21 @@ async function served(admitted: AdmittedChat): Promise<Served<WholeAnswer>> {
 
 async function settled(
   admitted: AdmittedChat,
-  { attempt, value: answer }: Served<WholeAnswer>,
+  { attempt, value }: Served<WholeAnswer>,
 ): Promise<Bytes> {
   const { context, options, admission } = admitted
-  const exchange = chatExchange(admitted, attempt, answer.completion)
+  const { answer } = value
+  const { tally, deliveredTextBytes, providerResponseId } = answer
+  const usage = tally.tokens
+  const exchange = chatExchange(admitted, attempt, { usage, deliveredTextBytes })
   const receiptId = options.receipt ? context.newId() : null
-  const body = utf8(answer.completion.json(serviceObject(exchange, receiptId), exchange.usage))
+  const head = answerHead(admitted, attempt.route.id)
+  const service = serviceObject(exchange, receiptId)
+  const end = { usage: tally.report(exchange.usage), service }
+  const body = utf8(admitted.format.encodeWhole(answer, head, end))
   const proof = {
-    ...answer,
-    providerResponseId: answer.completion.providerResponseId,
+    ...value,
+    providerResponseId,
     clientRequest: admitted.clientRequest,
     clientResponse: body,
   }

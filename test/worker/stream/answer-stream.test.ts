@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
-import {
-  MAX_OPENING_BYTES,
-  createChatStream,
-  type ChatStream,
-} from '../../../src/worker/stream/chat-stream.ts'
-import { OPTIONS, chunksOf } from '../../support/golden-streams.ts'
+import type { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
+import { MAX_OPENING_BYTES } from '../../../src/worker/stream/provider-stream.ts'
+import { OPTIONS, chunksOf, createChatStream } from '../../support/golden-streams.ts'
 
 function event(choice: object, more: object = {}): string {
   return `data: ${JSON.stringify({ id: 'p', choices: [{ index: 0, ...choice }], ...more })}\n\n`
@@ -18,13 +15,13 @@ const FINISH = event({ delta: {}, finish_reason: 'stop' })
 const USAGE = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\n`
 const DONE = 'data: [DONE]\n\n'
 
-function started(...events: readonly string[]): ChatStream {
+function started(...events: readonly string[]): AnswerStream {
   const stream = createChatStream(OPTIONS)
   for (const text of events) stream.push(utf8(text))
   return stream
 }
 
-function push(stream: ChatStream, text: string): string {
+function push(stream: AnswerStream, text: string): string {
   return fromUtf8(stream.push(utf8(text)))
 }
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { concatBytes, utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
-import { rebuildCompletion } from '../../../src/worker/stream/chat-whole.ts'
-import { OPTIONS, SERVICE } from '../../support/golden-streams.ts'
+import { OPTIONS, SERVICE, rebuildCompletion } from '../../support/golden-streams.ts'
 
 const FIXED = {
   id: OPTIONS.id,
@@ -20,8 +19,8 @@ function rebuild(text: string, options: Partial<typeof OPTIONS> = {}) {
   return rebuildCompletion(utf8(text), { ...OPTIONS, ...options })
 }
 
-function messageOf(text: string, options: Partial<typeof OPTIONS> = {}): unknown {
-  return JSON.parse(rebuild(text, options).json({})).choices[0].message
+function messageOf(text: string): unknown {
+  return JSON.parse(rebuild(text).json({})).choices[0].message
 }
 
 function reasonOf(body: string | Uint8Array): string[] {
@@ -181,10 +180,10 @@ describe('members of an answer', () => {
     expect(completion.deliveredTextBytes).toBe(1)
   })
 
-  test('the older reasoning name is there only while it lasts', () => {
-    const text = answer({ content: 'a', reasoning: 'b' })
+  test('reasoning goes out under its one name', () => {
+    const text = answer({ content: 'a', reasoning_content: 'b' })
     expect(messageOf(text)).not.toHaveProperty('reasoning_content')
-    expect(messageOf(text, { reasoningAlias: true })).toMatchObject({ reasoning_content: 'b' })
+    expect(messageOf(text)).toMatchObject({ reasoning: 'b' })
   })
 
   test('an answer without usage shows an estimate, or none', () => {

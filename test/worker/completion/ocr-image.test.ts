@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { toBase64, utf8 } from '../../../src/protocol/bytes.ts'
-import { checkImageUrl } from '../../../src/worker/chat/ocr-image.ts'
+import { checkImageUrl } from '../../../src/worker/completion/ocr-image.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
 const padded = (...head: readonly number[]) =>

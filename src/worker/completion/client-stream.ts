@@ -1,5 +1,5 @@
 import { createDigest } from '../stream/digest.ts'
-import { KEEP_ALIVE } from '../stream/error-event.ts'
+import { KEEP_ALIVE } from '../stream/keep-alive.ts'
 
 /** All that was sent and not yet taken is waited for together. */
 interface Wait {

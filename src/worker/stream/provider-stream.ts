@@ -1,54 +1,49 @@
-import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
+import type { Delta } from './delta.ts'
 import { EventFramer, type ServerSentEvent } from './event-framer.ts'
 import { readFinishReason, type FinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
-import { readLogprobs, type Logprobs } from './logprobs.ts'
+import { readLogprobs } from './logprobs.ts'
 import { readMessageText, utf8Length } from './message-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
 import { TextFrames } from './text-frames.ts'
-import type { TokenUsage } from './token-usage.ts'
 import { ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
-export interface ChatStreamOptions {
-  /** The `id` of every chunk. */
+/** What the router itself decides of how an answer is read. */
+export interface ReadOptions {
+  /** Makes the ids of tool calls that the provider left without one. */
   readonly id: string
-  /** Unix seconds, the `created` of every chunk. */
-  readonly created: number
-  /** The routed route, the `model` of every chunk. */
-  readonly model: string
   readonly includeReasoning: boolean
-  /** Whether reasoning also goes out under its older name `reasoning_content`. */
-  readonly reasoningAlias: boolean
-  /** Whether the client asked for `usage` on the last chunk. */
-  readonly includeUsage: boolean
+}
+
+/** Where the deltas of a provider's stream go. */
+export interface DeltaSink {
+  /** The first real delta or the finish reason has come; called once, ahead of that delta. */
+  commit(): void
+  /** A delta of nothing but content, whose characters stand for themselves between the quotes of a JSON string. */
+  plainText(text: string): void
+  delta(delta: Delta): void
 }
 
 /** Most frames, and most bytes, that a provider may send before its first real delta. */
 const MAX_OPENING_FRAMES = 64
 export const MAX_OPENING_BYTES = 256 * 1024
 
-const NOTHING: Bytes = new Uint8Array(0)
 const DONE = '[DONE]'
 
 /**
- * One provider stream on its way to the client: parsed, rebuilt from an allow-list of fields and counted in a
- * single synchronous stage. Nothing is passed through, so nothing of the provider's identity can leak.
- *
- * Until the commit point, which is the first real delta or finish reason, `push` returns nothing and the
- * attempt can still be given up unseen. The finish reason itself is held for `finish`. The outcome and the
- * bytes sent do not depend on how the provider's bytes were cut into reads.
+ * Reads one provider's chat stream, whatever its dialect, into the one sequence of deltas, and counts its usage.
+ * Deltas are rebuilt from an allow-list of fields, so nothing of the provider's identity can leak. The sequence
+ * does not depend on how the provider's bytes were cut into reads. The finish reason is kept, not passed on.
  */
-export class ChatStream {
-  readonly #options: ChatStreamOptions
+export class ProviderStream {
+  readonly tally = new UsageTally()
+  readonly #includeReasoning: boolean
+  readonly #sink: DeltaSink
   readonly #framer: EventFramer
   readonly #tools: ToolFragments
-  readonly #usage = new UsageTally()
   readonly #textFrames = new TextFrames()
-  readonly #head: string
-  /** Rebuilt chunks that `push` has not returned yet. */
-  #pending = ''
   #committed = false
   #openingFrames = 0
   #finishReason: FinishReason | undefined
@@ -58,16 +53,14 @@ export class ChatStream {
   #deliveredTextBytes = 0
   #providerResponseId: string | undefined
 
-  constructor(options: ChatStreamOptions) {
-    this.#options = options
+  constructor({ id, includeReasoning }: ReadOptions, sink: DeltaSink) {
+    this.#includeReasoning = includeReasoning
+    this.#sink = sink
     this.#framer = new EventFramer((event) => this.#takeEvent(event))
-    this.#tools = new ToolFragments(options.id)
-    const { id, created, model } = options
-    const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
-    this.#head = `data: ${shared.slice(0, -1)},"choices":[{"index":0,"delta":`
+    this.#tools = new ToolFragments(id)
   }
 
-  /** Whether the commit point is behind: from here on this attempt is the one the client sees. */
+  /** Whether the first real delta or the finish reason has come. */
   get committed(): boolean {
     return this.#committed
   }
@@ -91,12 +84,7 @@ export class ChatStream {
     return this.#finishReason
   }
 
-  /** The provider's counts so far, merged by maximum; undefined where it gave none. */
-  get usage(): TokenUsage | undefined {
-    return this.#usage.tokens
-  }
-
-  /** UTF-8 bytes of content, reasoning, refusal and tool arguments rebuilt for the client. */
+  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on. */
   get deliveredTextBytes(): number {
     return this.#deliveredTextBytes
   }
@@ -106,36 +94,22 @@ export class ChatStream {
     return this.#providerResponseId
   }
 
-  /** Takes the next provider bytes and returns what to send now. Throws `BrokenStream`; not usable after that. */
-  push(bytes: Uint8Array): Bytes {
+  /** Takes the next provider bytes. @throws BrokenStream; not usable after that */
+  push(bytes: Uint8Array): void {
+    if (this.#terminated) return
     try {
-      if (!this.#terminated) this.#framer.push(bytes)
+      this.#framer.push(bytes)
       this.#limitOpening()
     } catch (error) {
-      if (!(error instanceof BrokenStream)) throw error
       // What follows `[DONE]` is no part of the stream, so no fault in it counts.
-      if (!this.#terminated) throw new BrokenStream(error.reason, this.#release())
+      if (!(error instanceof BrokenStream) || !this.#terminated) throw error
     }
-    return this.#release()
   }
 
-  /** The provider ended its body. Throws `BrokenStream` `no_finish` where no finish reason was seen. */
-  end(): Bytes {
-    if (this.#finishReason === undefined) throw new BrokenStream('no_finish', this.#release())
+  /** The provider ended its body. @throws BrokenStream `no_finish` where no finish reason was seen */
+  end(): void {
+    if (this.#finishReason === undefined) throw new BrokenStream('no_finish')
     this.#done = true
-    return this.#release()
-  }
-
-  /**
-   * The last data chunk, with finish reason, usage (where the client asked) and `service`, and the terminator.
-   * `estimate` stands in for usage that the provider did not give. Only to be called once a finish reason is known.
-   */
-  finish(service: object, estimate?: TokenUsage): Bytes {
-    if (this.#finishReason === undefined) throw new Error('internal error: no finish reason')
-    const usage = this.#options.includeUsage ? this.#usage.show(estimate) : undefined
-    const tail = JSON.stringify({ ...(usage !== undefined && { usage }), service }).slice(1)
-    const choice = `{},"finish_reason":${JSON.stringify(this.#finishReason)}}]`
-    return utf8(`${this.#head}${choice},${tail}\n\ndata: ${DONE}\n\n`)
   }
 
   #takeEvent(event: ServerSentEvent): void {
@@ -161,7 +135,7 @@ export class ChatStream {
     if (text === undefined) {
       this.#textFrames.learn(data, this.#takeChunk(parseJsonObject(data)))
     } else {
-      this.#pending += `${this.#head}{"content":"${text}"},"finish_reason":null}]}\n\n`
+      this.#sink.plainText(text)
       this.#deliveredTextBytes += utf8Length(text)
     }
   }
@@ -171,7 +145,7 @@ export class ChatStream {
     refuseProviderError(chunk)
     const { id } = chunk
     if (typeof id === 'string' && id !== '') this.#providerResponseId ??= id
-    const counted = this.#usage.take(chunk['usage'])
+    const counted = this.tally.take(chunk['usage'])
     const choices = optionalObjects(chunk['choices'])
     const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
     // With several choices the first may finish before the others, and counts still grow after that.
@@ -181,7 +155,7 @@ export class ChatStream {
   }
 
   #takeChoice(choice: JsonObject, position: number): string | undefined {
-    this.#usage.take(choice['usage'])
+    this.tally.take(choice['usage'])
     const isFirst = (choice['index'] ?? position) === 0
     if (!isFirst) this.#severalChoices = true
     if (!isFirst || this.#finishReason !== undefined) return undefined
@@ -197,19 +171,19 @@ export class ChatStream {
     const { content, reasoning, refusal } = readMessageText(delta)
     const toolCalls = this.#tools.rebuild(delta['tool_calls'])
     if (content || reasoning || refusal || toolCalls.length > 0) this.#commit()
-    const stripped = reasoning !== undefined && !this.#options.includeReasoning
+    const stripped = reasoning !== undefined && !this.#includeReasoning
     // Log probabilities spell out the tokens, so they go with the reasoning they belong to.
     const logprobs = stripped ? null : readLogprobs(rawLogprobs)
     const shown = stripped ? undefined : reasoning
-    const rebuilt = {
-      ...(shown !== undefined && { reasoning: shown }),
-      ...(shown !== undefined && this.#options.reasoningAlias && { reasoning_content: shown }),
-      ...((content || logprobs !== null) && { content: content ?? '' }),
-      ...(refusal && { refusal }),
-      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-    }
-    if (Object.keys(rebuilt).length === 0) return undefined
-    this.#write(rebuilt, logprobs)
+    const text = logprobs === null ? content || undefined : (content ?? '')
+    if (!shown && text === undefined && !refusal && toolCalls.length === 0) return undefined
+    this.#sink.delta({
+      reasoning: shown,
+      content: text,
+      refusal: refusal || undefined,
+      toolCalls,
+      logprobs,
+    })
     const called = toolCalls.map((call) => call.function.arguments)
     this.#deliveredTextBytes += utf8Length([shown, content, refusal, ...called].join(''))
     if (reasoning || refusal || logprobs !== null || delta['tool_calls']) return undefined
@@ -219,15 +193,7 @@ export class ChatStream {
   #commit(): void {
     if (this.#committed) return
     this.#committed = true
-    const held = this.#pending
-    this.#pending = ''
-    this.#write({ role: 'assistant', content: '' }, null)
-    this.#pending += held
-  }
-
-  #write(delta: object, logprobs: Logprobs | null): void {
-    const spelled = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
-    this.#pending += `${this.#head}${JSON.stringify(delta)}${spelled},"finish_reason":null}]}\n\n`
+    this.#sink.commit()
   }
 
   #limitOpening(): void {
@@ -235,16 +201,4 @@ export class ChatStream {
     if (this.#openingFrames > MAX_OPENING_FRAMES || this.openingBytes > MAX_OPENING_BYTES)
       throw new BrokenStream('opening_too_long')
   }
-
-  #release(): Bytes {
-    if (!this.#committed || this.#pending === '') return NOTHING
-    const bytes = utf8(this.#pending)
-    this.#pending = ''
-    return bytes
-  }
-}
-
-/** The stage for one provider stream. */
-export function createChatStream(options: ChatStreamOptions): ChatStream {
-  return new ChatStream(options)
 }

@@ -1,19 +1,20 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import { callTools } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
-import { rebuildCompletion, type WholeCompletion } from '../stream/chat-whole.ts'
+import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answer.ts'
 import type { AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
-import { completionShape } from './completion-shape.ts'
+import { answerId } from './answer-head.ts'
 
-/** A provider's finished answer, rebuilt, with what a receipt says of its bytes. */
+/** A provider's finished answer with what a receipt says of its bytes. */
 export interface WholeAnswer {
-  readonly completion: WholeCompletion
+  readonly answer: ProviderAnswer
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
@@ -42,15 +43,12 @@ export async function askWhole(
       contentType: 'application/json',
       accept: 'application/json',
       clock,
-      link: context.link,
-      now: context.now,
-      connectMs: timeouts.connect_ms,
-      probeConnect: context.probeConnect,
+      ...callTools(context),
       classify: classifyResponse,
     })
     const bytes = await readWholeBody(reply, clock)
     return {
-      completion: rebuilt(bytes, admitted, attempt),
+      answer: readAnswer(bytes, admitted),
       requestDigest: await sha256Hex(body),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,
@@ -60,9 +58,10 @@ export async function askWhole(
   }
 }
 
-function rebuilt(bytes: Bytes, admitted: AdmittedChat, attempt: PlannedAttempt): WholeCompletion {
+function readAnswer(bytes: Bytes, admitted: AdmittedChat): ProviderAnswer {
   try {
-    return rebuildCompletion(bytes, completionShape(admitted, attempt))
+    const { includeReasoning } = admitted.chat
+    return readProviderAnswer(bytes, { id: answerId(admitted), includeReasoning })
   } catch (error) {
     throw toAttemptFailure(error)
   }

@@ -1,22 +1,25 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import { callTools } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, lostConnection } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { AttemptFailure, classifyResponse } from '../provider/failure.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
-import { createChatStream, type ChatStream } from '../stream/chat-stream.ts'
+import { AnswerStream } from '../stream/answer-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
 import type { AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
-import { completionShape } from './completion-shape.ts'
+import { answerHead } from './answer-head.ts'
+import type { AnswerEncoder } from './format.ts'
 
 /** A provider's stream that has reached the commit point: its first real delta, or its finish. */
 export interface OpenStream {
   readonly attempt: PlannedAttempt
   readonly clock: AttemptClock
   readonly reader: ReadableStreamDefaultReader<Uint8Array>
-  readonly stream: ChatStream
+  readonly stream: AnswerStream
+  readonly encoder: AnswerEncoder
   /** The held opening events, ready for the client. */
   readonly head: Bytes
   /** Whether the provider's body has ended already. */
@@ -49,18 +52,15 @@ export async function openStream(
       contentType: 'application/json',
       accept: 'text/event-stream',
       clock,
-      link: context.link,
-      now: context.now,
-      connectMs: timeouts.connect_ms,
-      probeConnect: context.probeConnect,
+      ...callTools(context),
       classify: classifyResponse,
     })
     onAccepted()
     clock.enter(timeouts.first_delta_ms)
-    const stream = createChatStream({
-      ...completionShape(admitted, attempt),
-      includeUsage: chat.includeUsage,
-    })
+    const head = answerHead(admitted, attempt.route.id)
+    const encoder = admitted.format.streamEncoder(head)
+    const { includeReasoning } = chat
+    const stream = new AnswerStream({ id: head.id, includeReasoning }, encoder)
     const responseDigest = createDigest()
     const reader = reply.body.getReader()
     const opening = await readToCommit(reader, stream, responseDigest, clock)
@@ -72,6 +72,7 @@ export async function openStream(
       clock,
       reader,
       stream,
+      encoder,
       ...opening,
       requestDigest,
       responseDigest,
@@ -86,7 +87,7 @@ export async function openStream(
 
 async function readToCommit(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  stream: ChatStream,
+  stream: AnswerStream,
   digest: Digest,
   clock: AttemptClock,
 ): Promise<{ head: Bytes; ended: boolean }> {

@@ -1,0 +1,90 @@
+import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
+import { errorBody } from '../http/errors.ts'
+import type { AnswerEnd } from '../stream/encoder.ts'
+import type { Delta } from '../stream/delta.ts'
+import type { Logprobs } from '../stream/logprobs.ts'
+import type { AnswerChoice, ProviderAnswer } from '../stream/provider-answer.ts'
+import type { UsageReport } from '../stream/usage-tally.ts'
+
+/** Writes the chunks of a streamed chat completion. `usage` stands on the last one where the client asked for it. */
+export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): AnswerEncoder {
+  const { id, created, model } = head
+  const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
+  const start = `data: ${shared.slice(0, -1)},"choices":[{"index":0,"delta":`
+  const chunk = (delta: object, logprobs: Logprobs | null) => {
+    const spelled = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
+    return `${start}${JSON.stringify(delta)}${spelled},"finish_reason":null}]}\n\n`
+  }
+  return {
+    open: () => chunk({ role: 'assistant', content: '' }, null),
+    plainText: (text) => `${start}{"content":"${text}"},"finish_reason":null}]}\n\n`,
+    delta: (delta) => chunk(deltaMembers(delta), delta.logprobs),
+    close: ({ finishReason, usage, service }) => {
+      const shown = includeUsage && usage !== undefined && { usage: chatUsage(usage) }
+      const tail = JSON.stringify({ ...shown, service }).slice(1)
+      return `${start}{},"finish_reason":${JSON.stringify(finishReason)}}],${tail}\n\ndata: [DONE]\n\n`
+    },
+    // No `[DONE]` follows it, so that no client takes the answer for whole.
+    fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
+  }
+}
+
+/** The body of a chat completion that is not streamed. */
+export function encodeChatCompletion(
+  { choices }: ProviderAnswer,
+  { id, created, model }: AnswerHead,
+  { usage, service }: Omit<AnswerEnd, 'finishReason'>,
+): string {
+  return JSON.stringify({
+    id,
+    object: 'chat.completion',
+    created,
+    model,
+    choices: choices.map(choiceMembers),
+    ...(usage !== undefined && { usage: chatUsage(usage) }),
+    service,
+  })
+}
+
+function deltaMembers({ reasoning, content, refusal, toolCalls }: Delta): object {
+  return {
+    ...(reasoning !== undefined && { reasoning }),
+    ...(content !== undefined && { content }),
+    ...(refusal !== undefined && { refusal }),
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+  }
+}
+
+function choiceMembers(choice: AnswerChoice): object {
+  const { index, reasoning, content, refusal, toolCalls, logprobs, finishReason } = choice
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: content ?? null,
+      refusal: refusal ?? null,
+      ...(reasoning !== undefined && { reasoning }),
+      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    },
+    logprobs,
+    finish_reason: finishReason,
+  }
+}
+
+function chatUsage(usage: UsageReport): object {
+  const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = usage
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    ...(cachedTokens !== undefined && {
+      prompt_tokens_details: {
+        cached_tokens: cachedTokens,
+        ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
+      },
+    }),
+    ...(reasoningTokens !== undefined && {
+      completion_tokens_details: { reasoning_tokens: reasoningTokens },
+    }),
+  }
+}

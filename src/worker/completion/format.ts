@@ -1,0 +1,42 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { ApiError } from '../http/errors.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import type { AnswerEnd, StreamEncoder } from '../stream/encoder.ts'
+import type { ProviderAnswer } from '../stream/provider-answer.ts'
+
+/** What an answer says of itself, whatever its format. */
+export interface AnswerHead {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  /** The routed route. */
+  readonly model: string
+}
+
+/** Writes one streamed answer, and the event that ends it where it fails. */
+export interface AnswerEncoder extends StreamEncoder {
+  /** The last events of a stream that broke, whether or not anything was sent before. */
+  fail(error: ApiError): string
+}
+
+/** How the answer to one request is written. */
+export interface AnswerFormat {
+  /** Stands ahead of the request's id in the answer's own id. */
+  readonly idPrefix: string
+  streamEncoder(head: AnswerHead): AnswerEncoder
+  /** The body of an answer that is not streamed. */
+  encodeWhole(
+    answer: ProviderAnswer,
+    head: AnswerHead,
+    end: Omit<AnswerEnd, 'finishReason'>,
+  ): string
+}
+
+/** A request of one front door, decoded. */
+export interface DecodedRequest {
+  readonly chat: ChatRequest
+  readonly format: AnswerFormat
+}
+
+/** Reads the body of one front door. @throws ApiError naming the member at fault */
+export type Decoder = (body: Bytes) => DecodedRequest

@@ -1,0 +1,127 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { BrokenStream } from './broken-stream.ts'
+import type { Delta } from './delta.ts'
+import type { StreamEncoder } from './encoder.ts'
+import type { FinishReason } from './finish-reason.ts'
+import { ProviderStream, type ReadOptions } from './provider-stream.ts'
+import type { TokenUsage } from './token-usage.ts'
+
+const NOTHING: Bytes = new Uint8Array(0)
+
+/**
+ * One provider stream on its way to the client: read into deltas and written by the encoder of the client's
+ * format, in a single synchronous stage.
+ *
+ * Until the commit point, which is the first real delta or finish reason, `push` returns nothing and the
+ * attempt can still be given up unseen. The finish reason itself is held for `finish`. The outcome and the
+ * bytes sent do not depend on how the provider's bytes were cut into reads.
+ */
+export class AnswerStream {
+  readonly #encoder: StreamEncoder
+  readonly #provider: ProviderStream
+  /** Deltas that came before the commit point. */
+  #held: Delta[] = []
+  /** Encoded events that `push` has not returned yet. */
+  #pending = ''
+
+  constructor(options: ReadOptions, encoder: StreamEncoder) {
+    this.#encoder = encoder
+    this.#provider = new ProviderStream(options, {
+      commit: () => this.#commit(),
+      plainText: (text) => void (this.#pending += encoder.plainText(text)),
+      delta: (delta) => this.#take(delta),
+    })
+  }
+
+  /** Whether the commit point is behind: from here on this attempt is the one the client sees. */
+  get committed(): boolean {
+    return this.#provider.committed
+  }
+
+  /** Events that came before the commit point; comments are no events. */
+  get openingFrames(): number {
+    return this.#provider.openingFrames
+  }
+
+  /** Bytes of complete lines read so far, comments included; meant for use before the commit point. */
+  get openingBytes(): number {
+    return this.#provider.openingBytes
+  }
+
+  /** Whether nothing more is needed from the provider. */
+  get done(): boolean {
+    return this.#provider.done
+  }
+
+  get finishReason(): FinishReason | undefined {
+    return this.#provider.finishReason
+  }
+
+  /** The provider's counts so far, merged by maximum; undefined where it gave none. */
+  get usage(): TokenUsage | undefined {
+    return this.#provider.tally.tokens
+  }
+
+  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on to the client. */
+  get deliveredTextBytes(): number {
+    return this.#provider.deliveredTextBytes
+  }
+
+  /** The first `id` the provider gave its answer. */
+  get providerResponseId(): string | undefined {
+    return this.#provider.providerResponseId
+  }
+
+  /** Takes the next provider bytes and returns what to send now. @throws BrokenStream; not usable after that */
+  push(bytes: Uint8Array): Bytes {
+    try {
+      this.#provider.push(bytes)
+    } catch (error) {
+      throw this.#withOutput(error)
+    }
+    return this.#release()
+  }
+
+  /** The provider ended its body. @throws BrokenStream `no_finish` where no finish reason was seen */
+  end(): Bytes {
+    try {
+      this.#provider.end()
+    } catch (error) {
+      throw this.#withOutput(error)
+    }
+    return this.#release()
+  }
+
+  /**
+   * The last events, with finish reason, usage and `service`. `estimate` stands in for usage that the provider did
+   * not give. Only to be called once a finish reason is known.
+   */
+  finish(service: object, estimate?: TokenUsage): Bytes {
+    const { finishReason, tally } = this.#provider
+    if (finishReason === undefined) throw new Error('internal error: no finish reason')
+    return utf8(this.#encoder.close({ finishReason, usage: tally.report(estimate), service }))
+  }
+
+  #commit(): void {
+    this.#pending = this.#encoder.open()
+    for (const delta of this.#held) this.#pending += this.#encoder.delta(delta)
+    this.#held = []
+  }
+
+  #take(delta: Delta): void {
+    if (this.committed) this.#pending += this.#encoder.delta(delta)
+    else this.#held.push(delta)
+  }
+
+  #release(): Bytes {
+    if (!this.committed || this.#pending === '') return NOTHING
+    const bytes = utf8(this.#pending)
+    this.#pending = ''
+    return bytes
+  }
+
+  /** What was sound before the fault in the same read belongs to the client. */
+  #withOutput(error: unknown): unknown {
+    return error instanceof BrokenStream ? new BrokenStream(error.reason, this.#release()) : error
+  }
+}

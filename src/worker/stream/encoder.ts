@@ -1,0 +1,24 @@
+import type { Delta } from './delta.ts'
+import type { FinishReason } from './finish-reason.ts'
+import type { UsageReport } from './usage-tally.ts'
+
+/** How an answer ended, as its last event or its body tells it. */
+export interface AnswerEnd {
+  readonly finishReason: FinishReason
+  /** Undefined where neither the provider nor the router has counts. */
+  readonly usage: UsageReport | undefined
+  /** The extension object `service`. */
+  readonly service: object
+}
+
+/**
+ * Writes the sequence of deltas as the server-sent events of one format. Each method returns the text of whole
+ * events, in the order of the calls: `open` once, any number of `plainText` and `delta`, `close` once.
+ */
+export interface StreamEncoder {
+  open(): string
+  /** Content alone, of characters that stand for themselves between the quotes of a JSON string. */
+  plainText(text: string): string
+  delta(delta: Delta): string
+  close(end: AnswerEnd): string
+}

@@ -1,0 +1,90 @@
+import { fromUtf8 } from '../../protocol/bytes.ts'
+import { BrokenStream } from './broken-stream.ts'
+import { readFinishReason, type FinishReason } from './finish-reason.ts'
+import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
+import { readLogprobs, type Logprobs } from './logprobs.ts'
+import { readMessageText, utf8Length } from './message-text.ts'
+import { refuseProviderError } from './provider-error.ts'
+import type { ReadOptions } from './provider-stream.ts'
+import { readToolCalls, type ToolCall } from './tool-calls.ts'
+import { UsageTally } from './usage-tally.ts'
+
+/** A provider's whole answer in the router's own terms. */
+export interface ProviderAnswer {
+  /** At least one. */
+  readonly choices: readonly AnswerChoice[]
+  readonly tally: UsageTally
+  readonly providerResponseId: string | undefined
+  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on. */
+  readonly deliveredTextBytes: number
+}
+
+/** One of the alternatives of an answer; the members that are undefined or empty did not come. */
+export interface AnswerChoice {
+  readonly index: number
+  readonly reasoning: string | undefined
+  readonly content: string | undefined
+  readonly refusal: string | undefined
+  readonly toolCalls: readonly ToolCall[]
+  readonly logprobs: Logprobs | null
+  readonly finishReason: FinishReason
+}
+
+/**
+ * Reads a non-stream answer by an allow-list of fields, so that nothing of the provider's identity leaks. Blank
+ * lines before the body are tolerated.
+ * @throws BrokenStream on an error object, malformed JSON or members, no choices, and on a choice without a
+ *   sound finish reason
+ */
+export function readProviderAnswer(body: Uint8Array, options: ReadOptions): ProviderAnswer {
+  const answer = parseJsonObject(decode(body))
+  refuseProviderError(answer)
+  const choices = optionalObjects(answer['choices']).map((choice, position) =>
+    readChoice(choice, position, options),
+  )
+  if (choices.length === 0) throw new BrokenStream('malformed')
+  const tally = new UsageTally()
+  tally.take(answer['usage'])
+  const { id } = answer
+  return {
+    choices,
+    tally,
+    providerResponseId: typeof id === 'string' && id !== '' ? id : undefined,
+    deliveredTextBytes: choices.reduce((sum, choice) => sum + textBytes(choice), 0),
+  }
+}
+
+function readChoice(choice: JsonObject, position: number, options: ReadOptions): AnswerChoice {
+  const finishReason = readFinishReason(choice['finish_reason'])
+  if (finishReason === undefined) throw new BrokenStream('no_finish')
+  const message = optionalObject(choice['message'])
+  if (message === undefined) throw new BrokenStream('malformed')
+  const { index } = choice
+  const { content, reasoning, refusal } = readMessageText(message)
+  const stripped = reasoning !== undefined && !options.includeReasoning
+  return {
+    index: typeof index === 'number' && Number.isSafeInteger(index) ? index : position,
+    reasoning: stripped ? undefined : reasoning,
+    content,
+    refusal,
+    toolCalls: readToolCalls(message['tool_calls'], options.id),
+    // Log probabilities spell out the tokens, those of stripped reasoning too.
+    logprobs: stripped ? null : readLogprobs(choice['logprobs']),
+    finishReason,
+  }
+}
+
+function textBytes({ content, reasoning, refusal, toolCalls }: AnswerChoice): number {
+  const called = toolCalls.map((call) => call.function.arguments)
+  return utf8Length([content, reasoning, refusal, ...called].join(''))
+}
+
+/** A byte order mark is no JSON whitespace, yet some servers send one. */
+function decode(body: Uint8Array): string {
+  try {
+    const text = fromUtf8(body)
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+}
