@@ -100,6 +100,17 @@ describe('the architecture', () => {
     expect(offences(broken)).toEqual([])
   })
 
+  it('lets no two folders of one part import each other', () => {
+    const folder = (path: string) => /^src\/[^/]+\/[^/]+(?=\/)/.exec(path)?.[0]
+    const edges = new Set(
+      SOURCES.flatMap(({ path, imports }) => imports.map((to) => [folder(path), folder(to)]))
+        .filter(([from, to]) => from !== undefined && to !== undefined && from !== to)
+        .map(([from, to]) => `${from} ${to}`),
+    )
+    const reversed = (edge: string) => edge.split(' ').toReversed().join(' ')
+    expect([...edges].filter((edge) => edges.has(reversed(edge)))).toEqual([])
+  })
+
   it('keeps Node out of the protocol, the verifier and the worker', () => {
     const broken = (from: string, to: string) =>
       /^src\/(protocol|verify|worker)\//.test(from) && to.startsWith('node:')

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { WORKLOAD } from '../enclave/envelope/build-envelope.ts'
+import { WORKLOAD } from '../protocol/envelope.ts'
 import { makeSigningKey } from '../enclave/release/signing-key.ts'
 import { simulatedMeasurement } from '../enclave/snp/simulated-source.ts'
 import { toHex } from '../protocol/bytes.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Bytes } from '../protocol/bytes.ts'
-import { LinkError } from './link/link-error.ts'
+import { LinkError } from './link-error.ts'
 
 /** Carries calls to providers over connections that are pinned to attested keys. */
 export interface Egress {

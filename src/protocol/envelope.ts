@@ -6,6 +6,9 @@ import { timestampSchema } from './timestamp.ts'
 
 export const ENVELOPE_SCHEMA = 'service.attestation/v1'
 
+/** The logical name of this workload in envelopes and manifests. */
+export const WORKLOAD = 'router'
+
 /**
  * The versions of what REPORT_DATA bytes 32..63 bind. The label keeps the digest apart from every other use of SHA-256,
  * and one version apart from the other. Builders write version 2; verifiers take both.

@@ -7,6 +7,9 @@ import { z } from 'zod'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
+/** Evidence up to this size, in bytes of JSON, stands in the receipt itself. */
+export const INLINE_EVIDENCE_BYTES = 8192
+
 /** Evidence too large for a JWS stands in it by digest (docs/receipts.md). */
 const evidenceReference = z.object({ sha256: hex32, bytes: z.int().min(0) })
 

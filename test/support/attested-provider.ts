@@ -1,6 +1,6 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
-import { observedFetch } from '../../src/enclave/egress/observed-fetch.ts'
+import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import {
   createProviderProofs,
   type ProofTools,

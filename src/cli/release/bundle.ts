@@ -7,7 +7,7 @@ import {
 import { signTrustBundle } from '../../enclave/release/sign-documents.ts'
 import type { PublicSigningJwk, SigningKey } from '../../enclave/release/signing-key.ts'
 import { parseCompactJws } from '../../protocol/compact-jws.ts'
-import { WORKLOAD } from '../../enclave/envelope/build-envelope.ts'
+import { WORKLOAD } from '../../protocol/envelope.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { WORKLOAD } from '../../enclave/envelope/build-envelope.ts'
+import { WORKLOAD } from '../../protocol/envelope.ts'
 import { signManifest } from '../../enclave/release/sign-documents.ts'
 import type { SigningKey } from '../../enclave/release/signing-key.ts'
 import type { JsonValue } from '../../protocol/canonical-json.ts'

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { ProviderConfig, ServiceConfig } from '../../protocol/config.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
-import type { ObservedFetch } from '../egress/observed-fetch.ts'
+import type { ObservedFetch } from './observed-fetch.ts'
 import type { VerifyQuote } from './tdx-quote.ts'
 import type { VerifiedEvidence } from './verified-evidence.ts'
 

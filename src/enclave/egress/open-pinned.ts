@@ -1,6 +1,6 @@
 import { request as httpsRequest } from 'node:https'
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http'
-import { LinkError } from '../link/link-error.ts'
+import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { PinMismatch } from './pinned-agent.ts'
 import type { Pools } from './pools.ts'

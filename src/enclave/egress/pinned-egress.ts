@@ -1,7 +1,7 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EGRESS_ERROR_HEADER } from '../../protocol/link.ts'
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
-import { LinkError } from '../link/link-error.ts'
+import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedTools } from './open-pinned.ts'

@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
-import { LinkError } from '../link/link-error.ts'
+import { LinkError } from '../link-error.ts'
 import { endToEnd } from './headers.ts'
 
 export interface RelayParts {

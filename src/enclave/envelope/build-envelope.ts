@@ -1,7 +1,13 @@
 import { toBase64, toHex } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { ENVELOPE_SCHEMA, REPORT_DATA_V2, type Envelope } from '../../protocol/envelope.ts'
+import {
+  ENVELOPE_SCHEMA,
+  REPORT_DATA_V2,
+  WORKLOAD,
+  type Envelope,
+} from '../../protocol/envelope.ts'
 import { reportData } from '../../protocol/report-data.ts'
+import { readReport } from '../../verify/snp/report.ts'
 import type { ReportSource } from '../snp/report-source.ts'
 
 /** What an envelope says besides what the platform says. */
@@ -32,12 +38,6 @@ export interface ServedEnvelope {
 
 /** How long clients may rely on an envelope, and the daemon on its own. */
 export const ENVELOPE_MAX_AGE_SECONDS = 3600
-
-/** The logical name of this workload (interface: "Attestation envelope"). */
-export const WORKLOAD = 'router'
-
-const MEASUREMENT_OFFSET = 0x90
-const MEASUREMENT_BYTES = 48
 
 /** Captures a report for the subject and the nonce (64 hex digits or empty), and wraps it. Throws `CaptureError`. */
 export async function buildEnvelope(
@@ -75,7 +75,7 @@ export async function buildEnvelope(
     json,
     sha256: await sha256Hex(json),
     configurationSha256: subject.configurationSha256,
-    measurement: toHex(report.subarray(MEASUREMENT_OFFSET, MEASUREMENT_OFFSET + MEASUREMENT_BYTES)),
+    measurement: toHex(readReport(report).measurement),
     capturedAt,
   }
 }

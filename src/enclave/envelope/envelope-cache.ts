@@ -1,5 +1,5 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { LinkError } from '../link/link-error.ts'
+import { LinkError } from '../link-error.ts'
 import { ENVELOPE_MAX_AGE_SECONDS, type ServedEnvelope } from './build-envelope.ts'
 import { createLimit } from './nonce-limit.ts'
 import type { SelfCheck } from './self-check.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { LinkError } from './link-error.ts'
+import { LinkError } from '../link-error.ts'
 
 /** What a link handler gives back. */
 export interface LinkAnswer {

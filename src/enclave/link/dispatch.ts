@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sendAnswer, sendError, type LinkAnswer } from './answer.ts'
-import { LinkError } from './link-error.ts'
+import { LinkError } from '../link-error.ts'
 import type { LinkListener } from './server.ts'
 
 /** A request that reached a handler. */

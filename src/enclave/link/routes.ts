@@ -7,7 +7,7 @@ import type { Release } from '../release/release.ts'
 import { createReceiptSigner, type SignerTools } from '../sign/receipt-signer.ts'
 import { jsonAnswer, jsonTextAnswer, readJson, type LinkAnswer } from './answer.ts'
 import type { LinkCall, LinkRoute } from './dispatch.ts'
-import { LinkError } from './link-error.ts'
+import { LinkError } from '../link-error.ts'
 
 /** What the link's paths read and ask. */
 export interface LinkSubject {

@@ -1,7 +1,7 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
+import { INLINE_EVIDENCE_BYTES } from '../../protocol/receipt.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import type { ProvenHop } from '../proofs.ts'
-import { INLINE_EVIDENCE_BYTES } from '../sign/router-block.ts'
 
 /** The hop of a provider that is called without attestation. */
 export const UNATTESTED: ProvenHop = {

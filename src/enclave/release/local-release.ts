@@ -1,7 +1,7 @@
 import type { LocalRelease } from '../../protocol/boot.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { MANIFEST_SCHEMA, type Manifest } from '../../protocol/manifest.ts'
-import { WORKLOAD } from '../envelope/build-envelope.ts'
+import { WORKLOAD } from '../../protocol/envelope.ts'
 import { composeBundle } from './bundle-document.ts'
 import type { Release } from './release.ts'
 import { signManifest, signTrustBundle } from './sign-documents.ts'

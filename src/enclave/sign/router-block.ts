@@ -1,12 +1,9 @@
-import type { AttestationBlock } from '../../protocol/receipt.ts'
+import { INLINE_EVIDENCE_BYTES, type AttestationBlock } from '../../protocol/receipt.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import { fromBase64 } from '../../protocol/bytes.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
 import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
-
-/** Evidence up to this size stands in the receipt itself. */
-export const INLINE_EVIDENCE_BYTES = 8192
 
 /** How the daemon verifies its own hop: the whole envelope, as a client would. */
 export const ROUTER_VERIFICATION_MODE = 'snp-envelope'

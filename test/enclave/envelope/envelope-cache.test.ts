@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
 import { EnvelopeCache, type KeptEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
-import { LinkError } from '../../../src/enclave/link/link-error.ts'
+import { LinkError } from '../../../src/enclave/link-error.ts'
 import { keptEnvelope } from './kept-envelope.ts'
 
 const MINUTE = 60_000

@@ -2,9 +2,9 @@ import { request, type RequestOptions } from 'node:https'
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
-import { EvidenceRefused } from '../adapters/evidence-refused.ts'
-import { peerSpkiSha256 } from './peer-key.ts'
-import { connectTls, hasPublicName, tlsAddress } from './tls-connect.ts'
+import { EvidenceRefused } from './evidence-refused.ts'
+import { peerSpkiSha256 } from '../egress/peer-key.ts'
+import { connectTls, hasPublicName, tlsAddress } from '../egress/tls-connect.ts'
 
 interface ObservedRequest {
   readonly url: string
