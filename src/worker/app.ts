@@ -3,6 +3,7 @@ import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './browser-rules.ts'
+import type { Random } from './auth/api-key.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { consoleLog, type Log, type LogFields } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
@@ -36,6 +37,7 @@ const SETTLEMENTS = {
 export interface RuntimeDeps {
   readonly now: () => number
   readonly newId: () => string
+  readonly randomBytes: Random
   readonly probeConnect: ProbeConnect
   /** Keeps the request that is at work alive until this has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
@@ -43,7 +45,7 @@ export interface RuntimeDeps {
 
 /** The worker of one isolate: its bindings opened once, its caches, and the handling of one event. */
 export class App {
-  readonly #surroundings: RuntimeDeps
+  readonly #deps: RuntimeDeps
   readonly #log: Log
   readonly #link: HttpLink
   readonly #settings: SettingsSource
@@ -55,25 +57,25 @@ export class App {
   readonly #settleTogether: Coalescer
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
-  constructor(env: Env, surroundings: RuntimeDeps) {
+  constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
-    this.#surroundings = surroundings
-    this.#log = this.#metrics.counting(consoleLog(surroundings.now))
+    this.#deps = deps
+    this.#log = this.#metrics.counting(consoleLog(deps.now))
     this.#link = new HttpLink(
       env.LINK,
-      surroundings,
+      deps,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
-    this.#settleTogether = createCoalescer(surroundings, SETTLEMENTS)
+    this.#settleTogether = createCoalescer(deps, SETTLEMENTS)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
 
   /** Answers one request; never throws. */
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
-    const requestId = this.#surroundings.newId()
-    const startedAt = this.#surroundings.now()
+    const requestId = this.#deps.newId()
+    const startedAt = this.#deps.now()
     const seen: Seen = { endpoint: undefined, error: undefined, permit: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(requestId, execution, seen),
@@ -90,7 +92,7 @@ export class App {
       method: request.method,
       endpoint: seen.endpoint?.name ?? 'none',
       status: response.status,
-      duration_ms: this.#surroundings.now() - startedAt,
+      duration_ms: this.#deps.now() - startedAt,
       ...failureFields(seen.error),
     })
     return response
@@ -131,9 +133,13 @@ export class App {
   /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
   #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
     const failed = (failure: string) => this.#log('storage_unavailable', { failure })
-    const storage = watchedStorage(openStorage(this.#env, this.#surroundings), failed)
-    const signingKeys = new SigningKeyLog(this.#link, storage, this.#surroundings.now)
-    return { storage, keyring: createKeyring(storage), signingKeys }
+    const storage = watchedStorage(openStorage(this.#env, this.#deps), failed)
+    const signingKeys = new SigningKeyLog(this.#link, storage, this.#deps.now)
+    return {
+      storage,
+      keyring: createKeyring(storage, { random: this.#deps.randomBytes, now: this.#deps.now }),
+      signingKeys,
+    }
   }
 
   async #openContext(requestId: string, execution: ExecutionContext, seen: Seen): Promise<Context> {
@@ -143,7 +149,7 @@ export class App {
     return {
       ...(await this.#settings.current()),
       ...(this.#parts ??= this.#openParts()),
-      ...this.#surroundings,
+      ...this.#deps,
       requestId,
       settleTogether: this.#settleTogether,
       link: this.#link,

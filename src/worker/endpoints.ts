@@ -1,7 +1,6 @@
 import * as admin from './admin/handlers.ts'
 import { showMetrics } from './admin/metrics.ts'
 import {
-  attestationUnavailable,
   getAttestation,
   getJwks,
   getStoredEnvelope,
@@ -10,6 +9,7 @@ import {
 import { getHealth } from './attestation/health-handler.ts'
 import { completeChat } from './chat/door.ts'
 import type { Handler } from './context.ts'
+import { attestationUnavailable } from './http/reply.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'
 import { transcribe } from './transcription/handler.ts'

@@ -7,8 +7,8 @@ import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
 /** The Durable Object classes that the runtime's configuration names. */
-export const StoreObject = makeStoreObject(sweep)
-export const PostgresPool = makePostgresPool(sweep)
+export const StoreObject = makeStoreObject(sweep, Date.now)
+export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Math.random })
 
 /**
  * The worker's entry. An isolate has one environment, so its App is opened on the first event and kept,
@@ -16,13 +16,14 @@ export const PostgresPool = makePostgresPool(sweep)
  */
 function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
-  const surroundings = {
+  const deps = {
     now: () => Date.now(),
     newId: () => crypto.randomUUID(),
+    randomBytes: (length: number) => crypto.getRandomValues(new Uint8Array(length)),
     probeConnect,
     keepAlive: waitUntil,
   }
-  const appOf = (env: Env) => (app ??= new App(env, surroundings))
+  const appOf = (env: Env) => (app ??= new App(env, deps))
   return {
     fetch: (request, env, execution) => appOf(env).handle(request, execution),
     scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),

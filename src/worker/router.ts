@@ -2,7 +2,7 @@ import { Router, type IRequest } from 'itty-router'
 import type { Context, Handler } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { ApiError } from './http/errors.ts'
-import { errorReply } from './http/reply.ts'
+import { errorReply, noContent } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
 /** What a request brings along besides itself; its context is made once an endpoint has matched. */
@@ -51,7 +51,7 @@ function routeOf(endpoint: Endpoint): Route {
 function preflightOf(endpoint: Endpoint): Route {
   return async (_request, scope) => {
     scope.matched(endpoint)
-    return new Response(null, { status: 204 })
+    return noContent()
   }
 }
 

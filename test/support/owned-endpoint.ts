@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import type { Context, Handler } from '../../src/worker/context.ts'
 import { errorReply } from '../../src/worker/http/reply.ts'
-import { createKeyring, type Keyring } from '../../src/worker/auth/keyring.ts'
+import type { Keyring } from '../../src/worker/auth/keyring.ts'
+import { openKeyring } from './keyring.ts'
 import type { PresentedKey } from '../../src/worker/auth/authenticate.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
 import type { Database, Statement } from '../../src/worker/storage/database.ts'
@@ -50,7 +51,7 @@ export function ownedEndpoints(): OwnedEndpoints {
     },
   }
   const storage = sharedStorage(watched)
-  const keyring = createKeyring(storage)
+  const keyring = openKeyring(storage)
   const clock = { now: NOW }
   const parts: Partial<Context> = { storage, keyring, now: () => clock.now }
   // The endpoints under test take no other part of a context.

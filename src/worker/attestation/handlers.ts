@@ -1,6 +1,6 @@
 import type { Handler } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
-import { json, jsonText } from '../http/reply.ts'
+import { attestationUnavailable, json, jsonText } from '../http/reply.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
 
@@ -28,11 +28,6 @@ export const getAttestation: Handler = async (request, { link }) => {
     })
   }
   return attestationUnavailable()
-}
-
-/** The one error with a form of its own (interface: "GET /attestation"). */
-export function attestationUnavailable(): Response {
-  return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }
 
 /** GET /attestation/{sha256}: an envelope that some instance served before, by the digest of its bytes. */

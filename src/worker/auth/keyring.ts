@@ -1,4 +1,4 @@
-import { fromHex, toHex, type Bytes } from '../../protocol/bytes.ts'
+import { fromHex, toHex } from '../../protocol/bytes.ts'
 import type { Storage } from '../storage/database.ts'
 import { keyringSecret } from '../storage/directory.ts'
 import {
@@ -34,10 +34,7 @@ const MAX_KNOWN = 10_000
  */
 export function createKeyring(
   storage: Storage,
-  tools: { readonly random: Random; readonly now: () => number } = {
-    random: randomBytes,
-    now: Date.now,
-  },
+  tools: { readonly random: Random; readonly now: () => number },
 ): Keyring {
   let secret: CryptoKey | undefined
   const known = new Set<string>()
@@ -64,8 +61,4 @@ export function createKeyring(
     newApiKey: (id) => newApiKey(id, tools.random),
     cacheSalt: async (id) => cacheSaltOf(await loadSecret(), id),
   }
-}
-
-function randomBytes(length: number): Bytes {
-  return crypto.getRandomValues(new Uint8Array(length))
 }

@@ -34,6 +34,16 @@ export function eventStream(body: ReadableStream, headers: HeaderFields = {}): R
   })
 }
 
+/** An answer without a body: to a preflight. */
+export function noContent(): Response {
+  return new Response(null, { status: 204 })
+}
+
+/** The one error with a form of its own: `GET /attestation` without evidence. */
+export function attestationUnavailable(): Response {
+  return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
+}
+
 /** An error answer. */
 export function errorReply(error: ApiError): Response {
   return json(errorBody(error), errorHeaders(error), error.status)

@@ -27,8 +27,13 @@ export interface PostgresEngine {
  * failure to do so fails that batch only, and the next one tries again.
  *
  * @param deadlineMs how long a batch may wait for a connection and run
+ * @param random numbers in [0, 1), for the pauses between tries
  */
-export function createPostgresEngine(databaseUrl: string, deadlineMs: number): PostgresEngine {
+export function createPostgresEngine(
+  databaseUrl: string,
+  deadlineMs: number,
+  random: () => number,
+): PostgresEngine {
   const connections = createConnectionPool({
     open: () => openPostgresConnection(databaseUrl),
     size: CONNECTIONS,
@@ -42,7 +47,7 @@ export function createPostgresEngine(databaseUrl: string, deadlineMs: number): P
     for (let connection = 1; ; connection++) {
       try {
         return await connections.use(customerId ?? '', ({ sql }) =>
-          withRetries(() => runPostgresBatch(sql, customerId, statements)),
+          withRetries(() => runPostgresBatch(sql, customerId, statements), random),
         )
       } catch (error) {
         const failure = classifyPostgresError(error)
@@ -72,14 +77,17 @@ export function createPostgresEngine(databaseUrl: string, deadlineMs: number): P
 }
 
 /** Repeats a transaction that lost to another one, with growing random pauses. */
-async function withRetries<Result>(transaction: () => Promise<Result>): Promise<Result> {
+async function withRetries<Result>(
+  transaction: () => Promise<Result>,
+  random: () => number,
+): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await transaction()
     } catch (error) {
       if (attempt === MAX_TRIES || classifyPostgresError(error) !== 'retry') throw error
       const longest = Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS)
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * longest))
+      await new Promise((resolve) => setTimeout(resolve, random() * longest))
     }
   }
 }

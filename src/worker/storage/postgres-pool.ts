@@ -15,12 +15,12 @@ interface PoolEnv {
  * stateless worker ends with its request. It needs no storage but its alarm's.
  *
  * @param sweep the maintenance its alarm runs, on every instance; rounds that meet do no harm
- * @param now the clock, ms since the epoch
+ * @param deps the clock, in ms since the epoch, and random numbers in [0, 1) for pauses between tries
  * @param deadlineMs how long a batch may wait for a connection and run
  */
 export function makePostgresPool(
   sweep: Sweep,
-  now: () => number = Date.now,
+  { now, random }: { readonly now: () => number; readonly random: () => number },
   deadlineMs: number = DEADLINE_MS,
 ) {
   return class PostgresPool extends DurableObject<PoolEnv> {
@@ -28,7 +28,7 @@ export function makePostgresPool(
 
     constructor(ctx: DurableObjectState, env: PoolEnv) {
       super(ctx, env)
-      this.#engine = createPostgresEngine(env.DATABASE_URL, deadlineMs)
+      this.#engine = createPostgresEngine(env.DATABASE_URL, deadlineMs, random)
       void ctx.blockConcurrencyWhile(async () => {
         const alarm = await ctx.storage.getAlarm()
         if (alarm === null) await ctx.storage.setAlarm(now() + SWEEP_AFTER_WRITE_MS)

@@ -15,7 +15,7 @@ import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './sweep.ts'
  */
 export function makeStoreObject(
   sweep: Sweep,
-  now: () => number = Date.now,
+  now: () => number,
   afterWriteMs = SWEEP_AFTER_WRITE_MS,
 ) {
   return class StoreObject extends DurableObject {

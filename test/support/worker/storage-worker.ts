@@ -31,7 +31,7 @@ async function sweep(db: Database, now: number): Promise<{ next: number | undefi
 const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
 
 export const StoreObject = makeStoreObject(sweep, Date.now, 300)
-export const PostgresPool = makePostgresPool(sweep, now, 1_500)
+export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random }, 1_500)
 
 const askSchema = z.object({
   /** Separate names stand for separate isolates. */

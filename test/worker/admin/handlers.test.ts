@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import * as admin from '../../../src/worker/admin/handlers.ts'
 import type { Handler } from '../../../src/worker/context.ts'
-import { createKeyring } from '../../../src/worker/auth/keyring.ts'
+import { openKeyring } from '../../support/keyring.ts'
 import type { Storage } from '../../../src/worker/storage/database.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import { told } from '../../support/refusal.ts'
@@ -26,7 +26,7 @@ describe('the admin interface', () => {
     const parts = {
       adminToken: TOKEN,
       storage,
-      keyring: createKeyring(storage),
+      keyring: openKeyring(storage),
       now: () => NOW,
       log: () => {},
       config: {

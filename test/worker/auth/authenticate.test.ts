@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { authenticate, readApiKey, requireAdmin } from '../../../src/worker/auth/authenticate.ts'
-import { createKeyring } from '../../../src/worker/auth/keyring.ts'
+import { openKeyring } from '../../support/keyring.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
 import { insertCustomer } from '../../../src/worker/admin/customers.ts'
@@ -39,7 +39,7 @@ function directoryOnly(directory: Database): Storage {
 
 describe('reading an API key', () => {
   it('tells a missing key from an invalid one', async () => {
-    const keyring = createKeyring(sharedStorage(openSqlite()))
+    const keyring = openKeyring(sharedStorage(openSqlite()))
     for (const authorization of [undefined, 'Basic YTpi', 'Bearer', 'Bearer a b']) {
       expect(await refusalOf(readApiKey(requestWith(authorization), { keyring }))).toEqual(MISSING)
     }
@@ -47,7 +47,7 @@ describe('reading an API key', () => {
   })
 
   it('gives customer, prefix and hash, whatever the case of the scheme', async () => {
-    const keyring = createKeyring(sharedStorage(openSqlite()))
+    const keyring = openKeyring(sharedStorage(openSqlite()))
     const customerId = await keyring.newCustomerId()
     const { key, prefix } = keyring.newApiKey(customerId)
     const presented = { customerId, keyPrefix: prefix, keyHash: await sha256Hex(key) }
@@ -58,7 +58,7 @@ describe('reading an API key', () => {
 
   it('refuses an invented customer before any customer is addressed', async () => {
     const storage = directoryOnly(openSqlite())
-    const keyring = createKeyring(storage)
+    const keyring = openKeyring(storage)
     const { key } = keyring.newApiKey('0'.repeat(28))
     const request = requestWith(`Bearer ${key}`)
     expect(await refusalOf(authenticate(request, { keyring, storage }))).toEqual(INVALID)
@@ -68,7 +68,7 @@ describe('reading an API key', () => {
 describe('authenticating', () => {
   it('finds the owner of a key until it is deleted', async () => {
     const storage = sharedStorage(openSqlite())
-    const keyring = createKeyring(storage)
+    const keyring = openKeyring(storage)
     const customerId = await keyring.newCustomerId()
     const made = keyring.newApiKey(customerId)
     const db = storage.customer(customerId)
@@ -95,10 +95,7 @@ describe('the keyring', () => {
         return sqlite.batch(statements)
       },
     }
-    const [one, two] = [
-      createKeyring(sharedStorage(counted)),
-      createKeyring(sharedStorage(counted)),
-    ]
+    const [one, two] = [openKeyring(sharedStorage(counted)), openKeyring(sharedStorage(counted))]
     const id = await one.newCustomerId()
     expect(await one.knows(id)).toBe(true)
     expect(await two.knows(id)).toBe(true)
@@ -117,7 +114,7 @@ describe('the keyring', () => {
         return sqlite.batch(statements)
       },
     }
-    const keyring = createKeyring(sharedStorage(flaky))
+    const keyring = openKeyring(sharedStorage(flaky))
     await expect(keyring.newCustomerId()).rejects.toThrow('down')
     down = false
     expect(await keyring.knows(await keyring.newCustomerId())).toBe(true)

@@ -16,7 +16,7 @@ import {
 import { creditCustomer, insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { insertKey, listKeysOf, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
 import { customerIds, listCustomer } from '../../../src/worker/storage/directory.ts'
-import { createKeyring } from '../../../src/worker/auth/keyring.ts'
+import { openKeyring } from '../../support/keyring.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
 export interface EngineUnderTest {
@@ -236,7 +236,7 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
     })
 
     it('gives all instances one and the same keyring secret, however they race for it', async () => {
-      const keyrings = [...storages, ...storages].map((storage) => createKeyring(storage))
+      const keyrings = [...storages, ...storages].map((storage) => openKeyring(storage))
       const ids = await Promise.all(keyrings.map((keyring) => keyring.newCustomerId()))
       for (const keyring of keyrings) {
         for (const id of ids) expect(await keyring.knows(id)).toBe(true)
