@@ -7,7 +7,8 @@ import type { Metrics } from './metrics/metrics.ts'
 import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { AttemptTools } from './routing/attempt.ts'
-import { pause } from './routing/budget.ts'
+import { attemptShare } from './routing/attempt-share.ts'
+import { pause, type Budget } from './routing/budget.ts'
 import type { SettleTools } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
@@ -45,15 +46,39 @@ export type Handler = (
   params: Readonly<Record<string, string>>,
 ) => Promise<Response>
 
-/** What the attempt loop takes of a context. */
-export function attemptTools(
+/** What the attempt loop takes of a context where answers are streamed: every attempt has clocks of its own. */
+export function streamAttemptTools(
   context: Context,
-  budget: AbortSignal,
-  endpoint: Pick<AttemptTools, 'timesFirstDelta' | 'verdicts'>,
+  budget: Budget,
+  verdicts: AttemptTools['verdicts'],
 ): AttemptTools {
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
-  return { health, log, requestId, now, pause, ...endpoint, maxAttempts, budget }
+  return {
+    health,
+    log,
+    requestId,
+    now,
+    pause,
+    timesFirstDelta: true,
+    verdicts,
+    maxAttempts,
+    budget,
+  }
+}
+
+/** The same where answers come whole: providers send headers with the answer, so attempts share one budget. */
+export function wholeAttemptTools(
+  context: Context,
+  budget: Budget,
+  verdicts: AttemptTools['verdicts'],
+): AttemptTools {
+  const { sync_attempt_ms: configured } = context.config.service.timeouts
+  return {
+    ...streamAttemptTools(context, budget, verdicts),
+    timesFirstDelta: false,
+    shareOf: (leftMs) => attemptShare(leftMs, configured),
+  }
 }
 
 /** What a call of a provider takes of a context. */

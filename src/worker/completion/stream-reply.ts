@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { attemptTools } from '../context.ts'
+import { streamAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
@@ -38,15 +38,13 @@ const openingTimedOut = () =>
 const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
 
-const STREAMS = { timesFirstDelta: true, verdicts: CHAT_VERDICTS }
-
 /** When the time is over, a client that reads on gets an error event; one that has stopped reading is left. */
 const LAST_WORDS_MS = 2_000
 
 class StreamReply {
   readonly client: ClientStream
   readonly #admitted: AdmittedChat
-  readonly #budget = new Budget()
+  readonly #budget: Budget
   readonly #gone = new AbortController()
   /** Runs once the time is over. */
   #overdue: ReturnType<typeof setInterval> | undefined
@@ -56,6 +54,7 @@ class StreamReply {
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
+    this.#budget = new Budget(context.now)
     const leave = () => this.#clientLeft()
     const { keep_alive_ms } = context.config.service.timeouts
     this.client = new ClientStream(keep_alive_ms, context.now, leave)
@@ -71,8 +70,7 @@ class StreamReply {
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
-      const { signal } = this.#budget
-      const tools = attemptTools(this.#admitted.context, signal, STREAMS)
+      const tools = streamAttemptTools(this.#admitted.context, this.#budget, CHAT_VERDICTS)
       const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       this.client.start()

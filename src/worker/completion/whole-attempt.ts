@@ -22,18 +22,18 @@ export interface WholeAnswer {
 
 /**
  * One synchronous try of one route. Providers send headers with the finished answer, so only the request's
- * budget limits it, and `sync_attempt_ms` where the operator set it and other routes remain.
+ * budget limits it, and `limitMs` while other routes remain.
  */
 export async function askWhole(
   admitted: AdmittedChat,
   attempt: PlannedAttempt,
-  isLast: boolean,
+  limitMs: number | undefined,
   budget: AbortSignal,
 ): Promise<WholeAnswer> {
   const { context, chat } = admitted
   const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
-  clock.enter(isLast ? undefined : timeouts.sync_attempt_ms)
+  clock.enter(limitMs)
   try {
     const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
     const reply = await callProvider({

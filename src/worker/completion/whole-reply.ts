@@ -1,5 +1,5 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { attemptTools, settleTools } from '../context.ts'
+import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
@@ -31,13 +31,13 @@ const outOfTime = () =>
 
 async function served(admitted: AdmittedChat): Promise<Served<WholeAnswer>> {
   const { context, plan, options } = admitted
-  const budget = new Budget()
+  const budget = new Budget(context.now)
   budget.limit(options.timeoutMs, outOfTime)
   try {
     return await attemptRoutes(
       plan.attempts,
-      (attempt, isLast) => askWhole(admitted, attempt, isLast, budget.signal),
-      attemptTools(context, budget.signal, { timesFirstDelta: false, verdicts: CHAT_VERDICTS }),
+      (attempt, limitMs) => askWhole(admitted, attempt, limitMs, budget.signal),
+      wholeAttemptTools(context, budget, CHAT_VERDICTS),
     )
   } finally {
     budget.end()

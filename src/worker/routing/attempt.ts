@@ -1,11 +1,16 @@
 import type { Log } from '../http/log.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
+import { TELLING_MS, type AttemptShare } from './attempt-share.ts'
+import type { Budget } from './budget.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
 import type { FailureMapping } from './failure-mapping.ts'
 
-/** One try of one route; resolves once the route has answered, rejects with an `AttemptFailure`. */
-export type AttemptFn<T> = (attempt: PlannedAttempt, isLast: boolean) => Promise<T>
+/**
+ * One try of one route; resolves once the route has answered, rejects with an `AttemptFailure`. `limitMs` is the
+ * time it may take because other routes remain; undefined where the budget alone limits it.
+ */
+export type AttemptFn<T> = (attempt: PlannedAttempt, limitMs: number | undefined) => Promise<T>
 
 export interface AttemptTools {
   readonly health: RouteHealth
@@ -20,8 +25,10 @@ export interface AttemptTools {
   readonly verdicts: FailureMapping
   /** All tries of one request together. */
   readonly maxAttempts: number
-  /** Aborts when the request's time is used up or its client has left; the reason is what to throw. */
-  readonly budget: AbortSignal
+  /** Its signal aborts when the request's time is used up or its client has left; the reason is what to throw. */
+  readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
+  /** What an attempt may take of the time left while other routes remain; absent where it has clocks of its own. */
+  readonly shareOf?: (leftMs: number) => AttemptShare
 }
 
 export interface Served<T> {
@@ -43,7 +50,7 @@ export async function attemptRoutes<T>(
   tools: AttemptTools,
 ): Promise<Served<T>> {
   const queue = withRepeat(attempts).slice(0, tools.maxAttempts)
-  const last = Math.min(attempts.length, queue.length) - 1
+  const { signal } = tools.budget
   const failures: Failure[] = []
   const tooSmall = new Set<string>()
   let ownRepeatAllowed = false
@@ -51,21 +58,29 @@ export async function attemptRoutes<T>(
     if (tooSmall.has(attempt.route.modelKey)) continue
     if (index >= attempts.length) {
       if (!ownRepeatAllowed) break
-      await tools.pause(SAME_ROUTE_PAUSE_MS, tools.budget)
+      await tools.pause(SAME_ROUTE_PAUSE_MS, signal)
     }
-    tools.budget.throwIfAborted()
+    signal.throwIfAborted()
+    const others = queue.slice(index + 1, attempts.length)
+    const remain = others.some(({ route }) => !tooSmall.has(route.modelKey))
+    const share = remain ? tools.shareOf?.(tools.budget.left()) : undefined
     const startedAt = tools.now()
     tools.health.started(attempt.route, startedAt)
     try {
-      const value = await turn(attempt, index >= last)
+      const value = await turn(attempt, share?.ms)
       const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
       noteServed(attempt, index, took, tools)
       return { attempt, value }
     } catch (error) {
-      tools.budget.throwIfAborted()
+      if (signal.aborted) {
+        noteExpired(attempt, index, startedAt, tools)
+        throw signal.reason
+      }
       if (!(error instanceof AttemptFailure)) throw error
       const { failure } = error
-      noteFailure(attempt, failure, index, tools)
+      const hurried = failure.kind === 'timeout' && !failure.unanswered && share?.telling === false
+      if (hurried) logFailure(attempt, failure, index, tools)
+      else noteFailure(attempt, failure, index, tools)
       const final = tools.verdicts.final[failure.kind]
       if (final) throw final()
       failures.push(failure)
@@ -115,6 +130,26 @@ function noteFailure(
 ): void {
   if (BLAMELESS.has(failure.kind)) tools.health.succeeded(attempt.route, tools.now(), undefined)
   else tools.health.failed(attempt.route, tools.now(), failure)
+  logFailure(attempt, failure, index, tools)
+}
+
+/** A route that was silent until the request's time was over has failed, unless it was asked too late to tell. */
+function noteExpired(
+  attempt: PlannedAttempt,
+  index: number,
+  startedAt: number,
+  tools: AttemptTools,
+): void {
+  if (!tools.budget.expired || tools.now() - startedAt < TELLING_MS) return
+  noteFailure(attempt, { kind: 'timeout' }, index, tools)
+}
+
+function logFailure(
+  attempt: PlannedAttempt,
+  failure: Failure,
+  index: number,
+  tools: AttemptTools,
+): void {
   tools.log('attempt_failed', {
     request_id: tools.requestId,
     route: attempt.route.id,

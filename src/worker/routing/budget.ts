@@ -1,16 +1,37 @@
 /** The wall-clock budget of one request, shared by all its attempts. Its signal's reason is what to throw. */
 export class Budget {
   readonly #controller = new AbortController()
+  readonly #now: () => number
   #timer: ReturnType<typeof setTimeout> | undefined
+  #endsAt = Number.POSITIVE_INFINITY
+  #expired = false
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
+  /** Whether the time has run out, rather than somebody else having used the budget up. */
+  get expired(): boolean {
+    return this.#expired
+  }
+
+  /** Milliseconds until the limit. */
+  left(): number {
+    return Math.max(0, this.#endsAt - this.#now())
+  }
+
   /** Replaces the running limit: after `ms` milliseconds the signal aborts with the reason made then. */
   limit(ms: number, reason: () => unknown): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#controller.abort(reason()), ms)
+    this.#endsAt = this.#now() + ms
+    this.#timer = setTimeout(() => {
+      if (!this.#controller.signal.aborted) this.#expired = true
+      this.#controller.abort(reason())
+    }, ms)
   }
 
   /** Uses the budget up at once. */

@@ -24,17 +24,17 @@ const DIGEST_MS = 30_000
 
 /**
  * One try of one route with the whole file. Providers send headers with the finished answer, so only the
- * request's budget limits it, and `sync_attempt_ms` where the operator set it and other routes remain.
+ * request's budget limits it, and `limitMs` while other routes remain.
  */
 export async function askTranscript(
   { context, ask }: AdmittedTranscription,
   { route }: PlannedAttempt,
-  isLast: boolean,
+  limitMs: number | undefined,
   budget: AbortSignal,
 ): Promise<TranscriptAnswer> {
   const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
-  clock.enter(isLast ? undefined : timeouts.sync_attempt_ms)
+  clock.enter(limitMs)
   try {
     const form = providerForm(ask, route, `cmr-${context.newId()}`)
     const body = streamPieces(form.pieces, clock.signal)

@@ -1,4 +1,4 @@
-import { attemptTools, settleTools } from '../context.ts'
+import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
@@ -28,14 +28,13 @@ const outOfTime = () =>
 
 async function served(admitted: AdmittedTranscription): Promise<Served<TranscriptAnswer>> {
   const { context, plan } = admitted
-  const budget = new Budget()
+  const budget = new Budget(context.now)
   budget.limit(context.config.service.timeouts.transcription_ms, outOfTime)
-  const endpoint = { timesFirstDelta: false, verdicts: TRANSCRIPTION_VERDICTS }
   try {
     return await attemptRoutes(
       plan.attempts,
-      (attempt, isLast) => askTranscript(admitted, attempt, isLast, budget.signal),
-      attemptTools(context, budget.signal, endpoint),
+      (attempt, limitMs) => askTranscript(admitted, attempt, limitMs, budget.signal),
+      wholeAttemptTools(context, budget, TRANSCRIPTION_VERDICTS),
     )
   } finally {
     budget.end()

@@ -52,7 +52,7 @@ export async function readUpload(
   if (body === null) return new Uint8Array()
   const reader = body.getReader({ mode: 'byob' })
   const endsAt = now() + UPLOAD_MS
-  const patience = new Budget()
+  const patience = new Budget(now)
   patience.signal.addEventListener('abort', () => void reader.cancel().catch(ignoreGone))
   let buffer = new ArrayBuffer(room)
   let length = 0

@@ -3,6 +3,7 @@ import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { LogFields } from '../../../src/worker/http/log.ts'
 import { AttemptFailure, type Failure } from '../../../src/worker/provider/failure.ts'
 import { attemptRoutes } from '../../../src/worker/routing/attempt.ts'
+import { attemptShare } from '../../../src/worker/routing/attempt-share.ts'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import { planChat } from '../../../src/worker/routing/plan.ts'
@@ -25,6 +26,12 @@ interface Run {
   readonly failover?: readonly string[]
   readonly maxAttempts?: number
   readonly budget?: AbortSignal
+  readonly budgetMs?: number
+  /** What ends the budget. */
+  readonly cause?: 'time' | 'client'
+  readonly syncAttemptMs?: number
+  /** How long routes say nothing before they answer as told. */
+  readonly silences?: Readonly<Record<string, number>>
   readonly catalogue?: Catalogue
 }
 
@@ -36,15 +43,21 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
     { order: (routes) => routes },
   )
   const tried: string[] = []
-  const lastFlags: boolean[] = []
+  const limits: (number | undefined)[] = []
   const logged: (LogFields | undefined)[] = []
+  let clock = 0
+  const budget = budgetOf(rest, () => clock)
   const health = createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
   const outcome = await attemptRoutes(
     attempts,
-    async ({ route }, isLast) => {
+    async ({ route }, limitMs) => {
       tried.push(route.id)
-      lastFlags.push(isLast)
+      limits.push(limitMs)
       const answer = answers[route.id] ?? 'served'
+      const silence = rest.silences?.[route.id]
+      if (silence !== undefined) clock += Math.min(silence, limitMs ?? Number.POSITIVE_INFINITY)
+      budget.check()
+      budget.signal.throwIfAborted()
       if (answer !== 'served') throw new AttemptFailure(answer)
       return route.id
     },
@@ -52,15 +65,35 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       health,
       log: (_event, fields) => logged.push(fields),
       requestId: 'r',
-      now: () => 0,
+      now: () => clock,
       pause: async () => {},
       timesFirstDelta: true,
       verdicts: CHAT_VERDICTS,
       maxAttempts: rest.maxAttempts ?? 6,
-      budget: rest.budget ?? new AbortController().signal,
+      budget,
+      shareOf: (leftMs) => attemptShare(leftMs, rest.syncAttemptMs),
     },
   ).catch((error: unknown) => error)
-  return { outcome, tried, lastFlags, logged }
+  return { outcome, tried, limits, logged, health: health.snapshot(clock) }
+}
+
+/** A budget whose clock stands still unless a route is silent. */
+function budgetOf(
+  { budget, budgetMs = 180_000, cause = 'time' }: Omit<Run, 'model'>,
+  now: () => number,
+) {
+  const controller = new AbortController()
+  const signal = budget ?? controller.signal
+  return {
+    signal,
+    get expired() {
+      return cause === 'time' && signal.aborted
+    },
+    left: () => Math.max(0, budgetMs - now()),
+    check: () => {
+      if (now() >= budgetMs) controller.abort(new ApiError('upstream_timeout', 'out of time'))
+    },
+  }
 }
 
 function refusal(outcome: unknown) {
@@ -85,12 +118,69 @@ describe('attempting routes', () => {
     expect(outcome).toMatchObject({ value: 'nova/oss', attempt: { failover: true } })
   })
 
-  it('tells a turn when it is the last that the plan or the attempt budget has', async () => {
+  it('gives the last route that the plan or the attempt budget has all the time that is left', async () => {
     const answers = { 'nova/glm': unavailable, 'vela/glm': unavailable, 'nova/oss': unavailable }
     const criteria = { model: 'glm', failover: ['oss'] }
-    expect((await run(answers, criteria)).lastFlags).toEqual([false, false, true])
-    expect((await run(answers, { ...criteria, maxAttempts: 2 })).lastFlags).toEqual([false, true])
-    expect((await run({}, { model: 'lone' })).lastFlags).toEqual([true])
+    const half = 90_000
+    expect((await run(answers, criteria)).limits).toEqual([half, half, undefined])
+    expect((await run(answers, { ...criteria, maxAttempts: 2 })).limits).toEqual([half, undefined])
+    expect((await run({}, { model: 'lone' })).limits).toEqual([undefined])
+  })
+
+  it('counts a route as the last where those behind it are too small for the request', async () => {
+    const answers: Answers = { 'nova/glm': { kind: 'context_length' }, 'nova/oss': unavailable }
+    const criteria = { model: 'nova/glm', failover: ['oss', 'vela/glm'] }
+    expect((await run(answers, criteria)).limits).toEqual([90_000, undefined])
+  })
+
+  it('gives a silent route up while there is time to ask another, and counts it', async () => {
+    const { outcome, limits, health } = await run(
+      { 'nova/glm': { kind: 'timeout' } },
+      {
+        model: 'nova/glm',
+        failover: ['oss'],
+        budgetMs: 7_000,
+        silences: { 'nova/glm': 1e9 },
+      },
+    )
+    expect(outcome).toMatchObject({ value: 'nova/oss', attempt: { failover: true } })
+    expect(limits).toEqual([5_000, undefined])
+    expect(health).toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
+  })
+
+  it('lets a slow answer win where there is no other route', async () => {
+    const { outcome } = await run(
+      {},
+      { model: 'lone', budgetMs: 180_000, silences: { 'solo/lone': 179_000 } },
+    )
+    expect(outcome).toMatchObject({ value: 'solo/lone' })
+  })
+
+  it('holds a silence against no route where the caller was in a hurry', async () => {
+    const { outcome, health } = await run(
+      { 'nova/glm': { kind: 'timeout' } },
+      {
+        model: 'nova/glm',
+        failover: ['oss'],
+        budgetMs: 2_000,
+        silences: { 'nova/glm': 1e9 },
+      },
+    )
+    expect(outcome).toMatchObject({ value: 'nova/oss' })
+    expect(health).not.toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
+  })
+
+  it('counts a route that was silent until the time was over', async () => {
+    const hung = { model: 'lone', budgetMs: 20_000, silences: { 'solo/lone': 1e9 } }
+    const { outcome, health } = await run({ 'solo/lone': { kind: 'timeout' } }, hung)
+    expect(refusal(outcome).code).toBe('upstream_timeout')
+    expect(health).toMatchObject([{ route: 'solo/lone', errors: 1, last_failure: 'timeout' }])
+  })
+
+  it('holds nothing against a route whose client has left', async () => {
+    const left: Run = { model: 'lone', budgetMs: 20_000, silences: { 'solo/lone': 1e9 } }
+    const { health } = await run({}, { ...left, cause: 'client' })
+    expect(health).toEqual([])
   })
 
   it('repeats a route only where it is the only one and no byte of an answer came', async () => {
