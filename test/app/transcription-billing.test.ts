@@ -46,16 +46,15 @@ async function transcribed(
 }
 
 describe('a route priced by audio', () => {
-  test.each<[what: string, said: object, seconds: number | null, cost: number]>([
-    ['the length as a number', { duration: 9.25 }, 9.25, 0.1],
-    ['the length as text', { duration: '9.25' }, 9.25, 0.1],
-    ['whole seconds', { usage: { type: 'duration', seconds: 10 } }, 10, 0.1],
-    ['no length, so that the file is measured', {}, null, 0.04],
-    ['a length of 0, so that the file is measured', { duration: 0 }, null, 0.04],
-  ])('bills %s', async (_what, said, seconds, cost) => {
+  test.each<[what: string, said: object, seconds: number | null, billed: number, cost: number]>([
+    ['the length as a number', { duration: 9.25 }, 9.25, 9.25, 0.1],
+    ['the length as text', { duration: '9.25' }, 9.25, 9.25, 0.1],
+    ['whole seconds', { usage: { type: 'duration', seconds: 10 } }, 10, 10, 0.1],
+    ['no length, so that the file is measured', {}, null, 4, 0.04],
+    ['a length of 0, so that the file is measured', { duration: 0 }, null, 4, 0.04],
+  ])('bills %s and says what was billed', async (_what, said, seconds, billed, cost) => {
     const { service, row } = await transcribed('by-second', said)
-    const told = seconds === null ? {} : { audio_seconds: seconds }
-    expect(service).toEqual({ billing_unit: 'audio_second', ...told })
+    expect(service).toEqual({ billing_unit: 'audio_second', audio_seconds: billed })
     expect(row).toMatchObject({
       billing_unit: 'audio_second',
       audio_seconds: seconds,
@@ -74,6 +73,12 @@ describe('a route priced by audio', () => {
       })
     },
   )
+
+  test('says what was billed by the minute where the provider told no length', async () => {
+    const { service, row } = await transcribed('nova/whisper', {})
+    expect(service).toEqual({ billing_unit: 'audio_minute', audio_seconds: 4 })
+    expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.04 })
+  })
 
   test('bills what a browser recorded by its last sound', async () => {
     const { body, row } = await transcribed('by-second', {}, recordedWebm(25).bytes)
@@ -133,6 +138,21 @@ describe('when the first route fails', () => {
     expect(files[0]?.bytes.equals(wav(4).bytes)).toBe(true)
     const { data } = await usageOf(await stack.fetch('/v1/usage?limit=1'))
     expect(data[0]).toMatchObject({ model: 'vela/whisper', failover: true })
+  })
+
+  test('and rests, the one that is asked in its place still counts as failover', async () => {
+    await standin.script({ status: 503, provider: 'nova', headers: { 'retry-after': '30' } })
+    const bodies = []
+    for (let turn = 0; turn < 2; turn++) {
+      const answer = await post(stack, speechFor('rests'))
+      bodies.push(answerSchema.parse(await answer.json()).service)
+    }
+    const failover = { requested_route: 'rests', routed_model: 'vela/rests', failover: true }
+    expect(bodies).toMatchObject([failover, failover])
+    const asked = (await standin.exchanges()).map(({ provider }) => provider)
+    expect(asked).toEqual(['nova', 'vela', 'vela'])
+    const { data } = await usageOf(await stack.fetch('/v1/usage?limit=2'))
+    expect(data.map(({ failover: noted }) => noted)).toEqual([true, true])
   })
 
   test('and is pinned, no other is asked', async () => {

@@ -4,6 +4,8 @@ import { startStack, type Stack } from './stack.ts'
 const ROUTES = [
   route('whisper', 'nova', { billing_unit: 'audio_minute', unit_amount: 0.6 }, { region: 'eu' }),
   route('whisper', 'vela', { billing_unit: 'audio_minute', unit_amount: 1.2 }, { region: 'us' }),
+  route('rests', 'nova', { billing_unit: 'request', unit_amount: 0.05 }),
+  route('rests', 'vela', { billing_unit: 'request', unit_amount: 0.05 }),
   route('by-second', 'nova', { billing_unit: 'audio_second', unit_amount: 0.01 }),
   route('by-request', 'nova', { billing_unit: 'request', unit_amount: 0.05 }),
   route('by-token', 'nova', { input_per_mtok: 100, output_per_mtok: 1000 }),

@@ -31,7 +31,6 @@ export async function askWhole(
   budget: AbortSignal,
 ): Promise<WholeAnswer> {
   const { context, chat } = admitted
-  const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
   clock.enter(limitMs)
   try {

@@ -3,8 +3,8 @@ import type { FailureKind } from '../provider/failure.ts'
 import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 
 /**
- * The circuit breaker of one route. Closed: in service. Open: resting until a time. Half-open: that time has
- * come, and one caller at a time may find out whether the route is back.
+ * The circuit breaker of one route. Closed: in service. Open: resting, because of its errors or because it asked
+ * for it. Half-open: the rest for its errors is over, and one caller at a time may find out whether it is back.
  */
 export type CircuitState = 'closed' | 'open' | 'half_open'
 
@@ -20,7 +20,7 @@ export interface Circuit {
   /** Counted failures within the window. */
   errors(now: number): number
   /** When the rest ends; undefined while closed. */
-  readonly retryAt: number | undefined
+  retryAt(now: number): number | undefined
   /** True for the one caller that becomes the probe of a half-open circuit. */
   claimProbe(now: number): boolean
   started(now: number): void
@@ -41,9 +41,6 @@ const BLAMELESS: ReadonlySet<FailureKind> = new Set([
   'file_type_rejected',
 ])
 
-/** A provider's plain statement that it will not serve us now; there is nothing to count. */
-const STATEMENTS: ReadonlySet<FailureKind> = new Set(['rate_limited', 'unauthorized_upstream'])
-
 interface Span {
   readonly since: number
   readonly until: number
@@ -57,26 +54,33 @@ function covers(span: Span | undefined, now: number): boolean {
 /** A closed circuit. Time passes only by the calls' `now`. */
 export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
   let failures: number[] = []
+  /** For its errors; it ends with a probe that succeeds. */
   let rest: Span | undefined
+  /** For as long as the provider asked; it ends by itself. */
+  let asked: Span | undefined
   let probe: Span | undefined
 
   const errors = (now: number): number =>
     failures.filter((at) => at > now - breaker.window_ms && at <= now).length
 
-  const state = (now: number): CircuitState =>
-    rest === undefined ? 'closed' : covers(rest, now) ? 'open' : 'half_open'
+  const state = (now: number): CircuitState => {
+    if (covers(asked, now) || covers(rest, now)) return 'open'
+    return rest === undefined ? 'closed' : 'half_open'
+  }
 
-  const restFor = (now: number, ms: number): void => {
-    const earlier = covers(rest, now) ? (rest?.until ?? now) : now
-    rest = { since: now, until: Math.max(earlier, now + ms) }
-    probe = undefined
+  /** Never shortens a span that still runs. */
+  const spanOf = (now: number, ms: number, running: Span | undefined): Span => {
+    const earlier = covers(running, now) ? (running?.until ?? now) : now
+    return { since: now, until: Math.max(earlier, now + ms) }
   }
 
   return {
     state,
     errors,
-    get retryAt() {
-      return rest?.until
+    retryAt: (now) => {
+      const ends = [rest?.until, covers(asked, now) ? asked?.until : undefined]
+      const known = ends.filter((end) => end !== undefined)
+      return known.length === 0 ? undefined : Math.max(...known)
     },
     claimProbe: (now) => {
       if (state(now) !== 'half_open' || covers(probe, now)) return false
@@ -98,13 +102,14 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
         probe = undefined
         return
       }
-      const asked = Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS)
       const before = state(now)
       failures = [...failures, now].slice(-breaker.errors)
-      if (before === 'open') return restFor(now, asked)
-      const trips = before === 'half_open' || STATEMENTS.has(kind) || errors(now) >= breaker.errors
-      if (trips) restFor(now, Math.max(breaker.cooldown_ms, asked))
-      else if (asked > 0) restFor(now, asked)
+      const wanted = Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS)
+      if (wanted > 0) asked = spanOf(now, wanted, asked)
+      if (before === 'half_open' || (rest === undefined && errors(now) >= breaker.errors)) {
+        rest = spanOf(now, breaker.cooldown_ms, rest)
+        probe = undefined
+      }
     },
   }
 }

@@ -29,14 +29,12 @@ export interface RouteStatus {
 
 /** Which routes are well, from what this isolate saw of them. Times are milliseconds since the epoch. */
 export interface RouteHealth {
-  /**
-   * The same routes, each once, best first: those in service as preferred, then those resting. A route whose
-   * rest is over keeps its own place for one caller at a time, the probe; others find it behind the healthy.
-   */
-  order(routes: readonly Route[], now: number): readonly Route[]
-  /** The same routes by preference alone. */
+  /** The same routes as the operator's selection prefers them, whether or not they rest. */
   prefer(routes: readonly Route[], now: number): readonly Route[]
-  /** The same attempts, those of resting routes behind all others, by the rules of `order`. */
+  /**
+   * The same attempts, those of resting routes behind all others. A route whose rest is over keeps its own place
+   * for one caller at a time, the probe; others find it behind the healthy.
+   */
   restingLast<Attempt extends Attempted>(
     attempts: readonly Attempt[],
     now: number,
@@ -85,8 +83,7 @@ export function createRouteHealth(
 
   return {
     prefer,
-    order: (routes, now) => restingLast(prefer(routes, now), (route) => route, tracked, now),
-    restingLast: (attempts, now) => restingLast(attempts, ({ route }) => route, tracked, now),
+    restingLast: (attempts, now) => restingLast(attempts, tracked, now),
     started: (route, now) => tracked.get(route.id)?.circuit.started(now),
     succeeded: (route, now, firstDeltaMs) => {
       const { circuit, latency } = track(route)
@@ -120,32 +117,31 @@ function quickestFirst(entries: readonly Tracked[], now: number): readonly Route
 }
 
 /** Health decides before preference: the healthy, then those whose rest is over, then the soonest back. */
-function restingLast<Item>(
-  items: readonly Item[],
-  routeOf: (item: Item) => Route,
+function restingLast<Attempt extends Attempted>(
+  attempts: readonly Attempt[],
   tracked: ReadonlyMap<string, Tracked>,
   now: number,
-): readonly Item[] {
-  if (items.length < 2) return items
-  const healthy: Item[] = []
-  const rested: Item[] = []
-  const resting: { item: Item; until: number }[] = []
-  for (const item of items) {
-    const circuit = tracked.get(routeOf(item).id)?.circuit
+): readonly Attempt[] {
+  if (attempts.length < 2) return attempts
+  const healthy: Attempt[] = []
+  const rested: Attempt[] = []
+  const resting: { attempt: Attempt; until: number }[] = []
+  for (const attempt of attempts) {
+    const circuit = tracked.get(attempt.route.id)?.circuit
     const state = circuit?.state(now) ?? 'closed'
-    if (state === 'closed') healthy.push(item)
-    else if (state === 'open') resting.push({ item, until: circuit?.retryAt ?? now })
+    if (state === 'closed') healthy.push(attempt)
+    else if (state === 'open') resting.push({ attempt, until: circuit?.retryAt(now) ?? now })
     // Only who stands first is sure to be tried, so only there a probe is claimed.
-    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(item)
-    else rested.push(item)
+    else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(attempt)
+    else rested.push(attempt)
   }
-  if (healthy.length === items.length) return items
-  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ item }) => item)
+  if (healthy.length === attempts.length) return attempts
+  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ attempt }) => attempt)
   return [...healthy, ...rested, ...soonest]
 }
 
 function statusOf({ route, circuit, latency, lastFailure }: Tracked, now: number): RouteStatus {
-  const { retryAt } = circuit
+  const retryAt = circuit.retryAt(now)
   return {
     route: route.id,
     model_key: route.modelKey,

@@ -25,7 +25,7 @@ export interface TranscriptionPlan {
 
 /**
  * Decides which routes may transcribe a file, and in which order. The hints only filter. Every attempt but
- * the first has `failover`: it means that the first eligible route was left.
+ * the first has `failover`: it means that the first eligible route was left, also where health has it tried last.
  * @throws ApiError `invalid_model` (param `model`, or the hint that leaves no route), `unsupported_file_type`
  *   or `file_too_large` when the routes' own limits exclude the file, `route_not_priced`
  */
@@ -50,7 +50,7 @@ export function planTranscription(
   if (priced.length === 0) throw notPriced()
   const attempts = tools
     .order(priced)
-    .map((route, turn) => ({ route, entry: 0, failover: turn > 0, effort: undefined }))
+    .map((route, place) => ({ route, entry: 0, failover: place > 0, effort: undefined }))
   return { requestedRoute: resolution.canonical, attempts }
 }
 

@@ -32,7 +32,6 @@ export async function askTranscript(
   limitMs: number | undefined,
   budget: AbortSignal,
 ): Promise<TranscriptAnswer> {
-  const { timeouts } = context.config.service
   const clock = new AttemptClock(budget, context.now)
   clock.enter(limitMs)
   try {

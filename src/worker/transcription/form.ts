@@ -1,4 +1,10 @@
-import { decodeField, make, type PartInfo } from 'multipasta'
+import { ContentDisposition } from '@remix-run/headers/content-disposition'
+import {
+  getMultipartBoundary,
+  MultipartParseError,
+  parseMultipart,
+  type MultipartPart,
+} from '@remix-run/multipart-parser'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError } from '../http/errors.ts'
 import { invalidContentType } from './upload-body.ts'
@@ -34,7 +40,9 @@ export interface UploadForm {
 
 const MAX_PARTS = 100
 const MAX_FIELD_BYTES = 64 * 1024
-const SEMICOLON = 0x3b
+
+/** What stands before the first boundary has no meaning and no sender; it is looked for no further than this. */
+const PREAMBLE_BYTES = 4096
 
 /**
  * Takes a form apart (RFC 7578). The order of its parts is free and parts of other names are ignored.
@@ -42,89 +50,84 @@ const SEMICOLON = 0x3b
  *   `invalid_content_type` for a content type without a usable boundary
  */
 export function parseForm(contentType: string, body: Bytes): UploadForm {
-  const form = new FormCollector()
-  const parser = make({
-    headers: { 'content-type': contentType },
-    isFile: ({ name }) => !isField(name),
-    onFile: (info) => (info.name === 'file' ? form.openFile(info) : ignore),
-    onField: (info, value) => form.addField(info, value),
-    onError: ({ _tag }) => form.fail(_tag === 'InvalidBoundary' ? invalidContentType() : broken()),
-    onDone: () => form.end(),
-    maxParts: MAX_PARTS,
-    maxFieldSize: MAX_FIELD_BYTES,
-  })
-  try {
-    for (const chunk of inChunks(body)) parser.write(chunk)
-    parser.end()
-  } catch {
-    // It decodes file names and throws on those it cannot decode.
-    form.fail(broken())
-  }
-  return form.finish()
-}
-
-/**
- * The parser copies a chunk it has to join to an earlier one, and loses a part whose boundary ends one byte before
- * a chunk does. Split inside the first part's headers, where a parameter begins, neither can happen, and the
- * file comes out as a view of the body.
- */
-function inChunks(body: Bytes): readonly Bytes[] {
-  const split = body.indexOf(SEMICOLON) + 1
-  return [body.subarray(0, split), body.subarray(split)].filter(({ length }) => length > 0)
-}
-
-/** What the parser reports; the first thing wrong counts, and nothing after the closing boundary does. */
-class FormCollector {
-  readonly #fields = new Map<FieldName, string>()
-  #file: { readonly info: PartInfo; bytes: Bytes } | undefined
-  #error: ApiError | undefined
-  #ended = false
-
-  openFile(info: PartInfo): (chunk: Uint8Array | null) => void {
-    if (this.#file !== undefined) this.fail(repeated('file'))
-    const file: { readonly info: PartInfo; bytes: Bytes } = { info, bytes: new Uint8Array() }
-    this.#file = file
-    return (chunk) => {
-      if (chunk !== null) file.bytes = joined(file.bytes, chunk)
+  const boundary = getMultipartBoundary(contentType)?.trim()
+  if (boundary === undefined || boundary === '') throw invalidContentType()
+  const fields = new Map<FieldName, string>()
+  let file: UploadedFile | undefined
+  for (const part of partsOf(body, boundary)) {
+    const { name, fileName } = dispositionOf(part)
+    if (name === 'file') {
+      if (file !== undefined) throw repeated(name)
+      file = { bytes: contentOf(part), name: fileName, type: declaredType(part) }
+    } else if (isField(name)) {
+      if (fields.has(name)) throw repeated(name)
+      fields.set(name, textOf(part))
     }
   }
+  return { file, fields }
+}
 
-  addField(info: PartInfo, value: Uint8Array): void {
-    const { name } = info
-    if (!isField(name)) return
-    if (this.#fields.has(name)) this.fail(repeated(name))
-    this.#fields.set(name, decodeField(info, value))
+/** The parts of a whole body; their contents are views of it. */
+function* partsOf(body: Bytes, boundary: string): Generator<MultipartPart> {
+  const limits = { maxParts: MAX_PARTS, maxFileSize: body.length, maxTotalSize: body.length }
+  try {
+    yield* parseMultipart(body.subarray(preambleLength(body, boundary)), { boundary, ...limits })
+  } catch (error) {
+    throw error instanceof MultipartParseError ? broken() : error
   }
+  if (body.length === 0) throw broken()
+}
 
-  fail(error: ApiError): void {
-    if (!this.#ended) this.#error ??= error
+/** The parser wants the first boundary at the very beginning (RFC 2046 section 5.1.1 does not). */
+function preambleLength(body: Bytes, boundary: string): number {
+  const start = new TextDecoder('latin1').decode(body.subarray(0, PREAMBLE_BYTES))
+  const at = start.indexOf(`\r\n--${boundary}`)
+  return start.startsWith(`--${boundary}`) || at < 0 ? 0 : at + 2
+}
+
+function dispositionOf(part: MultipartPart): { readonly name: string; readonly fileName: string } {
+  const { name, filename, filenameSplat } = ContentDisposition.from(
+    headersOf(part)['content-disposition'] ?? null,
+  )
+  if (name === undefined) throw broken()
+  return { name, fileName: extendedValue(filenameSplat) ?? filename ?? '' }
+}
+
+/** A file name in the form of RFC 8187, which few senders use; undefined where it is absent. */
+function extendedValue(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const encoded = /^utf-8'[^']*'(.*)$/i.exec(text)?.[1]
+  try {
+    if (encoded !== undefined) return decodeURIComponent(encoded)
+  } catch {
+    // What cannot be decoded is refused like every other malformed header.
   }
+  throw broken()
+}
 
-  end(): void {
-    this.#ended = true
-  }
-
-  finish(): UploadForm {
-    const error = this.#error ?? (this.#ended ? undefined : broken())
-    if (error) throw error
-    return { file: this.#file && uploadedFile(this.#file), fields: this.#fields }
+function headersOf(part: MultipartPart): MultipartPart['headers'] {
+  try {
+    return part.headers
+  } catch {
+    throw new ApiError('invalid_multipart', 'The headers of a part are not UTF-8.')
   }
 }
 
-function uploadedFile({ info, bytes }: { info: PartInfo; bytes: Bytes }): UploadedFile {
-  const declared = info.headers['content-type'] !== undefined
-  return { bytes, name: info.filename ?? '', type: declared ? info.contentType : undefined }
+/** The media type without its parameters, lowercase. */
+function declaredType(part: MultipartPart): string | undefined {
+  return headersOf(part)['content-type']?.split(';')[0]?.trim().toLowerCase()
 }
 
-/** Bytes that follow each other in one buffer stay there. */
-function joined(before: Bytes, chunk: Uint8Array): Bytes {
-  const { buffer, byteOffset, length } = chunk
-  if (!(buffer instanceof ArrayBuffer)) return concatBytes(before, chunk)
-  if (before.length === 0) return new Uint8Array(buffer, byteOffset, length)
-  if (before.buffer === buffer && before.byteOffset + before.length === byteOffset) {
-    return new Uint8Array(buffer, before.byteOffset, before.length + length)
-  }
-  return concatBytes(before, chunk)
+/** The whole body was handed over in one piece, so a part is in one piece too. */
+function contentOf({ content }: MultipartPart): Bytes {
+  const [whole = new Uint8Array(), ...more] = content
+  if (more.length > 0 || !(whole.buffer instanceof ArrayBuffer)) return concatBytes(...content)
+  return new Uint8Array(whole.buffer, whole.byteOffset, whole.length)
+}
+
+function textOf(part: MultipartPart): string {
+  if (part.size > MAX_FIELD_BYTES) throw broken()
+  return new TextDecoder().decode(contentOf(part))
 }
 
 function isField(name: string): name is FieldName {
@@ -139,8 +142,4 @@ function repeated(field: string): ApiError {
 
 function broken(): ApiError {
   return new ApiError('invalid_multipart', 'The multipart body is malformed or ends too early.')
-}
-
-function ignore(): void {
-  // A part nobody asked for.
 }

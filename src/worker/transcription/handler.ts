@@ -2,15 +2,16 @@ import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { drain } from '../http/drain.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
+import type { Route } from '../provider/route.ts'
 import { pause } from '../routing/budget.ts'
-import { planTranscription } from '../routing/plan-transcription.ts'
+import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
 import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
 import { measureSeconds } from './duration.ts'
 import { longestSeconds, mostPromptTokens } from './estimate.ts'
 import { parseForm } from './form.ts'
 import { answerTranscription } from './reply.ts'
-import { parseTranscriptionRequest } from './request.ts'
+import { parseTranscriptionRequest, type TranscriptionRequest } from './request.ts'
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
 
 /**
@@ -43,6 +44,18 @@ async function inTurn(
   }
 }
 
+/** The plan of the request, but routes that rest are tried last; what counts as failover is as before. */
+function planByHealth(
+  { catalogue, health, now }: Context,
+  ask: TranscriptionRequest,
+): TranscriptionPlan {
+  const at = now()
+  const criteria = { ...ask, mimeType: ask.audio.type, bytes: ask.file.bytes.length }
+  const order = (routes: readonly Route[]) => health.prefer(routes, at)
+  const plan = planTranscription(catalogue, criteria, { order })
+  return { ...plan, attempts: health.restingLast(plan.attempts, at) }
+}
+
 /** body -> form -> checked -> plan -> daemon alive -> measured -> admitted -> answered. */
 async function transcribeUpload(
   request: Request,
@@ -54,11 +67,8 @@ async function transcribeUpload(
   try {
     const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
     const ask = parseTranscriptionRequest(form)
-    const order = (routes: Parameters<typeof context.health.order>[0]) =>
-      context.health.order(routes, context.now())
-    const { type: mimeType, container } = ask.audio
-    const criteria = { ...ask, mimeType, bytes: ask.file.bytes.length }
-    const plan = planTranscription(context.catalogue, criteria, { order })
+    const { container } = ask.audio
+    const plan = planByHealth(context, ask)
     await context.link.state()
     const measuredSeconds = await measureSeconds(ask.file.bytes, container, () => pause(0))
 

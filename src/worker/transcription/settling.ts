@@ -53,24 +53,32 @@ export function transcriptionExchange(
   }
 }
 
-/** The `service` object of a transcription. */
+/**
+ * The `service` object of a transcription. What is billed by time says how much time that was, also where the
+ * provider told none and the router measured the file; elsewhere the length is the provider's or absent.
+ */
 export function transcriptionService(
   exchange: Exchange,
   receiptId: string | null,
 ): ServiceObject & { readonly usage: ServiceUsage } {
-  const { usage, reportedSeconds } = exchange
+  const { usage, reportedSeconds, billedSeconds } = exchange
   const unit = billingUnit(exchange.route)
+  const seconds = reportedSeconds ?? (isTime(unit) ? billedSeconds : undefined)
   return {
     ...serviceObject(exchange, receiptId),
     usage: {
       billing_unit: unit,
-      ...(reportedSeconds !== null && { audio_seconds: reportedSeconds }),
+      ...(seconds !== undefined && { audio_seconds: seconds }),
       ...(unit === 'token' && {
         prompt_tokens: usage.promptTokens,
         completion_tokens: usage.completionTokens,
       }),
     },
   }
+}
+
+function isTime(unit: BillingUnit): boolean {
+  return unit === 'audio_minute' || unit === 'audio_second'
 }
 
 function billingUnit(route: Route): BillingUnit {

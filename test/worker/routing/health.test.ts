@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/worker/provider/route.ts'
 import type { RouteFailure } from '../../../src/worker/routing/health-circuit.ts'
-import { createRouteHealth } from '../../../src/worker/routing/health.ts'
+import { createRouteHealth, type RouteHealth } from '../../../src/worker/routing/health.ts'
 import { catalogueOf } from '../../support/router-config.ts'
 
 const BREAKER = { errors: 3, window_ms: 1_000, cooldown_ms: 2_000 }
@@ -15,14 +15,19 @@ function named(name: string): Route {
   return found
 }
 
+/** The routes as requests try them. */
+function orderOf(health: RouteHealth, routes: readonly Route[], now: number): readonly Route[] {
+  const attempts = health.prefer(routes, now).map((route) => ({ route }))
+  return health.restingLast(attempts, now).map(({ route }) => route)
+}
+
 /** A health whose routes are named by one letter and whose clock starts at 0. */
 function watch(selection: 'order' | 'price' | 'latency' = 'order') {
   const health = createRouteHealth(BREAKER, selection)
   return {
     health,
     order: (at: number, names = 'abc') =>
-      health
-        .order(names.split('').map(named), START + at)
+      orderOf(health, names.split('').map(named), START + at)
         .map(({ provider }) => provider.name)
         .join(''),
     started: (name: string, at: number) => health.started(named(name), START + at),
@@ -70,7 +75,13 @@ describe('errors', () => {
     expect(order(3)).toBe('bca')
   })
 
-  it.each(['unavailable', 'timeout', 'unclassified'] as const)('of kind %s count', (kind) => {
+  it.each([
+    'unavailable',
+    'timeout',
+    'unclassified',
+    'rate_limited',
+    'unauthorized_upstream',
+  ] as const)('of kind %s count', (kind) => {
     const { failed, order } = watch()
     for (const at of [0, 1, 2]) failed('a', at, { kind })
     expect(order(3)).toBe('bca')
@@ -98,34 +109,41 @@ describe('a rest', () => {
     expect(status('a', 2_000)?.state).toBe('half_open')
   })
 
-  it.each(['rate_limited', 'unauthorized_upstream'] as const)(
-    'begins at once after a failure of kind %s',
-    (kind) => {
-      const { failed, order, status } = watch()
-      failed('a', 0, { kind })
-      expect(order(0)).toBe('bca')
-      expect(status('a', 1_999)?.state).toBe('open')
-      expect(status('a', 2_000)?.state).toBe('half_open')
-    },
-  )
-
   it.each([
     ['as long as the provider asked', 5_000, 5_000],
-    ['at least the cooldown', 10, 2_000],
+    ['no longer than it asked', 10, 10],
     ['a minute at most', 86_400_000, 60_000],
-    ['the cooldown for a time gone by', -5, 2_000],
-  ])('of a rate limit lasts %s', (_, retryAfterMs, rest) => {
+  ])('that a rate limit asks for lasts %s', (_, retryAfterMs, rest) => {
     const { failed, status } = watch()
     failed('a', 0, { kind: 'rate_limited', retryAfterMs })
     expect(status('a', rest - 1)?.state).toBe('open')
-    expect(status('a', rest)?.state).toBe('half_open')
+    expect(status('a', rest)?.state).toBe('closed')
+  })
+
+  it.each(['rate_limited', 'unauthorized_upstream'] as const)(
+    'does not begin with one failure of kind %s that asks for none',
+    (kind) => {
+      const { failed, order, status } = watch()
+      failed('a', 0, { kind })
+      failed('a', 1, { kind, retryAfterMs: -5 })
+      expect(order(1)).toBe('abc')
+      expect(status('a', 1)).toMatchObject({ state: 'closed', errors: 2, retry_at: null })
+    },
+  )
+
+  it('that was asked for is over for everybody at once, one for errors needs a probe', () => {
+    const { failed, order } = watch()
+    failed('a', 0, { kind: 'rate_limited', retryAfterMs: 500 })
+    expect([order(499), order(500), order(500)]).toEqual(['bca', 'abc', 'abc'])
+    for (const at of [600, 600]) failed('a', at)
+    expect([order(2_599), order(2_600), order(2_600)]).toEqual(['bca', 'abc', 'bca'])
   })
 
   it('begins with any Retry-After, for just as long, without being a verdict', () => {
     const { failed, order, status } = watch()
     failed('a', 0, { retryAfterMs: 300 })
     expect(order(299)).toBe('bca')
-    expect(status('a', 300)?.state).toBe('half_open')
+    expect(status('a', 300)?.state).toBe('closed')
   })
 
   it('is prolonged by a Retry-After that comes late, and by nothing else', () => {
@@ -168,7 +186,9 @@ describe('the order', () => {
 
   it('answers the very same list where all is well', () => {
     const { health } = watch()
-    expect(health.order(ROUTES, START)).toBe(ROUTES)
+    const attempts = ROUTES.map((route) => ({ route }))
+    expect(health.prefer(ROUTES, START)).toBe(ROUTES)
+    expect(health.restingLast(attempts, START)).toBe(attempts)
   })
 })
 
@@ -321,7 +341,7 @@ describe('the snapshot', () => {
   it('shows bounded facts of each route', () => {
     const { failed, status, succeeded } = watch()
     succeeded('b', 0, 120.4)
-    failed('b', 5, { kind: 'rate_limited' })
+    failed('b', 5, { kind: 'rate_limited', retryAfterMs: 2_000 })
     expect(status('b', 10)).toEqual({
       route: 'b/m',
       model_key: 'm',

@@ -70,6 +70,21 @@ describe('a form', () => {
     expect(parsed(file + END).file).toEqual({ bytes: 'sound', name: 'a', type: undefined })
   })
 
+  it.each([
+    ['in any script, as UTF-8', 'filename="世界 ünï🎵.wav"', '世界 ünï🎵.wav'],
+    ['as RFC 8187 has it', "filename*=UTF-8''%E4%B8%96%E7%95%8C.wav", '世界.wav'],
+    ['both ways, of which the longer form counts', `filename="x"; filename*=utf-8'en'%C3%BC`, 'ü'],
+    ['with quotes and a semicolon', 'filename="a;\\"b\\".wav"', 'a;"b".wav'],
+    ['empty', 'filename=""', ''],
+  ])('may name its file %s', (_how, given, name) => {
+    const file = part(`name="file"; ${given}`, 'sound')
+    expect(parsed(MODEL + file + END)).toMatchObject({ file: { bytes: 'sound', name } })
+  })
+
+  it('may have text in any script', () => {
+    expect(parsed(part('name="prompt"', '世界 🎵') + END).fields).toEqual({ prompt: '世界 🎵' })
+  })
+
   it('gives the file as a view of the body it came in', () => {
     const body = utf8(MODEL + FILE + END)
     expect(parseForm(TYPE, body).file?.bytes.buffer).toBe(body.buffer)
@@ -96,6 +111,15 @@ describe('a form', () => {
     ['101 parts', part('name="x"', '').repeat(101) + END],
   ])('is refused with %s', (_what, body) => {
     expect(refused(body)).toEqual(BROKEN)
+  })
+
+  it('is refused with headers that are no UTF-8, and says so', () => {
+    const body = Buffer.from(part('name="file"; filename="\u00fc.wav"', 'x') + END, 'latin1')
+    const { code, message } = refusalOf(() => parseForm(TYPE, new Uint8Array(body)))
+    expect({ code, message }).toEqual({
+      code: 'invalid_multipart',
+      message: 'The headers of a part are not UTF-8.',
+    })
   })
 
   it('is refused without a usable boundary', () => {
