@@ -97,8 +97,8 @@ async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined):
   const bundlePath = join(directory, 'worker.js')
   await buildWorker(bundlePath)
   const storage: StorageSettings = shared
-    ? { engine: 'postgres', databaseUrl: shared.database.url }
-    : { engine: 'durable-object' }
+    ? { engine: 'postgres' as const, secret: shared.database.url }
+    : { engine: 'durable-object' as const }
   return new Parts({
     settings: { port: 0, tlsPort: 0, storage },
     platform: 'simulated',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { STORAGE_SECRETS } from '../../protocol/storage-engines.ts'
 
 /** What the host handed over is not what was measured, or not of the expected form. */
 export class HandedOverError extends Error {
@@ -10,7 +11,7 @@ export class HandedOverError extends Error {
 }
 
 /** Where secrets of the stack itself go, beside the keys that the configuration names. */
-const OWN_SECRETS = ['ADMIN_TOKEN', 'DATABASE_URL']
+const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS]
 
 const secretsSchema = z.record(z.string(), z.string().min(1))
 const configSchema = z.object({

@@ -1,6 +1,11 @@
 import { findStartProblems } from '../../enclave/config/start-rules.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import {
+  isSelfHostedEngine,
+  SELF_HOSTED_ENGINES,
+  STORAGE_ENGINES,
+} from '../../protocol/storage-engines.ts'
 import { formatAddress, isLoopback } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
@@ -10,7 +15,8 @@ export interface StartFacts {
   readonly options: ServeOptions
   readonly config: RouterConfig
   readonly secrets: Secrets
-  readonly storage: string | undefined
+  /** The engine's name, as given. */
+  readonly storage: string
   readonly platform: Platform
   /** Whether this machine has the kernel's interface for attestation reports. */
   readonly hardware: boolean
@@ -58,18 +64,18 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
   return [`ADMIN_TOKEN: is shorter than ${LEAST_TOKEN_LENGTH} characters`]
 }
 
-function storageProblems({ options, storage = 'durable-object', secrets }: StartFacts): string[] {
-  if (storage !== 'durable-object' && storage !== 'postgres') {
-    return [`STORAGE: is "${storage}"; it can be "durable-object" or "postgres"`]
+function storageProblems({ options, storage, secrets }: StartFacts): string[] {
+  if (!isSelfHostedEngine(storage)) {
+    const known = SELF_HOSTED_ENGINES.map((name) => `"${name}"`).join(' or ')
+    return [`STORAGE: is "${storage}"; it can be ${known}`]
   }
-  if (storage === 'postgres') {
-    const told = secrets.problems.some((problem) => problem.startsWith('DATABASE_URL'))
-    const missing = secrets.values['DATABASE_URL'] === undefined && !told
-    return missing
-      ? ['DATABASE_URL: is missing; STORAGE=postgres needs it, or DATABASE_URL_FILE']
-      : []
+  const { secret, shared } = STORAGE_ENGINES[storage]
+  if (secret !== undefined) {
+    const told = secrets.problems.some((problem) => problem.startsWith(secret))
+    const missing = secrets.values[secret] === undefined && !told
+    return missing ? [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`] : []
   }
-  if (options.workers === 1) return []
+  if (shared || options.workers === 1) return []
   return [
     `--workers: ${options.workers} processes need STORAGE=postgres; files of Durable Objects have one writer`,
   ]

@@ -1,3 +1,4 @@
+import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { buildWorker } from '../build-worker.ts'
 import { inWords } from '../stack/daemon-messages.ts'
@@ -156,7 +157,7 @@ export class Server {
   /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
   #replaceWorkers(): Promise<void> {
     const { options, storage } = this.#plan.start
-    const together = storage.engine === 'postgres'
+    const together = STORAGE_ENGINES[storage.engine].shared
     return this.#supervisor.replaceWorkers(options.drainSeconds * 1_000, together)
   }
 

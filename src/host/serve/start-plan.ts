@@ -2,6 +2,12 @@ import { statSync } from 'node:fs'
 import type { Platform } from '../../protocol/boot.ts'
 import { checkConfig } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import {
+  DEFAULT_STORAGE_ENGINE,
+  isSelfHostedEngine,
+  STORAGE_ENGINES,
+  STORAGE_SECRETS,
+} from '../../protocol/storage-engines.ts'
 import { choosePlatform, hasReportInterface } from '../stack/platform.ts'
 import { readRouterConfig, type RouterConfigFile } from '../stack/router-config.ts'
 import type { StorageSettings } from '../stack/settings.ts'
@@ -9,7 +15,7 @@ import { StartError } from '../stack/start-error.ts'
 import type { TlsSettings } from './certificates.ts'
 import type { ServeOptions } from './options.ts'
 import { findRefusals } from './refusals.ts'
-import { readSecrets } from './secrets.ts'
+import { readSecrets, type Secrets } from './secrets.ts'
 
 /** Everything a start in production mode needs, checked. */
 export interface Start {
@@ -24,7 +30,7 @@ export interface Start {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const OWN_SECRETS = ['ADMIN_TOKEN', 'DATABASE_URL'] as const
+const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
 
 /**
  * Reads the configuration and the secrets, for a start or a reload.
@@ -36,7 +42,7 @@ export function planStart(options: ServeOptions, environment: Environment): Star
   const secrets = readSecrets([...OWN_SECRETS, ...variables], environment)
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service, hardware)
-  const storage = environment['STORAGE'] || undefined
+  const storage = environment['STORAGE'] || DEFAULT_STORAGE_ENGINE
   const refusals = findRefusals({
     options,
     config: withRealAddresses(config),
@@ -50,17 +56,23 @@ export function planStart(options: ServeOptions, environment: Environment): Star
     const lines = refusals.map((refusal) => `\n  ${refusal}`)
     throw new StartError(`production mode refuses to start:${lines.join('')}`)
   }
-  const { ADMIN_TOKEN: adminToken = '', DATABASE_URL: databaseUrl = '' } = secrets.values
+  const { ADMIN_TOKEN: adminToken = '' } = secrets.values
   const given = variables.filter((name) => secrets.values[name] !== undefined)
   return {
     options,
     config,
     platform,
-    storage:
-      storage === 'postgres' ? { engine: 'postgres', databaseUrl } : { engine: 'durable-object' },
+    storage: storageSettings(storage, secrets.values),
     adminToken,
     providerSecrets: Object.fromEntries(given.map((name) => [name, secrets.values[name] ?? ''])),
   }
+}
+
+/** A refusal has been made already of an engine that is unknown or lacks its secret. */
+function storageSettings(engine: string, values: Secrets['values']): StorageSettings {
+  if (!isSelfHostedEngine(engine)) throw new StartError(`STORAGE: "${engine}" is no engine`)
+  const name = STORAGE_ENGINES[engine].secret
+  return name === undefined ? { engine } : { engine, secret: values[name] }
 }
 
 /** The names of all variables that hold secrets, the router's own included. */

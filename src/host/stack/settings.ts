@@ -1,6 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import {
+  DEFAULT_STORAGE_ENGINE,
+  SELF_HOSTED_ENGINES,
+  STORAGE_ENGINES,
+  type StorageEngineName,
+} from '../../protocol/storage-engines.ts'
 import { StartError } from './start-error.ts'
 
 /** The local stack's settings, read once from the environment. */
@@ -17,9 +23,11 @@ export interface Settings {
   readonly maxOpenRequests?: number | undefined
 }
 
-export type StorageSettings =
-  | { readonly engine: 'durable-object' }
-  | { readonly engine: 'postgres'; readonly databaseUrl: string }
+export interface StorageSettings {
+  readonly engine: StorageEngineName
+  /** The value of the secret that the engine needs, if it needs one. */
+  readonly secret?: string | undefined
+}
 
 /** The root of the checkout. */
 export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
@@ -42,7 +50,7 @@ const environmentSchema = z.object({
   ROUTER_CONFIG: z.string().min(1).default(resolve(PROJECT_DIR, 'config/local.json')),
   STATE_DIR: z.string().min(1).default('.state'),
   ADMIN_TOKEN: z.string().min(1).optional(),
-  STORAGE: z.enum(['durable-object', 'postgres']).default('durable-object'),
+  STORAGE: z.enum(SELF_HOSTED_ENGINES).default(DEFAULT_STORAGE_ENGINE),
   DATABASE_URL: z.string().min(1).optional(),
   MAX_OPEN_REQUESTS: z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE).optional(),
 })
@@ -62,16 +70,18 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     configPath: resolve(values.ROUTER_CONFIG),
     stateDir: resolve(values.STATE_DIR),
     adminToken: values.ADMIN_TOKEN,
-    storage: storageSettings(values.STORAGE, values.DATABASE_URL),
+    storage: storageSettings(values.STORAGE, values),
     maxOpenRequests: values.MAX_OPEN_REQUESTS,
   }
 }
 
 function storageSettings(
-  engine: StorageSettings['engine'],
-  databaseUrl: string | undefined,
+  engine: StorageEngineName,
+  values: Readonly<{ DATABASE_URL?: string | undefined }>,
 ): StorageSettings {
-  if (engine === 'durable-object') return { engine }
-  if (databaseUrl === undefined) throw new StartError('DATABASE_URL: needed for STORAGE=postgres')
-  return { engine, databaseUrl }
+  const name = STORAGE_ENGINES[engine].secret
+  if (name === undefined) return { engine }
+  const secret = values[name]
+  if (secret === undefined) throw new StartError(`${name}: needed for STORAGE=${engine}`)
+  return { engine, secret }
 }

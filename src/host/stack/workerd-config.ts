@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import { Bare, capnpText, type CapnpValue } from './capnp-text.ts'
 import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
@@ -96,23 +97,23 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'STORAGE', text: plan.storage.engine },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
-      ...(plan.storage.engine === 'postgres'
-        ? [
-            { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
-            { name: 'DATABASE_URL', text: seal(plan.storage.databaseUrl) },
-          ]
-        : []),
+      { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
+      ...storageSecret(plan.storage, seal),
     ],
     durableObjectNamespaces: [
       { className: 'StoreObject', uniqueKey: 'cmr-ledger', enableSql: true },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
-    // On PostgreSQL no object keeps anything, and processes that share a directory would be in each other's way.
-    durableObjectStorage:
-      plan.storage.engine === 'postgres'
-        ? { inMemory: new Bare('void') }
-        : { localDisk: 'storage' },
+    // On a shared engine no object keeps anything, and processes that share a directory would be in each other's way.
+    durableObjectStorage: STORAGE_ENGINES[plan.storage.engine].shared
+      ? { inMemory: new Bare('void') }
+      : { localDisk: 'storage' },
   }
+}
+
+function storageSecret({ engine, secret }: StorageSettings, seal: Seal): CapnpValue[] {
+  const name = STORAGE_ENGINES[engine].secret
+  return name === undefined || secret === undefined ? [] : [{ name, text: seal(secret) }]
 }
 
 /** The daemon, behind TLS 1.3 that trusts one certificate and shows one. */
@@ -132,7 +133,7 @@ function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
 }
 
 function outbound(plan: WorkerdPlan): CapnpValue {
-  const reachesPrivate = plan.privateNetwork || plan.storage.engine === 'postgres'
+  const reachesPrivate = plan.privateNetwork || STORAGE_ENGINES[plan.storage.engine].shared
   return {
     allow: reachesPrivate ? ['public', 'private'] : ['public'],
     tlsOptions: { trustBrowserCas: true },

@@ -1,4 +1,5 @@
 import type { D1Database } from '@cloudflare/workers-types'
+import { DEFAULT_STORAGE_ENGINE, type StorageEngineName } from '../../protocol/storage-engines.ts'
 import type { BatchHost } from '../batching/batcher.ts'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
@@ -19,22 +20,23 @@ export interface StorageEnv {
   readonly DATABASE_URL?: string
 }
 
-const ENGINES: Readonly<Record<string, (env: StorageEnv, host: BatchHost) => Storage>> = {
-  'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
-  d1: (env) => d1Storage(required(env, 'DB')),
-  postgres: (env) => {
-    required(env, 'DATABASE_URL')
-    return postgresStorage(required(env, 'POSTGRES'))
-  },
-}
+const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchHost) => Storage>> =
+  {
+    'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
+    d1: (env) => d1Storage(required(env, 'DB')),
+    postgres: (env) => {
+      required(env, 'DATABASE_URL')
+      return postgresStorage(required(env, 'POSTGRES'))
+    },
+  }
 
 /**
  * The storage that the environment names. It reaches nothing yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
 export function openStorage(env: StorageEnv, host: BatchHost): Storage {
-  const name = env.STORAGE ?? 'durable-object'
-  const engine = Object.hasOwn(ENGINES, name) ? ENGINES[name] : undefined
+  const name = env.STORAGE ?? DEFAULT_STORAGE_ENGINE
+  const engine = new Map(Object.entries(ENGINES)).get(name)
   if (engine === undefined) {
     const known = Object.keys(ENGINES).join(', ')
     throw new StorageUnavailable(`STORAGE names no engine; known are ${known}`)

@@ -38,7 +38,7 @@ function refusals(changes: Partial<StartFacts> = {}): string[] {
     options: OPTIONS,
     config: config(),
     secrets: { values: SECRETS, problems: [] },
-    storage: undefined,
+    storage: 'durable-object',
     platform: 'simulated',
     hardware: false,
     configMode: 0o100_644,

@@ -1,0 +1,38 @@
+/** What a storage engine asks of those who run it. */
+export interface StorageEngine {
+  /** Whether it can be chosen on a machine of one's own; the others exist on a Worker host only. */
+  readonly selfHosted: boolean
+  /** The secret that it needs, by its variable's name. */
+  readonly secret: 'DATABASE_URL' | undefined
+  /** Whether several worker processes may write at the same time. */
+  readonly shared: boolean
+}
+
+/** Every storage engine by its name in `STORAGE`; how each is opened is in the worker's `storage` folder. */
+export const STORAGE_ENGINES = {
+  'durable-object': { selfHosted: true, secret: undefined, shared: false },
+  d1: { selfHosted: false, secret: undefined, shared: true },
+  postgres: { selfHosted: true, secret: 'DATABASE_URL', shared: true },
+} as const satisfies Readonly<Record<string, StorageEngine>>
+
+export type StorageEngineName = keyof typeof STORAGE_ENGINES
+
+/** The engine that is taken where `STORAGE` is not set. */
+export const DEFAULT_STORAGE_ENGINE = 'durable-object' satisfies StorageEngineName
+
+/** The engines that can be chosen on a machine of one's own. */
+export const SELF_HOSTED_ENGINES = engineNames().filter((name) => STORAGE_ENGINES[name].selfHosted)
+
+/** The secrets that engines need, by variable name. */
+export const STORAGE_SECRETS = [
+  ...new Set(engineNames().flatMap((name) => STORAGE_ENGINES[name].secret ?? [])),
+]
+
+export function isSelfHostedEngine(name: string): name is StorageEngineName {
+  return SELF_HOSTED_ENGINES.some((known) => known === name)
+}
+
+function engineNames(): StorageEngineName[] {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant table
+  return Object.keys(STORAGE_ENGINES) as StorageEngineName[]
+}
