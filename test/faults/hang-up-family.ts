@@ -2,7 +2,18 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Script } from '../support/fault-provider.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
-import { content, DONE, EVENT_STREAM, ROLE, sound, STOP, TEXT, usageFrame } from './answers.ts'
+import {
+  chunk,
+  content,
+  DONE,
+  event,
+  EVENT_STREAM,
+  ROLE,
+  sound,
+  STOP,
+  TEXT,
+  usageFrame,
+} from './answers.ts'
 import { PROMPT, PROMPT_ESTIMATE } from './ask.ts'
 import { settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
@@ -38,6 +49,15 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
   begun: ({ wire }) => {
     wire.head(200, EVENT_STREAM)
     wire.send(ROLE + content('Hello '))
+  },
+  thinking: ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    wire.send(ROLE + event(chunk({ reasoning: 'x'.repeat(3000) })) + content('Hello '))
+  },
+  'further-choices': ({ wire }) => {
+    wire.head(200, EVENT_STREAM)
+    const other = { index: 1, delta: { content: 'x'.repeat(3000) }, finish_reason: null }
+    wire.send(ROLE + event({ choices: [other] }) + content('Hello '))
   },
   'all-said': ({ wire }) => {
     wire.head(200, EVENT_STREAM)
@@ -91,6 +111,20 @@ const HANG_UPS: readonly HangUp[] = [
     expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+2, no receipt`,
   },
   {
+    stage: 'failure 01: after reasoning that it did not want to see, which is billed',
+    model: 'thinking',
+    stream: true,
+    after: 'Hello ',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1002, no receipt`,
+  },
+  {
+    stage: 'failure 01: after a further choice, which is billed',
+    model: 'further-choices',
+    stream: true,
+    after: 'Hello ',
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1002, no receipt`,
+  },
+  {
     stage: 'failure 01: after the last delta',
     model: 'all-said',
     stream: true,
@@ -124,6 +158,7 @@ function bodyOf(model: string, stream: boolean, mark: string): string {
   return JSON.stringify({
     model,
     stream,
+    include_reasoning: false,
     messages: [{ role: 'user', content: PROMPT }],
     user: mark,
   })

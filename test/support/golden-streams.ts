@@ -68,9 +68,10 @@ export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) 
   return {
     ...facts,
     usage: tally.tokens,
+    uncountedTextBytes: tally.uncountedTextBytes,
     finishReasons: choices.map(({ finishReason }) => finishReason),
-    json: (service: object, estimate?: TokenUsage) => {
-      const end = { usage: tally.report(estimate), service }
+    json: (service: object, billed?: TokenUsage) => {
+      const end = { usage: tally.report(billed), service }
       return encodeChatCompletion({ choices, tally, ...facts }, options, end)
     },
   }

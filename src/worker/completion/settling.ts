@@ -4,26 +4,27 @@ import type { Exchange } from '../settle/exchange.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedChat } from './admitted.ts'
 
-/** What a chat exchange is billed by, however it ended. */
-interface Delivered {
+/** What a provider has produced, as far as it was received: delivered to the client or not. */
+interface Produced {
   /** The provider's own count, where one came. */
   readonly usage: TokenUsage | undefined
-  /** UTF-8 bytes of text delivered, from which completion tokens are estimated otherwise. */
-  readonly deliveredTextBytes: number
+  /** UTF-8 bytes of text that this count does not cover, from which completion tokens are estimated. */
+  readonly uncountedTextBytes: number
 }
 
 /**
- * The record of a chat exchange for settlement. The provider's counts win; where it gave none, or had counted
- * no output yet although some was delivered, the router's own estimate stands in, and that is logged.
+ * The record of a chat exchange for settlement. What the provider produced is billed, whether the client took it,
+ * asked not to see it or left before: the provider's counts, and the router's own estimate, which is logged, of what
+ * came after them.
  */
 export function chatExchange(
   admitted: AdmittedChat,
   attempt: PlannedAttempt,
-  delivered: Delivered,
+  produced: Produced,
 ): Exchange {
   const { context, plan, admission } = admitted
-  const usage = countedUsage(delivered) ?? estimatedUsage(admitted, delivered)
-  if (usage !== delivered.usage) {
+  const { usage, uncountedTextBytes } = produced
+  if (usage === undefined || uncountedTextBytes > 0) {
     context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
   }
   return {
@@ -33,22 +34,14 @@ export function chatExchange(
     requestedRoute: plan.requestedRoute,
     route: attempt.route,
     failover: attempt.failover,
-    usage,
+    usage: {
+      promptTokens: usage?.promptTokens ?? admitted.promptEstimate,
+      completionTokens:
+        (usage?.completionTokens ?? 0) + estimateCompletionTokens(uncountedTextBytes),
+      cachedTokens: usage?.cachedTokens ?? 0,
+      cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
+    },
     billedSeconds: undefined,
     reportedSeconds: null,
-  }
-}
-
-function countedUsage({ usage, deliveredTextBytes }: Delivered): TokenUsage | undefined {
-  return usage && (usage.completionTokens > 0 || deliveredTextBytes === 0) ? usage : undefined
-}
-
-function estimatedUsage(admitted: AdmittedChat, delivered: Delivered): TokenUsage {
-  const { usage, deliveredTextBytes } = delivered
-  return {
-    promptTokens: usage?.promptTokens ?? admitted.promptEstimate,
-    completionTokens: estimateCompletionTokens(deliveredTextBytes),
-    cachedTokens: usage?.cachedTokens ?? 0,
-    cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
   }
 }

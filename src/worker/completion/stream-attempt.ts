@@ -31,13 +31,13 @@ export interface OpenStream {
 
 /**
  * One streaming try of one route, up to the commit point. Opening frames are held, so whatever fails here
- * leaves no trace at the client.
+ * leaves no trace at the client. `onAccepted` gets the stream once the provider has taken the prompt.
  */
 export async function openStream(
   admitted: AdmittedChat,
   attempt: PlannedAttempt,
   budget: AbortSignal,
-  onAccepted: () => void,
+  onAccepted: (stream: AnswerStream) => void,
 ): Promise<OpenStream> {
   const { context, chat } = admitted
   const { timeouts } = context.config.service
@@ -55,12 +55,12 @@ export async function openStream(
       ...callTools(context),
       classify: classifyResponse,
     })
-    onAccepted()
     clock.enter(timeouts.first_delta_ms)
     const head = answerHead(admitted, attempt.route.id)
     const encoder = admitted.format.streamEncoder(head)
     const { includeReasoning } = chat
     const stream = new AnswerStream({ id: head.id, includeReasoning }, encoder)
+    onAccepted(stream)
     const responseDigest = createDigest()
     const reader = reply.body.getReader()
     const opening = await readToCommit(reader, stream, responseDigest, clock)

@@ -7,6 +7,7 @@ import { attemptRoutes, type AttemptFn } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
+import type { AnswerStream } from '../stream/answer-stream.ts'
 import { answerHead } from './answer-head.ts'
 import { releaseAdmission, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
@@ -48,8 +49,8 @@ class StreamReply {
   readonly #gone = new AbortController()
   /** Runs once the time is over. */
   #overdue: ReturnType<typeof setInterval> | undefined
-  /** The route that has accepted the prompt and has not failed since. */
-  #accepted: PlannedAttempt | undefined
+  /** The route that has accepted the prompt and has not failed since, and what it has sent. */
+  #accepted: { readonly attempt: PlannedAttempt; readonly stream: AnswerStream } | undefined
 
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
@@ -88,7 +89,9 @@ class StreamReply {
   readonly #attempt: AttemptFn<OpenStream> = async (attempt) => {
     const { signal } = this.#budget
     try {
-      return await openStream(this.#admitted, attempt, signal, () => (this.#accepted = attempt))
+      return await openStream(this.#admitted, attempt, signal, (stream) => {
+        this.#accepted = { attempt, stream }
+      })
     } catch (error) {
       if (!signal.aborted) this.#accepted = undefined
       throw error
@@ -98,8 +101,8 @@ class StreamReply {
   /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */
   async #fail(error: unknown): Promise<void> {
     if (this.#gone.signal.aborted && this.#accepted) {
-      const nothing = { usage: undefined, deliveredTextBytes: 0 }
-      const exchange = chatExchange(this.#admitted, this.#accepted, nothing)
+      const { attempt, stream } = this.#accepted
+      const exchange = chatExchange(this.#admitted, attempt, stream)
       await settleUnreceipted(this.#admitted, exchange)
     } else {
       await releaseAdmission(this.#admitted)

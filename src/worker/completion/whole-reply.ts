@@ -50,9 +50,9 @@ async function settled(
 ): Promise<Bytes> {
   const { context, options, admission } = admitted
   const { answer } = value
-  const { tally, deliveredTextBytes, providerResponseId } = answer
-  const usage = tally.tokens
-  const exchange = chatExchange(admitted, attempt, { usage, deliveredTextBytes })
+  const { tally, providerResponseId } = answer
+  const { tokens: usage, uncountedTextBytes } = tally
+  const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
   const receiptId = options.receipt ? context.newId() : null
   const head = answerHead(admitted, attempt.route.id)
   const service = serviceObject(exchange, receiptId)

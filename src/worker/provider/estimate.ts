@@ -20,6 +20,6 @@ export function estimatePromptTokens(request: ChatRequest): number {
 }
 
 /** ceil(UTF-8 bytes of content, reasoning and tool arguments / 3). */
-export function estimateCompletionTokens(deliveredBytes: number): number {
-  return Math.ceil(deliveredBytes / BYTES_PER_TOKEN)
+export function estimateCompletionTokens(producedBytes: number): number {
+  return Math.ceil(producedBytes / BYTES_PER_TOKEN)
 }

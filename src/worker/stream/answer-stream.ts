@@ -2,7 +2,6 @@ import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
 import type { StreamEncoder } from './encoder.ts'
-import type { FinishReason } from './finish-reason.ts'
 import { ProviderStream, type ReadOptions } from './provider-stream.ts'
 import type { TokenUsage } from './token-usage.ts'
 
@@ -53,7 +52,7 @@ export class AnswerStream {
     return this.#provider.done
   }
 
-  get finishReason(): FinishReason | undefined {
+  get finishReason(): string | undefined {
     return this.#provider.finishReason
   }
 
@@ -62,9 +61,9 @@ export class AnswerStream {
     return this.#provider.tally.tokens
   }
 
-  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on to the client. */
-  get deliveredTextBytes(): number {
-    return this.#provider.deliveredTextBytes
+  /** UTF-8 bytes of text, in all choices, that the provider produced since it last counted completion tokens. */
+  get uncountedTextBytes(): number {
+    return this.#provider.tally.uncountedTextBytes
   }
 
   /** The first `id` the provider gave its answer. */
@@ -93,13 +92,13 @@ export class AnswerStream {
   }
 
   /**
-   * The last events, with finish reason, usage and `service`. `estimate` stands in for usage that the provider did
-   * not give. Only to be called once a finish reason is known.
+   * The last events, with finish reason, usage and `service`. `billed` are the counts to show, the
+   * provider's where it is left out. Only to be called once a finish reason is known.
    */
-  finish(service: object, estimate?: TokenUsage): Bytes {
+  finish(service: object, billed?: TokenUsage): Bytes {
     const { finishReason, tally } = this.#provider
     if (finishReason === undefined) throw new Error('internal error: no finish reason')
-    return utf8(this.#encoder.close({ finishReason, usage: tally.report(estimate), service }))
+    return utf8(this.#encoder.close({ finishReason, usage: tally.report(billed), service }))
   }
 
   #commit(): void {

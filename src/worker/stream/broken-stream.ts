@@ -7,7 +7,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
  * - `malformed`: an event is no JSON object, no UTF-8, or has a member of the wrong type
  * - `too_long`: a line or an event is longer than 16 MiB
  * - `no_finish`: the answer ended without a finish reason
- * - `bad_finish`: the finish reason says that generation failed, or is none we know
+ * - `bad_finish`: the finish reason says that generation failed, or is no word at all
  * - `opening_too_long`: too many frames or bytes before the first real delta
  */
 export type BrokenReason =

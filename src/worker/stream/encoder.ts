@@ -1,10 +1,9 @@
 import type { Delta } from './delta.ts'
-import type { FinishReason } from './finish-reason.ts'
 import type { UsageReport } from './usage-tally.ts'
 
 /** How an answer ended, as its last event or its body tells it. */
 export interface AnswerEnd {
-  readonly finishReason: FinishReason
+  readonly finishReason: string
   /** Undefined where neither the provider nor the router has counts. */
   readonly usage: UsageReport | undefined
   /** The extension object `service`. */

@@ -1,18 +1,19 @@
 import { BrokenStream } from './broken-stream.ts'
 
-/** The finish reasons of the interface. */
-const FINISH_REASONS = ['stop', 'length', 'content_filter', 'tool_calls'] as const
+/** Words by which providers say that generation failed, in lower case. */
+const FAILURES: ReadonlySet<string> = new Set(['error', 'abort', 'insufficient_system_resource'])
 
-export type FinishReason = (typeof FINISH_REASONS)[number]
+/** Longer than any word a server ends an answer with; what is longer is text and not a reason. */
+const MAX_CHARACTERS = 64
 
 /**
- * A provider's finish reason; undefined for null, absent and the empty string that some servers put on middle
- * chunks. Throws `BrokenStream` `bad_finish` on every other value: `error`, `abort` and
- * `insufficient_system_resource` are failures, and of an unknown one nobody can say that it is not.
+ * A provider's finish reason as it gave it, whether or not it is one of those that clients know; undefined for null,
+ * absent and the empty string that some servers put on middle chunks. Throws `BrokenStream` `bad_finish` on a reason
+ * that says that generation failed, and on a value that is no reason at all.
  */
-export function readFinishReason(value: unknown): FinishReason | undefined {
+export function readFinishReason(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
-  const known = FINISH_REASONS.find((reason) => reason === value)
-  if (known === undefined) throw new BrokenStream('bad_finish')
-  return known
+  const isReason = typeof value === 'string' && value.length <= MAX_CHARACTERS
+  if (!isReason || FAILURES.has(value.toLowerCase())) throw new BrokenStream('bad_finish')
+  return value
 }

@@ -1,9 +1,10 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
-import { readFinishReason, type FinishReason } from './finish-reason.ts'
+import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
 import { readLogprobs, type Logprobs } from './logprobs.ts'
-import { readMessageText, utf8Length } from './message-text.ts'
+import { readMessageText } from './message-text.ts'
+import { producedTextBytes } from './produced-text.ts'
 import { refuseProviderError } from './provider-error.ts'
 import type { ReadOptions } from './provider-stream.ts'
 import { readToolCalls, type ToolCall } from './tool-calls.ts'
@@ -15,8 +16,6 @@ export interface ProviderAnswer {
   readonly choices: readonly AnswerChoice[]
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
-  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on. */
-  readonly deliveredTextBytes: number
 }
 
 /** One of the alternatives of an answer; the members that are undefined or empty did not come. */
@@ -27,7 +26,7 @@ export interface AnswerChoice {
   readonly refusal: string | undefined
   readonly toolCalls: readonly ToolCall[]
   readonly logprobs: Logprobs | null
-  readonly finishReason: FinishReason
+  readonly finishReason: string
 }
 
 /**
@@ -39,18 +38,17 @@ export interface AnswerChoice {
 export function readProviderAnswer(body: Uint8Array, options: ReadOptions): ProviderAnswer {
   const answer = parseJsonObject(decode(body))
   refuseProviderError(answer)
-  const choices = optionalObjects(answer['choices']).map((choice, position) =>
-    readChoice(choice, position, options),
-  )
+  const produced = optionalObjects(answer['choices'])
+  const choices = produced.map((choice, position) => readChoice(choice, position, options))
   if (choices.length === 0) throw new BrokenStream('malformed')
   const tally = new UsageTally()
+  for (const { message } of produced) tally.addText(producedTextBytes(message))
   tally.take(answer['usage'])
   const { id } = answer
   return {
     choices,
     tally,
     providerResponseId: typeof id === 'string' && id !== '' ? id : undefined,
-    deliveredTextBytes: choices.reduce((sum, choice) => sum + textBytes(choice), 0),
   }
 }
 
@@ -72,11 +70,6 @@ function readChoice(choice: JsonObject, position: number, options: ReadOptions):
     logprobs: stripped ? null : readLogprobs(choice['logprobs']),
     finishReason,
   }
-}
-
-function textBytes({ content, reasoning, refusal, toolCalls }: AnswerChoice): number {
-  const called = toolCalls.map((call) => call.function.arguments)
-  return utf8Length([content, reasoning, refusal, ...called].join(''))
 }
 
 /** A byte order mark is no JSON whitespace, yet some servers send one. */

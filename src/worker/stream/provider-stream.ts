@@ -1,10 +1,11 @@
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
 import { EventFramer, type ServerSentEvent } from './event-framer.ts'
-import { readFinishReason, type FinishReason } from './finish-reason.ts'
+import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
 import { readLogprobs } from './logprobs.ts'
 import { readMessageText, utf8Length } from './message-text.ts'
+import { producedTextBytes } from './produced-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
 import { TextFrames } from './text-frames.ts'
 import { ToolFragments } from './tool-calls.ts'
@@ -46,11 +47,10 @@ export class ProviderStream {
   readonly #textFrames = new TextFrames()
   #committed = false
   #openingFrames = 0
-  #finishReason: FinishReason | undefined
+  #finishReason: string | undefined
   #severalChoices = false
   #terminated = false
   #done = false
-  #deliveredTextBytes = 0
   #providerResponseId: string | undefined
 
   constructor({ id, includeReasoning }: ReadOptions, sink: DeltaSink) {
@@ -80,13 +80,8 @@ export class ProviderStream {
     return this.#done
   }
 
-  get finishReason(): FinishReason | undefined {
+  get finishReason(): string | undefined {
     return this.#finishReason
-  }
-
-  /** UTF-8 bytes of content, reasoning, refusal and tool arguments passed on. */
-  get deliveredTextBytes(): number {
-    return this.#deliveredTextBytes
   }
 
   /** The first `id` the provider gave its answer. */
@@ -136,7 +131,7 @@ export class ProviderStream {
       this.#textFrames.learn(data, this.#takeChunk(parseJsonObject(data)))
     } else {
       this.#sink.plainText(text)
-      this.#deliveredTextBytes += utf8Length(text)
+      this.tally.addText(utf8Length(text))
     }
   }
 
@@ -145,9 +140,9 @@ export class ProviderStream {
     refuseProviderError(chunk)
     const { id } = chunk
     if (typeof id === 'string' && id !== '') this.#providerResponseId ??= id
-    const counted = this.tally.take(chunk['usage'])
     const choices = optionalObjects(chunk['choices'])
     const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
+    const counted = this.tally.take(chunk['usage'])
     // With several choices the first may finish before the others, and counts still grow after that.
     const final = choices.length === 0 || !this.#severalChoices
     if (counted && final && this.#finishReason !== undefined) this.#done = true
@@ -155,6 +150,7 @@ export class ProviderStream {
   }
 
   #takeChoice(choice: JsonObject, position: number): string | undefined {
+    this.tally.addText(producedTextBytes(choice['delta']))
     this.tally.take(choice['usage'])
     const isFirst = (choice['index'] ?? position) === 0
     if (!isFirst) this.#severalChoices = true
@@ -184,8 +180,6 @@ export class ProviderStream {
       toolCalls,
       logprobs,
     })
-    const called = toolCalls.map((call) => call.function.arguments)
-    this.#deliveredTextBytes += utf8Length([shown, content, refusal, ...called].join(''))
     if (reasoning || refusal || logprobs !== null || delta['tool_calls']) return undefined
     return content
   }

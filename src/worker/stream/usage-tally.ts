@@ -22,6 +22,12 @@ export class UsageTally {
   #cached: number | undefined
   #cacheWrite: number | undefined
   #reasoning: number | undefined
+  #uncountedTextBytes = 0
+
+  /** Bytes of text that no count covers yet: the next count of completion tokens does. */
+  addText(bytes: number): void {
+    this.#uncountedTextBytes += bytes
+  }
 
   /**
    * Merges one `usage` member. Returns whether it counted anything: null, a wrong type, and the zeros that some
@@ -36,6 +42,7 @@ export class UsageTally {
     if (prompt === 0 && completion === 0) return false
     this.#prompt = Math.max(this.#prompt, prompt)
     this.#completion = Math.max(this.#completion, completion)
+    if (completion > 0) this.#uncountedTextBytes = 0
     this.#takeDetails(usage)
     return true
   }
@@ -76,9 +83,14 @@ export class UsageTally {
     }
   }
 
-  /** The counts to tell the client; `estimate` stands in where the provider gave none. */
-  report(estimate?: TokenUsage): UsageReport | undefined {
-    const tokens = this.tokens ?? estimate
+  /** UTF-8 bytes of text added since completion tokens were last counted: billed beside the counts. */
+  get uncountedTextBytes(): number {
+    return this.#uncountedTextBytes
+  }
+
+  /** The counts to tell the client: those that are billed, else the provider's. */
+  report(billed?: TokenUsage): UsageReport | undefined {
+    const tokens = billed ?? this.tokens
     if (tokens === undefined) return undefined
     const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens } = tokens
     const written = this.#cacheWrite !== undefined
@@ -87,7 +99,8 @@ export class UsageTally {
       completionTokens,
       cachedTokens: this.#cached !== undefined || written ? cachedTokens : undefined,
       cacheWriteTokens: written ? cacheWriteTokens : undefined,
-      reasoningTokens: this.#reasoning,
+      reasoningTokens:
+        this.#reasoning === undefined ? undefined : Math.min(this.#reasoning, completionTokens),
     }
   }
 }

@@ -55,6 +55,39 @@ export const DIALECT_CASES: readonly ProviderCase[] = [
     whole: served({ counted: ESTIMATED }),
   },
   {
+    name: 'missing usage, and reasoning that the client does not want to see',
+    failures: [3],
+    more: { include_reasoning: false },
+    script: answering(
+      ROLE + delta({ reasoning: 'Hm. ' }) + TEXT + STOP + DONE,
+      JSON.stringify(completion({ content: FIRST, reasoning: 'Hm. ' }, { usage: undefined })),
+    ),
+    stream: served({ counted: `${PROMPT_ESTIMATE}+9` }),
+    whole: served({ counted: `${PROMPT_ESTIMATE}+9` }),
+  },
+  {
+    name: 'missing usage, and a second choice',
+    failures: [3],
+    script: answering(
+      ROLE + event({ choices: [{ index: 1, delta: { content: 'no' } }] }) + TEXT + STOP + DONE,
+      WHOLE,
+    ),
+    stream: served({ counted: `${PROMPT_ESTIMATE}+8` }),
+  },
+  {
+    name: 'usage that counts only the beginning',
+    failures: [3],
+    script: answering(
+      event(chunk({ content: 'Hello ' }, null, usageMember({ prompt: 7, completion: 1 }))) +
+        content('from ') +
+        content('the first.') +
+        STOP +
+        DONE,
+      WHOLE,
+    ),
+    stream: served({ counted: '7+6' }),
+  },
+  {
     name: 'usage of zeros',
     failures: [3],
     script: answering(

@@ -87,6 +87,15 @@ export const END_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'a finish reason that nobody knows',
+    script: answering(
+      ROLE + TEXT + event(chunk({}, 'end_turn')) + usageFrame() + DONE,
+      JSON.stringify(finishedBy('end_turn')),
+    ),
+    stream: served({ finish: 'end_turn' }),
+    whole: served({ finish: 'end_turn' }),
+  },
+  {
+    name: 'a finish reason that says that resources ran out',
     script: continuing(
       event(chunk({}, 'insufficient_system_resource')),
       JSON.stringify(finishedBy('insufficient_system_resource')),

@@ -86,7 +86,6 @@ describe('the commit point', () => {
     const chunks = chunksOf(push(stream, event({ delta: { reasoning: 'hidden' } })))
     expect(stream.committed).toBe(true)
     expect(chunks).toHaveLength(1)
-    expect(stream.deliveredTextBytes).toBe(0)
   })
 })
 
@@ -149,8 +148,11 @@ describe('a fault', () => {
     ['malformed', event({ delta: { tool_calls: 'SECRET' } })],
     ['malformed', event({ delta: { content: [{ type: 'image', url: 'SECRET' }] } })],
     ['malformed', event({ delta: 'SECRET' })],
-    ['bad_finish', event({ delta: {}, finish_reason: 'SECRET' })],
-    ['bad_finish', event({ delta: {}, finish_reason: 'function_call' })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'error' })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'ABORT' })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'insufficient_system_resource' })],
+    ['bad_finish', event({ delta: {}, finish_reason: { SECRET: 1 } })],
+    ['bad_finish', event({ delta: {}, finish_reason: 'SECRET'.repeat(11) })],
   ])('is %s for %j', (reason, text) => {
     const broken = brokenBy(() => createChatStream(OPTIONS).push(utf8(text)))
     expect([broken.reason, broken.message]).toEqual([reason, reason])
@@ -158,6 +160,15 @@ describe('a fault', () => {
 })
 
 describe('the end', () => {
+  test.each(['eos', 'end_turn', 'stop_sequence', 'max_tokens', 'function_call'])(
+    'the finish reason %s, which no client knows, passes as it is',
+    (reason) => {
+      const stream = started(TEXT, event({ delta: {}, finish_reason: reason }), USAGE)
+      const [last] = chunksOf(fromUtf8(stream.finish({})))
+      expect(last?.['choices']).toEqual([{ index: 0, delta: {}, finish_reason: reason }])
+    },
+  )
+
   test('a stream without a finish reason fails at its end', () => {
     expect(brokenBy(() => started(TEXT).end()).reason).toBe('no_finish')
   })
@@ -220,10 +231,17 @@ describe('the last chunk', () => {
     expect(last?.['usage']).toEqual({ prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 })
   })
 
-  test('prefers the provider usage to an estimate', () => {
-    const estimate = { promptTokens: 7, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
-    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH, USAGE).finish({}, estimate)))
-    expect(last?.['usage']).toMatchObject({ total_tokens: 5 })
+  test('shows what is billed where that is not what the provider claims', () => {
+    const billed = { promptTokens: 3, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
+    const claim = { prompt_tokens: 3, completion_tokens: 900, reasoning_tokens: 800 }
+    const usage = `data: ${JSON.stringify({ choices: [], usage: claim })}\n\n`
+    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH, usage).finish({}, billed)))
+    expect(last?.['usage']).toEqual({
+      prompt_tokens: 3,
+      completion_tokens: 1,
+      total_tokens: 4,
+      completion_tokens_details: { reasoning_tokens: 1 },
+    })
   })
 
   test('cannot be made without a finish reason', () => {
@@ -231,10 +249,63 @@ describe('the last chunk', () => {
   })
 })
 
-test('delivered text is counted in UTF-8 bytes, of every kind of text', () => {
+describe('text that no usage covers', () => {
   const call = { index: 0, id: 'c', function: { name: 'f', arguments: '{"a":"é"}' } }
-  const delta = { content: '🦊€', reasoning: 'é', refusal: 'n', tool_calls: [call] }
-  expect(started(event({ delta })).deliveredTextBytes).toBe(7 + 2 + 1 + 10)
+
+  test('is counted in UTF-8 bytes, of every kind of text', () => {
+    const delta = { content: '🦊€', reasoning: 'é', refusal: 'n', tool_calls: [call] }
+    expect(started(event({ delta })).uncountedTextBytes).toBe(7 + 2 + 1 + 10)
+  })
+
+  test.each([
+    ['reasoning that the client does not want', { index: 0, delta: { reasoning: 'hidden' } }, 6],
+    [
+      'the same reasoning under both names once',
+      { delta: { reasoning: 'a', reasoning_content: 'a' } },
+      1,
+    ],
+    ['a further choice', { index: 1, delta: { content: 'other', tool_calls: [call] } }, 5 + 10],
+    [
+      'parts with thinking in them',
+      {
+        delta: {
+          content: [
+            { type: 'thinking', thinking: [{ type: 'text', text: 'ab' }] },
+            { type: 'text', text: 'c' },
+          ],
+        },
+      },
+      3,
+    ],
+    [
+      'a further choice in no known form',
+      { index: 1, delta: { content: [1], tool_calls: 'x' } },
+      0,
+    ],
+    ['a call in the older form', { index: 1, delta: { function_call: { arguments: '{}' } } }, 2],
+  ])('counts %s', (_, choice, bytes) => {
+    const stream = createChatStream({ ...OPTIONS, includeReasoning: false })
+    stream.push(utf8(event(choice)))
+    expect(stream.uncountedTextBytes).toBe(bytes)
+  })
+
+  test('counts text that repeats the frame of an earlier one', () => {
+    const stream = started(...['ab', 'cd', 'é'].map((content) => event({ delta: { content } })))
+    expect(stream.uncountedTextBytes).toBe(6)
+  })
+
+  test('is none once completion tokens were counted, and begins anew after that', () => {
+    const stream = started(TEXT, USAGE)
+    expect(stream.uncountedTextBytes).toBe(0)
+    stream.push(utf8(event({ delta: { content: 'more' } })))
+    expect(stream.uncountedTextBytes).toBe(4)
+  })
+
+  test('is not covered by a usage that counts the prompt alone', () => {
+    const stream = started(TEXT)
+    stream.push(utf8('data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":0}}\n\n'))
+    expect(stream.uncountedTextBytes).toBe(1)
+  })
 })
 
 test('model, id, created and fingerprints of the provider never leak', () => {

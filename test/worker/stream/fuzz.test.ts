@@ -11,9 +11,9 @@ import {
   replay,
   type ChatStreamOptions,
 } from '../../support/golden-streams.ts'
-import { checkShape } from '../../support/stream-shape.ts'
+import { checkShape, FINISH_REASON } from '../../support/stream-shape.ts'
 
-const FINISH_REASONS = new Set(['stop', 'length', 'content_filter', 'tool_calls'])
+const FINISH_REASONS = ['stop', 'length', 'content_filter', 'tool_calls', 'abort']
 const GOLDEN = goldenStreams().map(providerBytes)
 const golden = fc.constantFrom(...GOLDEN)
 
@@ -122,7 +122,7 @@ function checkWhole(answer: unknown, some: ChatStreamOptions): void {
     expect(message.role).toBe('assistant')
     expect(message.content === null || typeof message.content === 'string').toBe(true)
     expect(logprobs).not.toBeUndefined()
-    expect(FINISH_REASONS.has(finish_reason)).toBe(true)
+    expect(finish_reason).toMatch(FINISH_REASON)
     for (const call of message.tool_calls ?? []) {
       expect([typeof call.id, call.type, typeof call.function.name]).toEqual([
         'string',

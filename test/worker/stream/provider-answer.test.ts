@@ -71,7 +71,7 @@ describe('whole answers of the known servers', () => {
       usage: { promptTokens: 5, completionTokens: 3, cachedTokens: 0, cacheWriteTokens: 0 },
       providerResponseId: 'p',
       finishReasons: ['stop'],
-      deliveredTextBytes: 5,
+      uncountedTextBytes: 0,
     })
   })
 
@@ -150,6 +150,19 @@ describe('members of an answer', () => {
     expect(completion.finishReasons).toEqual(['length', 'stop', 'stop'])
   })
 
+  test.each(['eos', 'end_turn', 'stop_sequence', 'max_tokens', 'function_call'])(
+    'the finish reason %s, which no client knows, passes as it is',
+    (reason) => {
+      const completion = rebuild(answer({ content: 'a' }, { finish_reason: reason }))
+      expect(JSON.parse(completion.json({})).choices[0].finish_reason).toBe(reason)
+    },
+  )
+
+  test('text of all choices counts as produced where the provider counted nothing', () => {
+    const choices = ['a', 'bb'].map((content) => ({ message: { content }, finish_reason: 'stop' }))
+    expect(rebuild(JSON.stringify({ choices })).uncountedTextBytes).toBe(3)
+  })
+
   test('numbers inside tool arguments stay as they are', () => {
     const text = '{"a":12345678901234567890,"b":0.50,"c":1e2}'
     const call = { id: 'c', function: { name: 'f', arguments: text } }
@@ -177,7 +190,7 @@ describe('members of an answer', () => {
     )
     const completion = rebuild(text, { includeReasoning: false })
     expect(completion.json({})).not.toContain('SECRET')
-    expect(completion.deliveredTextBytes).toBe(1)
+    expect(completion.uncountedTextBytes).toBe(1 + 6)
   })
 
   test('reasoning goes out under its one name', () => {
@@ -235,7 +248,7 @@ describe('answers that are none', () => {
     ['bad_finish', answer({ content: 'a' }, { finish_reason: 'error' })],
     ['bad_finish', answer({ content: 'a' }, { finish_reason: 'abort' })],
     ['bad_finish', answer({ content: 'a' }, { finish_reason: 'insufficient_system_resource' })],
-    ['bad_finish', answer({ content: 'a' }, { finish_reason: 'eos_token' })],
+    ['bad_finish', answer({ content: 'a' }, { finish_reason: 7 })],
   ])('%s: %s', (reason, body) => {
     expect(reasonOf(body)).toEqual([reason, reason])
   })

@@ -28,7 +28,10 @@ describe.skipIf(!existsSync(OPENAPI))('the published schema of the format', () =
     validateAnswer = schema('CreateChatCompletionResponse')
   }, 30_000)
 
-  test.each(goldenStreams())('$provider: every chunk holds: $name ($file)', (golden) => {
+  // The interface passes a finish reason on as the provider gave it; the published schema lists a few.
+  const listed = goldenStreams().filter(({ file }) => file !== 'finish-reason-unknown.json')
+
+  test.each(listed)('$provider: every chunk holds: $name ($file)', (golden) => {
     const { text } = replay([providerBytes(golden)], { ...OPTIONS, ...golden.options })
     for (const chunk of chunksOf(text)) expect(faults(validateChunk, chunk)).toEqual([])
   })

@@ -74,7 +74,7 @@ describe('a stream of them', () => {
     const flags = { includeReasoning: true, includeUsage: true }
     const stream = createChatStream({ ...shape, ...flags })
     const output = events.map((data) => fromUtf8(stream.push(utf8(`data: ${data}\n\n`))))
-    return { output, bytes: stream.deliveredTextBytes, id: stream.providerResponseId }
+    return { output, bytes: stream.uncountedTextBytes, id: stream.providerResponseId }
   }
 
   test('goes out as if each had been parsed', () => {

@@ -1,0 +1,58 @@
+import { isJsonObject, printJson, type JsonObject } from './json-object.ts'
+import { utf8Length } from './message-text.ts'
+
+/**
+ * UTF-8 bytes of the text in a delta or a message: content, reasoning, refusal, and arguments of calls. It counts
+ * what the provider made, whether or not the client gets to see it, because that is what is billed where the
+ * provider's own count is missing. It takes any form and never throws: deltas of further choices are not read
+ * otherwise, and a fault in them is none of the answer.
+ */
+export function producedTextBytes(message: unknown): number {
+  if (!isJsonObject(message)) return 0
+  const { content, refusal, reasoning, reasoning_content: olderReasoning } = message
+  // Where reasoning stands under two names, one is a copy of the other.
+  const reasoningBytes = Math.max(textBytes(reasoning), textBytes(olderReasoning))
+  const calls = [message['function_call'], ...listOf(message['tool_calls']).map(functionOf)]
+  return (
+    textBytes(content) +
+    textBytes(refusal) +
+    reasoningBytes +
+    calls.reduce<number>((sum, call) => sum + argumentBytes(call), 0)
+  )
+}
+
+/** Text, or the parts of a list: objects with `text` or `thinking`, which may be a list again. */
+function textBytes(value: unknown, depth = 0): number {
+  if (typeof value === 'string') return utf8Length(value)
+  if (depth > MAX_DEPTH) return 0
+  return listOf(value).reduce<number>((sum, part) => {
+    if (!isJsonObject(part)) return sum
+    return sum + textBytes(part['text'], depth + 1) + textBytes(part['thinking'], depth + 1)
+  }, 0)
+}
+
+/** Parts with thinking in them have parts once more. */
+const MAX_DEPTH = 2
+
+function functionOf(call: unknown): unknown {
+  return isJsonObject(call) ? call['function'] : undefined
+}
+
+function argumentBytes(called: unknown): number {
+  const given = isJsonObject(called) ? called['arguments'] : undefined
+  if (typeof given === 'string') return utf8Length(given)
+  return isJsonObject(given) ? printedBytes(given) : 0
+}
+
+/** Nobody can print what nests too deep; where it is part of the answer, the answer fails for it. */
+function printedBytes(value: JsonObject): number {
+  try {
+    return utf8Length(printJson(value))
+  } catch {
+    return 0
+  }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
