@@ -86,6 +86,7 @@ async function run(world: World, { fault, model, mode }: Variant): Promise<strin
   const heard = await ask(world, customer, {
     model,
     stream,
+    ...(fault.more && { more: fault.more }),
     ...(stream ? {} : { headers: SYNC_SECONDS }),
   })
   const at = fault.script ? 'alpha' : 'closed'

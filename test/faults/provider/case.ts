@@ -12,6 +12,7 @@ export interface ProviderCase {
   /** Absent: the fault has no such form. */
   readonly stream?: Expectation
   readonly whole?: Expectation
+  /** Further members of the request's body. */
   readonly more?: object
   readonly long?: boolean
 }
