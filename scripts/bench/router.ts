@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SimulatedChipKeys } from '../../src/protocol/boot.ts'
-import { buildWorker } from '../../src/host/build-worker.ts'
+import { writeWorkerBundle } from '../../src/host/worker-bundle.ts'
 import { openSockets, type Sockets } from '../../src/host/serve/sockets.ts'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { untilHealthy } from '../../src/host/stack/healthy.ts'
@@ -95,7 +95,7 @@ async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined):
   const configPath = join(directory, 'bench.json')
   writeFileSync(configPath, JSON.stringify(benchConfig(criteria.mock, criteria.size)))
   const bundlePath = join(directory, 'worker.js')
-  await buildWorker(bundlePath)
+  await writeWorkerBundle(bundlePath)
   const storage: StorageSettings = shared
     ? { engine: 'postgres' as const, secret: shared.database.url }
     : { engine: 'durable-object' as const }

@@ -3,9 +3,10 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import type { Subcommand } from './subcommand.ts'
 
 /**
- * `npm run admin -- ...`: the admin interface from the command line. Every answer is printed as JSON; a
+ * `admin`: the admin interface from the command line. Every answer is printed as JSON; a
  * refused call prints the router's answer on standard error and ends with status 1.
  */
 const program = new Command('admin')
@@ -117,13 +118,14 @@ for (const name of ['routes', 'providers']) {
     .action(() => call('GET', `/admin/${name}`))
 }
 
-try {
-  await program.parseAsync()
-} catch (error) {
-  const refused = error instanceof AdminCallFailed
-  if (refused) console.error(JSON.stringify(error.body, null, 2))
+export function adminSubcommand(): Subcommand {
+  return { command: program, explain }
+}
+
+function explain(error: unknown): number {
+  if (error instanceof AdminCallFailed) console.error(JSON.stringify(error.body, null, 2))
   else console.error(error instanceof StartError ? `error: ${error.message}` : reasonOf(error))
-  process.exitCode = 1
+  return 1
 }
 
 function reasonOf(error: unknown): string {

@@ -6,12 +6,13 @@ import { resolveCommit } from './image/app-tree.ts'
 import { commandLine } from './image/command-line.ts'
 import { ImageError } from './image/image-error.ts'
 import { pinPackages } from './image/pin.ts'
+import type { Subcommand } from './subcommand.ts'
 import { PROJECT_DIR } from '../host/stack/settings.ts'
 
 const OUT = join(PROJECT_DIR, 'dist/image')
 const WORK = join(PROJECT_DIR, 'dist/image-work')
 
-/** `npm run image`: the guest image, the same bytes for the same commit; docs/image.md tells the rest. */
+/** `image`: the guest image, the same bytes for the same commit; docs/image.md tells the rest. */
 const program = new Command('image').description('The image of the confidential guest.')
 
 program
@@ -73,9 +74,11 @@ function collect(line: string, before: readonly string[] = []): string[] {
   return [...before, line]
 }
 
-try {
-  await program.parseAsync()
-} catch (error) {
+export function imageSubcommand(): Subcommand {
+  return { command: program, explain }
+}
+
+function explain(error: unknown): number {
   console.error(error instanceof ImageError ? error.message : error)
-  process.exitCode = 1
+  return 1
 }

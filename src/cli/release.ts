@@ -20,10 +20,11 @@ import { readMetadata, makeManifest } from './release/manifest.ts'
 import { addMeasureCommand } from './release/measure-command.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
+import type { Subcommand } from './subcommand.ts'
 import { measurement, print, wholeNumber } from './release/terminal.ts'
 
 /**
- * `npm run release -- ...`: keys, manifests and trust bundles of a release. Nothing here uses the network: run it on
+ * `release`: keys, manifests and trust bundles of a release. Nothing here uses the network: run it on
  * the machine that holds the release root, and carry only public files away.
  */
 const program = new Command('release')
@@ -177,10 +178,12 @@ async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: s
 addMeasureCommand(program)
 addRotateCommands(program)
 
-try {
-  await program.parseAsync()
-} catch (error) {
+export function releaseSubcommand(): Subcommand {
+  return { command: program, explain }
+}
+
+function explain(error: unknown): number {
   const known = error instanceof ReleaseError || error instanceof MalformedEvidence
   console.error(known ? error.message : 'the release tool failed')
-  process.exitCode = 1
+  return 1
 }

@@ -12,26 +12,34 @@ import { withoutSecrets } from '../host/serve/secrets.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
+import type { Subcommand } from './subcommand.ts'
 
 /**
- * `npm run serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with
- * status 0, SIGHUP has configuration, secrets and certificate chain read again, SIGUSR2 moves to a new TLS key.
+ * `serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with status 0,
+ * SIGHUP has configuration, secrets and certificate chain read again, SIGUSR2 moves to a new TLS key.
  */
-const program = addServeOptions(new Command('serve'))
-  .description('Serve in production mode')
-  .showHelpAfterError()
-  .action(serve)
-
-program
-  .command('csr')
-  .description(
-    'print the certificate request of the router that serves on --state-dir (PKCS #10, PEM)',
-  )
-  .option('--new-key', 'first have a new key made; it serves once its chain is there')
-  .action((_options, command: Command) => printCsr(command.optsWithGlobals()))
+export function serveSubcommand(): Subcommand {
+  const command: Command = addServeOptions(new Command('serve'))
+    .description('Serve in production mode')
+    .showHelpAfterError()
+    .action(async (options: ServeOptions) => {
+      if (!options.config) {
+        command.error("error: required option '--config <file>' not specified")
+      }
+      await serve(options)
+      process.exit(0)
+    })
+  command
+    .command('csr')
+    .description(
+      'print the certificate request of the router that serves on --state-dir (PKCS #10, PEM)',
+    )
+    .option('--new-key', 'first have a new key made; it serves once its chain is there')
+    .action((_options, csr: Command) => printCsr(csr.optsWithGlobals()))
+  return { command, explain }
+}
 
 async function serve(options: ServeOptions): Promise<void> {
-  if (!options.config) program.error("error: required option '--config <file>' not specified")
   checkRuntime()
   const environment = { ...process.env }
   const start = planStart(options, environment)
@@ -86,10 +94,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-program.parseAsync().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    console.error(error instanceof StartError ? `error: ${error.message}` : error)
-    process.exit(1)
-  },
-)
+function explain(error: unknown): never {
+  console.error(error instanceof StartError ? `error: ${error.message}` : error)
+  process.exit(1)
+}

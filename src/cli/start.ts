@@ -1,3 +1,4 @@
+import { Command } from 'commander'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { assertPortFree } from '../host/stack/free-port.ts'
 import { LOCAL_FILE } from '../host/stack/local-file.ts'
@@ -6,12 +7,25 @@ import { readSettings } from '../host/stack/settings.ts'
 import { Stack } from '../host/stack/stack.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
+import type { Subcommand } from './subcommand.ts'
 
 /**
- * `npm start`: the whole router on this machine, in the foreground. SIGINT, SIGTERM and SIGHUP end it with
- * status 0; SIGUSR2 has it read its configuration again.
+ * `start`: the whole router on this machine, in the foreground. SIGINT, SIGTERM and SIGHUP end it with status 0;
+ * SIGUSR2 has it read its configuration again.
  */
-async function main(): Promise<void> {
+export function startSubcommand(): Subcommand {
+  const command = new Command('start')
+    .description(
+      'Run a whole router on this machine. Settings: see README, "Settings of npm start".',
+    )
+    .action(async () => {
+      await start()
+      process.exit(0)
+    })
+  return { command, explain }
+}
+
+async function start(): Promise<void> {
   checkRuntime()
   const settings = readSettings(process.env)
   const config = readRouterConfig(settings.configPath)
@@ -46,10 +60,7 @@ function oneLine(error: unknown): string {
   return error instanceof StartError ? `error: ${error.message}` : String(error)
 }
 
-main().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    console.error(error instanceof StartError ? oneLine(error) : error)
-    process.exit(1)
-  },
-)
+function explain(error: unknown): never {
+  console.error(error instanceof StartError ? oneLine(error) : error)
+  process.exit(1)
+}

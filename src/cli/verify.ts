@@ -5,31 +5,27 @@ import { InputError } from './verify/input-error.ts'
 import { receiptCommand } from './verify/receipt-command.ts'
 import { printProblem } from './verify/print.ts'
 import { snpCommand } from './verify/snp-command.ts'
+import type { Subcommand } from './subcommand.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
- * `npm run verify -- ...`: checks every claim the router makes, trusting AMD and the release root alone. Exits 0
- * where everything holds, 1 where a check failed, 2 where the command or its input cannot be used.
+ * `verify`: checks every claim the router makes, trusting AMD and the release root alone. Exits 0 where everything
+ * holds, 1 where a check failed, 2 where the command or its input cannot be used.
  */
+export function verifySubcommand(): Subcommand {
+  const command = new Command('verify')
+    .description('Verifies attestation, receipts, SNP reports and trust bundles.')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+  for (const one of [attestationCommand(), receiptCommand(), snpCommand(), bundleCommand()]) {
+    command.addCommand(one.copyInheritedSettings(command))
+  }
+  return { command, explain }
+}
 
 const EXIT_UNUSABLE = 2
 
-const program = new Command('verify')
-  .description('Verifies attestation, receipts, SNP reports and trust bundles.')
-  .exitOverride()
-  .configureHelp({ showGlobalOptions: true })
-
-for (const command of [attestationCommand(), receiptCommand(), snpCommand(), bundleCommand()]) {
-  program.addCommand(command.copyInheritedSettings(program))
-}
-
-try {
-  await program.parseAsync()
-} catch (error) {
-  process.exitCode = exitCodeOf(error)
-}
-
-function exitCodeOf(error: unknown): number {
+function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
   if (!(error instanceof InputError) && !(error instanceof MalformedEvidence)) throw error
   printProblem(error.message, process.argv.includes('--json'))

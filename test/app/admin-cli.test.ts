@@ -15,8 +15,8 @@ afterAll(() => stack.stop())
 /** Runs the command as `npm run admin -- ...` does and reads what it prints. */
 async function admin(...args: string[]): Promise<Record<string, string>> {
   const env = { ...process.env, STATE_DIR: stack.stateDir }
-  const script = join(PROJECT_DIR, 'src/cli/admin.ts')
-  const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], { env })
+  const program = [join(PROJECT_DIR, 'src/cli/main.ts'), 'admin']
+  const { stdout } = await promisify(execFile)(process.execPath, [...program, ...args], { env })
   return JSON.parse(stdout)
 }
 

@@ -114,7 +114,7 @@ interface Verified {
 /** `npm run verify -- receipt` on the receipt read last. */
 async function verify(...options: string[]): Promise<Verified> {
   const receipt = join(stack.stateDir, 'receipt.json')
-  const args = ['src/cli/verify.ts', 'receipt', receipt, '--base-url', stack.local.base_url]
+  const args = ['src/cli/main.ts', 'verify', 'receipt', receipt, '--base-url', stack.local.base_url]
   const command = run(process.execPath, [...args, '--json', ...options], {
     cwd: PROJECT_DIR,
     env: { ...process.env, CMR_API_KEY: stack.local.api_key },

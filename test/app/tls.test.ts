@@ -86,8 +86,8 @@ describe('a chain handed in for the exported request', () => {
       config: config({ domains: ['router.test'] }),
       args: ['--tls-chain', chain],
     })
-    const command = join(PROJECT_DIR, 'src/cli/serve.ts')
-    const args = [command, 'csr', '--state-dir', router.stateDir]
+    const command = join(PROJECT_DIR, 'src/cli/main.ts')
+    const args = [command, 'serve', 'csr', '--state-dir', router.stateDir]
     const csr = execFileSync(process.execPath, args, { encoding: 'utf8' })
     expect(csr).toMatch(/^-----BEGIN CERTIFICATE REQUEST-----\n/)
     writeFileSync(chain, await authority.sign(csr))

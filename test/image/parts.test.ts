@@ -12,7 +12,7 @@ import {
   readSecrets,
 } from '../../src/host/guest/handed-over.ts'
 import { readInputs } from '../../src/cli/image/inputs.ts'
-import { makePlainScript } from '../../src/cli/image/plain-script.ts'
+import { makePlainScript } from '../../src/cli/build/plain-script.ts'
 import { BLOCK_BYTES, makeVerityDisk } from '../../src/cli/image/verity.ts'
 
 describe('the hash tree of the root disk', () => {

@@ -52,7 +52,7 @@ export function runServe({ config, env = {}, args = [] }: ServeOptions): ServeRu
   const ports = ['--http', '127.0.0.1:0', '--https', '127.0.0.1:0']
   const child = spawn(
     process.execPath,
-    [join(PROJECT_DIR, 'src/cli/serve.ts'), ...ports, ...flags],
+    [join(PROJECT_DIR, 'src/cli/main.ts'), 'serve', ...ports, ...flags],
     { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } },
   )
   let output = ''

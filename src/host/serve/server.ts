@@ -1,6 +1,6 @@
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { FromDaemon } from '../../protocol/boot.ts'
-import { buildWorker } from '../build-worker.ts'
+import { writeWorkerBundle } from '../worker-bundle.ts'
 import { inWords } from '../stack/daemon-messages.ts'
 import { untilHealthy } from '../stack/healthy.ts'
 import type { RestartPolicy } from '../stack/process-restarter.ts'
@@ -45,7 +45,7 @@ export class Server {
   static async create(plan: ServerPlan): Promise<Server> {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
-    await buildWorker(bundlePath)
+    await writeWorkerBundle(bundlePath)
     const sockets = await openSockets(options)
     const link = await makeLinkCertificates(Date.now())
     const talk: DaemonRpc = new DaemonRpc((message) => parts.tellDaemon(message))

@@ -29,7 +29,7 @@ export interface StorageSettings {
   readonly secret?: string | undefined
 }
 
-/** The root of the checkout. */
+/** The root of the checkout, or of the installed package. */
 export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
 
 const PORT_RULE = 'give a port number, or 0 for any free port'

@@ -1,5 +1,5 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
-import { buildWorker } from '../build-worker.ts'
+import { writeWorkerBundle } from '../worker-bundle.ts'
 import { inWords } from './daemon-messages.ts'
 import { firstCustomer, type FirstCustomer } from './first-customer.ts'
 import { untilHealthy } from './healthy.ts'
@@ -39,7 +39,7 @@ export class Stack {
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
-    await buildWorker(bundlePath)
+    await writeWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
     const platform = choosePlatform(plan.config.config.service, hasReportInterface())
     const daemonSaid = (message: FromDaemon) => plan.tell(`  enclave  ${inWords(message)}`)

@@ -1,10 +1,11 @@
-import { join } from 'node:path'
 import { execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
 import { firstMessage } from './first-message.ts'
 import type { Started } from './process-restarter.ts'
-import { PROJECT_DIR } from './settings.ts'
+
+const DAEMON = fileURLToPath(new URL('../../enclave/main.ts', import.meta.url))
 
 /**
  * Starts the enclave daemon and hands it its keys over the IPC channel.
@@ -17,7 +18,7 @@ export async function startDaemon(
 ): Promise<Started<DaemonReady>> {
   const child = await startChild({
     file: execPath,
-    args: [join(PROJECT_DIR, 'src/enclave/main.ts')],
+    args: [DAEMON],
     logFile,
     stdin: 'ignore',
     extra: 'ipc',

@@ -1,10 +1,11 @@
-import { join } from 'node:path'
 import { execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
 import type { SimulatedChipKeys } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { firstMessage } from './first-message.ts'
-import { PROJECT_DIR } from './settings.ts'
+
+const STANDIN = fileURLToPath(new URL('../../standin/main.ts', import.meta.url))
 
 /** Where the stand-in is, and what it is known by; given to its successor, so that it stays the same. */
 export interface StandinReady {
@@ -23,11 +24,7 @@ export async function startStandin(
 ): Promise<Started<StandinReady>> {
   const child = await startChild({
     file: execPath,
-    args: [
-      join(PROJECT_DIR, 'src/standin/main.ts'),
-      String(before?.port ?? 0),
-      String(before?.tlsPort ?? 0),
-    ],
+    args: [STANDIN, String(before?.port ?? 0), String(before?.tlsPort ?? 0)],
     logFile,
     ...(before === undefined ? {} : { environment: { STANDIN_IDENTITY: before.identity } }),
     stdin: 'ignore',

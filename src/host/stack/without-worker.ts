@@ -1,5 +1,5 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
-import { buildWorker } from '../build-worker.ts'
+import { writeWorkerBundle } from '../worker-bundle.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { makeLinkCertificates } from './link-certificates.ts'
 import { Parts } from './parts.ts'
@@ -28,7 +28,7 @@ export async function startWithoutWorker(
   const config = readRouterConfig(settings.configPath)
   const adminToken = keptSecret(state, 'admin-token', settings.adminToken)
   const bundlePath = state.file('worker.js')
-  await buildWorker(bundlePath)
+  await writeWorkerBundle(bundlePath)
   const link = await makeLinkCertificates(Date.now())
   const platform = choosePlatform(config.config.service, hasReportInterface())
   const parts = new Parts({

@@ -13,7 +13,7 @@ import { verdict } from '../../../src/verify/check.ts'
 import { verifyTrustBundle } from '../../../src/verify/trust-bundle.ts'
 import { startDaemonProcess } from '../../enclave/daemon-process.ts'
 
-const TOOL = join(import.meta.dirname, '../../../src/cli/release.ts')
+const TOOL = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENT = '5a'.repeat(48)
 const DAY_MS = 86_400_000
 
@@ -25,7 +25,7 @@ const at = (name: string) => join(directory, name)
 /** Runs the tool in the directory of this test, its words given in any pieces; answers what it printed. */
 async function release(...args: readonly string[]): Promise<Record<string, unknown>> {
   const words = args.flatMap((part) => part.split(' '))
-  const { stdout } = await run(process.execPath, [TOOL, ...words], { cwd: directory })
+  const { stdout } = await run(process.execPath, [TOOL, 'release', ...words], { cwd: directory })
   const printed: unknown = JSON.parse(stdout)
   return { ...(typeof printed === 'object' ? printed : {}) }
 }

@@ -22,7 +22,7 @@ import {
   type World,
 } from '../../support/synthetic-world.ts'
 
-const SCRIPT = fileURLToPath(new URL('../../../src/cli/verify.ts', import.meta.url))
+const SCRIPT = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
 
 /** Each run of the command starts a process. */
 vi.setConfig({ testTimeout: 30_000 })
@@ -35,7 +35,7 @@ interface Run {
 
 function verify(...args: readonly string[]): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [SCRIPT, ...args], (error, out, err) => {
+    execFile(process.execPath, [SCRIPT, 'verify', ...args], (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
     })
   })

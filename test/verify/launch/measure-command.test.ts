@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeFirmware } from './synthetic-firmware.ts'
 
-const RELEASE = join(import.meta.dirname, '../../../src/cli/release.ts')
+const PROGRAM = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENT =
   '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
 const GUEST = '--vcpus 4 --vcpu-type EPYC-v4 --guest-features 0x21'
@@ -25,7 +25,7 @@ function release(
   words: string,
   last: readonly string[] = [],
 ): Promise<{ code: number; out: string; err: string }> {
-  const args = [RELEASE, ...words.split(' '), ...last]
+  const args = [PROGRAM, 'release', ...words.split(' '), ...last]
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: folder }, (error, out, err) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err })

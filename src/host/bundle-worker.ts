@@ -2,11 +2,11 @@ import { build, type BuildOptions } from 'esbuild'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const PROJECT_DIR = fileURLToPath(new URL('../..', import.meta.url))
+const SOURCES = fileURLToPath(new URL('..', import.meta.url))
 
 const OPTIONS = {
-  absWorkingDir: PROJECT_DIR,
-  entryPoints: [join(PROJECT_DIR, 'src/worker/index.ts')],
+  absWorkingDir: SOURCES,
+  entryPoints: [join(SOURCES, 'worker/index.ts')],
   bundle: true,
   format: 'esm',
   platform: 'neutral',
@@ -19,6 +19,6 @@ const OPTIONS = {
 } satisfies BuildOptions
 
 /** Bundles the worker into one ES module: the same bytes for every host. */
-export async function buildWorker(outFile: string): Promise<void> {
+export async function bundleWorker(outFile: string): Promise<void> {
   await build({ ...OPTIONS, outfile: outFile })
 }

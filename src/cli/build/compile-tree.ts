@@ -1,0 +1,39 @@
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { bundleWorker } from '../../host/bundle-worker.ts'
+import { makePlainScript } from './plain-script.ts'
+
+/** Parts that become one file each; what they import and nothing else does is then needed at build time only. */
+const BUNDLED = ['worker', 'standin'] as const
+
+/** Gives `require` back to packages of the older module form. */
+const REQUIRE =
+  "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
+
+/**
+ * Compiles this program's own sources for a Node that strips no types, as it does not below node_modules: plain
+ * JavaScript file for file, with the worker and the stand-in provider bundled. The same sources and packages give the
+ * same bytes.
+ *
+ * @param sources the directory of sources, this file among them
+ * @param target a directory beside it, made anew
+ */
+export async function compileTree(sources: string, target: string): Promise<void> {
+  rmSync(target, { recursive: true, force: true })
+  const left = new Set(BUNDLED.map((name) => join(sources, name)))
+  cpSync(sources, target, { recursive: true, filter: (path) => !left.has(path) })
+  makePlainScript(target)
+  await bundleWorker(join(target, 'worker.js'))
+  await build({
+    entryPoints: [join(sources, 'standin/main.ts')],
+    outfile: join(target, 'standin/main.js'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    banner: { js: REQUIRE },
+    legalComments: 'none',
+    logLevel: 'error',
+  })
+}
