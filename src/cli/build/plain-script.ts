@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 
 /** A file name at the end of a string, as imports and paths of programs have it. */
-const TYPESCRIPT_NAME = /\.ts(?=['"`])/g
+export const TYPESCRIPT_NAME = /\.ts(?=['"`])/g
 
 /**
  * Turns all TypeScript below a directory into the JavaScript it is with its types blanked out, line for line, and every
