@@ -1,5 +1,5 @@
 import { build, type BuildOptions } from 'esbuild'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const SOURCES = fileURLToPath(new URL('..', import.meta.url))
@@ -20,5 +20,5 @@ const OPTIONS = {
 
 /** Bundles the worker into one ES module: the same bytes for every host. */
 export async function bundleWorker(outFile: string): Promise<void> {
-  await build({ ...OPTIONS, outfile: outFile })
+  await build({ ...OPTIONS, outfile: resolve(outFile) })
 }

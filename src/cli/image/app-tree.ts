@@ -57,7 +57,7 @@ async function compile(app: string): Promise<void> {
     "import { compileTree } from './typescript/cli/build/compile-tree.ts'; await compileTree('typescript', 'src')"
   await run(process.execPath, ['--input-type=module', '--eval', script], { cwd: app })
   rmSync(join(app, 'typescript'), { recursive: true })
-  await npm('prune', '--omit=dev', '--omit=peer')
+  await npm('ci', '--omit=dev', '--omit=peer')
 }
 
 /** Writes the files of a commit below a directory, those of the names that it has. */
