@@ -1,5 +1,5 @@
 import { cpSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { bundleWorker } from '../../host/bundle-worker.ts'
 import { makePlainScript } from './plain-script.ts'
@@ -26,8 +26,9 @@ export async function compileTree(sources: string, target: string): Promise<void
   makePlainScript(target)
   await bundleWorker(join(target, 'worker.js'))
   await build({
-    entryPoints: [join(sources, 'standin/main.ts')],
-    outfile: join(target, 'standin/main.js'),
+    absWorkingDir: resolve(sources),
+    entryPoints: [resolve(sources, 'standin/main.ts')],
+    outfile: resolve(target, 'standin/main.js'),
     bundle: true,
     format: 'esm',
     platform: 'node',

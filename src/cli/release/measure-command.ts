@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { cpuSignature } from '../../verify/launch/cpu-signature.ts'
@@ -36,11 +36,10 @@ export function addMeasureCommand(program: Command): void {
       "QEMU's CPU type, such as EPYC-v4, or a CPU signature (0x800f12)",
       processorType,
     )
-    .option(
-      '--guest-features <hex>',
-      'SEV_FEATURES of the guest',
-      guestFeatures,
-      DEFAULT_GUEST_FEATURES,
+    .addOption(
+      new Option('--guest-features <hex>', 'SEV_FEATURES of the guest')
+        .argParser(guestFeatures)
+        .default(DEFAULT_GUEST_FEATURES, '0x1'),
     )
     .option('--json', 'print the digests of the parts too')
     .action(measure)
