@@ -101,6 +101,7 @@ async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined):
     : { engine: 'durable-object' as const }
   return new Parts({
     settings: { port: 0, tlsPort: 0, storage },
+    mode: 'local',
     platform: 'simulated',
     ...(sockets && { inherited: (name) => sockets.of(name) }),
     state: openStateDir(join(directory, 'state')),

@@ -5,9 +5,8 @@ import type {
   FromDaemon,
   TlsMaterial,
 } from '../protocol/boot.ts'
-import { Generations } from './config/generations.ts'
-import { loadConfig } from './config/load-config.ts'
-import { watchFile } from './config/watch-file.ts'
+import { Generations, type GenerationTools } from './config/generations.ts'
+import { ConfigSource } from './config/config-source.ts'
 import { makeReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import { createDispatcher } from './link/dispatch.ts'
@@ -32,8 +31,8 @@ export interface DaemonTools {
 
 export interface Daemon {
   readonly ready: DaemonReady
-  /** Reads the configuration again. Never rejects: the outcome is notified. */
-  reload(): Promise<void>
+  /** Takes over this configuration, or looks again at the one it has. Never rejects: the outcome is notified. */
+  reload(configText?: string): Promise<void>
   /** Moves to the given TLS key or a new one, and to an envelope for it. Rejects when no report can be captured. */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
   close(): Promise<void>
@@ -45,8 +44,8 @@ export interface Daemon {
  */
 export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
   const { now, notify, proofTools } = tools
-  const load = () => loadConfig(boot.configPath, { env: tools.env, platform: boot.platform })
-  const first = await load()
+  const source = new ConfigSource(boot, tools.env)
+  const first = await source.load()
   const machine = tools.openMachine(boot, now)
   const releases = createReleases(boot, machine, now)
   const [key, tls] = await Promise.all([
@@ -58,13 +57,13 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
   const upstream = await openUpstream({ boot, machine, first, current, now, proofTools })
   const { proofs, egress } = upstream
   const generations = new Generations(first, {
-    load,
+    load: (given) => source.load(given),
     async adopt(loaded) {
       await identity.adoptConfig(loaded)
       proofs.configure(loaded)
+      source.adopted(loaded)
     },
-    onReloaded: (generation) => notify({ type: 'reloaded', generation }),
-    onRefused: (reason) => notify({ type: 'reload_refused', reason }),
+    ...outcomes(notify),
   })
   const routes = createLinkRoutes({
     adminToken: boot.adminToken,
@@ -76,7 +75,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     release: identity.release,
   })
   const server = await startLinkServer(boot.link, createDispatcher(routes))
-  const unwatch = watchFile(boot.configPath, () => void generations.reload())
+  const unwatch = source.watch(() => void generations.reload())
   return {
     ready: {
       linkPort: server.port,
@@ -86,7 +85,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
       generation: generations.current.generation,
       release: await releases.handBack(),
     },
-    reload: () => generations.reload(),
+    reload: (configText) => generations.reload(configText),
     async renewTls(given) {
       const domains = generations.current.config.service.tls?.domains ?? []
       const renewed = await obtainTls(given ?? null, domains, now())
@@ -99,6 +98,17 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
       upstream.close()
       await server.close()
     },
+  }
+}
+
+/** What the supervisor is told of a reload. */
+function outcomes(
+  notify: DaemonTools['notify'],
+): Pick<GenerationTools, 'onReloaded' | 'onRefused'> {
+  return {
+    onReloaded: ({ generation, text }) =>
+      notify({ type: 'reloaded', generation, configText: text }),
+    onRefused: (reason) => notify({ type: 'reload_refused', reason }),
   }
 }
 

@@ -21,7 +21,8 @@ function main(): void {
     },
     async reload(message) {
       if (message.type === 'reload') Object.assign(env, message.secrets)
-      await (await starting)?.reload()
+      const text = message.type === 'reload' ? message.configText : undefined
+      await (await starting)?.reload(text)
     },
     async prepare_tls(message) {
       if (message.type !== 'prepare_tls') return

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MODES } from './config.ts'
 
 /**
  * What the supervisor and the enclave daemon tell each other over the child process's IPC channel. Private
@@ -33,7 +34,15 @@ const localReleaseSchema = z.strictObject({
 })
 
 export const daemonBootSchema = z.strictObject({
+  /** Fixed for the life of the daemon; a configuration that names the other one is refused. */
+  mode: z.enum(MODES),
   configPath: z.string().min(1),
+  /**
+   * The configuration to put into force; files that it names are relative to `configPath`. Null: it is read from there,
+   * and again when it changes. In production the supervisor gives it, so that a write to the file changes nothing
+   * before somebody asks for a reload, not even when the daemon is restarted.
+   */
+  configText: z.string().nullable(),
   stateDir: z.string().min(1),
   adminToken: z.string().min(1),
   link: z.strictObject({
@@ -61,6 +70,8 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('boot'), boot: daemonBootSchema }),
   z.strictObject({
     type: z.literal('reload'),
+    /** As in `boot`; without it, what was given last is checked again, or the file is read again. */
+    configText: z.string().optional(),
     /** As in `boot`; those of before are kept. */
     secrets: z.record(z.string(), z.string()).optional(),
   }),
@@ -90,7 +101,8 @@ export interface DaemonReady {
 export type FromDaemon =
   | { readonly type: 'ready'; readonly ready: DaemonReady }
   | { readonly type: 'refused'; readonly reason: string }
-  | { readonly type: 'reloaded'; readonly generation: number }
+  /** In force from now on: the configuration of this text. */
+  | { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }
   | { readonly type: 'reload_refused'; readonly reason: string }
   | { readonly type: 'tls_prepared'; readonly tls: DaemonTls }
   /** The envelope in service names this key from now on. */

@@ -14,6 +14,9 @@ const hex = (bytes: number) =>
   z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `${2 * bytes} lowercase hex digits`)
 const jsonObject = z.record(z.string(), z.json())
 
+/** What a program runs as: `npm run serve` in production mode, local stacks in local mode. */
+export const MODES = ['production', 'local'] as const
+
 export const ROUTE_TYPES = ['chat', 'transcription', 'embedding'] as const
 export const BILLING_UNITS = ['audio_minute', 'audio_second', 'request'] as const
 
@@ -71,7 +74,7 @@ export const serviceSchema = z.strictObject({
   timeouts: timeoutsSchema.prefault({}),
   max_attempts: z.int().min(1).max(50).default(6),
   breaker: breakerSchema.prefault({}),
-  mode: z.enum(['production', 'local']).default('production'),
+  mode: z.enum(MODES).default('production'),
   allow_unattested: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
   cors_origins: z.array(z.string()).default([]),
@@ -184,5 +187,6 @@ export type ProviderConfig = RouterConfig['providers'][string]
 export type RouteConfig = RouterConfig['routes'][number]
 export type PlanConfig = RouterConfig['plans'][string]
 export type Pricing = z.output<typeof pricingSchema>
+export type Mode = (typeof MODES)[number]
 export type RouteType = (typeof ROUTE_TYPES)[number]
 export type BillingUnit = 'token' | (typeof BILLING_UNITS)[number]

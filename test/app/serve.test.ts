@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readServingFile } from '../../src/host/serve/serving-file.ts'
+import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { errorOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import {
@@ -143,6 +144,32 @@ describe('a serving router', () => {
     )
     expect((await router.fetch('/v1/chat/completions', body)).status).toBe(200)
   })
+
+  test('stays in production mode whatever is written to its file, and when its daemon is restarted', async () => {
+    const before = await boundConfiguration()
+    const written = readFileSync(router.configFile, 'utf8')
+    const nova = { base_url: 'http://127.evil.example/v1', attestation: { adapter: 'none' } }
+    const unsafe = { ...config({ quick: 0 }, { mode: 'local' }), providers: { nova } }
+    writeFileSync(router.configFile, JSON.stringify(unsafe))
+    const { enclave = 0 } = router.at.parts
+    process.kill(enclave, 'SIGKILL')
+    await until(() => readServingFile(router.stateDir).parts['enclave'] !== enclave)
+    await until(async () => (await askQuick()) === 200)
+    expect(await boundConfiguration()).toBe(before)
+    router.signal('SIGHUP')
+    const refusal = 'service.mode: is "local"; leave it out, or use "npm start" for a local stack'
+    await until(() => router.output().includes(refusal))
+    expect(await askQuick()).toBe(200)
+    expect(await boundConfiguration()).toBe(before)
+    writeFileSync(router.configFile, written)
+  })
+
+  async function boundConfiguration(): Promise<string> {
+    const envelope = await (await router.fetch('/attestation')).json()
+    const { report_data_binding: binding } = envelopeSchema.parse(envelope)
+    if (binding?.label !== 'cmr/report-data/v2') throw new Error('not of version 2')
+    return binding.configuration_sha256
+  }
 
   test('moves to a new TLS key on SIGUSR2 without a failed request', async () => {
     const before = await shownCertificate(router.at.https_port)

@@ -43,6 +43,8 @@ export async function startDaemonProcess(
     makeCertificatePair('worker'),
   ])
   const boot: DaemonBoot = {
+    mode: 'local',
+    configText: null,
     configPath,
     stateDir: join(directory, 'state'),
     adminToken: 'admin-token',

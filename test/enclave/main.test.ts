@@ -244,6 +244,74 @@ describe('a booted daemon', () => {
   }, 30_000)
 })
 
+describe('a daemon in production mode', () => {
+  const safe = config({
+    mode: 'production',
+    allow_simulated: true,
+    allow_unattested: ['nova'],
+  })
+  let daemon: DaemonProcess
+  let ready: DaemonReady
+
+  beforeAll(async () => {
+    const given = { mode: 'production', configText: JSON.stringify(safe), ...kept } as const
+    daemon = await startDaemonProcess(safe, given, { NOVA_API_KEY: 'k' })
+    ;({ ready } = await daemon.next('ready'))
+  }, 60_000)
+
+  afterAll(() => daemon.stop())
+
+  async function inForce() {
+    return linkConfigSchema.parse((await daemon.call(ready, '/v1/config')).json())
+  }
+
+  const unsafe = {
+    ...config(),
+    providers: {
+      nova: { base_url: 'http://127.evil.example/v1', attestation: { adapter: 'none' } },
+    },
+  }
+
+  it('does not become a local one by a write to its file, not even when it is told to look again', async () => {
+    await daemon.writeConfig(unsafe)
+    daemon.send({ type: 'reload' })
+    daemon.child.kill('SIGHUP')
+    daemon.send({ type: 'reload', configText: '{' })
+    await daemon.next('reload_refused')
+    const { generation, config: now } = await inForce()
+    expect([generation, now.service.mode]).toEqual([1, 'production'])
+    expect(now.providers['nova']?.base_url).toBe('http://127.0.0.1:9/v1')
+  })
+
+  it.each([
+    ['service.mode: is "local", and this router runs in production mode: leave it out', unsafe],
+    [
+      'providers.nova.base_url: must be https in production mode unless it is a loopback address',
+      { ...unsafe, service: safe['service'] },
+    ],
+    [
+      'providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
+      { ...safe, service: { name: 'r', allow_simulated: true } },
+    ],
+  ])('refuses on reload: %s', async (reason, next) => {
+    daemon.send({ type: 'reload', configText: JSON.stringify(next) })
+    expect((await daemon.next('reload_refused')).reason).toBe(
+      `the configuration ${daemon.configPath} cannot be used:\n  ${reason}`,
+    )
+    expect((await inForce()).generation).toBe(1)
+  })
+
+  it('takes what the supervisor hands over, and its evidence says so', async () => {
+    const next = JSON.stringify({ ...safe, plans: { standard: { discount_pct: 5 } } })
+    daemon.send({ type: 'reload', configText: next })
+    expect((await daemon.next('reloaded')).configText).toBe(next)
+    const digest = await sha256Hex(next)
+    expect((await inForce()).configuration_sha256).toBe(digest)
+    const { text } = await daemon.call(ready, '/v1/attestation')
+    expect(readEnvelope(text).report_data_binding).toMatchObject({ configuration_sha256: digest })
+  })
+})
+
 describe('the end of a daemon', () => {
   let daemon: DaemonProcess
   afterEach(() => daemon.stop())
@@ -265,7 +333,7 @@ describe('the end of a daemon', () => {
 
   it('comes with the reason when the configuration is refused', async () => {
     const json = config({ mode: 'production', allow_simulated: true })
-    daemon = await startDaemonProcess(json, {}, { NOVA_API_KEY: 'k' })
+    daemon = await startDaemonProcess(json, { mode: 'production' }, { NOVA_API_KEY: 'k' })
     const { reason } = await daemon.next('refused')
     expect(reason).toBe(
       `the configuration ${daemon.configPath} cannot be used:\n` +

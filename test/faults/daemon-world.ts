@@ -37,6 +37,8 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
 
   const daemon = await startDaemon(
     {
+      mode: 'local',
+      configText: null,
       configPath,
       stateDir: home,
       adminToken: ADMIN_TOKEN,

@@ -102,6 +102,7 @@ function configFor(port: number, { attestation, mode, scheme, apiKey }: Attested
   if (!check.ok) throw new Error(JSON.stringify(check.problems))
   return {
     config: check.config,
+    text: '',
     sha256: 'cf'.repeat(32),
     providerApiKeys: apiKey === undefined ? {} : { nova: apiKey },
   }

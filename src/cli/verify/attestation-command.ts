@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { toHex } from '../../protocol/bytes.ts'
 import { es256JwkSchema } from '../../protocol/jwk.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { judge, verdict } from '../../verify/check.ts'
 import { verifyEnvelope, type LiveExpectations } from '../../verify/envelope.ts'
@@ -12,7 +13,7 @@ import { acceptedEnvironments } from './environments.ts'
 import { InputError } from './input-error.ts'
 import { report, type Outcome } from './print.ts'
 import { readJson } from './read-input.ts'
-import { createRouterClient, isLoopback, type Answer, type RouterClient } from './router-client.ts'
+import { createRouterClient, type Answer, type RouterClient } from './router-client.ts'
 
 interface AttestationOptions {
   readonly rootKey: string
@@ -100,7 +101,7 @@ interface Connection {
 function judgeConnection(base: URL, { tlsSpkiSha256 }: Answer): Connection {
   if (tlsSpkiSha256 !== undefined) return { live: { tlsSpkiSha256 }, checks: [], notes: [] }
   const fault = 'plain HTTP: nothing tells where the connection ends'
-  if (isLoopback(base)) return { live: {}, checks: [], notes: [`tls_key: ${fault}`] }
+  if (isLoopbackHost(base.hostname)) return { live: {}, checks: [], notes: [`tls_key: ${fault}`] }
   return { live: {}, checks: [judge('tls_key', fault, '')], notes: [] }
 }
 

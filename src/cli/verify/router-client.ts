@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import { TLSSocket } from 'node:tls'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { InputError } from './input-error.ts'
 
 const TIMEOUT_MS = 30_000
@@ -37,11 +38,6 @@ export function createRouterClient(
       return send(new URL(prefix + path, base), headers, trust)
     },
   }
-}
-
-/** Whether what is sent there can leave this machine. */
-export function isLoopback({ hostname }: URL): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
 }
 
 function parseBase(address: string): URL {
@@ -81,7 +77,7 @@ function send(
 
 /** Certificates of this machine's own stack are self-made; elsewhere an unproven peer needs an authority. */
 function tlsOptions(url: URL, trust: 'evidence' | 'authorities'): https.RequestOptions {
-  return { rejectUnauthorized: trust === 'authorities' && !isLoopback(url) }
+  return { rejectUnauthorized: trust === 'authorities' && !isLoopbackHost(url.hostname) }
 }
 
 function peerKey(socket: TLSSocket): string | undefined {

@@ -6,10 +6,11 @@ export interface Generation extends LoadedConfig {
 }
 
 export interface GenerationTools {
-  readonly load: () => Promise<LoadedConfig>
+  /** The given configuration, or the one that is found. */
+  readonly load: (given?: string) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and leaves everything as it was. */
   readonly adopt: (loaded: LoadedConfig) => Promise<void>
-  readonly onReloaded: (generation: number) => void
+  readonly onReloaded: (generation: Generation) => void
   readonly onRefused: (reason: string) => void
 }
 
@@ -28,19 +29,19 @@ export class Generations {
     return this.#current
   }
 
-  /** Reads the file again; calls queue up behind each other. Never rejects. */
-  reload(): Promise<void> {
-    this.#running = this.#running.then(() => this.#reloadNow())
+  /** Takes over the given configuration, or looks for one; calls queue up behind each other. Never rejects. */
+  reload(given?: string): Promise<void> {
+    this.#running = this.#running.then(() => this.#reloadNow(given))
     return this.#running
   }
 
-  async #reloadNow(): Promise<void> {
+  async #reloadNow(given: string | undefined): Promise<void> {
     try {
-      const loaded = await this.#tools.load()
+      const loaded = await this.#tools.load(given)
       await this.#tools.adopt(loaded)
       if (textOf(loaded) === textOf(this.#current)) return
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
-      this.#tools.onReloaded(this.#current.generation)
+      this.#tools.onReloaded(this.#current)
     } catch (error) {
       this.#tools.onRefused(error instanceof Error ? error.message : 'unknown error')
     }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Platform } from '../../protocol/boot.ts'
-import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
-import type { RouterConfig } from '../../protocol/config.ts'
+import { fromUtf8 } from '../../protocol/bytes.ts'
+import type { Mode, RouterConfig } from '../../protocol/config.ts'
 import { checkConfig, type ConfigProblem } from '../../protocol/config-rules.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
@@ -11,7 +11,9 @@ import { findStartProblems } from './start-rules.ts'
 /** A configuration that may run here, with the secrets it names. */
 export interface LoadedConfig {
   readonly config: RouterConfig
-  /** SHA-256 of the file's exact bytes, lowercase hex: what evidence and receipts name it by. */
+  /** Exactly as the file has it. */
+  readonly text: string
+  /** SHA-256 of the text's UTF-8 bytes, lowercase hex: what evidence and receipts name it by. */
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
@@ -20,6 +22,8 @@ export interface LoadedConfig {
 export interface StartupEnv {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: Platform
+  /** Of the program that was started. */
+  readonly mode: Mode
 }
 
 /** The configuration cannot be used. The message lists every problem; the operator edits the file. */
@@ -36,33 +40,43 @@ export class ConfigRefused extends Error {
 
 /** Reads and checks the configuration file. Throws `ConfigRefused`. */
 export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
-  const bytes = await readBytes(file)
-  const check = checkConfig(parseJson(file, bytes))
+  return parseConfig(file, await readText(file), surroundings)
+}
+
+/** Checks the configuration that this text of that file is. Throws `ConfigRefused`. */
+export async function parseConfig(
+  file: string,
+  text: string,
+  surroundings: StartupEnv,
+): Promise<LoadedConfig> {
+  const check = checkConfig(parseJson(file, text))
   if (!check.ok) throw new ConfigRefused(file, check.problems)
   const problems = findStartProblems(check.config, surroundings)
   if (problems.length > 0) throw new ConfigRefused(file, problems)
   return {
     config: check.config,
-    sha256: await sha256Hex(bytes),
+    text,
+    sha256: await sha256Hex(text),
     providerApiKeys: readApiKeys(check.config, surroundings.env),
   }
 }
 
 const WHOLE_FILE = '(the whole file)'
 
-async function readBytes(file: string): Promise<Bytes> {
+async function readText(file: string): Promise<string> {
   try {
-    return copyBytes(await readFile(file))
+    return fromUtf8(await readFile(file))
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    throw new ConfigRefused(file, [{ path: WHOLE_FILE, reason: `cannot be read (${code})` }])
+    const reason = error instanceof TypeError ? 'is not UTF-8' : `cannot be read (${code})`
+    throw new ConfigRefused(file, [{ path: WHOLE_FILE, reason }])
   }
 }
 
 /** A member given twice is refused: the reader of the file and the program would disagree on its value. */
-function parseJson(file: string, bytes: Bytes): unknown {
+function parseJson(file: string, text: string): unknown {
   try {
-    return parseStrictJson(bytes, 'configuration')
+    return parseStrictJson(text, 'configuration')
   } catch (error) {
     if (!(error instanceof MalformedEvidence)) throw error
     throw new ConfigRefused(file, [{ path: WHOLE_FILE, reason: error.reason }])

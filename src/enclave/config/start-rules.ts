@@ -1,13 +1,16 @@
 import { formatPath, type ConfigProblem } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import type { StartupEnv } from './load-config.ts'
 
 /**
- * What production mode refuses to start with. Every exception is one the operator wrote down by name; local mode
- * has none of these rules.
+ * What keeps a configuration out of force. The mode is that of the program that was started, and no configuration
+ * changes it. Every exception from production's rules is one the operator wrote down by name; local mode has none of
+ * these rules.
  */
 export function findStartProblems(config: RouterConfig, around: StartupEnv): ConfigProblem[] {
-  if (config.service.mode === 'local') return []
+  if (config.service.mode !== around.mode) return [otherMode(around.mode)]
+  if (around.mode === 'local') return []
   return [
     ...unattestedProviders(config),
     ...plainProviders(config),
@@ -15,6 +18,15 @@ export function findStartProblems(config: RouterConfig, around: StartupEnv): Con
     ...simulatedPlatform(config, around.platform),
     ...missingRelease(config, around.platform),
   ]
+}
+
+function otherMode(started: StartupEnv['mode']): ConfigProblem {
+  return { path: 'service.mode', reason: OTHER_MODE[started] }
+}
+
+const OTHER_MODE: Readonly<Record<StartupEnv['mode'], string>> = {
+  production: 'is "local", and this router runs in production mode: leave it out',
+  local: 'is "production", and this is a local stack: set "local", or use "npm run serve"',
 }
 
 function unattestedProviders({ service, providers }: RouterConfig): ConfigProblem[] {
@@ -34,15 +46,13 @@ function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
   return Object.entries(providers)
     .filter(([, { base_url: address }]) => {
       const { protocol, hostname } = new URL(address)
-      return protocol === 'http:' && !LOOPBACK.test(hostname)
+      return protocol === 'http:' && !isLoopbackHost(hostname)
     })
     .map(([name]) => ({
       path: formatPath(['providers', name, 'base_url']),
       reason: 'must be https in production mode unless it is a loopback address',
     }))
 }
-
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 function missingApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): ConfigProblem[] {
   return Object.entries(providers).flatMap(([name, { api_key_env: variable }]) =>
@@ -62,9 +72,8 @@ function simulatedPlatform(
   platform: StartupEnv['platform'],
 ): ConfigProblem[] {
   if (platform !== 'simulated' || service.allow_simulated) return []
-  const reason =
-    'is "production" on the simulated platform; set service.allow_simulated to accept it'
-  return [{ path: 'service.mode', reason }]
+  const reason = 'is not set, and the platform is a simulated one'
+  return [{ path: 'service.allow_simulated', reason }]
 }
 
 /** A throw-away root proves nothing about a release, so it is for stacks that prove nothing anyway. */

@@ -1,12 +1,13 @@
 import { findStartProblems } from '../../enclave/config/start-rules.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import {
   isSelfHostedEngine,
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
 } from '../../protocol/storage-engines.ts'
-import { formatAddress, isLoopback } from '../stack/listen-address.ts'
+import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
 
@@ -29,15 +30,13 @@ const LEAST_TOKEN_LENGTH = 24
 /** Everything that keeps a router from starting in production mode, each as one line `<where>: <why>`. */
 export function findRefusals(facts: StartFacts): string[] {
   const { config, secrets } = facts
-  const { mode } = config.service
-  if (mode !== 'production') {
-    return [`service.mode: is "${mode}"; leave it out, or use "npm start" for a local stack`]
+  if (config.service.mode !== 'production') {
+    return ['service.mode: is "local"; leave it out, or use "npm start" for a local stack']
   }
-  const around = { env: secrets.values, platform: facts.platform }
-  const problems = findStartProblems(config, around).filter(({ path }) => path !== 'service.mode')
+  const around = { env: secrets.values, platform: facts.platform, mode: 'production' } as const
   return [
     ...missingHardware(facts),
-    ...problems.map(({ path, reason }) => `${path}: ${reason}`),
+    ...findStartProblems(config, around).map(({ path, reason }) => `${path}: ${reason}`),
     ...secrets.problems,
     ...weakAdminToken(secrets),
     ...storageProblems(facts),
@@ -82,7 +81,7 @@ function storageProblems({ options, storage, secrets }: StartFacts): string[] {
 }
 
 function plainListener({ options: { http } }: StartFacts): string[] {
-  if (isLoopback(http)) return []
+  if (isLoopbackHost(http.host)) return []
   return [
     `--http: ${formatAddress(http)} is not on loopback; plain HTTP would show prompts to the network`,
   ]
@@ -99,7 +98,7 @@ function tlsProblems(tls: RouterConfig['service']['tls']): string[] {
   const directory = tls?.acme_directory
   if (directory === undefined) return []
   const { protocol, hostname } = new URL(directory)
-  const open = protocol !== 'https:' && !/^(127\..+|localhost|\[::1\])$/.test(hostname)
+  const open = protocol !== 'https:' && !isLoopbackHost(hostname)
   return [
     ...(tls?.domains === undefined ? ['service.tls.domains: is needed with acme_directory'] : []),
     ...(tls?.chain_file === undefined

@@ -56,6 +56,7 @@ export class Server {
         storage: plan.start.storage,
         maxOpenRequests: options.maxOpenRequests,
       },
+      mode: 'production',
       platform: plan.start.platform,
       inherited: (name) => sockets.of(name),
       secrets: plan.start.providerSecrets,

@@ -41,7 +41,7 @@ export function planStart(options: ServeOptions, environment: Environment): Star
   const variables = secretNames(config.config)
   const secrets = readSecrets([...OWN_SECRETS, ...variables], environment)
   const hardware = hasReportInterface()
-  const platform = choosePlatform(config.config.service, hardware)
+  const platform = choosePlatform(config.config.service.allow_simulated, hardware)
   const storage = environment['STORAGE'] || DEFAULT_STORAGE_ENGINE
   const refusals = findRefusals({
     options,

@@ -15,10 +15,6 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return { host: host === 'localhost' ? '127.0.0.1' : host, port }
 }
 
-export function isLoopback({ host }: ListenAddress): boolean {
-  return host.startsWith('127.') || host === '::1'
-}
-
 /** As it stands in a URL. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`

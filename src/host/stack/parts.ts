@@ -8,6 +8,7 @@ import type {
   TlsMaterial,
   ToDaemon,
 } from '../../protocol/boot.ts'
+import type { Mode } from '../../protocol/config.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { ledgerDir } from './ledger-dir.ts'
@@ -25,6 +26,8 @@ import { compileWorkerdConfig } from './workerd-config.ts'
 /** What the parts of one stack are made of. */
 export interface PartsPlan {
   readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage' | 'maxOpenRequests'>
+  /** Of the program that was started; no configuration changes it. */
+  readonly mode: Mode
   readonly platform: Platform
   /** The sockets of a worker, in place of the ports in the settings. */
   readonly inherited?: (name: WorkerName) => InheritedSockets
@@ -55,6 +58,8 @@ export class Parts {
   #daemonChild: Child | undefined
   #ports: WorkerPorts
   #tls: TlsMaterial | undefined
+  /** What the daemon is started with in production: the configuration in force, before there is one the first. */
+  #configText: string | undefined
 
   constructor(plan: PartsPlan) {
     this.#plan = plan
@@ -91,9 +96,9 @@ export class Parts {
 
   /** The stand-in, if there is one, must be up. */
   async enclave(): Promise<Started<DaemonReady>> {
-    const { config, daemonSaid } = this.#plan
-    if (this.#daemon === undefined) this.#writeConfig(config)
-    const started = await startDaemon(this.#boot(), this.logFile('enclave'), daemonSaid)
+    if (this.#daemon === undefined) this.#configText = this.#offer(this.#plan.config)
+    const said = (message: FromDaemon) => this.#heard(message)
+    const started = await startDaemon(this.#boot(), this.logFile('enclave'), said)
     this.#daemon = started.ready
     this.#tls ??= started.ready.tls
     this.#daemonChild = started.child
@@ -132,8 +137,12 @@ export class Parts {
   /** Gives the daemon a changed configuration file, and what its variables stand for now. */
   reload(config: RouterConfigFile, secrets?: Readonly<Record<string, string>>): void {
     this.#plan = { ...this.#plan, config, ...(secrets === undefined ? {} : { secrets }) }
-    this.#writeConfig(config)
-    this.tellDaemon({ type: 'reload', ...(secrets === undefined ? {} : { secrets }) })
+    const configText = this.#offer(config)
+    this.tellDaemon({
+      type: 'reload',
+      ...(configText === undefined ? {} : { configText }),
+      ...(secrets === undefined ? {} : { secrets }),
+    })
   }
 
   /** One that is away misses the message. */
@@ -145,10 +154,23 @@ export class Parts {
     return join(this.#logDir, `${name}.log`)
   }
 
-  /** The daemon reads the operator's own file, unless the stand-in's address has to be filled in. */
-  #writeConfig(config: RouterConfigFile): void {
-    if (!config.usesStandin || this.#standin === undefined) return
-    this.#plan.state.write(EFFECTIVE_CONFIG, config.textFor(this.#standin))
+  /**
+   * In production the daemon is given the configuration. In a local stack it reads the operator's own file, and one of
+   * the stack where the stand-in's address had to be filled in.
+   */
+  #offer(config: RouterConfigFile): string | undefined {
+    const text = this.#standin === undefined ? config.text : config.textFor(this.#standin)
+    if (this.#plan.mode === 'production') return text
+    if (config.usesStandin) this.#plan.state.write(EFFECTIVE_CONFIG, text)
+    return undefined
+  }
+
+  /** A daemon that is started again gets what was in force, not what was refused. */
+  #heard(message: FromDaemon): void {
+    if (message.type === 'reloaded' && this.#plan.mode === 'production') {
+      this.#configText = message.configText
+    }
+    this.#plan.daemonSaid(message)
   }
 
   /** The stand-in is a guest on the same simulated machine as the daemon, once there is one. */
@@ -159,15 +181,18 @@ export class Parts {
 
   /** The worker itself calls providers without attestation, and those may be on this machine. */
   #reachesPrivate(): boolean {
-    const { mode } = this.#plan.config.config.service
-    return mode === 'local' || this.#plan.config.hasLoopbackProvider
+    const { mode, config } = this.#plan
+    return mode === 'local' || config.hasLoopbackProvider
   }
 
   #boot(): DaemonBoot {
-    const { adminToken, bundlePath, config, link, platform, secrets, state } = this.#plan
+    const { adminToken, bundlePath, config, link, mode, platform, secrets, state } = this.#plan
     const tls = this.#tls
     return {
-      configPath: config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
+      mode,
+      configPath:
+        mode === 'local' && config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
+      configText: this.#configText ?? null,
       stateDir: state.path,
       adminToken,
       link: {

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { fromUtf8 } from '../../protocol/bytes.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { checkConfig } from '../../protocol/config-rules.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { StartError } from './start-error.ts'
 import type { StandinReady } from './start-standin.ts'
 
@@ -15,6 +17,8 @@ const STANDIN_ROOT = /\{\s*"standin"\s*:\s*"release root"\s*\}/g
 /** A configuration file as far as the supervisor needs it. */
 export interface RouterConfigFile {
   readonly path: string
+  /** Exactly as the file has it. */
+  readonly text: string
   readonly config: RouterConfig
   /** Whether a provider is the stand-in. */
   readonly usesStandin: boolean
@@ -37,11 +41,13 @@ export function readRouterConfig(path: string): RouterConfigFile {
   }
   return {
     path,
+    text,
     config: check.config,
     usesStandin: text.includes(STANDIN_URL) || text.includes(STANDIN_TLS_URL),
     hasLoopbackProvider: Object.values(check.config.providers).some(
       ({ attestation, base_url: url }) =>
-        attestation.adapter === 'none' && isLoopbackHost(new URL(url).hostname),
+        attestation.adapter === 'none' &&
+        (url.startsWith(STANDIN_URL) || isLoopbackHost(new URL(url).hostname)),
     ),
     textFor: ({ port, tlsPort, rootJwk }) =>
       text
@@ -51,15 +57,12 @@ export function readRouterConfig(path: string): RouterConfigFile {
   }
 }
 
-function isLoopbackHost(host: string): boolean {
-  return /^(127\.[0-9.]+|\[::1\]|(.+\.)?localhost)$/.test(host)
-}
-
 function readText(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return fromUtf8(readFileSync(path))
   } catch (error) {
-    throw new StartError(`${path}: cannot be read`, { cause: error })
+    const reason = error instanceof TypeError ? 'is not UTF-8' : 'cannot be read'
+    throw new StartError(`${path}: ${reason}`, { cause: error })
   }
 }
 

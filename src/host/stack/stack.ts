@@ -7,7 +7,6 @@ import { LOCAL_POLICY } from './process-restarter.ts'
 import { makeLinkCertificates } from './link-certificates.ts'
 import { LOCAL_FILE, writeLocalFile } from './local-file.ts'
 import { Parts } from './parts.ts'
-import { choosePlatform, hasReportInterface } from './platform.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import { screen } from './screen.ts'
 import type { Settings } from './settings.ts'
@@ -23,6 +22,9 @@ export interface StackPlan {
 }
 
 const HEALTHY_WITHIN_MS = 60_000
+/** A local stack proves nothing of the machine under it, so it never asks one. */
+const LOCAL = { mode: 'local', platform: 'simulated' } as const
+
 /** Together below the five seconds in which a stop has to be done. */
 const WORKER_GRACE_MS = 3_000
 const OTHERS_GRACE_MS = 1_000
@@ -41,9 +43,8 @@ export class Stack {
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
-    const platform = choosePlatform(plan.config.config.service, hasReportInterface())
     const daemonSaid = (message: FromDaemon) => plan.tell(`  enclave  ${inWords(message)}`)
-    const parts = new Parts({ ...plan, adminToken, bundlePath, link, platform, daemonSaid })
+    const parts = new Parts({ ...plan, adminToken, bundlePath, link, ...LOCAL, daemonSaid })
     return new Stack(plan, adminToken, parts)
   }
 

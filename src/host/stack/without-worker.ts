@@ -3,7 +3,6 @@ import { writeWorkerBundle } from '../worker-bundle.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { makeLinkCertificates } from './link-certificates.ts'
 import { Parts } from './parts.ts'
-import { choosePlatform, hasReportInterface } from './platform.ts'
 import { readRouterConfig } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { keptSecret, type StateDir } from './state-dir.ts'
@@ -30,10 +29,10 @@ export async function startWithoutWorker(
   const bundlePath = state.file('worker.js')
   await writeWorkerBundle(bundlePath)
   const link = await makeLinkCertificates(Date.now())
-  const platform = choosePlatform(config.config.service, hasReportInterface())
   const parts = new Parts({
     settings,
-    platform,
+    mode: 'local',
+    platform: 'simulated',
     state,
     config,
     adminToken,

@@ -7,7 +7,7 @@ import type { StartupEnv } from '../../../src/enclave/config/load-config.ts'
 
 type Json = Record<string, unknown>
 
-const REAL: StartupEnv = { env: {}, platform: 'configfs-tsm' }
+const REAL: StartupEnv = { env: {}, platform: 'configfs-tsm', mode: 'production' }
 const RELEASE = { root_key: 'root.jwk.json', bundle: 'trust.json', manifest: 'manifest.jws' }
 const ATTESTED = { adapter: 'tinfoil', allowed_measurements: ['ab'.repeat(48)] }
 
@@ -53,8 +53,8 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
     'the simulated platform',
     config(),
     { ...REAL, platform: 'simulated' },
-    'service.mode',
-    'is "production" on the simulated platform; set service.allow_simulated to accept it',
+    'service.allow_simulated',
+    'is not set, and the platform is a simulated one',
   ],
   [
     'a provider key that the environment lacks',
@@ -86,8 +86,36 @@ describe('loadConfig', () => {
 
   it.each(CASES)('takes %s in local mode', async (_what, json, around) => {
     const local = { ...json, service: { ...json.service, mode: 'local' } }
-    expect(await load(local, around)).toMatchObject({ providerApiKeys: {} })
+    expect(await load(local, { ...around, mode: 'local' })).toMatchObject({ providerApiKeys: {} })
   })
+
+  it('does not let a configuration choose the mode', async () => {
+    const unsafe = config({ mode: 'local' }, { ...UNATTESTED, base_url: 'http://nova.example/v1' })
+    expect(await problems(unsafe)).toEqual([
+      {
+        path: 'service.mode',
+        reason: 'is "local", and this router runs in production mode: leave it out',
+      },
+    ])
+    expect(await problems(config(), { ...REAL, mode: 'local' })).toEqual([
+      {
+        path: 'service.mode',
+        reason: 'is "production", and this is a local stack: set "local", or use "npm run serve"',
+      },
+    ])
+  })
+
+  it.each(['http://127.evil.example/v1', 'http://nova.localhost/v1', 'http://localhost.evil/v1'])(
+    'takes %s for no loopback address',
+    async (address) => {
+      expect(await problems(config({}, { base_url: address }))).toEqual([
+        {
+          path: 'providers.nova.base_url',
+          reason: 'must be https in production mode unless it is a loopback address',
+        },
+      ])
+    },
+  )
 
   it('takes what the operator allowed by name', async () => {
     const allowed = config({ allow_unattested: ['nova'], allow_simulated: true }, UNATTESTED)

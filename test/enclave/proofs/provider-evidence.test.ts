@@ -45,7 +45,7 @@ function loaded(providers: Record<string, object>, keys = {}): LoadedConfig {
     routes: [],
   })
   if (!check.ok) throw new Error(JSON.stringify(check.problems))
-  return { config: check.config, sha256: 'cf'.repeat(32), providerApiKeys: keys }
+  return { config: check.config, text: '', sha256: 'cf'.repeat(32), providerApiKeys: keys }
 }
 
 describe('the proofs of a configuration', () => {

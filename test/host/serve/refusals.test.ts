@@ -132,6 +132,15 @@ describe('production mode', () => {
       'service.tls.acme_directory: must be https',
     ],
     [
+      'an authority whose name only begins like a loopback address',
+      {
+        config: config({
+          tls: { acme_directory: 'http://127.evil.example/', domains: ['r.example'] },
+        }),
+      },
+      'service.tls.acme_directory: must be https',
+    ],
+    [
       'a machine without a release, where its reports are real',
       { platform: 'configfs-tsm', hardware: true, config: config({ allow_simulated: false }) },
       'service.release: is needed in production mode',

@@ -1,0 +1,10 @@
+/**
+ * Whether what is sent to this host cannot leave the machine: an address of 127.0.0.0/8, `::1` (with or without the
+ * brackets of a URL), or the name `localhost` itself. Names below `localhost` are none: whether they lead here is up to
+ * the resolver.
+ */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || LOOPBACK_V4.test(host)
+}
+
+const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/
