@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SimulatedChipKeys } from '../../src/protocol/boot.ts'
+import { openFronts, type Fronts } from '../../src/host/stack/fronts.ts'
 import { writeWorkerBundle } from '../../src/host/worker-bundle.ts'
-import { openSockets, type Sockets } from '../../src/host/serve/sockets.ts'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { untilHealthy } from '../../src/host/stack/healthy.ts'
 import type { Started } from '../../src/host/stack/process-restarter.ts'
@@ -51,11 +51,12 @@ export interface RouterOptions {
 /** Starts the daemon and its workers, and makes the customers through the admin interface. */
 export async function startRouter(criteria: RouterOptions): Promise<RouterStack> {
   const { directory, shared } = criteria
-  const sockets = shared && (await openSockets({ ...ON_LOOPBACK, workers: shared.workers }))
-  const parts = await makeParts(criteria, sockets)
+  const count = shared?.workers ?? 1
+  const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, tell: console.error })
+  const parts = await makeParts(criteria, fronts)
   const enclave = await parts.enclave()
-  let workers = await startWorkers(parts, shared?.workers ?? 1)
-  const port = sockets?.httpPort ?? parts.ports.http
+  let workers = await startWorkers(parts, count)
+  const port = fronts.httpPort
   const admin = new AdminApi(`http://127.0.0.1:${port}`, ADMIN_TOKEN)
   const made = await makeCustomers(admin, criteria.customers)
   const stopWorkers = () => Promise.all(workers.map(({ child }) => child.stop(STOP_WITHIN_MS)))
@@ -71,7 +72,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
     async stop() {
       await stopWorkers()
       await enclave.child.stop(STOP_WITHIN_MS)
-      await sockets?.close()
+      await fronts.close()
     },
     system: (name, customers, pinned) => ({
       name,
@@ -88,7 +89,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
   }
 }
 
-async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined): Promise<Parts> {
+async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts> {
   const { directory, shared } = criteria
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
@@ -100,10 +101,11 @@ async function makeParts(criteria: RouterOptions, sockets: Sockets | undefined):
     ? { engine: 'postgres' as const, secret: shared.database.url }
     : { engine: 'durable-object' as const }
   return new Parts({
-    settings: { port: 0, tlsPort: 0, storage },
+    settings: { storage },
     mode: 'local',
     platform: 'simulated',
-    ...(sockets && { inherited: (name) => sockets.of(name) }),
+    fronts,
+    probe: shared !== undefined,
     state: openStateDir(join(directory, 'state')),
     config: readRouterConfig(configPath),
     adminToken: ADMIN_TOKEN,

@@ -11,6 +11,8 @@ export interface StackOptions {
   readonly config?: unknown
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>
+  /** The limit on open files that it starts under. */
+  readonly openFiles?: number
   /** An existing state directory, which is kept; else a new one, removed in the end. */
   readonly stateDir?: string
 }
@@ -86,7 +88,11 @@ export interface StartRun {
 export function runStart(options: StackOptions & { readonly stateDir: string }): StartRun {
   const config = join(options.stateDir, 'given-config.json')
   if (options.config !== undefined) writeFileSync(config, JSON.stringify(options.config))
-  const child = spawn(process.execPath, [join(PROJECT_DIR, 'src/cli/main.ts'), 'start'], {
+  const start = [process.execPath, join(PROJECT_DIR, 'src/cli/main.ts'), 'start'] as const
+  const limited = ['-c', `ulimit -n ${options.openFiles}; exec "$0" "$@"`, ...start]
+  const [file, args] =
+    options.openFiles === undefined ? [start[0], start.slice(1)] : ['/bin/sh', limited]
+  const child = spawn(file, args, {
     cwd: PROJECT_DIR,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -1,12 +1,16 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { makeSourceAddress, sourceOf } from '../front/source-address.ts'
 
 /**
  * Hands TCP connections from a port of all addresses to one on loopback, bytes as they are: TLS ends behind it. An end
- * of one direction is passed on by itself; a broken side breaks the other.
+ * of one direction is passed on by itself; a broken side breaks the other. The router behind can still tell clients apart.
  */
 export function forward(from: number, to: number): Promise<Server> {
+  const addressOf = makeSourceAddress()
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (outer) => {
-    join(outer, connect({ port: to, host: '127.0.0.1', allowHalfOpen: true, noDelay: true }))
+    const localAddress = addressOf(sourceOf(outer.remoteAddress ?? ''))
+    const target = { port: to, host: '127.0.0.1', localAddress }
+    join(outer, connect({ ...target, allowHalfOpen: true, noDelay: true }))
   })
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -13,6 +13,7 @@ const SECRETS = '/run/cmr/secrets'
 const OPEN_PORT = 443
 const TLS_PORT = 8788
 const HTTP_PORT = 8787
+const CONNECTIONS_PER_SOURCE = 1_024
 
 /**
  * The program PID 1 starts: checks what the host handed over, opens the port and runs the router. It ends when the
@@ -40,6 +41,7 @@ async function main(): Promise<number> {
       STATE_DIR: '/var/lib/cmr',
       PORT: String(HTTP_PORT),
       TLS_PORT: String(TLS_PORT),
+      CONNECTIONS_PER_SOURCE: String(CONNECTIONS_PER_SOURCE),
     },
   })
   process.on('SIGTERM', () => router.kill('SIGTERM'))

@@ -13,6 +13,8 @@ export interface ServeOptions {
   readonly drainSeconds: number
   /** In one workerd process; without it, as many as the open files allow. */
   readonly maxOpenRequests?: number
+  /** One client's connections to one worker; without it, a quarter of what the worker can carry. */
+  readonly connectionsPerSource?: number
   /** In place of `service.tls.chain_file`. */
   readonly tlsChain?: string
   /** Where challenges of the certificate authority are answered, over plain HTTP. */
@@ -50,6 +52,14 @@ export function addServeOptions(command: Command): Command {
         'MAX_OPEN_REQUESTS',
         [1, 10_000],
         'requests at work in one process (default: what the open files allow)',
+      ),
+    )
+    .addOption(
+      count(
+        '--connections-per-source',
+        'CONNECTIONS_PER_SOURCE',
+        [1, 16_384],
+        'connections of one address to one process (default: a quarter of what it carries)',
       ),
     )
     .addOption(

@@ -1,5 +1,6 @@
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { FromDaemon } from '../../protocol/boot.ts'
+import { openFronts, type Fronts } from '../stack/fronts.ts'
 import { writeWorkerBundle } from '../worker-bundle.ts'
 import { inWords } from '../stack/daemon-messages.ts'
 import { untilHealthy } from '../stack/healthy.ts'
@@ -14,7 +15,6 @@ import { DaemonRpc } from './daemon-rpc.ts'
 import { watchLiveness } from './liveness.ts'
 import { probesOf } from './probes.ts'
 import { warnings } from './report.ts'
-import { openSockets, type Sockets } from './sockets.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
 import { tlsSettings, type Start } from './start-plan.ts'
 
@@ -35,7 +35,7 @@ export class Server {
   readonly #plan: ServerPlan
   readonly #parts: Parts
   readonly #supervisor: Supervisor
-  readonly #sockets: Sockets
+  readonly #fronts: Fronts
   readonly #talk: DaemonRpc
   readonly #closing: (() => void)[] = []
   #certificates: Certificates | undefined
@@ -46,19 +46,18 @@ export class Server {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
-    const sockets = await openSockets(options)
+    const fronts = await openFronts({ ...options, tell: plan.tell })
     const link = await makeLinkCertificates(Date.now())
     const talk: DaemonRpc = new DaemonRpc((message) => parts.tellDaemon(message))
     const parts = new Parts({
       settings: {
-        port: 0,
-        tlsPort: 0,
         storage: plan.start.storage,
         maxOpenRequests: options.maxOpenRequests,
       },
       mode: 'production',
       platform: plan.start.platform,
-      inherited: (name) => sockets.of(name),
+      fronts,
+      probe: true,
       secrets: plan.start.providerSecrets,
       state: plan.state,
       config: plan.start.config,
@@ -70,7 +69,7 @@ export class Server {
         plan.tell(`  enclave  ${inWords(message)}`)
       },
     })
-    const server = new Server(plan, parts, sockets, talk)
+    const server = new Server(plan, parts, fronts, talk)
     const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
       watchLiveness(() => (server.#ready ? probes.watched() : []), {
@@ -82,10 +81,10 @@ export class Server {
     return server
   }
 
-  private constructor(plan: ServerPlan, parts: Parts, sockets: Sockets, talk: DaemonRpc) {
+  private constructor(plan: ServerPlan, parts: Parts, fronts: Fronts, talk: DaemonRpc) {
     this.#plan = plan
     this.#parts = parts
-    this.#sockets = sockets
+    this.#fronts = fronts
     this.#talk = talk
     this.#supervisor = new Supervisor({
       parts,
@@ -106,7 +105,7 @@ export class Server {
     this.#ready = true
     this.#publish()
     const { options } = start
-    const https = formatAddress({ ...options.https, port: this.#sockets.httpsPort })
+    const https = formatAddress({ ...options.https, port: this.#fronts.httpsPort })
     tell(`  Confidential Model Router is serving: https ${https}, ${this.#httpUrl}`)
     const { tls } = this.#parts
     if (tls === undefined) return
@@ -149,10 +148,9 @@ export class Server {
     this.#plan.state.remove(SERVING_FILE)
     this.#certificates?.close()
     for (const close of this.#closing) close()
-    const stopped = this.#supervisor.stop(graceMs, OTHERS_GRACE_MS)
-    this.#sockets.refuse(this.#parts.tls ?? null)
-    await stopped
-    await this.#sockets.close()
+    this.#fronts.refuse(this.#parts.tls ?? null)
+    await this.#supervisor.stop(graceMs, OTHERS_GRACE_MS)
+    await this.#fronts.close()
   }
 
   /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
@@ -164,7 +162,7 @@ export class Server {
 
   get #httpUrl(): string {
     const { http } = this.#plan.start.options
-    return `http://${formatAddress({ ...http, port: this.#sockets.httpPort })}`
+    return `http://${formatAddress({ ...http, port: this.#fronts.httpPort })}`
   }
 
   #warn({ config, platform }: Start): void {
@@ -176,7 +174,7 @@ export class Server {
     if (!this.#ready || daemon === undefined) return
     writeServingFile(this.#plan.state, {
       http_url: this.#httpUrl,
-      https_port: this.#sockets.httpsPort,
+      https_port: this.#fronts.httpsPort,
       simulated: this.#plan.start.platform === 'simulated',
       root_key: daemon.rootKeyPath,
       pid: process.pid,

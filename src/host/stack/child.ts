@@ -25,8 +25,6 @@ export interface ChildCommand {
   readonly stdin: 'ignore' | 'pipe'
   /** Descriptor 3. */
   readonly extra: 'ipc' | 'pipe'
-  /** Descriptors of this process that the child has from 4 on. */
-  readonly inherited?: readonly number[]
 }
 
 /**
@@ -39,7 +37,7 @@ export async function startChild(command: ChildCommand): Promise<Child> {
   const child = spawn(command.file, command.args, {
     detached: true,
     env: { ...process.env, ...command.environment },
-    stdio: [command.stdin, log, log, command.extra, ...(command.inherited ?? [])],
+    stdio: [command.stdin, log, log, command.extra],
   })
   closeSync(log)
   const { promise: spawned, resolve, reject } = Promise.withResolvers<number>()

@@ -9,28 +9,32 @@ import type {
   ToDaemon,
 } from '../../protocol/boot.ts'
 import type { Mode } from '../../protocol/config.ts'
+import type { Fronts } from './fronts.ts'
+import { openRequestsFor } from '../front/limits.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { ledgerDir } from './ledger-dir.ts'
 import type { LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
-import { openFilesLimit, openRequestsFor } from './runtime-check.ts'
+import { openFilesLimit } from './runtime-check.ts'
 import type { WorkerName } from './worker-name.ts'
 import { startDaemon, tellDaemon } from './start-daemon.ts'
 import { startStandin, tellStandin, type StandinReady } from './start-standin.ts'
-import { startWorker, type InheritedSockets, type WorkerPorts } from './start-worker.ts'
+import { startWorker, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
 
 /** What the parts of one stack are made of. */
 export interface PartsPlan {
-  readonly settings: Pick<Settings, 'port' | 'tlsPort' | 'storage' | 'maxOpenRequests'>
+  readonly settings: Pick<Settings, 'storage' | 'maxOpenRequests'>
   /** Of the program that was started; no configuration changes it. */
   readonly mode: Mode
   readonly platform: Platform
-  /** The sockets of a worker, in place of the ports in the settings. */
-  readonly inherited?: (name: WorkerName) => InheritedSockets
+  /** What stands between clients and the workers; absent where another program runs the worker. */
+  readonly fronts?: Pick<Fronts, 'of'>
+  /** Whether each worker has a socket of its own for the supervisor's questions. */
+  readonly probe?: boolean
   /** What the configuration's variables stand for, where they are not in the environment. */
   readonly secrets?: Readonly<Record<string, string>>
   readonly state: StateDir
@@ -56,7 +60,6 @@ export class Parts {
   #standinChild: Child | undefined
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
-  #ports: WorkerPorts
   #tls: TlsMaterial | undefined
   /** What the daemon is started with in production: the configuration in force, before there is one the first. */
   #configText: string | undefined
@@ -64,17 +67,11 @@ export class Parts {
   constructor(plan: PartsPlan) {
     this.#plan = plan
     this.#logDir = plan.state.directory('log')
-    this.#ports = { http: plan.settings.port, https: plan.settings.tlsPort }
   }
 
   /** What the daemon told when it was last up. */
   get daemon(): DaemonReady | undefined {
     return this.#daemon
-  }
-
-  /** The ports the worker listens on; before it was up, those it is to listen on. */
-  get ports(): WorkerPorts {
-    return this.#ports
   }
 
   /** The key and certificate that workers show from their next start on. */
@@ -108,16 +105,16 @@ export class Parts {
 
   /** The daemon must have been up once. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
-    const { bundlePath, link, settings, state, inherited } = this.#plan
+    const { bundlePath, link, settings, state, fronts, probe = false } = this.#plan
     const daemon = this.#daemon
     const tls = this.#tls
     if (daemon === undefined || tls === undefined)
       throw new Error('the worker needs the daemon first')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
-      port: this.#ports.http,
-      tlsPort: this.#ports.https,
-      probe: inherited !== undefined,
+      port: 0,
+      tlsPort: 0,
+      probe,
       tls,
       link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
       storage: settings.storage,
@@ -125,13 +122,14 @@ export class Parts {
       maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),
     })
-    const started = await startWorker(binary, {
-      logFile: this.logFile(name),
-      inherited: inherited?.(name),
-      probe: inherited !== undefined,
-    })
-    this.#ports = started.ready
+    const started = await startWorker(binary, { logFile: this.logFile(name), probe })
+    fronts?.of(name).relayTo(started.ready)
     return started
+  }
+
+  /** Has clients that connect from now on wait for the next worker of that name. */
+  holdConnections(name: WorkerName): void {
+    this.#plan.fronts?.of(name).hold()
   }
 
   /** Gives the daemon a changed configuration file, and what its variables stand for now. */

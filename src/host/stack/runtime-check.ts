@@ -34,23 +34,6 @@ export function openFilesLimit(): number {
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
-/** What workerd has open for itself: its sockets, databases and the idle connections of clients. */
-const FILES_FOR_THE_REST = 1_024
-/**
- * A request: its client, its provider and its calls of the daemon, two for each connection as workerd holds them,
- * and three of its customer's database.
- */
-const FILES_OF_A_REQUEST = 12
-
-/** How many requests may be at work at the same time in one workerd, which ends when its descriptors run out. */
-export function openRequestsFor(openFiles: number): number {
-  const carried = Math.floor((openFiles - FILES_FOR_THE_REST) / FILES_OF_A_REQUEST)
-  return Math.min(carried, MAX_OPEN_REQUESTS)
-}
-
-/** However many files may be open: so many streams have a few gigabytes of buffers. */
-const MAX_OPEN_REQUESTS = 10_000
-
 function startAgainWithMoreFiles(): void {
   const script = `ulimit -n ${WANTED_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`
   const args = ['sh', '-c', script, execPath, ...process.argv.slice(1)]

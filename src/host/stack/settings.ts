@@ -21,6 +21,8 @@ export interface Settings {
   readonly storage: StorageSettings
   /** Undefined: as many as the limit on open files carries. */
   readonly maxOpenRequests?: number | undefined
+  /** Undefined: everybody is on this machine, and nobody has a bound of their own. */
+  readonly connectionsPerSource?: number | undefined
 }
 
 export interface StorageSettings {
@@ -34,7 +36,9 @@ export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
 
 const PORT_RULE = 'give a port number, or 0 for any free port'
 
-const COUNT_RULE = 'give a number of requests'
+const COUNT_RULE = 'give a number above 0'
+
+const count = z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE)
 
 const port = (standard: number) =>
   z.coerce
@@ -52,7 +56,8 @@ const environmentSchema = z.object({
   ADMIN_TOKEN: z.string().min(1).optional(),
   STORAGE: z.enum(SELF_HOSTED_ENGINES).default(DEFAULT_STORAGE_ENGINE),
   DATABASE_URL: z.string().min(1).optional(),
-  MAX_OPEN_REQUESTS: z.coerce.number(COUNT_RULE).int(COUNT_RULE).min(1, COUNT_RULE).optional(),
+  MAX_OPEN_REQUESTS: count.optional(),
+  CONNECTIONS_PER_SOURCE: count.optional(),
 })
 
 /** @throws StartError naming the variable that cannot be used */
@@ -72,6 +77,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     adminToken: values.ADMIN_TOKEN,
     storage: storageSettings(values.STORAGE, values),
     maxOpenRequests: values.MAX_OPEN_REQUESTS,
+    connectionsPerSource: values.CONNECTIONS_PER_SOURCE,
   }
 }
 

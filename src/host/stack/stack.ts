@@ -12,6 +12,7 @@ import { screen } from './screen.ts'
 import type { Settings } from './settings.ts'
 import { keptSecret, type StateDir } from './state-dir.ts'
 import { Supervisor } from './supervisor.ts'
+import { openFronts, type Fronts } from './fronts.ts'
 
 export interface StackPlan {
   readonly settings: Settings
@@ -34,24 +35,34 @@ export class Stack {
   readonly #plan: StackPlan
   readonly #adminToken: string
   readonly #parts: Parts
+  readonly #fronts: Fronts
   readonly #supervisor: Supervisor
   #customer: FirstCustomer | undefined
 
-  /** Builds the worker and makes the keys of the link. Nothing runs yet. */
+  /** Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on. @throws StartError */
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
     const daemonSaid = (message: FromDaemon) => plan.tell(`  enclave  ${inWords(message)}`)
-    const parts = new Parts({ ...plan, adminToken, bundlePath, link, ...LOCAL, daemonSaid })
-    return new Stack(plan, adminToken, parts)
+    const { port, tlsPort, connectionsPerSource } = plan.settings
+    const fronts = await openFronts({
+      http: { host: '127.0.0.1', port },
+      https: { host: '127.0.0.1', port: tlsPort },
+      workers: 1,
+      connectionsPerSource,
+      tell: plan.tell,
+    })
+    const made = { adminToken, bundlePath, link, ...LOCAL, daemonSaid, fronts }
+    return new Stack(plan, adminToken, new Parts({ ...plan, ...made }), fronts)
   }
 
-  private constructor(plan: StackPlan, adminToken: string, parts: Parts) {
+  private constructor(plan: StackPlan, adminToken: string, parts: Parts, fronts: Fronts) {
     this.#plan = plan
     this.#adminToken = adminToken
     this.#parts = parts
+    this.#fronts = fronts
     this.#supervisor = new Supervisor({
       parts,
       standin: plan.config.usesStandin,
@@ -92,15 +103,17 @@ export class Stack {
 
   async stop(): Promise<void> {
     this.#plan.state.remove(LOCAL_FILE)
+    this.#fronts.refuse(this.#parts.tls ?? null)
     await this.#supervisor.stop(WORKER_GRACE_MS, OTHERS_GRACE_MS)
+    await this.#fronts.close()
   }
 
   get #baseUrl(): string {
-    return `http://127.0.0.1:${this.#parts.ports.http}`
+    return `http://127.0.0.1:${this.#fronts.httpPort}`
   }
 
   get #tlsBaseUrl(): string {
-    return `https://127.0.0.1:${this.#parts.ports.https}`
+    return `https://127.0.0.1:${this.#fronts.httpsPort}`
   }
 
   #publish(): void {

@@ -14,12 +14,6 @@ export interface WorkerPorts {
   readonly probe?: number
 }
 
-/** Descriptors of listening sockets that stay open when this worker ends. */
-export interface InheritedSockets {
-  readonly http: number
-  readonly https: number
-}
-
 const listenSchema = z.object({
   event: z.literal('listen'),
   socket: z.enum(['http', 'https', 'probe']),
@@ -28,8 +22,6 @@ const listenSchema = z.object({
 
 export interface WorkerStart {
   readonly logFile: string
-  /** In place of the addresses in the configuration. */
-  readonly inherited?: InheritedSockets | undefined
   /** Whether the configuration has a probe socket. */
   readonly probe?: boolean
 }
@@ -37,16 +29,14 @@ export interface WorkerStart {
 /** Starts workerd with a binary configuration, given on its standard input. */
 export async function startWorker(
   config: Buffer,
-  { logFile, inherited, probe = false }: WorkerStart,
+  { logFile, probe = false }: WorkerStart,
 ): Promise<Started<WorkerPorts>> {
-  const sockets = inherited === undefined ? [] : ['--socket-fd=http=4', '--socket-fd=https=5']
   const child = await startChild({
     file: WORKERD,
-    args: ['serve', '--binary', '-', '--control-fd=3', ...sockets],
+    args: ['serve', '--binary', '-', '--control-fd=3'],
     logFile,
     stdin: 'pipe',
     extra: 'pipe',
-    ...(inherited === undefined ? {} : { inherited: [inherited.http, inherited.https] }),
   })
   child.process.stdin?.on('error', () => {})
   child.process.stdin?.end(config)

@@ -78,7 +78,10 @@ export class Supervisor {
    * @param together whether old and new may run at the same time
    */
   async replaceWorkers(graceMs: number, together: boolean): Promise<void> {
-    for (const keeper of this.#workers.values()) await keeper.replace(graceMs, together)
+    for (const [name, keeper] of this.#workers) {
+      this.#plan.parts.holdConnections(name)
+      await keeper.replace(graceMs, together)
+    }
   }
 
   /** Kills a worker that no longer answers; it is started again. */

@@ -1,0 +1,114 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { ClientConnection } from './client-connection.ts'
+import type { ConnectionTable } from './connection-table.ts'
+import { sourceOf, type SourceAddress } from './source-address.ts'
+
+export interface EntranceTools {
+  readonly table: ConnectionTable<ClientConnection>
+  /** Whole seconds. */
+  readonly now: () => number
+  readonly sourceAddress: SourceAddress
+}
+
+/** A connection that has said something while there was no worker to hear it. */
+interface Waiting {
+  readonly connection: ClientConnection
+  readonly first: Buffer
+}
+
+/** How often a connection is offered again to a worker that refused it. */
+const AGAIN_MS = 100
+
+/** The kernel cuts it down to what it allows. */
+const BACKLOG = 4_096
+
+/** One public socket: takes connections in, and hands those that say something to the worker behind. */
+export class Entrance {
+  readonly #tools: EntranceTools
+  readonly #secure: boolean
+  readonly #server: Server
+  readonly #waiting = new Set<Waiting>()
+  #port: number | undefined
+
+  /** @param secure whether clients speak TLS on it */
+  constructor(tools: EntranceTools, secure: boolean) {
+    this.#tools = tools
+    this.#secure = secure
+    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true }
+    this.#server = createServer(options, (socket) => this.#enter(socket))
+  }
+
+  /** Answers the port. Rejects with the system's error. */
+  listen(host: string, port: number, reusePort: boolean): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port, reusePort, backlog: BACKLOG }, () => {
+        this.#server.off('error', reject)
+        // What keeps one connection from being accepted is over with that connection.
+        this.#server.on('error', ignoreBroken)
+        const address = this.#server.address()
+        resolve(typeof address === 'object' ? (address?.port ?? 0) : 0)
+      })
+    })
+  }
+
+  /** From now on connections go to this port of loopback, those that waited first; undefined: they wait. */
+  relayTo(port: number | undefined): void {
+    this.#port = port
+    this.#offerAgain()
+  }
+
+  #enter(socket: Socket): void {
+    const { table, now } = this.#tools
+    socket.on('error', ignoreBroken)
+    const { remoteAddress } = socket
+    const connection = new ClientConnection(socket, sourceOf(remoteAddress ?? ''), now())
+    if (remoteAddress === undefined || !table.add(connection)) {
+      socket.destroy()
+      return
+    }
+    socket.once('close', () => table.remove(connection))
+    connection.onceHeard((first) => this.#offer({ connection, first }))
+  }
+
+  #offer(waiting: Waiting): void {
+    if (this.#port === undefined) this.#wait(waiting)
+    else this.#relay(waiting, this.#port)
+  }
+
+  #relay(waiting: Waiting, port: number): void {
+    const { connection, first } = waiting
+    const { table, sourceAddress } = this.#tools
+    if (!table.move(connection, this.#secure ? 'handshaking' : 'established')) {
+      connection.socket.resetAndDestroy()
+      return
+    }
+    const target = { port, localAddress: sourceAddress(connection.source) }
+    connection.relay(target, first, {
+      connected: () => {
+        if (this.#secure) connection.onceSecure(first, () => table.move(connection, 'established'))
+      },
+      refused: () => {
+        // The worker has just died; its successor is told of by `relayTo`.
+        table.move(connection, 'held')
+        this.#wait(waiting)
+        setTimeout(() => this.#offerAgain(), AGAIN_MS)
+      },
+    })
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.add(waiting)
+    waiting.connection.socket.once('close', () => this.#waiting.delete(waiting))
+  }
+
+  #offerAgain(): void {
+    const all = [...this.#waiting]
+    this.#waiting.clear()
+    for (const waiting of all) this.#offer(waiting)
+  }
+}
+
+function ignoreBroken(): void {
+  // The connection closes by itself, and is forgotten then.
+}

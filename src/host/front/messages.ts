@@ -1,0 +1,39 @@
+import { z } from 'zod'
+
+/** What a front is told when it starts. */
+export const frontPlanSchema = z.object({
+  http: z.object({ host: z.string(), port: z.int() }),
+  https: z.object({ host: z.string(), port: z.int() }),
+  /** Whether other sockets share the addresses; the kernel then deals connections out evenly. */
+  shared: z.boolean(),
+  limits: z.object({ connections: z.int(), relayed: z.int(), perSource: z.int() }),
+  /** Keys the addresses that stand for clients: the same for every front of a router. */
+  sourceKey: z.instanceof(Uint8Array),
+})
+
+/** What it is told later. */
+export const toFrontSchema = z.discriminatedUnion('type', [
+  /** From now on connections go to the worker on these ports of loopback; null: they wait until there is one. */
+  z.object({
+    type: z.literal('relay'),
+    to: z.object({ http: z.int(), https: z.int() }).nullable(),
+  }),
+  /** From now on every request on a new connection is answered 503. */
+  z.object({
+    type: z.literal('refuse'),
+    tls: z.object({ keyPem: z.string(), certPem: z.string() }).nullable(),
+  }),
+])
+
+/** What it tells. */
+export const fromFrontSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('open'), http: z.int(), https: z.int() }),
+  /** An address could not be opened. */
+  z.object({ type: z.literal('failed'), address: z.string(), code: z.string() }),
+  /** Connections were turned away since it last said so. */
+  z.object({ type: z.literal('pressed'), refused: z.int(), closed: z.int() }),
+])
+
+export type FrontPlan = z.output<typeof frontPlanSchema>
+export type ToFront = z.output<typeof toFrontSchema>
+export type FromFront = z.output<typeof fromFrontSchema>

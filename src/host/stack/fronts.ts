@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto'
+import type { TlsMaterial } from '../../protocol/boot.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
+import type { ListenAddress } from './listen-address.ts'
+import { StartError } from './start-error.ts'
+import { openFilesLimit } from './runtime-check.ts'
+import { workerNames, type WorkerName } from './worker-name.ts'
+import type { Pressure } from '../front/connection-table.ts'
+import { AddressUnavailable, openFront, type Front } from '../front/front.ts'
+import { frontLimits } from '../front/limits.ts'
+
+/** The fronts of a router: one for each worker, all on the same two addresses. */
+export interface Fronts {
+  readonly httpPort: number
+  readonly httpsPort: number
+  of(name: WorkerName): Front
+  /** Answers every request on a new connection with 503. */
+  refuse(tls: TlsMaterial | null): void
+  close(): Promise<void>
+}
+
+export interface FrontsOptions {
+  readonly http: ListenAddress
+  readonly https: ListenAddress
+  readonly workers: number
+  /** Connections of one source to one worker; without it a quarter of what the worker can carry. */
+  readonly connectionsPerSource?: number | undefined
+  /** Prints one line. */
+  readonly tell: (text: string) => void
+}
+
+/**
+ * Fronts that accepted on one socket would take connections as they come first, and one would take nearly all. With a
+ * socket each, the kernel deals them out.
+ * @throws StartError when an address cannot be opened
+ */
+export async function openFronts(options: FrontsOptions): Promise<Fronts> {
+  const { http, https, workers, tell } = options
+  const sourceKey = randomBytes(32)
+  const limits = frontLimits(openFilesLimit(), workers, perSource(options))
+  const pressed = ({ refused, closed }: Pressure) =>
+    tell(`  front    too many connections: ${refused} refused, ${closed} idle ones closed`)
+  const open = (ports: { readonly http: number; readonly https: number }) =>
+    openFront({
+      http: { host: http.host, port: ports.http },
+      https: { host: https.host, port: ports.https },
+      shared: workers > 1,
+      limits,
+      sourceKey,
+      pressed,
+    }).catch(refuseStart)
+  const first = await open({ http: http.port, https: https.port })
+  const { httpPort, httpsPort } = first
+  const byName = new Map<WorkerName, Front>()
+  for (const name of workerNames(workers)) {
+    byName.set(name, byName.size === 0 ? first : await open({ http: httpPort, https: httpsPort }))
+  }
+  return {
+    httpPort,
+    httpsPort,
+    of: (name) => byName.get(name) ?? first,
+    refuse: (tls) => {
+      for (const front of byName.values()) front.refuse(tls)
+    },
+    close: async () => {
+      await Promise.all([...byName.values()].map((front) => front.close()))
+    },
+  }
+}
+
+function refuseStart(error: unknown): never {
+  if (!(error instanceof AddressUnavailable)) throw error
+  const why = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${error.code})`
+  throw new StartError(`${error.address} ${why}`)
+}
+
+/**
+ * Where both sockets are on loopback, everybody comes from this machine: from a proxy that stands before the router, or
+ * from a developer. A bound for each source would then be a bound for all.
+ */
+function perSource({ http, https, connectionsPerSource }: FrontsOptions): number | undefined {
+  if (connectionsPerSource !== undefined) return connectionsPerSource
+  return isLoopbackHost(http.host) && isLoopbackHost(https.host)
+    ? Number.MAX_SAFE_INTEGER
+    : undefined
+}

@@ -1,0 +1,119 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
+import { worldConfig } from '../faults/world.ts'
+import { gatherCrowd, type Crowd, type CrowdPlan } from '../support/crowd.ts'
+import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+
+/** People without a key who take up connections, while a customer is being served. */
+
+/** The least with which the router starts; workerd alone ended below 8,000 connections then. */
+const OPEN_FILES = 16_384
+const PER_SOURCE = 300
+
+let provider: FaultProvider
+let stack: Stack
+let finish: (() => void)[] = []
+let crowds: Crowd[] = []
+
+const slow: Script = ({ wire }) => {
+  wire.head(200, EVENT_STREAM)
+  wire.send(ROLE + content('Hello'))
+  finish.push(() => {
+    wire.send(STOP + usageFrame() + DONE)
+    wire.end()
+  })
+}
+
+beforeAll(async () => {
+  provider = await startFaultProvider(() => slow)
+  const timeouts = { idle_ms: 60_000, stream_ms: 120_000 }
+  const routes = [{ model: 'slow', at: 'alpha', script: slow } as const]
+  stack = await startStack({
+    config: worldConfig(routes, provider.port, provider.port, { timeouts }),
+    env: { CONNECTIONS_PER_SOURCE: String(PER_SOURCE) },
+    openFiles: OPEN_FILES,
+  })
+})
+afterEach(() => {
+  for (const crowd of crowds.splice(0)) crowd.leave()
+  finish = []
+})
+afterAll(async () => {
+  await stack.stop()
+  await provider.close()
+})
+
+function chat(): Promise<Response> {
+  return stack.fetch('/v1/chat/completions', {
+    method: 'POST',
+    body: JSON.stringify({
+      model: 'slow',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello!' }],
+    }),
+  })
+}
+
+async function gather(plans: readonly CrowdPlan[]): Promise<readonly Crowd[]> {
+  crowds = await Promise.all(plans.map(gatherCrowd))
+  return crowds
+}
+
+/** Has a stream begin, strangers come, and the stream end; newcomers of other sources must be served meanwhile. */
+async function streamThrough(plans: readonly CrowdPlan[]): Promise<readonly Crowd[]> {
+  const { worker } = stack.localNow().pids
+  const stream = await chat()
+  expect(stream.status).toBe(200)
+  const came = await gather(plans)
+  for (let i = 0; i < 5; i++) {
+    const answer = await stack.fetch('/v1/models', { headers: { connection: 'close' } })
+    expect(answer.status).toBe(200)
+  }
+  for (const end of finish.splice(0)) end()
+  expect(await stream.text()).toMatch(/data: \[DONE\]\n\n$/)
+  expect(stack.localNow().pids.worker).toBe(worker)
+  return came
+}
+
+const port = (url: string) => Number(new URL(url).port)
+const sources = (net: number, count: number) =>
+  Array.from({ length: count }, (_, index) => `127.0.${net}.${index + 1}`)
+
+const HALF_A_REQUEST = 'POST /v1/chat/completions HTTP/1.1\r\nhost: router.test\r\n'
+/** The header of a TLS record with a hello, which never comes. */
+const HALF_A_HELLO = '\u0016\u0003\u0001\u0002\u0000'
+
+describe('a stream goes on to its end, and newcomers are served, beside', () => {
+  test('10,000 connections of many sources that say nothing', { timeout: 120_000 }, async () => {
+    const plan = { port: port(stack.local.base_url), count: 5_000 }
+    const came = await streamThrough([
+      { ...plan, from: sources(1, 25) },
+      { ...plan, from: sources(2, 25) },
+    ])
+    expect(came.map(({ opened }) => opened)).toEqual([5_000, 5_000])
+  })
+
+  test('one source that opens requests and does not end them', { timeout: 60_000 }, async () => {
+    const at = port(stack.local.base_url)
+    const [crowd] = await streamThrough([
+      { port: at, count: 2_000, from: sources(3, 1), first: HALF_A_REQUEST },
+    ])
+    expect(crowd?.ended).toBeGreaterThanOrEqual(2_000 - PER_SOURCE)
+  })
+
+  test('sources that open TLS and do not go on with it', { timeout: 60_000 }, async () => {
+    const at = port(stack.local.tls_base_url)
+    await streamThrough([{ port: at, count: 4_000, from: sources(4, 50), first: HALF_A_HELLO }])
+    const authority = new Agent({ connect: { rejectUnauthorized: false } })
+    await delay(4_000)
+    const answer = await request(`${stack.local.tls_base_url}/v1/models`, {
+      dispatcher: authority,
+    })
+    expect(answer.statusCode).toBe(200)
+    await answer.body.dump()
+    await authority.close()
+  })
+})

@@ -1,0 +1,118 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ConnectionTable, type Connection } from '../../../src/host/front/connection-table.ts'
+
+let seconds = 0
+let closed: string[] = []
+let table: ConnectionTable<Connection & { readonly name: string }>
+
+const LIMITS = { connections: 6, relayed: 3, perSource: 4 }
+
+beforeEach(() => {
+  seconds = 0
+  closed = []
+  table = new ConnectionTable(LIMITS, () => seconds)
+})
+
+function connection(name: string, source = name) {
+  return { name, source, cameAt: seconds, close: () => void closed.push(name) }
+}
+
+/** Comes in, and as far as the stage. */
+function comes(name: string, source?: string, stage?: 'handshaking' | 'established') {
+  const one = connection(name, source)
+  const added = table.add(one)
+  return { one, in: added && (stage === undefined || table.move(one, stage)) }
+}
+
+describe('when there are as many connections as may be', () => {
+  test('the oldest that never sent a byte makes room', () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) comes(name)
+    expect(comes('g').in).toBe(true)
+    expect(closed).toEqual(['a'])
+    expect(table.size).toBe(6)
+  })
+
+  test('one that the worker serves does not, and the newcomer is refused', () => {
+    table = new ConnectionTable({ ...LIMITS, connections: 3 }, () => seconds)
+    for (const name of ['a', 'b', 'c']) comes(name, name, 'established')
+    seconds = 1_000
+    expect(comes('d').in).toBe(false)
+    expect(closed).toEqual([])
+    expect(table.takePressure()).toEqual({ refused: 1, closed: 0 })
+  })
+})
+
+describe('when the worker has as many as it can carry', () => {
+  test('one that does not end its handshake makes room, once it has had time for it', () => {
+    comes('a', 'a', 'established')
+    comes('b', 'b', 'handshaking')
+    comes('c', 'c', 'established')
+    expect(comes('d', 'd', 'established').in).toBe(false)
+    seconds = 3
+    expect(comes('e', 'e', 'established').in).toBe(true)
+    expect(closed).toEqual(['b'])
+    expect(table.relayed).toBe(3)
+  })
+})
+
+describe('one source', () => {
+  test('has its own bound, and makes room for itself alone', () => {
+    comes('other', 'b')
+    for (const name of ['1', '2', '3', '4', '5']) expect(comes(name, 'a').in).toBe(true)
+    expect(closed).toEqual(['1'])
+    expect(table.size).toBe(5)
+  })
+
+  test('is refused when all it has is served, while others come in', () => {
+    table = new ConnectionTable({ ...LIMITS, relayed: 6 }, () => seconds)
+    for (const name of ['1', '2', '3', '4']) comes(name, 'a', 'established')
+    expect(comes('5', 'a').in).toBe(false)
+    expect(comes('6', 'b', 'established').in).toBe(true)
+    expect(closed).toEqual([])
+  })
+
+  test('may come again when one of its connections has ended', () => {
+    table = new ConnectionTable({ ...LIMITS, relayed: 6 }, () => seconds)
+    const [first] = ['1', '2', '3', '4'].map((name) => comes(name, 'a', 'established').one)
+    if (first) table.remove(first)
+    expect(comes('5', 'a').in).toBe(true)
+  })
+})
+
+describe('time', () => {
+  test('ends a connection that says nothing, and a handshake that does not end', () => {
+    comes('silent')
+    comes('handshaking', 'h', 'handshaking')
+    comes('served', 's', 'established')
+    seconds = 14
+    table.closeLate()
+    expect(closed).toEqual([])
+    seconds = 15
+    table.closeLate()
+    expect(closed).toEqual(['handshaking'])
+    seconds = 30
+    table.closeLate()
+    expect(closed).toEqual(['handshaking', 'silent'])
+    seconds = 100_000
+    table.closeLate()
+    expect(table.size).toBe(1)
+  })
+})
+
+describe('a connection', () => {
+  test('that no worker took is held again, and relayed when there is one', () => {
+    const { one } = comes('a', 'a', 'established')
+    expect(table.move(one, 'held')).toBe(true)
+    expect([table.size, table.relayed]).toEqual([1, 0])
+    expect(table.move(one, 'handshaking')).toBe(true)
+    expect(table.move(one, 'established')).toBe(true)
+    expect([table.size, table.relayed]).toEqual([1, 1])
+  })
+
+  test('that has been closed does not come back', () => {
+    const { one } = comes('a')
+    table.remove(one)
+    expect(table.move(one, 'established')).toBe(false)
+    expect(table.size).toBe(0)
+  })
+})

@@ -1,0 +1,231 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import { openFronts, type Fronts } from '../../../src/host/stack/fronts.ts'
+import { makeLinkCertificates } from '../../../src/host/stack/link-certificates.ts'
+import { errorOf } from '../../support/answers.ts'
+import { listen } from '../../support/listen.ts'
+import { getOverTls } from '../../support/serve.ts'
+import { until } from '../../support/stack.ts'
+
+const ANY = { host: '127.0.0.1', port: 0 }
+
+let fronts: Fronts
+let worker: Server | undefined
+
+async function open(further: { workers?: number; connectionsPerSource?: number } = {}) {
+  fronts = await openFronts({ http: ANY, https: ANY, workers: 1, tell: () => {}, ...further })
+  return fronts
+}
+
+afterEach(async () => {
+  await fronts.close()
+  worker?.close()
+  worker = undefined
+})
+
+/** What a worker would be: tells every connection it gets. */
+async function startWorker(
+  serve: (socket: Socket) => void,
+): Promise<{ http: number; https: number }> {
+  worker = createServer({ allowHalfOpen: true }, serve)
+  const port = await listen(worker)
+  return { http: port, https: port }
+}
+
+const echo = (socket: Socket) => void socket.pipe(socket)
+
+async function client(port = fronts.httpPort, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress, allowHalfOpen: true })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+async function heard(socket: Socket): Promise<string> {
+  const [data]: unknown[] = await once(socket, 'data')
+  return String(data)
+}
+
+describe('the front of a router', () => {
+  test('lets clients wait while there is no worker, and then hands them over', async () => {
+    await open()
+    const waiting = await client()
+    waiting.write('hello')
+    await delay(100)
+    fronts.of('worker').relayTo(await startWorker(echo))
+    expect(await heard(waiting)).toBe('hello')
+    waiting.write('again')
+    expect(await heard(waiting)).toBe('again')
+  })
+
+  test('lets those who come wait when told so, while those who are served go on', async () => {
+    await open()
+    const ports = await startWorker(echo)
+    fronts.of('worker').relayTo(ports)
+    const served = await client()
+    served.write('first')
+    expect(await heard(served)).toBe('first')
+    fronts.of('worker').hold()
+    const next = await client()
+    next.write('second')
+    served.write('more')
+    expect(await heard(served)).toBe('more')
+    expect(next.bytesRead).toBe(0)
+    fronts.of('worker').relayTo(ports)
+    expect(await heard(next)).toBe('second')
+  })
+
+  test('hands those over whom a worker that has died did not take', async () => {
+    await open()
+    const gone = createServer()
+    const port = await listen(gone)
+    gone.close()
+    fronts.of('worker').relayTo({ http: port, https: port })
+    const waiting = await client()
+    waiting.write('hello')
+    await delay(150)
+    fronts.of('worker').relayTo(await startWorker(echo))
+    expect(await heard(waiting)).toBe('hello')
+  })
+
+  test('passes the end of one direction on, and a reset as a reset', async () => {
+    await open()
+    const ends: string[] = []
+    const ports = await startWorker((socket) => {
+      socket.on('data', () => {})
+      socket.once('end', () => {
+        ends.push('end')
+        socket.end('bye')
+      })
+      socket.once('error', (error) => ends.push('code' in error ? String(error.code) : 'error'))
+    })
+    fronts.of('worker').relayTo(ports)
+    const polite = await client()
+    polite.end('hello')
+    expect(await heard(polite)).toBe('bye')
+    const rude = await client()
+    rude.write('hello')
+    await delay(100)
+    rude.resetAndDestroy()
+    await until(() => ends.length === 2)
+    expect(ends).toEqual(['end', 'ECONNRESET'])
+  })
+
+  test('reads no faster than it is read', async () => {
+    await open()
+    const sent: Socket[] = []
+    const ports = await startWorker((socket) => {
+      sent.push(socket)
+      socket.on('error', () => {})
+      const block = Buffer.alloc(1024 * 1024)
+      const more = () => {
+        while (socket.write(block));
+      }
+      socket.on('drain', more)
+      socket.once('data', more)
+    })
+    fronts.of('worker').relayTo(ports)
+    const lazy = await client()
+    lazy.pause()
+    lazy.write('all of it')
+    let before = -1
+    const taken = () => (sent[0] ? sent[0].bytesWritten - sent[0].writableLength : 0)
+    await until(async () => {
+      const still = taken() > 0 && taken() === before
+      before = taken()
+      await delay(200)
+      return still
+    })
+    expect(taken()).toBeGreaterThan(0)
+    expect(taken()).toBeLessThan(32 * 1024 * 1024)
+    lazy.destroy()
+  })
+
+  test('gives every source one address on loopback, which is not its own', async () => {
+    await open()
+    const seen: (string | undefined)[] = []
+    const ports = await startWorker((socket) => {
+      seen.push(socket.remoteAddress)
+      socket.write('!')
+    })
+    fronts.of('worker').relayTo(ports)
+    for (const address of ['127.0.0.2', '127.0.0.3', '127.0.0.2']) {
+      const socket = await client(fronts.httpPort, address)
+      socket.write('?')
+      await heard(socket)
+    }
+    expect(seen[0]).toMatch(/^127\./)
+    expect(seen[0]).not.toBe('127.0.0.2')
+    expect(seen[2]).toBe(seen[0])
+    expect(seen[1]).not.toBe(seen[0])
+  })
+
+  test('opens no connection to the worker for clients that say nothing, and bounds them', async () => {
+    await open({ connectionsPerSource: 20 })
+    let reached = 0
+    fronts.of('worker').relayTo(
+      await startWorker((socket) => {
+        reached += 1
+        echo(socket)
+      }),
+    )
+    const served = await client()
+    served.write('served')
+    expect(await heard(served)).toBe('served')
+    const silent = await Promise.all(Array.from({ length: 50 }, () => client()))
+    for (const socket of silent) socket.resume()
+    await until(() => silent.filter(({ readableEnded }) => readableEnded).length === 31)
+    expect(silent.filter(({ readableEnded }) => readableEnded)).toHaveLength(31)
+    expect(reached).toBe(1)
+    served.write('still')
+    expect(await heard(served)).toBe('still')
+    const other = await client(fronts.httpPort, '127.0.0.9')
+    other.write('welcome')
+    expect(await heard(other)).toBe('welcome')
+    for (const socket of silent) socket.destroy()
+  })
+
+  test('answers 503 from the moment it is told to refuse, those who wait included', async () => {
+    await open()
+    const waiting = fetch(`http://127.0.0.1:${fronts.httpPort}/v1/models`)
+    const overTls = getOverTls(fronts.httpsPort, '/healthz')
+    await delay(300)
+    fronts.refuse((await makeLinkCertificates(Date.now())).server)
+    const answer = await waiting
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(answer.headers.get('connection')).toBe('close')
+    expect((await errorOf(answer)).message).toBe('This instance is shutting down; try again.')
+    const goodbye = { status: 503, 'retry-after': '5', connection: 'close' }
+    expect(await overTls).toMatchObject(goodbye)
+    expect(await getOverTls(fronts.httpsPort, '/healthz')).toMatchObject(goodbye)
+    expect((await fetch(`http://127.0.0.1:${fronts.httpPort}/v1/models`)).status).toBe(503)
+  })
+
+  test('is one for each worker, on one address', async () => {
+    await open({ workers: 3 })
+    const names = ['worker', 'worker-2', 'worker-3'] as const
+    const all = names.map((name) => fronts.of(name))
+    expect(new Set(all).size).toBe(3)
+    expect(new Set(all.map(({ httpPort }) => httpPort))).toEqual(new Set([fronts.httpPort]))
+    expect(new Set(all.map(({ httpsPort }) => httpsPort))).toEqual(new Set([fronts.httpsPort]))
+  })
+
+  test('cannot be opened where another one is', async () => {
+    await open()
+    const taken = { host: '127.0.0.1', port: fronts.httpPort }
+    await expect(
+      openFronts({ http: taken, https: ANY, workers: 1, tell: () => {} }),
+    ).rejects.toThrow(`127.0.0.1:${fronts.httpPort} is in use`)
+  })
+
+  test('are gone when they are closed', async () => {
+    await open()
+    const { httpPort } = fronts
+    await fronts.close()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    connect(httpPort, '127.0.0.1').once('error', (error) => resolve(error.message))
+    expect(await promise).toContain('ECONNREFUSED')
+  })
+})

@@ -1,0 +1,41 @@
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/**
+ * A process of its own, because descriptors are counted by process: opens so many connections, says so little on each,
+ * and tells its parent how many stand and how many the other side has ended.
+ */
+const [port = '', count = '', sources = '', first = ''] = process.argv.slice(2)
+
+const AT_A_TIME = 200
+
+const addresses = sources.split(' ')
+
+let opened = 0
+let tried = 0
+let ended = 0
+
+function open(): Promise<void> {
+  const localAddress = addresses[tried++ % addresses.length] ?? ''
+  return new Promise((resolve) => {
+    const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress }, () => {
+      opened += 1
+      if (first !== '') socket.write(Buffer.from(first, 'base64'))
+      resolve()
+    })
+    socket.resume()
+    socket.once('error', () => resolve())
+    socket.once('close', () => {
+      ended += 1
+      resolve()
+    })
+  })
+}
+
+for (let at = 0; at < Number(count); at += AT_A_TIME) {
+  await Promise.all(Array.from({ length: Math.min(AT_A_TIME, Number(count) - at) }, open))
+}
+// What the other side has ended may still be on its way.
+await delay(500)
+process.send?.({ opened, ended })
+setInterval(() => {}, 60_000)

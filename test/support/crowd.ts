@@ -1,0 +1,32 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+
+/** Strangers that only take up room, in a process of their own. */
+export interface Crowd {
+  /** How many connections came about. */
+  readonly opened: number
+  /** How many of them the other side had ended by the time all had been tried. */
+  readonly ended: number
+  leave(): void
+}
+
+export interface CrowdPlan {
+  readonly port: number
+  readonly count: number
+  /** The addresses on loopback that they come from in turn. */
+  readonly from: readonly string[]
+  /** What each says, once; nothing by default. */
+  readonly first?: string
+}
+
+const reportSchema = z.object({ opened: z.int(), ended: z.int() })
+
+/** Resolves when every connection has been tried. */
+export async function gatherCrowd({ port, count, from, first = '' }: CrowdPlan): Promise<Crowd> {
+  const script = fileURLToPath(new URL('./crowd-process.ts', import.meta.url))
+  const child = fork(script, [String(port), String(count), from.join(' '), btoa(first)])
+  const [report]: unknown[] = await once(child, 'message')
+  return { ...reportSchema.parse(report), leave: () => void child.kill('SIGKILL') }
+}
