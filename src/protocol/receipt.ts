@@ -39,6 +39,11 @@ export const exchangeClaimsSchema = z.object({
   completion_tokens: z.int().min(0),
   request_digest: hex32,
   response_digest: hex32,
+  /**
+   * Present where the provider's answer came with a content coding: the digest is over the bytes as sent (`encoded`)
+   * or over what they decode to (`decoded`). Absent, the two are the same.
+   */
+  response_digest_over: z.enum(['encoded', 'decoded']).optional(),
   digest_version: z.literal(1),
   failover: z.boolean(),
   client_request_digest: hex32,

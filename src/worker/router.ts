@@ -2,7 +2,7 @@ import { Router, type IRequest } from 'itty-router'
 import type { Context, Handler } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { ApiError } from './http/errors.ts'
-import { errorReply, noContent } from './http/reply.ts'
+import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
 /** What a request brings along besides itself; its context is made once an endpoint has matched. */
@@ -25,6 +25,7 @@ export function createRouter() {
   const router = Router<IRequest & Request, [Scope], Response>()
   for (const endpoint of ENDPOINTS) {
     router[REGISTRARS[endpoint.method]](endpoint.path, routeOf(endpoint))
+    if (endpoint.method === 'GET') router.head(endpoint.path, headOf(endpoint))
     router.options(endpoint.path, preflightOf(endpoint))
   }
   for (const [path, allowed] of allowedMethods()) router.all(path, () => wrongMethod(allowed))
@@ -45,6 +46,12 @@ function routeOf(endpoint: Endpoint): Route {
       return unavailable && answer.status >= 500 ? unavailable() : errorReply(answer)
     }
   }
+}
+
+/** What GET would answer, without its body (RFC 9110 section 9.3.2). */
+function headOf(endpoint: Endpoint): Route {
+  const get = routeOf(endpoint)
+  return async (request, scope) => withoutBody(await get(request, scope))
 }
 
 /** The headers that answer a preflight depend on the endpoint's audience and are added to every answer. */
@@ -71,9 +78,11 @@ function decode(segment: string): string {
 
 function allowedMethods(): ReadonlyMap<string, string> {
   const methods = Map.groupBy(ENDPOINTS, ({ path }) => path)
-  return new Map(
-    [...methods].map(([path, rows]) => [path, rows.map((row) => row.method).join(', ')]),
-  )
+  return new Map([...methods].map(([path, rows]) => [path, rows.flatMap(methodsOf).join(', ')]))
+}
+
+function methodsOf({ method }: Endpoint): readonly string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method]
 }
 
 function wrongMethod(allow: string): Response {

@@ -138,9 +138,34 @@ function trialOf({ name, begin, stream, whole, others }: DaemonFault): Trial<Dae
   }
 }
 
+/** The moment after the daemon's end, while the worker still holds what it said a moment ago. */
+const AT_ONCE: Trial<DaemonWorld> = {
+  name: 'a daemon that ends between two requests',
+  expected: `stream: ${WITHOUT.stream}; opted out: ${WITHOUT.whole}`,
+  run: async (world) => {
+    const streaming = await world.newCustomer()
+    const optedOut = await world.newCustomer()
+    await asked(world, true)
+    await world.link.stopListening()
+    const { length } = world.provider.calls(MODEL)
+    const headers = { 'x-service-receipt': 'false' }
+    const heard = await Promise.all([
+      ask(world, streaming, { model: MODEL, stream: true }),
+      ask(world, optedOut, { model: MODEL, stream: false, headers }),
+    ])
+    const calls = world.provider.calls(MODEL).length - length
+    await world.link.listenAgain('itself')
+    await delay(BELIEF_MS)
+    const rows = [await booksOf(world, streaming), await booksOf(world, optedOut)]
+    const called = calls === 0 ? 'not asked' : 'asked'
+    const [stream, whole] = heard.map(({ words }, index) => `${words} | ${rows[index]} | ${called}`)
+    return `stream: ${stream}; opted out: ${whole}`
+  },
+}
+
 export const DAEMON_FAMILY: AnyFamily = family({
   name: 'daemon faults',
-  trials: FAULTS.map(trialOf),
+  trials: [...FAULTS.map(trialOf), AT_ONCE],
   atATime: 1,
   open: openDaemonWorld,
   close: (world) => world.close(),

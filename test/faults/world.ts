@@ -63,7 +63,8 @@ export const PRICES = {
 const OPENING_EUR = '10.00'
 
 export interface WorldOptions {
-  readonly timeouts?: Partial<typeof TIMEOUTS>
+  /** Undefined takes the router's own default. */
+  readonly timeouts?: { readonly [Name in keyof typeof TIMEOUTS]?: number | undefined }
   readonly service?: object
   readonly plans?: object
   readonly env?: Readonly<Record<string, string>>

@@ -79,7 +79,7 @@ export class Wire {
   }
 
   /** Body bytes after a head of one's own, without transfer coding. */
-  unframed(data: string): void {
+  unframed(data: string | Uint8Array): void {
     this.#digest.update(data)
     this.raw(data)
   }

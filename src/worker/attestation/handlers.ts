@@ -1,6 +1,7 @@
 import type { Handler } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { attestationUnavailable, json, jsonText } from '../http/reply.ts'
+import { LinkUnavailable } from '../link/link.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
 
@@ -41,10 +42,18 @@ export const getStoredEnvelope: Handler = async (_request, { storage }, { sha256
 export const getTrustBundle: Handler = async (_request, { link }) =>
   jsonText(utf8(await link.trustBundle()))
 
-/** GET /.well-known/jwks.json: every key that a receipt still to be verified may be signed with. */
-export const getJwks: Handler = async (_request, { storage, config, now }) => {
+/**
+ * GET /.well-known/jwks.json: every key that a receipt still to be verified may be signed with, and the live one
+ * before it has signed anything. While the daemon is away those of the storage are served alone.
+ */
+export const getJwks: Handler = async (_request, { storage, signingKeys, config, now }) => {
   const days = config.service.receipt_retention_days + KEY_AFTERLIFE_DAYS
+  await signingKeys.rememberLive().catch(unlessAway)
   const rows = await listSigningKeys(storage.directory(), now() - days * DAY_MS)
   const keys = new Map(rows.map(({ kid, jwkJson }) => [kid, JSON.parse(jwkJson) as unknown]))
   return json({ keys: [...keys.values()] }, { 'cache-control': 'public, max-age=60' })
+}
+
+function unlessAway(error: unknown): void {
+  if (!(error instanceof LinkUnavailable)) throw error
 }

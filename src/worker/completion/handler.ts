@@ -37,7 +37,7 @@ async function complete(request: Request, context: Context, decode: Decoder): Pr
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
   else checkReasoningMembers(chat)
-  await context.link.state()
+  await daemonAlive(context, chat.stream || !options.receipt)
 
   const promptEstimate = estimatePromptTokens(chat)
   const { plans, service } = context.config
@@ -72,6 +72,14 @@ async function complete(request: Request, context: Context, decode: Decoder): Pr
     clientSignal: request.signal,
   }
   return chat.stream ? answerStream(admitted) : answerWhole(admitted)
+}
+
+/**
+ * Refuses the request while the daemon is away. Where a signature stands before the answer a state that is not
+ * quite new is enough; what would be delivered without one asks.
+ */
+async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
+  await (deliversUnsigned ? link.stateSince(now()) : link.state())
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined

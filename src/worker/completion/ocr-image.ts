@@ -6,19 +6,23 @@ const PARAM = 'image_url.url'
 /** Base64 characters decoded to look at a format's first bytes: room for the brands of an AVIF file. */
 const HEAD_CHARACTERS = 128
 
+/** @throws ApiError unsupported_image_url for a URL that points elsewhere */
+export function refuseRemoteUrl(url: string): void {
+  if (/^data:/i.test(url)) return
+  throw new ApiError(
+    'unsupported_image_url',
+    'OCR models take images as base64 data URLs only; remote URLs are not fetched.',
+    { param: PARAM },
+  )
+}
+
 /**
  * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must be of
  * the declared one (interface: Document OCR, rules 3 and 4). Only those bytes are decoded.
  * @throws ApiError unsupported_image_url for a URL that points elsewhere, else invalid_request_error
  */
 export function checkImageUrl(url: string): void {
-  if (!/^data:/i.test(url)) {
-    throw new ApiError(
-      'unsupported_image_url',
-      'OCR models take images as base64 data URLs only; remote URLs are not fetched.',
-      { param: PARAM },
-    )
-  }
+  refuseRemoteUrl(url)
   const [prefix = '', type] = /^data:image\/([a-z0-9.+-]+);base64,/i.exec(url) ?? []
   if (type === undefined)
     throw invalid('The image must be given as data:image/<type>;base64,<data>.')

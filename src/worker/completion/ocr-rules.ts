@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { isNull, valueOf } from '../json/scan.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
-import { checkImageUrl } from './ocr-image.ts'
+import { checkImageUrl, refuseRemoteUrl } from './ocr-image.ts'
 
 /** The two prompts the OCR model was trained on; one word more makes it ramble. */
 const PROMPTS: ReadonlySet<string> = new Set([
@@ -28,6 +28,7 @@ const userMessage = z.object({
  * @throws ApiError unsupported_reasoning, unsupported_image_url or invalid_request_error, always with `param`
  */
 export function checkOcrRequest(request: ChatRequest): void {
+  imageUrls(request).forEach(refuseRemoteUrl)
   const [reasoning] = request.reasoningMembers
   if (reasoning !== undefined) {
     throw refusal('unsupported_reasoning', 'OCR models have no reasoning controls.', reasoning)
@@ -45,6 +46,19 @@ export function checkOcrRequest(request: ChatRequest): void {
     throw invalid(`The text part of an OCR message must be exactly ${allowed}.`, 'messages')
   }
   checkImageUrl(image.image_url.url)
+}
+
+const anyMessages = z.array(
+  z.looseObject({ content: z.array(z.unknown()).catch([]) }).catch({ content: [] }),
+)
+const anyImage = z.object({
+  image_url: z.union([z.string(), z.object({ url: z.string() }).transform(({ url }) => url)]),
+})
+
+/** Every image of the request, whatever else may be wrong with it: that one is remote is the first thing to tell. */
+function imageUrls({ bytes, messages }: ChatRequest): readonly string[] {
+  const parts = anyMessages.parse(valueOf(bytes, messages)).flatMap(({ content }) => content)
+  return parts.flatMap((part) => anyImage.safeParse(part).data?.image_url ?? [])
 }
 
 /** `temperature` and `skip_special_tokens` may only say what is sent anyway. */

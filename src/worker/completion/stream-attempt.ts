@@ -27,6 +27,8 @@ export interface OpenStream {
   readonly requestDigest: string
   readonly responseDigest: Digest
   readonly evidenceSha256: string | null
+  /** Whether the answer comes compressed, and its digest is over what is in it. */
+  readonly decoded: boolean
 }
 
 /**
@@ -65,7 +67,7 @@ export async function openStream(
     const reader = reply.body.getReader()
     const opening = await readToCommit(reader, stream, responseDigest, clock)
     clock.enter(timeouts.idle_ms)
-    const { evidenceSha256 } = reply
+    const { evidenceSha256, decoded } = reply
     const requestDigest = await sha256Hex(body)
     return {
       attempt,
@@ -77,6 +79,7 @@ export async function openStream(
       requestDigest,
       responseDigest,
       evidenceSha256,
+      decoded,
     }
   } catch (error) {
     const reason = toAttemptFailure(error)

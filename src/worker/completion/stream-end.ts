@@ -56,7 +56,8 @@ async function endComplete(
         clientResponse: await client.seal(),
       }
       const { providerResponseId } = open.stream
-      const proof = { digests, evidenceSha256: open.evidenceSha256, providerResponseId }
+      const { evidenceSha256, decoded } = open
+      const proof = { digests, evidenceSha256, decoded, providerResponseId }
       await settleWithReceipt(exchange, proof, receiptId, tools)
     }
   } catch (error) {

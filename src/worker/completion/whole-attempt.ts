@@ -18,6 +18,8 @@ export interface WholeAnswer {
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
+  /** Whether the answer came compressed, and its digest is over what was in it. */
+  readonly decoded: boolean
 }
 
 /**
@@ -51,6 +53,7 @@ export async function askWhole(
       requestDigest: await sha256Hex(body),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,
+      decoded: reply.decoded,
     }
   } finally {
     clock.stop()

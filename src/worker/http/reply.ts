@@ -48,3 +48,10 @@ export function attestationUnavailable(): Response {
 export function errorReply(error: ApiError): Response {
   return json(errorBody(error), errorHeaders(error), error.status)
 }
+
+/** The answer to HEAD: that to GET with all its headers, the length of the body among them, and no body. */
+export async function withoutBody(answer: Response): Promise<Response> {
+  const headers = new Headers(answer.headers)
+  headers.set('content-length', String((await answer.arrayBuffer()).byteLength))
+  return new Response(null, { status: answer.status, headers })
+}

@@ -42,6 +42,15 @@ const POLL_INTERVAL_MS = 5
 
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
+/** What the daemon last said of itself; times are ms since the epoch. */
+interface KnownState {
+  readonly answer: LinkState | LinkUnavailable | undefined
+  readonly at: number
+  readonly askedAt: number
+}
+
+const NOTHING_KNOWN: KnownState = { answer: undefined, at: 0, askedAt: 0 }
+
 /** The link over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
   readonly #binding: LinkBinding
@@ -51,7 +60,7 @@ export class HttpLink implements Link {
   #askingSince: number | undefined
   /** Gathers what is asked in one moment into one call. */
   readonly sign: Link['sign']
-  #state: { readonly answer: LinkState | LinkUnavailable; readonly at: number } | undefined
+  #state: KnownState | undefined
 
   /**
    * @param onFailure is told each time the daemon is found wanting, whoever asked
@@ -81,17 +90,32 @@ export class HttpLink implements Link {
    */
   async state(): Promise<LinkState> {
     while (!this.#isFresh() && this.#isAsking()) await pause(POLL_INTERVAL_MS)
-    if (!this.#state || !this.#isFresh()) return this.freshState()
-    if (this.#state.answer instanceof LinkUnavailable) throw this.#state.answer
-    return this.#state.answer
+    const answer = this.#isFresh() ? this.#state?.answer : undefined
+    if (answer === undefined) return this.freshState()
+    if (answer instanceof LinkUnavailable) throw answer
+    return answer
+  }
+
+  /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
+  async stateSince(time: number): Promise<LinkState> {
+    for (;;) {
+      const { answer, at, askedAt } = this.#state ?? NOTHING_KNOWN
+      if (answer instanceof LinkUnavailable && at >= time) throw answer
+      if (answer !== undefined && !(answer instanceof LinkUnavailable) && askedAt >= time) {
+        return answer
+      }
+      if (!this.#isAsking()) return this.freshState()
+      await pause(POLL_INTERVAL_MS)
+    }
   }
 
   async freshState(): Promise<LinkState> {
-    this.#askingSince = this.#now()
+    const askedAt = this.#now()
+    this.#askingSince = askedAt
     try {
-      return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema))
+      return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema), askedAt)
     } catch (error) {
-      if (error instanceof LinkUnavailable) this.#keep(error)
+      if (error instanceof LinkUnavailable) this.#keep(error, askedAt)
       throw error
     } finally {
       this.#askingSince = undefined
@@ -109,8 +133,8 @@ export class HttpLink implements Link {
   }
 
   /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
-  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer): Answer {
-    this.#state = { answer, at: this.#now() }
+  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
+    this.#state = { answer, at: this.#now(), askedAt }
     return answer
   }
 

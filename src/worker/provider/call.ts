@@ -27,7 +27,9 @@ export interface ProviderCall {
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
   readonly body: ReadableStream<Uint8Array>
-  /** Its Content-Length, where it has one. */
+  /** Whether the bytes are not those that were sent, but what was compressed into them. */
+  readonly decoded: boolean
+  /** Its Content-Length, where it has one and that is the length of `body`. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
@@ -38,6 +40,9 @@ const ERROR_BODY_BYTES = 65_536
 
 /** How long an error body may take: its status has told most already. */
 const ERROR_BODY_MS = 2_000
+
+/** Content codings that come although none was asked for; only the decoded bytes can be read. */
+const DECODED_BY_THE_RUNTIME: ReadonlySet<string> = new Set(['gzip', 'x-gzip'])
 
 const UNPROVEN: Failure = { kind: 'unavailable', unproven: true }
 
@@ -63,14 +68,17 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
     throw new AttemptFailure(EGRESS_FAILURES[refusal] ?? UNPROVEN)
   }
   if (response.status !== 200) throw new AttemptFailure(await readFailure(response, call))
-  const encoding = response.headers.get('content-encoding') ?? 'identity'
-  if (encoding !== 'identity' || response.body === null) {
+  const encoding = response.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity'
+  const decoded = DECODED_BY_THE_RUNTIME.has(encoding)
+  if ((encoding !== 'identity' && !decoded) || response.body === null) {
     await response.body?.cancel()
     throw new AttemptFailure({ kind: 'unclassified', status: response.status })
   }
   return {
     body: response.body,
-    declaredBytes: lengthOf(response.headers),
+    decoded,
+    // The length is that of the encoded bytes, so it bounds nothing that is read here.
+    declaredBytes: decoded ? undefined : lengthOf(response.headers),
     evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
 }

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { blamedField, refusalKind, type RefusalKind } from './refusal.ts'
+import { blamedField, refusalKind, speaksOfModeration, type RefusalKind } from './refusal.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
 /** Why a provider did not serve an attempt. Kinds and numbers only, never a word of the provider's. */
@@ -71,6 +71,9 @@ const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
 /** Statuses about the request itself; what exactly was refused stands in the body. */
 const REFUSAL_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 
+/** The status of a missing right, and of some providers' moderation. */
+const FORBIDDEN = 403
+
 /** What a provider's answer other than 200 means for a chat attempt. `body` may be cut; 64 KiB are enough. */
 export function classifyResponse(
   status: number,
@@ -78,7 +81,7 @@ export function classifyResponse(
   body: Bytes,
   now: number,
 ): Failure {
-  const kind = REFUSAL_STATUSES.has(status) ? refusalKind(body) : kindOf(status)
+  const kind = REFUSAL_STATUSES.has(status) ? refusalKind(body) : forbiddenOr(status, body)
   return { kind, status, ...wait(headers, now) }
 }
 
@@ -103,7 +106,7 @@ export function classifyTranscriptionResponse(
   body: Bytes,
   now: number,
 ): Failure {
-  const kind = FILE_STATUSES[status] ?? fileRefusal(status, body) ?? kindOf(status)
+  const kind = FILE_STATUSES[status] ?? fileRefusal(status, body) ?? forbiddenOr(status, body)
   return { kind, status, ...wait(headers, now) }
 }
 
@@ -112,7 +115,8 @@ function fileRefusal(status: number, body: Bytes): FailureKind | undefined {
   return OTHER_FIELDS.has(blamedField(body) ?? '') ? 'unclassified' : 'file_rejected'
 }
 
-function kindOf(status: number): FailureKind {
+function forbiddenOr(status: number, body: Bytes): FailureKind {
+  if (status === FORBIDDEN && speaksOfModeration(body)) return 'content_policy'
   return STATUS_KINDS[status] ?? 'unclassified'
 }
 

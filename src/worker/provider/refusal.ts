@@ -74,6 +74,16 @@ export function refusalKind(body: Bytes): RefusalKind {
   return PATTERNS.find(([pattern]) => pattern.test(words))?.[1] ?? 'rejected'
 }
 
+/** What providers call themselves at odds with when it is not the content that they mind. */
+const ACCOUNT =
+  /account|organi[sz]ation|api.?key|billing|credit|quota|permission|suspended|disabled/i
+
+/** Whether a body that forbids something means the content of this request, and not the router's account. */
+export function speaksOfModeration(body: Bytes): boolean {
+  const words = wordsOf(body, WORD_MEMBERS).join('\n')
+  return refusalKind(body) === 'content_policy' && !ACCOUNT.test(words)
+}
+
 /** The request field a body blames, as `param` or at the end of a `loc` path; undefined where it names none. */
 export function blamedField(body: Bytes): string | undefined {
   return parsed(decoder.decode(body)) === undefined

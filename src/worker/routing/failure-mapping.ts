@@ -9,16 +9,18 @@ export interface FailureMapping {
   readonly allFailed: (failures: readonly Failure[], planned: number) => ApiError
 }
 
+const contentPolicy = () =>
+  new ApiError(
+    'content_policy_violation',
+    'The provider refused this request by its content policy.',
+  )
+
 /** Chat: a refusal of the request is final, all else moves on. */
 export const CHAT_VERDICTS: FailureMapping = {
   final: {
     rejected: () =>
       new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
-    content_policy: () =>
-      new ApiError(
-        'content_policy_violation',
-        'The provider refused this request by its content policy.',
-      ),
+    content_policy: contentPolicy,
   },
   allFailed: (failures, planned) => {
     if (every(failures, 'context_length')) {
@@ -42,6 +44,7 @@ const aboutFile = { param: 'file' }
 /** Transcription: a refusal of the file is final; without one the provider is at fault. */
 export const TRANSCRIPTION_VERDICTS: FailureMapping = {
   final: {
+    content_policy: contentPolicy,
     file_rejected: () => new ApiError('invalid_file', 'The provider refused this file.', aboutFile),
     file_too_large: () =>
       new ApiError('file_too_large', 'The file is too large for the provider.', aboutFile),

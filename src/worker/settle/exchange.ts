@@ -32,6 +32,8 @@ export interface ExchangeDigests {
 export interface ExchangeProof {
   readonly digests: ExchangeDigests
   readonly evidenceSha256: string | null
+  /** Whether the digest of the provider's answer is over what it had compressed. */
+  readonly decoded: boolean
   /** The provider's own id of the finished answer, where it gave one. */
   readonly providerResponseId?: string | undefined
 }

@@ -9,6 +9,8 @@ export interface WholeProof {
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
+  /** Whether `responseDigest` is over what the provider had compressed. */
+  readonly decoded: boolean
   /** The provider's own id of the answer, where it gave one. */
   readonly providerResponseId?: string | undefined
   /** The client's body as received, and the answer's as it will be delivered. */
@@ -34,7 +36,7 @@ export async function settleWhole(
     clientRequest: await sha256Hex(proof.clientRequest),
     clientResponse: await sha256Hex(proof.clientResponse),
   }
-  const { evidenceSha256, providerResponseId } = proof
-  const bound = { digests, evidenceSha256, providerResponseId }
+  const { evidenceSha256, decoded, providerResponseId } = proof
+  const bound = { digests, evidenceSha256, decoded, providerResponseId }
   await settleWithReceipt(exchange, bound, receiptId, tools)
 }

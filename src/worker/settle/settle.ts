@@ -129,7 +129,7 @@ function billedTokens({ route, usage }: Exchange) {
 
 function claimsOf(
   exchange: Exchange,
-  { digests }: ExchangeProof,
+  { digests, decoded }: ExchangeProof,
   id: string,
   now: number,
 ): ExchangeClaims {
@@ -143,6 +143,7 @@ function claimsOf(
     completion_tokens: tokens.completionTokens,
     request_digest: digests.providerRequest,
     response_digest: digests.providerResponse,
+    ...(decoded && { response_digest_over: 'decoded' as const }),
     digest_version: DIGEST_VERSION,
     failover: exchange.failover,
     client_request_digest: digests.clientRequest,

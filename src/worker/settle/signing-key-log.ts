@@ -38,6 +38,15 @@ export class SigningKeyLog {
     this.#stored = { kid, envelopeSha256 }
   }
 
+  /**
+   * Stores the live key with its envelope, so that every instance on this storage publishes it.
+   * @throws LinkUnavailable when the daemon does not answer or has no envelope; StorageUnavailable
+   */
+  async rememberLive(): Promise<void> {
+    const { kid } = await this.#link.state()
+    await this.remember(kid)
+  }
+
   async #stateOf(kid: string) {
     const known = await this.#link.state()
     const state = known.kid === kid ? known : await this.#link.freshState()

@@ -17,6 +17,8 @@ export interface TranscriptAnswer {
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
+  /** Whether the answer came compressed, and its digest is over what was in it. */
+  readonly decoded: boolean
 }
 
 /** By the time an answer is whole the request has been read; an answer that did not wait for it is none. */
@@ -56,6 +58,7 @@ export async function askTranscript(
       }),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,
+      decoded: reply.decoded,
     }
   } catch (error) {
     throw toAttemptFailure(error)

@@ -69,7 +69,9 @@ async function transcribeUpload(
     const ask = parseTranscriptionRequest(form)
     const { container } = ask.audio
     const plan = planByHealth(context, ask)
-    await context.link.state()
+    // A receipt is signed before the answer leaves; without one nothing else would ask the daemon.
+    const receipt = wantsReceipt(request.headers)
+    await (receipt ? context.link.state() : context.link.stateSince(context.now()))
     const measuredSeconds = await measureSeconds(ask.file.bytes, container, () => pause(0))
 
     const routes = plan.attempts.map(({ route }) => route)
@@ -90,7 +92,6 @@ async function transcribeUpload(
       expiresAt: now + service.timeouts.transcription_ms + RESERVATION_SLACK_MS,
       now,
     })
-    const receipt = wantsReceipt(request.headers)
     const admitted = { context, ask, plan, admission, receipt, measuredSeconds, clientRequest }
     return await answerTranscription(admitted)
   } finally {

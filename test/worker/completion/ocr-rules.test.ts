@@ -54,6 +54,21 @@ describe('checkOcrRequest', () => {
   })
 
   it.each([
+    ['reasoning', user([image('https://a/b.png'), text()]), { reasoning: 'low' }],
+    ['a temperature', user([image('http://a'), text()]), { temperature: 1 }],
+    ['another prompt', user([image('ftp://a'), text('Read this')]), {}],
+    ['a second image', user([image(), image('//a'), text()]), {}],
+    ['a system prompt', [{ role: 'system', content: 's' }, ...user([image('a.png')])], {}],
+    ['an image that is a string', user([{ type: 'image_url', image_url: 'https://a' }]), {}],
+  ])('says that an image is remote before it complains about %s', (_, messages, members) => {
+    expect(refused(messages, members)).toEqual({
+      code: 'unsupported_image_url',
+      message: 'OCR models take images as base64 data URLs only; remote URLs are not fetched.',
+      param: 'image_url.url',
+    })
+  })
+
+  it.each([
     ['temperature', 0.1, 'OCR models run at "temperature" 0.'],
     ['temperature', 1, 'OCR models run at "temperature" 0.'],
     ['skip_special_tokens', true, 'OCR models need "skip_special_tokens" to be false.'],

@@ -56,6 +56,29 @@ describe('the link', () => {
     expect(asked).toHaveLength(3)
   })
 
+  it('asks again for who came after the question, and once for all who wait for the next one', async () => {
+    const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(state()), 20))
+    const { link, clock, asked } = linkTo(state, slow, slow)
+    await link.state()
+    clock.now += 1
+    const early = Array.from({ length: 10 }, () => link.stateSince(clock.now))
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    clock.now += 1
+    const late = Array.from({ length: 10 }, () => link.stateSince(clock.now))
+    await expect(Promise.all([...early, ...late])).resolves.toHaveLength(20)
+    expect(asked).toHaveLength(3)
+  })
+
+  it('takes no state from before that time for an answer, but any refusal after it', async () => {
+    const { link, clock, asked } = linkTo(state)
+    await link.state()
+    await expect(link.stateSince(clock.now)).resolves.toEqual(STATE)
+    clock.now += 1
+    await expect(link.stateSince(clock.now)).rejects.toThrow('the enclave daemon cannot be reached')
+    await expect(link.stateSince(clock.now)).rejects.toBeInstanceOf(LinkUnavailable)
+    expect(asked).toHaveLength(2)
+  })
+
   it('asks anew when the one who asked never comes back', async () => {
     const { link, clock } = linkTo(() => new Promise<Response>(() => {}), state)
     void link.state()

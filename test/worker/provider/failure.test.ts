@@ -47,6 +47,21 @@ describe('classifyResponse', () => {
     expect(chat(status)).toEqual({ kind: 'rejected', status })
   })
 
+  it.each([
+    [{ error: { message: 'requires moderation and your input was flagged' } }, 'content_policy'],
+    [{ error: { code: 'content_policy_violation' } }, 'content_policy'],
+    [
+      { error: { message: 'Your organization violates our usage policies' } },
+      'unauthorized_upstream',
+    ],
+    [{ error: { message: 'This API key is disabled by a guardrail' } }, 'unauthorized_upstream'],
+    [{ error: { code: 'context_length_exceeded' } }, 'unauthorized_upstream'],
+    ['forbidden', 'unauthorized_upstream'],
+  ])('takes a 403 that says %j for %s', (body, kind) => {
+    expect(chat(403, body)).toEqual({ kind, status: 403 })
+    expect(transcription(403, body)).toBe(kind)
+  })
+
   it('hands on how long to wait', () => {
     const headers = new Headers({ 'retry-after': '3' })
     expect(classifyResponse(429, headers, utf8(''), 0)).toEqual({
