@@ -70,10 +70,10 @@ export class Wire {
     this.raw(`HTTP/1.1 ${line}\r\n${lines.join('')}\r\n`)
   }
 
-  /** Body bytes, as one chunk. */
-  send(data: string | Uint8Array): void {
+  /** Body bytes, as one chunk. What a receipt speaks of is something else where they are encoded. */
+  send(data: string | Uint8Array, digested = data): void {
     const bytes = Buffer.from(data)
-    this.#digest.update(bytes)
+    this.#digest.update(digested)
     if (!this.#chunked) return this.raw(bytes)
     this.raw(Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, CRLF]))
   }

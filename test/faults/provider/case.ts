@@ -88,10 +88,7 @@ export const UNAVAILABLE = failed('unavailable', '503 routes_unavailable')
 export const TIMED_OUT = failed('timeout', '503 routes_unavailable')
 
 /** 504: the only route used up the whole time of a synchronous request. */
-export const OUT_OF_TIME: Expectation = {
-  ...failed('timeout', '504 upstream_timeout'),
-  alone: { client: '504 upstream_timeout', books: 'no row', health: 'closed', calls: 1 },
-}
+export const OUT_OF_TIME = failed('timeout', '504 upstream_timeout')
 
 /** The request itself is refused, by whatever route. */
 export function refused(code: string): Expectation {

@@ -24,29 +24,30 @@ function asctime(date: Date): string {
   return `${name} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`
 }
 
+/** With the whole seconds that the client is told of; 0 where the provider asked for no wait. */
 type Form = [what: string, headers: () => Readonly<Record<string, string>>, seconds: number]
 
 const FORMS: readonly Form[] = [
-  ['nothing', () => ({}), 1],
+  ['nothing', () => ({}), 0],
   ['seconds', () => ({ 'retry-after': '7' }), 7],
-  ['zero', () => ({ 'retry-after': '0' }), 1],
-  ['a fraction', () => ({ 'retry-after': '2.4' }), 3],
+  ['zero', () => ({ 'retry-after': '0' }), 0],
+  ['a fraction', () => ({ 'retry-after': '12.4' }), 13],
   ['a day', () => ({ 'retry-after': '86400' }), 59],
   ['a number beyond all bounds', () => ({ 'retry-after': '9'.repeat(400) }), 59],
-  ['a negative number', () => ({ 'retry-after': '-5' }), 1],
-  ['words', () => ({ 'retry-after': 'soon' }), 1],
+  ['a negative number', () => ({ 'retry-after': '-5' }), 0],
+  ['words', () => ({ 'retry-after': 'soon' }), 0],
   ['a date', () => ({ 'retry-after': ahead(HOUR_MS).toUTCString() }), 59],
   ['a date of RFC 850', () => ({ 'retry-after': rfc850(ahead(HOUR_MS)) }), 59],
   ['a date of asctime', () => ({ 'retry-after': asctime(ahead(HOUR_MS)) }), 59],
-  ['a date gone by', () => ({ 'retry-after': ahead(-HOUR_MS).toUTCString() }), 1],
-  ['milliseconds', () => ({ 'retry-after-ms': '2500' }), 3],
-  ['milliseconds and seconds', () => ({ 'retry-after-ms': '4500', 'retry-after': '30' }), 5],
+  ['a date gone by', () => ({ 'retry-after': ahead(-HOUR_MS).toUTCString() }), 0],
+  ['milliseconds', () => ({ 'retry-after-ms': '12500' }), 13],
+  ['milliseconds and seconds', () => ({ 'retry-after-ms': '14500', 'retry-after': '30' }), 15],
   ['garbage and seconds', () => ({ 'retry-after-ms': 'x', 'retry-after': '6' }), 6],
 ]
 
 export const RATE_LIMIT_CASES: readonly ProviderCase[] = FORMS.map(([what, headers, seconds]) => {
-  const client = `429 upstream_rate_limit, retry after ${seconds}`
-  const expected = failed('rate_limited', client, { state: 'open' })
+  const client = `429 upstream_rate_limit, retry after ${Math.max(1, seconds)}`
+  const expected = failed('rate_limited', client, { state: seconds > 0 ? 'open' : 'closed' })
   return {
     name: `429, Retry-After: ${what}`,
     failures: [26],
