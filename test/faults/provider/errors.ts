@@ -45,8 +45,8 @@ function encoded(encoding: string): Script {
   return ({ wire, stream }) => {
     const type = stream ? EVENT_STREAM : JSON_TYPE
     wire.head(200, { ...type, 'content-encoding': encoding })
-    const content = stream ? STREAM : WHOLE
-    wire.send(gzipSync(content), content)
+    const said = stream ? STREAM : WHOLE
+    wire.send(gzipSync(said), said)
     wire.end()
   }
 }
