@@ -57,6 +57,8 @@ export const envelopeSchema = z.looseObject({
   workload: z.string().min(1),
   snp_report_b64: z.string(),
   vcek_chain_pem: z.string(),
+  /** AMD's revocation list for the chain in DER, standard base64. Signed by the chain's root; absent where none was had. */
+  snp_crl_b64: z.string().optional(),
   tls_spki_sha256: hex32,
   workload_identity_tag: hex32,
   workload_identity_manifest_jws: z.string(),

@@ -73,11 +73,15 @@ const delegatedKeySchema = z.strictObject({
   not_after: timestampSchema,
 })
 
+/** What is revoked, alone or with the time since which it is not to be trusted. */
+const revocation = (value: z.ZodString) =>
+  z.union([value, z.strictObject({ value, since: timestampSchema.optional() })])
+
 const revokedSchema = z.strictObject({
-  measurements: z.array(hex(48)).default([]),
-  identity_tags: z.array(hex(32)).default([]),
-  /** RFC 7638 thumbprints of delegated keys. */
-  keys: z.array(z.string()).default([]),
+  measurements: z.array(revocation(hex(48))).default([]),
+  identity_tags: z.array(revocation(hex(32))).default([]),
+  /** RFC 7638 thumbprints of delegated keys and of receipt keys. */
+  keys: z.array(revocation(z.string())).default([]),
 })
 
 export const trustBundleSchema = z.looseObject({
@@ -106,5 +110,6 @@ export const publishedTrustBundleSchema = z.looseObject({ trust_bundle_jws: z.st
 
 export type TrustBundle = z.output<typeof trustBundleSchema>
 export type TrustBundleInput = z.input<typeof trustBundleSchema>
+export type Revocation = z.output<ReturnType<typeof revocation>>
 export type TcbFloors = z.output<typeof tcbFloorSchema>
 export type PlatformInfoBit = (typeof PLATFORM_INFO_BITS)[number]

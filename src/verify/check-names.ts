@@ -55,7 +55,7 @@ export const PROVES = {
   workload_identity_tag: 'the tag names exactly this manifest',
 
   // The envelope.
-  freshness: 'the envelope is no older than it says it may be',
+  freshness: "by the operator's clock, the envelope is no older than it may be",
   vcek_chain: 'the envelope brings the certificates of its chip',
   report_data: 'the hardware vouches for this TLS key and this release',
   report_data_binding:
@@ -64,7 +64,7 @@ export const PROVES = {
   nonce: 'the report was made after the nonce was chosen',
   tls_key: 'the connection ends inside the enclave',
   measurement_allowed: 'the release root accepts this guest for this workload and release',
-  not_revoked: 'the release root has withdrawn neither guest nor release',
+  not_revoked: 'the release root has withdrawn neither guest, release nor receipt key',
 
   // The receipt.
   receipt_header: 'the receipt is a receipt, and chooses neither algorithm nor key',
@@ -83,7 +83,8 @@ export const PROVES = {
   hop_verified: 'the router had verified this hop when it signed',
   hop_evidence: 'the evidence named in the receipt is at hand, unchanged',
   hop_consistent: 'what the receipt says of the hop is what its evidence says',
-  provider_attested: 'the provider ran in an enclave that the router had verified',
+  newest_bundle: 'the newest bundle at hand tells what has been revoked since',
+  provider_attested: 'the provider ran in an enclave, judged again here under your own policy',
 } as const
 
 export type CheckName = keyof typeof PROVES

@@ -16,7 +16,12 @@ import { verifySnp, type SnpOptions } from './snp/verify-snp.ts'
 
 const DOCUMENT = 'attestation envelope'
 
+const NO_REVOCATION_LIST =
+  "revocation: AMD's revocation list was not checked, for none was given and the envelope brings none"
+
 export interface HardwareResult extends Verdict {
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
   /** Absent where the envelope brings no certificates. */
   readonly report?: SnpReport
   readonly chain?: VekChain
@@ -36,23 +41,31 @@ export async function verifyEnvelopeHardware(
   options: SnpOptions,
 ): Promise<HardwareResult> {
   if (envelope.vcek_chain_pem === '') {
-    return verdict([judge('vcek_chain', 'vcek_chain_pem is empty', '')])
+    return { ...verdict([judge('vcek_chain', 'vcek_chain_pem is empty', '')]), notes: [] }
   }
-  const snp = await verifySnp(readReportBytes(envelope), envelope.vcek_chain_pem, options)
+  const reportBytes = decode(envelope.snp_report_b64, 'snp_report_b64')
+  const { crl = revocationListOf(envelope) } = options
+  const snp = await verifySnp(reportBytes, envelope.vcek_chain_pem, { ...options, crl })
   const { report, chain } = snp
   const bound = await checkReportData(envelope, report.reportData)
   return {
     ...verdict([...snp.checks, ...bound]),
+    notes: crl === undefined ? [NO_REVOCATION_LIST] : [],
     report,
     ...(chain === undefined ? {} : { chain }),
   }
 }
 
-function readReportBytes({ snp_report_b64: text }: Envelope): Bytes {
+/** AMD's list as the envelope brings it; it counts by its signature, whoever hands it on. */
+function revocationListOf({ snp_crl_b64: text }: Envelope): Bytes | undefined {
+  return text === undefined ? undefined : decode(text, 'snp_crl_b64')
+}
+
+function decode(text: string, member: string): Bytes {
   try {
     return fromBase64(text)
   } catch {
-    throw new MalformedEvidence(DOCUMENT, 'snp_report_b64: not standard base64')
+    throw new MalformedEvidence(DOCUMENT, `${member}: not standard base64`)
   }
 }
 

@@ -1,11 +1,11 @@
 import { toHex } from '../protocol/bytes.ts'
 import type { Envelope } from '../protocol/envelope.ts'
 import type { Manifest } from '../protocol/manifest.ts'
-import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
 import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
-import { checkManifest, checkTag, type Trust } from './manifest.ts'
+import { checkManifest, checkTag, revocationRule, type Trust } from './manifest.ts'
+import { revocationFault } from './revoked.ts'
 import type { VekChain } from './snp/chain.ts'
 import { policyOfBundle } from './snp/policy.ts'
 import type { SnpReport } from './snp/report.ts'
@@ -19,15 +19,24 @@ export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
 
 /** What the caller knows of this moment. Left away where an envelope of the past is judged. */
 export interface LiveExpectations {
+  /**
+   * The nonce that was sent, 64 lowercase hex digits: it alone proves when the report was made. `null` takes an
+   * envelope for fresh on the word of the operator, whose clock wrote `issued_at` and nobody signed it.
+   */
+  readonly nonce: string | null
   /** Seconds; the envelope's own limit holds besides. */
   readonly maxAgeSeconds?: number
-  /** The nonce that was sent, 64 lowercase hex digits. */
-  readonly nonce?: string | undefined
   /** SHA-256 over the SPKI of the peer of the connection in use, lowercase hex. */
   readonly tlsSpkiSha256?: string | undefined
 }
 
+/** Told with every envelope that is taken for fresh without a nonce. */
+const OPERATORS_CLOCK =
+  "freshness: it rests on the operator's clock, for the report was not asked for with a nonce"
+
 export interface EnvelopeResult extends Verdict {
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
   readonly report?: SnpReport
   readonly chain?: VekChain
   readonly manifest?: Manifest
@@ -54,19 +63,17 @@ export async function verifyEnvelope(
     ...manifestChecks,
     ...(hardware.report === undefined
       ? []
-      : checkAllowed(envelope, hardware.report, trust.bundle, options.now)),
+      : checkAllowed(envelope, hardware.report, trust, options.now)),
     ...(live === undefined ? [] : checkLive(envelope, live, options.now)),
   ]
-  return { ...hardware, ...verdict(checks), ...(manifest === undefined ? {} : { manifest }) }
+  const clock = live?.nonce === null ? [OPERATORS_CLOCK] : []
+  const notes = [...hardware.notes, ...clock]
+  return { ...hardware, ...verdict(checks), notes, ...(manifest && { manifest }) }
 }
 
 /** Guest, workload and release must stand in one entry together; a revocation outweighs any entry. */
-function checkAllowed(
-  envelope: Envelope,
-  report: SnpReport,
-  bundle: TrustBundle,
-  now: number,
-): Check[] {
+function checkAllowed(envelope: Envelope, report: SnpReport, trust: Trust, now: number): Check[] {
+  const { bundle } = trust
   const measurement = toHex(report.measurement)
   const hostData = toHex(report.hostData)
   const { workload_identity_tag: tag, workload } = envelope
@@ -83,29 +90,35 @@ function checkAllowed(
     !inForce && 'the entry for this measurement has ended',
     !bundle.allowed_identity_tags.includes(tag) && `identity tag ${tag} is not in the bundle`,
   )
-  const revoked = firstFault(
-    bundle.revoked.measurements.includes(measurement) && `measurement ${measurement} is revoked`,
-    bundle.revoked.identity_tags.includes(tag) && `identity tag ${tag} is revoked`,
-  )
+  const keys = [envelope.report_data_binding?.receipt_key_thumbprint]
+  const revocable = { measurement, identityTag: tag, keys }
+  const revoked = revocationFault(revocable, revocationRule(trust, now))
+  const newest = trust.newest ?? bundle
   return [
     judge('measurement_allowed', allowed, `${measurement} as ${workload}`),
-    judge('not_revoked', revoked, 'neither measurement nor tag'),
+    judge('not_revoked', revoked, `not by bundle version ${newest.version}`),
   ]
 }
 
 function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Check[] {
   const checks = [checkFreshness(envelope, live.maxAgeSeconds, now)]
-  if (live.nonce !== undefined) {
-    const bound = envelope.report_data_binding?.nonce
-    const fault = bound === live.nonce ? undefined : 'the report was not made for this nonce'
-    checks.push(judge('nonce', fault, live.nonce))
-  }
+  if (live.nonce !== null) checks.push(checkNonce(envelope, live.nonce))
   if (live.tlsSpkiSha256 !== undefined) {
     const same = envelope.tls_spki_sha256 === live.tlsSpkiSha256
     const fault = same ? undefined : `the connection has the key ${live.tlsSpkiSha256}`
     checks.push(judge('tls_key', fault, live.tlsSpkiSha256))
   }
   return checks
+}
+
+/** No nonce where one must be is a caller without types, and fails like a wrong one. */
+function checkNonce({ report_data_binding: binding }: Envelope, nonce: unknown): Check {
+  const sent = typeof nonce === 'string' && nonce !== ''
+  const fault = firstFault(
+    !sent && 'no nonce was asked for, so nothing proves when the report was made',
+    binding?.nonce !== nonce && 'the report was not made for this nonce',
+  )
+  return judge('nonce', fault, String(nonce))
 }
 
 function checkFreshness(

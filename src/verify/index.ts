@@ -1,10 +1,28 @@
 /**
  * What a relying party imports as `confidential-model-router/verify`. Web standards only: it runs in browsers, Node,
  * Bun, Deno and workerd, asks the network for nothing by itself, and trusts AMD and the release root alone.
+ *
+ * Four things can be verified: a trust bundle (`verifyTrustBundle`), the envelope of a running router under it
+ * (`verifyEnvelope`), a receipt (`verifyReceipt`), and a SEV-SNP report by itself (`verifySnp`). Each answers with a
+ * `Verdict`: `ok`, and every check with what it proves. A check that fails is a value and never an exception;
+ * `MalformedEvidence` is thrown where a document is none of its kind. docs/verification.md explains every check.
  */
 
 export { prefixed, type Check, type Verdict } from './check.ts'
 export { PROVES, type CheckName } from './check-names.ts'
+export { headline, receiptHeadline, type Statement } from './headline.ts'
+export { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+
+// A trust bundle: what the holder of the release root says may be accepted.
+export { fetchTrustBundle, type FetchedTrustBundle } from './fetch-trust-bundle.ts'
+export {
+  verifyTrustBundle,
+  type SeenBundle,
+  type TrustBundleOptions,
+  type TrustBundleResult,
+} from './trust-bundle.ts'
+
+// An envelope: what a running router can prove of itself, and of the connection it came over.
 export { readEnvelope } from './envelope-hardware.ts'
 export {
   verifyEnvelope,
@@ -12,19 +30,21 @@ export {
   type EnvelopeResult,
   type LiveExpectations,
 } from './envelope.ts'
-export { fetchTrustBundle, type FetchedTrustBundle } from './fetch-trust-bundle.ts'
 export { type Trust } from './manifest.ts'
+
+// A receipt: which machine answered an exchange, and how.
+export type { ExpectedExchange } from './receipt-claims.ts'
+export { envelopeProviderJudge } from './provider-envelope.ts'
+export type { JudgedHop, JudgeProviderHop, ProviderHop } from './receipt-provider.ts'
+export type { RouterTrust } from './receipt-router.ts'
 export {
   verifyReceipt,
-  type ExpectedExchange,
   type ReceiptOptions,
+  type ReceiptOutcome,
   type ReceiptResult,
 } from './receipt.ts'
-export { verifySnp, type SnpOptions } from './snp/verify-snp.ts'
-export {
-  verifyTrustBundle,
-  type SeenBundle,
-  type TrustBundleOptions,
-  type TrustBundleResult,
-} from './trust-bundle.ts'
-export { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+
+// A SEV-SNP report by itself: is it genuine, and is the guest closed?
+export type { SimulatedPolicy } from './snp/anchors.ts'
+export type { SnpPolicy } from './snp/policy.ts'
+export { verifySnp, type SnpOptions, type SnpResult } from './snp/verify-snp.ts'

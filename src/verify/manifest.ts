@@ -8,13 +8,30 @@ import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check } from './check.ts'
 import { milliseconds } from './clock.ts'
 import { checkJws } from './jws.ts'
+import { revocationFault, type RevocationRule } from './revoked.ts'
 
 const DOCUMENT = 'workload manifest'
 
 /** What a relying party has accepted before it looks at an envelope. */
 export interface Trust {
+  /** The bundle that is judged under. */
   readonly bundle: TrustBundle
   readonly rootJwk: EcPoint
+  /** The newest bundle known, where it is another one: of it only what it revokes counts. */
+  readonly newest?: TrustBundle | undefined
+  /** Accepts what was made before the `since` of its revocation, as of the moment it is judged for. */
+  readonly acceptBeforeRevocation?: boolean | undefined
+}
+
+/** Which revocations count for something that is said to be made at `now`. */
+export function revocationRule(
+  { bundle, newest, acceptBeforeRevocation }: Trust,
+  now: number,
+): RevocationRule {
+  return {
+    bundles: newest === undefined ? [bundle] : [bundle, newest],
+    madeAt: acceptBeforeRevocation === true ? now : undefined,
+  }
 }
 
 export interface ManifestResult {
@@ -54,17 +71,15 @@ export async function checkManifest(
   return { checks: [check, ...signature, described], manifest }
 }
 
-async function manifestKey(
-  { bundle, rootJwk }: Trust,
-  now: number,
-): Promise<{ key: EcPoint; check: Check }> {
+async function manifestKey(trust: Trust, now: number): Promise<{ key: EcPoint; check: Check }> {
+  const { bundle, rootJwk } = trust
   const delegated = bundle.delegated_keys.workload_manifest
   if (delegated === undefined) {
     return { key: rootJwk, check: judge('manifest_key', undefined, 'the release root') }
   }
   const kid = await jwkThumbprint(delegated.jwk)
   const fault = firstFault(
-    bundle.revoked.keys.includes(kid) && `key ${kid} is revoked`,
+    revocationFault({ keys: [kid] }, revocationRule(trust, now)),
     milliseconds(delegated.not_before) > now && `key ${kid} is not yet in force`,
     milliseconds(delegated.not_after) <= now && `key ${kid} expired at ${delegated.not_after}`,
   )

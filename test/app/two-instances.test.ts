@@ -126,8 +126,7 @@ describe('two instances on one PostgreSQL', () => {
         clientResponseSha256: createHash('sha256').update(body).digest('hex'),
       },
       simulated: 'any',
-      environments: ['local'],
-      routerRoot: es256JwkSchema.parse(rootKey),
+      router: { rootJwk: es256JwkSchema.parse(rootKey), environments: ['local'] },
     })
     expect(result.checks.filter(({ ok }) => !ok)).toEqual([])
     expect(result.checks.map(({ name }) => name)).toContain('receipt_key')

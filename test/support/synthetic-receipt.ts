@@ -3,6 +3,9 @@ import { toHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 import type { JsonValue } from '../../src/protocol/canonical-json.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import type { AttestationBlock, ReceiptClaims } from '../../src/protocol/receipt.ts'
+import { envelopeProviderJudge } from '../../src/verify/provider-envelope.ts'
+import type { JudgeProviderHop } from '../../src/verify/receipt-provider.ts'
+import type { RouterTrust } from '../../src/verify/receipt-router.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptResult } from '../../src/verify/receipt.ts'
 import { MEASUREMENT, NOW } from './synthetic-snp.ts'
 import { envelopeOf, signBundle, signJws, type TestKey, type World } from './synthetic-world.ts'
@@ -83,16 +86,27 @@ export async function receiptOf(world: World, changes: ReceiptChanges = {}): Pro
 export async function judgeReceipt(
   world: World,
   text: string,
-  options: Partial<ReceiptOptions> = {},
+  options: Partial<ReceiptOptions> & { readonly trust?: Partial<RouterTrust> } = {},
 ): Promise<ReceiptResult> {
   const { jwk, kid } = world.receiptKey
+  const { trust, ...more } = options
   return verifyReceipt(text, {
     now: NOW,
     jwks: { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] },
     anchors: [{ product: 'genoa', spkiSha256: world.chain.arkSpkiSha256 }],
-    environments: ['production'],
     evidence,
-    routerRoot: world.root.jwk,
-    ...options,
+    router: { rootJwk: world.root.jwk, environments: ['production'], ...trust },
+    ...more,
   })
+}
+
+/** Judges a provider's hop as a client would who holds the provider's release root. */
+export function judgeOf(provider: World): JudgeProviderHop {
+  const trust = { rootJwk: provider.root.jwk, environments: ['production'] }
+  return envelopeProviderJudge(trust, { anchors: anchorsOf(provider) })
+}
+
+/** The roots of these worlds, taken for AMD's. */
+export function anchorsOf(...worlds: readonly World[]) {
+  return worlds.map(({ chain }) => ({ product: chain.product, spkiSha256: chain.arkSpkiSha256 }))
 }

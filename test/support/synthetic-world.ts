@@ -173,20 +173,34 @@ export async function envelopeOf(world: World, changes: EnvelopeChanges = {}): P
 
 export interface Judgement {
   readonly bundle?: Partial<TrustBundleInput>
-  readonly live?: LiveExpectations
+  readonly live?: Partial<LiveExpectations>
   readonly now?: number
+  /** A later bundle that is known too. */
+  readonly newest?: Partial<TrustBundleInput>
+  readonly acceptBeforeRevocation?: boolean
+  readonly crl?: Bytes
+  readonly requireCrl?: boolean
 }
 
 /** Verifies an envelope as a client would, the world's root taken for AMD's. */
 export async function judgeEnvelope(
   world: World,
   changes: EnvelopeChanges = {},
-  { bundle = {}, live, now = NOW }: Judgement = {},
+  { bundle = {}, live, newest, now = NOW, acceptBeforeRevocation, crl, requireCrl }: Judgement = {},
 ): Promise<EnvelopeResult> {
+  const later = newest && (await acceptBundle(world, { version: 8, ...newest }))
+  const accepted = await acceptBundle(world, bundle)
   return verifyEnvelope(await envelopeOf(world, changes), {
     now,
     anchors: [{ product: 'genoa', spkiSha256: world.chain.arkSpkiSha256 }],
-    trust: { bundle: await acceptBundle(world, bundle), rootJwk: world.root.jwk },
-    live: live ?? {},
+    trust: {
+      bundle: accepted,
+      rootJwk: world.root.jwk,
+      newest: later,
+      acceptBeforeRevocation,
+    },
+    live: { nonce: null, ...live },
+    crl,
+    requireCrl,
   })
 }

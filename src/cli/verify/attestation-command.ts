@@ -1,24 +1,32 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { toHex } from '../../protocol/bytes.ts'
-import { es256JwkSchema } from '../../protocol/jwk.ts'
+import type { Es256Jwk } from '../../protocol/jwk.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
-import { readDocument } from '../../protocol/read-document.ts'
 import { judge, verdict } from '../../verify/check.ts'
-import { verifyEnvelope, type LiveExpectations } from '../../verify/envelope.ts'
+import {
+  verifyEnvelope,
+  type EnvelopeOptions,
+  type LiveExpectations,
+} from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
-import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
+import { headline } from '../../verify/headline.ts'
 import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bundle.ts'
 import { defaultStatePath, readSeen, writeSeen } from './bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { InputError } from './input-error.ts'
 import { report, type Outcome } from './print.ts'
-import { readJson } from './read-input.ts'
+import { readInput } from './read-input.ts'
+import { publishedBundle, readRoot } from './release-trust.ts'
 import { createRouterClient, type Answer, type RouterClient } from './router-client.ts'
 
 interface AttestationOptions {
   readonly rootKey: string
-  readonly nonce?: string | true
+  readonly nonce?: string
+  readonly cached?: boolean
+  readonly crl?: string
+  readonly requireCrl?: boolean
   readonly allowSimulated?: boolean
+  readonly acceptBeforeRevocation?: boolean
   readonly environment?: string
   readonly state: string
   readonly json?: boolean
@@ -30,7 +38,19 @@ export function attestationCommand(): Command {
     .description('Verifies a running router: its enclave, its release, and the connection to it.')
     .argument('<base_url>', 'address of the router')
     .requiredOption('--root-key <file>', "the release root's public JWK")
-    .option('--nonce [hex]', 'ask for a report made now, for this or a random nonce', parseNonce)
+    .option('--nonce <hex>', 'ask for a report for this nonce (default: a random one)', parseNonce)
+    .addOption(
+      new Option(
+        '--cached',
+        "take the router's cached report; freshness then rests on the operator's clock",
+      ).conflicts('nonce'),
+    )
+    .option('--crl <file>', "AMD's revocation list in DER (default: the one in the envelope)")
+    .option('--require-crl', "fail without AMD's revocation list")
+    .option(
+      '--accept-before-revocation',
+      'accept what is revoked only since a moment that is yet to come',
+    )
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--environment <name>', 'the environment it must be for (default: production)')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
@@ -40,59 +60,75 @@ export function attestationCommand(): Command {
     })
 }
 
+const PROVEN = 'this connection ends in a verified router enclave that runs an accepted release'
+const PROVEN_ELSEWHERE = 'there is a verified router enclave that runs an accepted release'
+
 async function verifyRouter(address: string, options: AttestationOptions): Promise<Outcome> {
   const client = createRouterClient(address, 'evidence')
-  const rootJwk = readDocument(es256JwkSchema, await readJson(options.rootKey), 'release root key')
-  const trust = await obtainBundle(client, rootJwk, options)
-  if (trust.bundle === undefined) {
-    return { ...trust, notes: ['the envelope was not judged: its trust bundle is refused'] }
+  const rootJwk = await readRoot(options.rootKey)
+  const trusted = await obtainBundle(client, rootJwk, options)
+  if (trusted.bundle === undefined) {
+    const notes = ['the envelope was not judged: its trust bundle is refused']
+    return { ...trusted, notes, summary: headline(trusted, { proven: PROVEN }) }
   }
-  const nonce = options.nonce === true ? randomNonce() : options.nonce
-  const answer = await client.get(`/attestation${nonce === undefined ? '' : `?nonce=${nonce}`}`)
-  if (answer.status !== 200) {
-    throw new InputError(`${client.base.origin}/attestation answers ${answer.status}`)
-  }
+  const nonce = options.cached === true ? null : (options.nonce ?? randomNonce())
+  const answer = await fetchAttestation(client, nonce)
   const connection = judgeConnection(client.base, answer)
   const result = await verifyEnvelope(readEnvelope(answer.body), {
-    now: Date.now(),
-    simulated: options.allowSimulated === true ? 'any' : 'refuse',
-    trust: { bundle: trust.bundle, rootJwk },
+    ...(await envelopePolicy(options)),
+    trust: {
+      bundle: trusted.bundle,
+      rootJwk,
+      acceptBeforeRevocation: options.acceptBeforeRevocation,
+    },
     live: { ...connection.live, nonce },
   })
-  const checks = [...trust.checks, ...result.checks, ...connection.checks]
-  return { ...verdict(checks), notes: connection.notes }
+  const judged = verdict([...trusted.checks, ...result.checks, ...connection.checks])
+  const simulated = result.chain?.simulated === true && options.allowSimulated === true
+  const cached = nonce === null ? ["Freshness rests on the operator's clock."] : []
+  const unproven = connection.notes.length > 0 ? ['Plain HTTP: where it ends is not proven.'] : []
+  const proven = unproven.length > 0 ? PROVEN_ELSEWHERE : PROVEN
+  const summary = headline(judged, { proven, simulated, caveats: [...cached, ...unproven] })
+  return { ...judged, summary, notes: [...result.notes, ...connection.notes] }
+}
+
+async function envelopePolicy(
+  options: AttestationOptions,
+): Promise<Pick<EnvelopeOptions, 'now' | 'simulated' | 'crl' | 'requireCrl'>> {
+  return {
+    now: Date.now(),
+    simulated: options.allowSimulated === true ? 'any' : 'refuse',
+    crl: options.crl === undefined ? undefined : await readInput(options.crl),
+    requireCrl: options.requireCrl,
+  }
+}
+
+async function fetchAttestation(client: RouterClient, nonce: string | null): Promise<Answer> {
+  const answer = await client.get(`/attestation${nonce === null ? '' : `?nonce=${nonce}`}`)
+  if (answer.status === 200) return answer
+  throw new InputError(`${client.base.origin}/attestation answers ${answer.status}`)
 }
 
 async function obtainBundle(
   client: RouterClient,
-  rootJwk: unknown,
+  rootJwk: Es256Jwk,
   options: AttestationOptions,
 ): Promise<TrustBundleResult> {
-  const fetched = await fetchTrustBundle(
-    `${client.base.origin}/.well-known/trust.json`,
-    client.base.origin,
-    async (input) => asResponse(await client.get(pathOf(input))),
-  )
+  const fetched = await publishedBundle(client)
   if (fetched.jws === undefined) return fetched
   const result = await verifyTrustBundle(fetched.jws, rootJwk, {
     now: Date.now(),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
     lastSeen: await readSeen(options.state, rootJwk),
   })
-  if (result.seen !== undefined) await writeSeen(options.state, result.seen)
+  if (result.seen !== undefined) {
+    await writeSeen(options.state, { ...result.seen, jws: fetched.jws })
+  }
   return { ...result, checks: [...fetched.checks, ...result.checks] }
 }
 
-function pathOf(input: string | URL | Request): string {
-  return new URL(input instanceof Request ? input.url : input).pathname
-}
-
-function asResponse({ status, body }: Answer): Response {
-  return new Response(status === 204 || status === 304 ? null : new Uint8Array(body), { status })
-}
-
 interface Connection {
-  readonly live: LiveExpectations
+  readonly live: Omit<LiveExpectations, 'nonce'>
   readonly checks: Outcome['checks']
   readonly notes: readonly string[]
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { headline } from '../../verify/headline.ts'
 import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
 import { defaultStatePath, readSeen, writeSeen } from './bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
@@ -31,11 +32,15 @@ export function bundleCommand(): Command {
 
 async function verifyBundle(file: string, options: BundleOptions): Promise<void> {
   const rootJwk = await readJson(options.rootKey)
-  const result = await verifyTrustBundle(await readBundle(file), rootJwk, {
+  const jws = await readBundle(file)
+  const result = await verifyTrustBundle(jws, rootJwk, {
     now: options.now ?? Date.now(),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
     lastSeen: await readSeen(options.state, rootJwk),
   })
-  if (result.seen !== undefined) await writeSeen(options.state, result.seen)
-  report(result, options.json === true)
+  if (result.seen !== undefined) await writeSeen(options.state, { ...result.seen, jws })
+  const { version, environment } = result.bundle ?? {}
+  const simulated = environment === 'local'
+  const proven = `the holder of the release root signed this bundle, version ${version}, and it is in force`
+  report({ ...result, summary: headline(result, { proven, simulated }) }, options.json === true)
 }

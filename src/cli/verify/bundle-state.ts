@@ -2,22 +2,31 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import { jwkThumbprint } from '../../protocol/jwk.ts'
-import { es256JwkSchema } from '../../protocol/jwk.ts'
+import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import type { SeenBundle } from '../../verify/trust-bundle.ts'
 import { InputError } from './input-error.ts'
 
 /**
- * The last good bundle of each release root, kept between runs: without it an attacker could show an older one. A
- * file that cannot be read is an error and not a fresh start.
+ * The last good bundle of each release root, kept between runs: without it an attacker could show an older one, and
+ * a receipt could not be judged by what was revoked since. A file that cannot be read is an error and not a fresh start.
  */
 
 const stateSchema = z.record(
   z.string(),
-  z.object({ version: z.int().min(1), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+  z.object({
+    version: z.int().min(1),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    /** The bundle itself; absent in files of earlier versions. */
+    jws: z.string().optional(),
+  }),
 )
 
 type State = z.output<typeof stateSchema>
+
+/** A bundle as it is remembered, with its text where that is known. */
+export interface KeptBundle extends SeenBundle {
+  readonly jws?: string | undefined
+}
 
 /** Where the state is kept unless told otherwise. */
 export function defaultStatePath(environment: NodeJS.ProcessEnv): string {
@@ -26,7 +35,7 @@ export function defaultStatePath(environment: NodeJS.ProcessEnv): string {
 }
 
 /** What was last seen under a root; nothing for the path `none`. Throws `InputError`. */
-export async function readSeen(path: string, rootJwk: unknown): Promise<SeenBundle | undefined> {
+export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBundle | undefined> {
   const root = es256JwkSchema.safeParse(rootJwk)
   if (path === 'none' || !root.success) return undefined
   const thumbprint = await jwkThumbprint(root.data)
@@ -35,10 +44,10 @@ export async function readSeen(path: string, rootJwk: unknown): Promise<SeenBund
 }
 
 /** Remembers a bundle in place of the one before. Throws `InputError`. */
-export async function writeSeen(path: string, seen: SeenBundle): Promise<void> {
+export async function writeSeen(path: string, seen: KeptBundle): Promise<void> {
   if (path === 'none') return
-  const { root, version, sha256 } = seen
-  const text = JSON.stringify({ ...(await readState(path)), [root]: { version, sha256 } }, null, 2)
+  const { root, ...kept } = seen
+  const text = JSON.stringify({ ...(await readState(path)), [root]: kept }, null, 2)
   const draft = `${path}.${process.pid}`
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,41 +1,52 @@
-import type { Check, Verdict } from '../../verify/check.ts'
+import type { Check } from '../../verify/check.ts'
 
-/** A verdict with what could not be judged at all. */
-export interface Outcome extends Verdict {
+/** A verdict as it is told: to people and as JSON with the same content. */
+export interface Outcome {
+  readonly ok: boolean
+  /** The one line for whoever reads no further. */
+  readonly summary: string
+  readonly checks: readonly Check[]
+  /** What could not be judged, and why. */
   readonly notes?: readonly string[] | undefined
+  /** In place of 0 or 1. */
+  readonly exitCode?: number
 }
 
-/** Prints an outcome, and sets the exit code: 0 where every check holds, 1 otherwise. */
+/** Prints an outcome, and sets the exit code: 0 where every check holds, 1 where one failed, unless it has its own. */
 export function report(outcome: Outcome, asJson: boolean): void {
   process.stdout.write(asJson ? `${JSON.stringify(toJson(outcome), null, 2)}\n` : table(outcome))
-  process.exitCode = outcome.ok ? 0 : 1
+  process.exitCode = outcome.exitCode ?? (outcome.ok ? 0 : 1)
 }
 
 /** Prints why nothing could be judged. */
 export function printProblem(message: string, asJson: boolean): void {
   if (asJson) {
-    process.stdout.write(`${JSON.stringify({ ok: false, checks: [], error: message }, null, 2)}\n`)
+    const summary = `NOT JUDGED: ${message}`
+    const outcome = { ok: false, summary, checks: [], error: message }
+    process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
   }
   process.stderr.write(`error: ${printable(message)}\n`)
 }
 
-function toJson({ ok, checks, notes }: Outcome) {
+function toJson({ ok, summary, checks, notes = [] }: Outcome) {
   return {
     ok,
-    checks: checks.map((check) => ({ name: check.name, ok: check.ok, detail: check.detail })),
-    ...(notes === undefined || notes.length === 0 ? {} : { notes }),
+    summary,
+    checks: checks.map(({ name, ok: holds, proves, detail }) => ({
+      name,
+      ok: holds,
+      proves,
+      detail,
+    })),
+    notes,
   }
 }
 
-function table({ ok, checks, notes = [] }: Outcome): string {
-  const failed = checks.filter((check) => !check.ok)
-  const sum = ok
-    ? `VALID: all ${checks.length} checks hold`
-    : `NOT VALID: ${failed.length} of ${checks.length} checks failed: ` +
-      failed.map(({ name }) => name).join(', ')
+function table({ summary, checks, notes = [] }: Outcome): string {
   const remarks = notes.map((note) => `note  ${printable(note)}`)
   const width = Math.max(0, ...checks.map(({ name }) => name.length))
-  return [...checks.map((check) => row(check, width)), ...remarks, '', sum, ''].join('\n')
+  const rows = checks.map((check) => row(check, width))
+  return [printable(summary), '', ...rows, ...remarks, ''].join('\n')
 }
 
 /** The result, what it proves, and on a line of its own what was seen. */

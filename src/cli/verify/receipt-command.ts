@@ -1,17 +1,22 @@
 import { Command, Option } from 'commander'
 import { z } from 'zod'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
-import { verifyReceipt, type ExpectedExchange } from '../../verify/receipt.ts'
+import { receiptHeadline } from '../../verify/headline.ts'
+import { envelopeProviderJudge } from '../../verify/provider-envelope.ts'
+import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
+import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
+import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
+import { defaultStatePath, writeSeen } from './bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-source.ts'
 import { InputError } from './input-error.ts'
 import { parseNow } from './parse-now.ts'
 import { report } from './print.ts'
 import { readInput, readJson, readText } from './read-input.ts'
+import { obtainTrust, readRoot } from './release-trust.ts'
 import { responseDigest } from './response-digest.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
 
@@ -26,7 +31,13 @@ interface ReceiptCommandOptions {
   readonly routedModel?: string
   readonly requireProvider?: boolean
   readonly rootKey?: string
+  readonly signatureOnly?: boolean
   readonly providerRootKey?: string
+  readonly bundle?: string
+  readonly state: string
+  readonly acceptBeforeRevocation?: boolean
+  readonly crl?: string
+  readonly requireCrl?: boolean
   readonly evidence: readonly string[]
   readonly allowSimulated?: boolean
   readonly environment?: string
@@ -34,63 +45,120 @@ interface ReceiptCommandOptions {
   readonly json?: boolean
 }
 
-/** `verify receipt <file|-> --base-url <url> | --jwks <file>` */
+/** `verify receipt <file|-> --root-key <file> --base-url <url> | --jwks <file>` */
 export function receiptCommand(): Command {
-  return new Command('receipt')
+  const command = new Command('receipt')
     .description('Verifies a receipt: who signed it, what it is about, and where it was made.')
     .argument('<file>', 'the receipt as the router answers it, or its JWS; - for standard input')
+    .option('--root-key <file>', "the router's release root (public JWK)")
     .addOption(
-      new Option('--base-url <url>', 'the router, for keys and evidence').conflicts('jwks'),
+      new Option('--signature-only', 'ask nothing about the machine; exits 3 at best').conflicts(
+        'rootKey',
+      ),
+    )
+  addSources(command)
+  addExpectations(command)
+  return addPolicy(command)
+    .option('--now <time>', 'judge as of this time (RFC 3339)', parseNow)
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+CMR_API_KEY: the key that may read the evidence of a provider.
+Exits 0 where the receipt is valid, 1 where a check failed, 2 where the command or its input cannot be used,
+3 where --signature-only was given and the signature holds.`,
+    )
+    .action(verifyReceiptFile)
+}
+
+function addSources(command: Command): void {
+  command
+    .addOption(
+      new Option('--base-url <url>', 'the router, for keys, evidence and bundle').conflicts('jwks'),
     )
     .option('--jwks <file>', "the router's key set, without asking the router")
+    .option('--evidence <file>', 'evidence that the receipt names; may repeat', collect, [])
+    .option('--bundle <file>', 'a newer trust bundle, for what it revokes')
+    .option('--state <file|none>', 'remembers the newest bundle', defaultStatePath(process.env))
+    .option('--crl <file>', "AMD's revocation list of today in DER")
+}
+
+function addExpectations(command: Command): void {
+  command
     .option('--request <file>', 'the body that the client sent')
     .option('--response <file>', 'the body that the client got, a stream included')
     .option('--provider-request <file>', 'the body that went to the provider')
     .option('--provider-response <file>', 'the body that came from the provider')
     .option('--requested-route <route>', 'the route it must say was asked for')
     .option('--routed-model <route>', 'the route it must say was used')
-    .option('--require-provider', 'fail where the provider was not attested')
-    .option('--root-key <file>', "the router's release root (public JWK)")
-    .option('--provider-root-key <file>', "the provider's release root (public JWK)")
+}
+
+function addPolicy(command: Command): Command {
+  return command
+    .option('--provider-root-key <file>', "the provider's release root, to judge its envelope by")
+    .option('--require-provider', 'fail where the provider was not judged again and attested')
+    .option('--require-crl', "fail without AMD's revocation list")
     .option(
-      '--evidence <file>',
-      'evidence that the receipt names by digest; may repeat',
-      collect,
-      [],
+      '--accept-before-revocation',
+      'accept what is revoked only since after the time that the receipt itself states',
     )
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--environment <name>', 'the environment it must be of (default: production)')
-    .option('--now <time>', 'judge as of this time (RFC 3339)', parseNow)
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nCMR_API_KEY: the key that may read the evidence of a provider.')
-    .action(verifyReceiptFile)
+}
+
+const EXIT_CODES: Readonly<Record<ReceiptOutcome, number>> = {
+  valid: 0,
+  not_valid: 1,
+  signature_only: 3,
 }
 
 async function verifyReceiptFile(file: string, options: ReceiptCommandOptions): Promise<void> {
+  if (options.rootKey === undefined && options.signatureOnly !== true) {
+    throw new InputError(
+      'give --root-key, for without it nothing is proven about the machine; or ask for --signature-only',
+    )
+  }
   const { id, receipt } = readReceipt(await readText(file))
-  const { jwks, evidence } = await obtainKeys(receipt, options)
+  const client = routerClient(options)
+  const { jwks, evidence } = await obtainKeys(receipt, options, client)
   const result = await verifyReceipt(receipt, {
     now: options.now ?? Date.now(),
     jwks,
     evidence,
     expected: { id, ...(await expectations(options)) },
+    router: await routerTrust(options, client),
     simulated: simulatedPolicy(options),
-    environments: acceptedEnvironments(options.environment, options.allowSimulated),
-    routerRoot: await readRoot(options.rootKey),
-    providerRoot: await readRoot(options.providerRootKey),
+    crl: options.crl === undefined ? undefined : await readInput(options.crl),
+    requireCrl: options.requireCrl,
+    judgeProviderHop: await providerJudge(options),
     requireProvider: options.requireProvider === true,
   })
-  report(result, options.json === true)
+  if (result.seen !== undefined) await writeSeen(options.state, result.seen)
+  const exitCode = EXIT_CODES[result.outcome]
+  report({ ...result, summary: receiptHeadline(result), exitCode }, options.json === true)
 }
 
-/**
- * Whoever names a release root asks what stands behind the router, and a simulated platform fails. Without one
- * only the exchange is judged, and a simulated platform is told.
- */
-function simulatedPolicy(options: ReceiptCommandOptions): SimulatedPolicy {
-  const { allowSimulated, rootKey, providerRootKey } = options
-  const strict = rootKey !== undefined || providerRootKey !== undefined
-  return strict && allowSimulated !== true ? 'refuse' : 'any'
+async function routerTrust(
+  options: ReceiptCommandOptions,
+  client: RouterClient | undefined,
+): Promise<ReceiptOptions['router']> {
+  const { rootKey } = options
+  return rootKey === undefined ? 'signature_only' : obtainTrust({ ...options, rootKey }, client)
+}
+
+function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPolicy {
+  return allowSimulated === true ? 'any' : 'refuse'
+}
+
+/** By what the provider's hop is judged again, where the caller gave anything to judge it by. */
+async function providerJudge(
+  options: ReceiptCommandOptions,
+): Promise<JudgeProviderHop | undefined> {
+  const { providerRootKey, environment, allowSimulated } = options
+  if (providerRootKey === undefined) return undefined
+  const rootJwk = await readRoot(providerRootKey)
+  const trust = { rootJwk, environments: acceptedEnvironments(environment, allowSimulated) }
+  return envelopeProviderJudge(trust, { simulated: simulatedPolicy(options) })
 }
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })
@@ -102,14 +170,18 @@ function readReceipt(text: string): { id: string | undefined; receipt: string } 
   return readDocument(answerSchema, parseStrictJson(trimmed, 'receipt file'), 'receipt file')
 }
 
+function routerClient({ baseUrl }: ReceiptCommandOptions): RouterClient | undefined {
+  return baseUrl === undefined ? undefined : createRouterClient(baseUrl, 'authorities')
+}
+
 async function obtainKeys(
   receipt: string,
   options: ReceiptCommandOptions,
+  client: RouterClient | undefined,
 ): Promise<{ jwks: unknown; evidence: EvidenceMap }> {
   const given = await readEvidenceFiles(options.evidence)
   if (options.jwks !== undefined) return { jwks: await readJson(options.jwks), evidence: given }
-  if (options.baseUrl === undefined) throw new InputError('give --base-url or --jwks')
-  const client = createRouterClient(options.baseUrl, 'authorities')
+  if (client === undefined) throw new InputError('give --base-url or --jwks')
   const jwks = await fetchKeySet(client)
   const fetched = await fetchEvidence(client, receipt, process.env['CMR_API_KEY'])
   return { jwks, evidence: new Map([...fetched, ...given]) }
@@ -136,11 +208,6 @@ async function expectations(options: ReceiptCommandOptions): Promise<ExpectedExc
 
 async function digestOf(path: string | undefined): Promise<string | undefined> {
   return path === undefined ? undefined : sha256Hex(await readInput(path))
-}
-
-async function readRoot(path: string | undefined): Promise<Es256Jwk | undefined> {
-  if (path === undefined) return undefined
-  return readDocument(es256JwkSchema, await readJson(path), 'release root key')
 }
 
 function collect(path: string, before: readonly string[]): string[] {

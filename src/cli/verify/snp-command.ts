@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { fromHex, fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { headline } from '../../verify/headline.ts'
 import { STANDALONE_POLICY } from '../../verify/snp/policy.ts'
 import { REPORT_BYTES } from '../../verify/snp/report-layout.ts'
 import { verifySnp } from '../../verify/snp/verify-snp.ts'
@@ -11,6 +12,7 @@ interface SnpCommandOptions {
   readonly report: string
   readonly chain: string
   readonly crl?: string
+  readonly requireCrl?: boolean
   readonly now?: number
   readonly minReportVersion: number
   readonly json?: boolean
@@ -22,7 +24,8 @@ export function snpCommand(): Command {
     .description('Verifies a SEV-SNP report against its certificate chain and the roots of AMD.')
     .requiredOption('--report <file>', 'the report, binary or in hex')
     .requiredOption('--chain <pem>', 'VCEK or VLEK, ASK, ARK in PEM')
-    .option('--crl <file>', "the root's revocation list in DER")
+    .option('--crl <file>', "AMD's revocation list in DER")
+    .option('--require-crl', "fail without AMD's revocation list")
     .option('--now <time>', 'judge as of this time (RFC 3339)', parseNow)
     .option('--min-report-version <n>', 'lowest accepted report version', parseVersion, 3)
     .option('--json', 'print JSON')
@@ -36,10 +39,17 @@ async function verifyReport(options: SnpCommandOptions): Promise<void> {
     {
       now: options.now ?? Date.now(),
       policy: { ...STANDALONE_POLICY, minReportVersion: options.minReportVersion },
-      ...(options.crl === undefined ? {} : { crl: await readInput(options.crl) }),
+      crl: options.crl === undefined ? undefined : await readInput(options.crl),
+      requireCrl: options.requireCrl,
     },
   )
-  report(result, options.json === true)
+  const proven =
+    'a genuine AMD SEV-SNP report of a closed guest; whose guest it is, nothing here tells'
+  const unchecked = options.crl === undefined && options.requireCrl !== true
+  const notes = unchecked
+    ? ["revocation: AMD's revocation list was not checked, for none was given"]
+    : []
+  report({ ...result, notes, summary: headline(result, { proven }) }, options.json === true)
 }
 
 /** Reports are often handed on in hex; anything else is taken as it is. */

@@ -44,27 +44,27 @@ export const envelopeAdapter: Adapter<'envelope'> = {
       )
       const bundle = await fetchBundle(subject, tools, lastSeen)
       const envelope = readEnvelope(body)
-      const live = { tlsSpkiSha256, ...nonceFor(subject, envelope, nonce) }
+      const bound = nonceFor(subject, envelope, nonce)
       const options = { now: tools.now(), simulated: simulatedPolicy(subject, tools) }
       const maxAgeSeconds = subject.policy.max_age_seconds
       const result = await verifyEnvelope(envelope, {
         ...options,
         trust: bundle.trust,
-        live: { ...live, maxAgeSeconds },
+        live: { nonce: bound, tlsSpkiSha256, maxAgeSeconds },
       })
       demandChecks(result.checks)
       lastSeen = bundle.seen
       const text = fromUtf8(body)
-      const bound = 'nonce' in live
-      return describe({ envelope, result, bundle, text, bound, subject, now: tools.now() })
+      const nonceBound = bound !== null
+      return describe({ envelope, result, bundle, text, nonceBound, subject, now: tools.now() })
     }
   },
 }
 
 /** A report that binds a nonce must bind ours; whether one that binds none will do, the operator says. */
-function nonceFor({ policy }: Subject, envelope: Envelope, nonce: string): { nonce?: string } {
+function nonceFor({ policy }: Subject, envelope: Envelope, nonce: string): string | null {
   const binds = envelope.report_data_binding !== undefined
-  return binds || policy.nonce === 'required' ? { nonce } : {}
+  return binds || policy.nonce === 'required' ? nonce : null
 }
 
 function fetchDocument({ baseUrl }: Subject, { observedFetch }: EvidenceTools, path: string) {
@@ -102,7 +102,7 @@ interface Accepted {
   readonly result: EnvelopeResult
   readonly bundle: AcceptedBundle
   readonly text: string
-  readonly bound: boolean
+  readonly nonceBound: boolean
   readonly subject: Subject
   readonly now: number
 }
@@ -127,7 +127,7 @@ async function describe(accepted: Accepted): Promise<VerifiedEvidence> {
     evidence_digest: await sha256Hex(text),
     evidence_summary: {
       ...summary,
-      nonce_bound: accepted.bound,
+      nonce_bound: accepted.nonceBound,
       workload: envelope.workload,
       workload_version: result.manifest?.version ?? null,
       environment: bundle.trust.bundle.environment,

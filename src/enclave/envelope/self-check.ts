@@ -41,7 +41,8 @@ export async function checkOwnEnvelope(
   const environments = [readEnvironment(bundleJws)]
   const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastSeen })
   if (trust.bundle === undefined) return judged(trust.checks, now, undefined)
-  const live = { tlsSpkiSha256: envelope.tls_spki_sha256 }
+  // Captured just now, by this process.
+  const live = { nonce: null, tlsSpkiSha256: envelope.tls_spki_sha256 }
   const result = await verifyEnvelope(envelope, {
     now,
     simulated,

@@ -234,6 +234,6 @@ describe('JWS', () => {
 test('a receipt of no JWKS at all is malformed', async () => {
   const text = await receiptOf(world)
   const attempt = () =>
-    verifyReceipt(text, { jwks: [], now: NOW, environments: [], evidence: new Map() })
+    verifyReceipt(text, { jwks: [], now: NOW, router: 'signature_only', evidence: new Map() })
   await expectMalformed(attempt, 'JWKS', /./)
 })

@@ -1,0 +1,60 @@
+import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
+import type { RouterTrust } from '../../verify/receipt-router.ts'
+import { readSeen } from './bundle-state.ts'
+import { acceptedEnvironments } from './environments.ts'
+import { readBundle, readJson } from './read-input.ts'
+import type { Answer, RouterClient } from './router-client.ts'
+
+export interface ReleaseOptions {
+  readonly rootKey: string
+  readonly bundle?: string | undefined
+  readonly environment?: string | undefined
+  readonly allowSimulated?: boolean | undefined
+  readonly acceptBeforeRevocation?: boolean | undefined
+  readonly state: string
+}
+
+/** A release root's public JWK from a file. Throws `InputError`, `MalformedEvidence`. */
+export async function readRoot(path: string): Promise<Es256Jwk> {
+  return readDocument(es256JwkSchema, await readJson(path), 'release root key')
+}
+
+/**
+ * Whose routers are accepted, with every bundle that can be had: the given one, the one remembered, and the router's. A
+ * router that gives none leaves the others; what it gives counts by its signature alone.
+ */
+export async function obtainTrust(
+  options: ReleaseOptions,
+  client: RouterClient | undefined,
+): Promise<RouterTrust> {
+  const rootJwk = await readRoot(options.rootKey)
+  const lastSeen = await readSeen(options.state, rootJwk)
+  const given = options.bundle === undefined ? undefined : await readBundle(options.bundle)
+  const published = client && (await publishedBundle(client)).jws
+  return {
+    rootJwk,
+    environments: acceptedEnvironments(options.environment, options.allowSimulated),
+    bundles: [given, published, lastSeen?.jws].filter((jws) => jws !== undefined),
+    lastSeen,
+    acceptBeforeRevocation: options.acceptBeforeRevocation === true,
+  }
+}
+
+/** The bundle that a router publishes at its own address. Throws `InputError`, `MalformedEvidence`. */
+export function publishedBundle(client: RouterClient) {
+  return fetchTrustBundle(
+    `${client.base.origin}/.well-known/trust.json`,
+    client.base.origin,
+    async (input) => asResponse(await client.get(pathOf(input))),
+  )
+}
+
+function pathOf(input: string | URL | Request): string {
+  return new URL(input instanceof Request ? input.url : input).pathname
+}
+
+function asResponse({ status, body }: Answer): Response {
+  return new Response(status === 204 || status === 304 ? null : new Uint8Array(body), { status })
+}

@@ -1,0 +1,85 @@
+import type { Es256Jwk } from '../protocol/jwk.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import type { TrustBundle } from '../protocol/trust-bundle.ts'
+import { judge, type Check } from './check.ts'
+import { milliseconds } from './clock.ts'
+import { verifyTrustBundle, type SeenBundle, type TrustBundleOptions } from './trust-bundle.ts'
+
+export interface NewestBundle {
+  readonly checks: readonly Check[]
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
+  /** Absent where no further bundle was given, or where one was refused. */
+  readonly bundle?: TrustBundle
+  /** What to keep as the next `lastSeen`, and the text of it. */
+  readonly seen?: SeenBundle & { readonly jws: string }
+}
+
+const NOTHING_NEWER =
+  "not_revoked: no bundle but the receipt's own was at hand, so nothing tells of later revocations"
+
+/**
+ * The newest of the bundles at hand (compact JWS), for what it revokes. One that has expired still counts: revocations
+ * do not lapse. A bundle that the release root did not sign is refused, and so is a state of affairs where a newer one
+ * was seen before than is at hand now.
+ */
+export async function findNewestBundle(
+  texts: readonly string[],
+  rootJwk: Es256Jwk,
+  options: TrustBundleOptions,
+): Promise<NewestBundle> {
+  if (texts.length === 0) return { checks: [], notes: [NOTHING_NEWER] }
+  const found: Candidate[] = []
+  for (const jws of texts) {
+    const candidate = await judgeCandidate(jws, rootJwk, options)
+    if (typeof candidate === 'string') return refused(candidate)
+    found.push(candidate)
+  }
+  const [newest, ...older] = found.toSorted((left, right) => right.seen.version - left.seen.version)
+  if (newest === undefined) return refused('there is none')
+  const { bundle, seen } = newest
+  const forked = [...older.map((one) => one.seen), options.lastSeen].some(
+    (one) => one?.root === seen.root && one.version === seen.version && one.sha256 !== seen.sha256,
+  )
+  if (forked) return refused(`there are two different bundles of version ${seen.version}`)
+  const { lastSeen } = options
+  if (lastSeen?.root === seen.root && lastSeen.version > seen.version) {
+    return refused(`version ${lastSeen.version} was seen before, and only ${seen.version} is here`)
+  }
+  const ended = milliseconds(bundle.expires_at) <= options.now
+  const note = `newest_bundle: version ${bundle.version} expired at ${bundle.expires_at}; look for a newer one`
+  return {
+    checks: [judge('newest_bundle', undefined, `version ${bundle.version}, ${bundle.issued_at}`)],
+    notes: ended ? [note] : [],
+    bundle,
+    seen,
+  }
+}
+
+function refused(fault: string): NewestBundle {
+  return { checks: [judge('newest_bundle', fault, '')], notes: [] }
+}
+
+interface Candidate {
+  readonly bundle: TrustBundle
+  readonly seen: SeenBundle & { readonly jws: string }
+}
+
+/** The bundle, or what is wrong with it. Its version is compared once all of them are known. */
+async function judgeCandidate(
+  jws: string,
+  rootJwk: Es256Jwk,
+  { now, environments }: TrustBundleOptions,
+): Promise<Candidate | string> {
+  try {
+    const judged = await verifyTrustBundle(jws, rootJwk, { now, environments, expired: 'accept' })
+    if (judged.bundle !== undefined && judged.seen !== undefined) {
+      return { bundle: judged.bundle, seen: { ...judged.seen, jws } }
+    }
+    const failed = judged.checks.find(({ ok }) => !ok)
+    return `${failed?.name}: ${failed?.detail}`
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return error.message
+    throw error
+  }
+}

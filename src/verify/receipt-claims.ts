@@ -1,0 +1,61 @@
+import type { Envelope } from '../protocol/envelope.ts'
+import type { Es256Jwk } from '../protocol/jwk.ts'
+import type { ReceiptClaims } from '../protocol/receipt.ts'
+import { firstFault, judge, type Check } from './check.ts'
+import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+
+/** What the caller knows of the exchange; what is left away is not compared. Digests are lowercase hex SHA-256. */
+export interface ExpectedExchange {
+  readonly id?: string | undefined
+  readonly requestedRoute?: string | undefined
+  readonly routedModel?: string | undefined
+  readonly clientRequestSha256?: string | undefined
+  readonly clientResponseSha256?: string | undefined
+  readonly providerRequestSha256?: string | undefined
+  readonly providerResponseSha256?: string | undefined
+}
+
+/** Every expectation becomes one check; the claim that it is about carries the name. */
+export function checkExchange(claims: ReceiptClaims, expected: ExpectedExchange): Check[] {
+  const pairs = [
+    ['receipt_id', claims.jti, expected.id],
+    ['requested_route', claims.requested_route, expected.requestedRoute],
+    ['routed_model', claims.routed_model, expected.routedModel],
+    ['client_request_digest', claims.client_request_digest, expected.clientRequestSha256],
+    ['client_response_digest', claims.client_response_digest, expected.clientResponseSha256],
+    ['request_digest', claims.request_digest, expected.providerRequestSha256],
+    ['response_digest', claims.response_digest, expected.providerResponseSha256],
+  ] as const
+  return pairs.flatMap(([name, claimed = 'nothing', wanted]) => {
+    if (wanted === undefined) return []
+    const fault = claimed === wanted ? undefined : `the receipt says ${claimed}, not ${wanted}`
+    return [judge(name, fault, claimed)]
+  })
+}
+
+/** The key that the receipt says signed it is the one that did. */
+export function checkKeyContext(claims: ReceiptClaims, kid: string | undefined): Check {
+  const { kid: stated, verification_mode: mode } = claims.receipt_signature
+  const fault = stated === kid ? undefined : `it names ${stated}, but ${kid} signed it`
+  return judge('receipt_key_context', fault, `${stated}, ${mode}`)
+}
+
+/** The key exists from its first evidence on, and no longer than its JWK says where that says anything. */
+export function checkTime(
+  claims: ReceiptClaims,
+  { nbf, exp }: Es256Jwk,
+  envelope: Envelope | undefined,
+  now: number,
+): Check {
+  const issued = claims.iat * 1000
+  const first = envelope && milliseconds(envelope.issued_at)
+  const fault = firstFault(
+    issued > now + CLOCK_SKEW_MS && 'issued in the future',
+    first !== undefined &&
+      issued < first - CLOCK_SKEW_MS &&
+      'issued before the evidence of its key',
+    typeof nbf === 'number' && claims.iat < nbf && 'issued before its key was in use',
+    typeof exp === 'number' && claims.iat > exp && 'issued after its key was out of use',
+  )
+  return judge('receipt_time', fault, new Date(issued).toISOString())
+}

@@ -1,0 +1,87 @@
+import type { AttestationBlock, ReceiptClaims } from '../protocol/receipt.ts'
+import { judge, prefixed, type Check } from './check.ts'
+import type { HeldEvidence } from './hop-evidence.ts'
+import type { SimulatedPolicy } from './snp/anchors.ts'
+
+/** The hop of a provider as a receipt records it, with what it takes to judge it again. */
+export interface ProviderHop {
+  readonly block: AttestationBlock
+  /** `findEvidence` picks out what the block names. */
+  readonly evidence: HeldEvidence
+  /** When the receipt was issued, in milliseconds since 1970: evidence is judged as of then. */
+  readonly at: number
+}
+
+/** What judging a hop again came to. It holds where every check does, and an empty list holds nothing. */
+export interface JudgedHop {
+  readonly checks: readonly Check[]
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
+  /** Evidence of a simulated platform that was allowed. */
+  readonly simulated: boolean
+}
+
+/**
+ * Judges a provider's hop again from its evidence, under the policy of whoever asks and not of the router. Evidence that
+ * is missing, unreadable or not of the policy's kind is a failed check.
+ */
+export type JudgeProviderHop = (hop: ProviderHop) => Promise<JudgedHop>
+
+export interface ProviderOptions {
+  /** Without it the hop is reported as the router's record, and is not evidence of anything. */
+  readonly judgeProviderHop?: JudgeProviderHop | undefined
+  /** Fails a receipt whose provider was not judged again here and found attested. */
+  readonly requireProvider?: boolean
+  readonly evidence: HeldEvidence
+  readonly simulated?: SimulatedPolicy
+}
+
+/** How much is known of the provider once the receipt holds. */
+export type ProviderStanding = 'unattested' | 'recorded' | 'rejudged'
+
+export interface ProviderResult extends JudgedHop {
+  readonly standing: ProviderStanding
+}
+
+/** Judges the provider's hop of a receipt as far as the caller gave a policy for it. */
+export async function checkProvider(
+  claims: ReceiptClaims,
+  options: ProviderOptions,
+): Promise<ProviderResult> {
+  const block = claims.inference_attestation ?? claims.provider_attestation
+  const name = claims.inference_attestation ? 'inference_attestation' : 'provider_attestation'
+  const { judgeProviderHop, evidence, requireProvider = false } = options
+  const without = (standing: 'unattested' | 'recorded', fault: string, more: Check[] = []) => ({
+    checks: requireProvider ? [...more, judge('provider_attested', fault, '')] : more,
+    notes: [`${name}: ${fault}`],
+    simulated: block?.attestation_strength === 'simulated',
+    standing,
+  })
+  if (block?.verified !== true) {
+    const mode = block?.verification_mode ?? 'no block'
+    return without('unattested', `the provider was not attested (${mode})`)
+  }
+  if (judgeProviderHop === undefined) {
+    const recorded = `recorded by the router, not re-judged (${block.verification_mode})`
+    return without('recorded', recorded, prefixed(name, refuseSimulated(block, options.simulated)))
+  }
+  const hop = await judgeProviderHop({ block, evidence, at: claims.iat * 1000 })
+  const holds = hop.checks.length > 0 && hop.checks.every(({ ok }) => ok)
+  const fault = holds ? undefined : 'it does not hold under the given policy'
+  return {
+    checks: [...prefixed(name, hop.checks), judge('provider_attested', fault, 'judged again here')],
+    notes: hop.notes.map((note) => `${name}: ${note}`),
+    simulated: hop.simulated,
+    standing: 'rejudged',
+  }
+}
+
+/** What the router itself calls simulated is refused by that name, whether or not it is judged again. */
+function refuseSimulated(
+  { attestation_strength: strength }: AttestationBlock,
+  simulated: SimulatedPolicy = 'refuse',
+): Check[] {
+  if (strength !== 'simulated') return []
+  const fault = simulated === 'refuse' ? 'a simulated platform, and none is allowed' : undefined
+  return [judge('simulated_platform', fault, 'allowed')]
+}

@@ -1,0 +1,93 @@
+import { REPORT_DATA_V2 } from '../protocol/envelope.ts'
+import type { Es256Jwk } from '../protocol/jwk.ts'
+import type { ReceiptClaims } from '../protocol/receipt.ts'
+import { judge, prefixed, type Check } from './check.ts'
+import { checkEnvelopeHop, type HopResult } from './hop-envelope.ts'
+import type { HeldEvidence } from './hop-evidence.ts'
+import { findNewestBundle, type NewestBundle } from './newest-bundle.ts'
+import type { SnpOptions } from './snp/verify-snp.ts'
+import type { SeenBundle } from './trust-bundle.ts'
+
+/** Whose routers are accepted, and what is known of later revocations. */
+export interface RouterTrust {
+  /** The router's release root. */
+  readonly rootJwk: Es256Jwk
+  /** Environments whose bundles are accepted. */
+  readonly environments: readonly string[]
+  /** Bundles besides the one in the receipt (compact JWS), as new as can be had: the newest one's revocations count. */
+  readonly bundles?: readonly string[]
+  readonly lastSeen?: SeenBundle | undefined
+  /**
+   * Accepts a receipt whose key, guest or release is revoked only since a moment after the receipt's own time. Whoever
+   * holds a revoked key can write any time into a receipt, so this is a decision and never the default.
+   */
+  readonly acceptBeforeRevocation?: boolean
+}
+
+export interface RouterHopOptions extends Omit<SnpOptions, 'policy'> {
+  readonly trust: RouterTrust
+  readonly evidence: HeldEvidence
+}
+
+export interface RouterHopResult extends HopResult {
+  readonly newest: NewestBundle
+}
+
+const NAME = 'router_attestation'
+
+/**
+ * Verifies the router's hop whole as of the moment of the receipt, and that its envelope binds the very key that signed:
+ * without that a receipt is a signature by anybody.
+ */
+export async function checkRouter(
+  claims: ReceiptClaims,
+  { trust, ...options }: RouterHopOptions,
+): Promise<RouterHopResult> {
+  const { rootJwk, environments, bundles = [], lastSeen, acceptBeforeRevocation } = trust
+  const block = claims.router_attestation
+  const newest = await findNewestBundle(bundles, rootJwk, {
+    now: options.now,
+    environments,
+    lastSeen,
+  })
+  const hop = await checkEnvelopeHop(block, {
+    ...options,
+    now: claims.iat * 1000,
+    // A list that the caller has is one of today; the envelope's own is one of its day.
+    crlNow: options.crl === undefined ? undefined : options.now,
+    trust: { rootJwk, environments, newest: newest.bundle, acceptBeforeRevocation },
+  })
+  const fault = block.verified ? undefined : 'it had not verified when the receipt was signed'
+  const verified = judge('hop_verified', fault, `${block.verification_mode}, ${block.tee ?? ''}`)
+  return {
+    ...hop,
+    checks: [
+      ...newest.checks,
+      ...prefixed(NAME, [verified, ...hop.checks]),
+      checkReceiptKey(claims, hop),
+      ...checkConfiguration(claims, hop),
+    ],
+    notes: [...newest.notes, ...hop.notes.map((note) => `${NAME}: ${note}`)],
+    newest,
+  }
+}
+
+/** The router's report must vouch for the very key that signed; evidence that binds no key cannot. */
+function checkReceiptKey(claims: ReceiptClaims, { envelope }: HopResult): Check {
+  const bound = envelope?.report_data_binding?.receipt_key_thumbprint
+  const { kid } = claims.receipt_signature
+  const fault = bound === kid ? undefined : `the evidence vouches for ${bound ?? 'no receipt key'}`
+  return judge('receipt_key', fault, kid)
+}
+
+/** Receipts and evidence of earlier versions name no configuration; where one does, the other must name the same. */
+function checkConfiguration(claims: ReceiptClaims, { envelope }: HopResult): Check[] {
+  if (envelope === undefined) return []
+  const binding = envelope.report_data_binding
+  const bound = binding?.label === REPORT_DATA_V2 ? binding.configuration_sha256 : undefined
+  const { configuration_sha256: claimed } = claims
+  if (bound === undefined && claimed === undefined) return []
+  const fault =
+    bound === claimed ? undefined : `the evidence vouches for ${bound ?? 'no configuration'}`
+  return [judge('configuration', fault, claimed ?? 'none')]
+}

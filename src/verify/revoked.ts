@@ -1,0 +1,54 @@
+import type { Revocation, TrustBundle } from '../protocol/trust-bundle.ts'
+import { firstFault } from './check.ts'
+import { milliseconds } from './clock.ts'
+
+/** What a bundle can revoke, each as the bundle spells it. */
+export interface Revocable {
+  readonly measurement?: string
+  readonly identityTag?: string
+  /** RFC 7638 thumbprints. */
+  readonly keys?: readonly (string | undefined)[]
+}
+
+/** Whose revocations count, and whether one may look at when they began. */
+export interface RevocationRule {
+  readonly bundles: readonly Pick<TrustBundle, 'revoked'>[]
+  /**
+   * Milliseconds since 1970: accepts what was made at this moment if it is revoked only since a later one. That moment
+   * is told by whoever holds the key, so it is undefined unless a person has decided to believe it.
+   */
+  readonly madeAt?: number | undefined
+}
+
+/** The first revocation that covers one of these, in words; undefined where none does. */
+export function revocationFault(
+  { measurement, identityTag, keys = [] }: Revocable,
+  { bundles, madeAt }: RevocationRule,
+): string | undefined {
+  const faults = bundles.flatMap(({ revoked }) => [
+    faultOf('measurement', measurement, revoked.measurements, madeAt),
+    faultOf('identity tag', identityTag, revoked.identity_tags, madeAt),
+    ...keys.map((key) => faultOf('key', key, revoked.keys, madeAt)),
+  ])
+  return firstFault(...faults)
+}
+
+function faultOf(
+  kind: string,
+  value: string | undefined,
+  list: readonly Revocation[],
+  madeAt: number | undefined,
+): string | undefined {
+  const covering = list.map(withSince).find((entry) => {
+    if (entry.value !== value) return false
+    const later = entry.since !== undefined && milliseconds(entry.since) > (madeAt ?? Infinity)
+    return !later
+  })
+  if (covering === undefined) return undefined
+  const { since } = covering
+  return `${kind} ${value} is revoked${since === undefined ? '' : ` since ${since}`}`
+}
+
+function withSince(entry: Revocation): { value: string; since?: string | undefined } {
+  return typeof entry === 'string' ? { value: entry } : entry
+}

@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  currentBundle,
+  fromNow,
+  startPublishedRouter,
+  type PublishedRouter,
+} from '../../support/published-router.ts'
+import { receiptOf } from '../../support/synthetic-receipt.ts'
+import { makeKey, signBundle, type World } from '../../support/synthetic-world.ts'
+import { failedChecks, summaryOf, verify } from '../../support/verify-command.ts'
+
+let router: PublishedRouter
+let world: World
+let file: PublishedRouter['file']
+
+beforeAll(async () => {
+  router = await startPublishedRouter()
+  world = router.world
+  file = (name) => router.file(name)
+}, 60_000)
+afterAll(() => router.close())
+
+const judgeReceipt = (...more: string[]) =>
+  verify('receipt', file('receipt.json'), '--jwks', file('jwks.json'), '--state', 'none', ...more)
+const root = () => ['--root-key', file('root.json')]
+
+describe('verify receipt', () => {
+  test('a receipt is valid for the bodies it is about', async () => {
+    const bodies = ['--request', file('request'), '--response', file('response')]
+    const run = await judgeReceipt(...bodies, ...root(), '--allow-simulated', '--json')
+    expect(failedChecks(run)).toEqual([])
+    expect(summaryOf(run)).toMatch(/^VALID ON A SIMULATED PLATFORM, which proves nothing about /)
+    expect(run.out).toContain('router_attestation.report_signature')
+    expect(run.code).toBe(0)
+  })
+
+  test('a receipt fails for another body', async () => {
+    const bodies = ['--request', file('response')]
+    const run = await judgeReceipt(...bodies, ...root(), '--allow-simulated', '--json')
+    expect(failedChecks(run)).toEqual(['client_request_digest'])
+    expect(run.code).toBe(1)
+  })
+
+  test('without a release root nothing is judged', async () => {
+    const run = await judgeReceipt('--allow-simulated', '--json')
+    expect(run.err).toMatch(/^error: give --root-key, for without it nothing is proven about /)
+    expect(JSON.parse(run.out)).toMatchObject({ ok: false, checks: [] })
+    expect(run.code).toBe(2)
+  })
+
+  test('the signature alone is never a valid receipt, and the first line says what is not proven', async () => {
+    const run = await judgeReceipt('--signature-only', '--allow-simulated')
+    expect(run.out).toMatch(/^SIGNATURE ONLY: nothing was proven about the machine/)
+    expect(run.code).toBe(3)
+    const other = ['--request', file('response')]
+    const failed = await judgeReceipt('--signature-only', '--allow-simulated', ...other, '--json')
+    expect(failedChecks(failed)).toEqual(['client_request_digest'])
+    expect(failed.code).toBe(1)
+    const both = await judgeReceipt('--signature-only', ...root())
+    expect(both.err).toContain("'--signature-only' cannot be used with option '--root-key <file>'")
+    expect(both.code).toBe(2)
+  })
+
+  test('a simulated router fails by that name unless it is allowed, its signature alone included', async () => {
+    const strict = await judgeReceipt(...root(), '--environment', 'local', '--json')
+    expect(failedChecks(strict)).toEqual(['router_attestation.simulated_platform'])
+    expect(strict.code).toBe(1)
+    const alone = await judgeReceipt('--signature-only', '--json')
+    expect(failedChecks(alone)).toEqual(['router_attestation.simulated_platform'])
+    expect(alone.code).toBe(1)
+  })
+
+  test('a made-up key with a made-up key set and evidence that nobody has is not valid', async () => {
+    const key = await makeKey()
+    const nowhere = { sha256: 'c'.repeat(64), bytes: 9000 }
+    const receipt_signature = {
+      kid: key.kid,
+      alg: 'ES256',
+      verified: true,
+      verification_mode: 'snp-envelope',
+      verified_at: 1,
+    } as const
+    const forged = await receiptOf(world, {
+      key,
+      header: { kid: key.kid },
+      claims: { receipt_signature, iat: Math.floor(Date.now() / 1000) },
+      router: { evidence_raw: nowhere },
+    })
+    await router.write('forged.jws', forged)
+    const keys = { keys: [{ ...key.jwk, kid: key.kid }] }
+    await router.write('forged-jwks.json', JSON.stringify(keys))
+    const source = [file('forged.jws'), '--jwks', file('forged-jwks.json'), '--state', 'none']
+    const run = await verify('receipt', ...source, ...root(), '--json')
+    expect(failedChecks(run)).toEqual(['router_attestation.hop_evidence', 'receipt_key'])
+    expect(run.code).toBe(1)
+  })
+
+  test('a release that is revoked later is refused by a given bundle, by the router, and by what is remembered', async () => {
+    const allowed = [...root(), '--allow-simulated', '--json']
+    const revoked = { identity_tags: [{ value: world.tag, since: fromNow(1) }] }
+    const later = await signBundle(world, { ...currentBundle(world), version: 10, revoked })
+    await router.write('later.jws', later)
+    const given = await judgeReceipt(...allowed, '--bundle', file('later.jws'))
+    expect(failedChecks(given)).toEqual(['router_attestation.not_revoked'])
+    const accepted = ['--bundle', file('later.jws'), '--accept-before-revocation']
+    expect((await judgeReceipt(...allowed, ...accepted)).code).toBe(0)
+
+    router.publish(later)
+    const receipt = ['receipt', file('receipt.json'), '--base-url', router.plain, ...allowed]
+    const state = ['--state', file('newest.json')]
+    const fetched = await verify(...receipt, ...state)
+    expect(failedChecks(fetched)).toEqual(['router_attestation.not_revoked'])
+
+    router.publish(await signBundle(world, currentBundle(world)))
+    const remembered = await verify(...receipt, ...state)
+    expect(failedChecks(remembered), 'the router hides the newer one').toEqual([
+      'router_attestation.not_revoked',
+    ])
+    expect((await verify(...receipt, '--state', 'none')).code).toBe(0)
+  })
+
+  test('an unattested provider fails only where an attested one is required', async () => {
+    const allowed = [...root(), '--allow-simulated', '--json']
+    const run = await judgeReceipt('--require-provider', ...allowed)
+    expect(failedChecks(run)).toEqual(['provider_attested'])
+    expect(run.code).toBe(1)
+  })
+
+  test('a receipt without a source of keys is a usage error', async () => {
+    const run = await verify('receipt', file('receipt.json'), ...root())
+    expect(run.err).toBe('error: give --base-url or --jwks\n')
+    expect(run.code).toBe(2)
+  })
+})
