@@ -17,6 +17,7 @@ import {
   writePublicKey,
 } from './release/files.ts'
 import { readMetadata, makeManifest } from './release/manifest.ts'
+import { addLogCommands } from './release/log-commands.ts'
 import { addMeasureCommand } from './release/measure-command.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
@@ -177,6 +178,7 @@ async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: s
 
 addMeasureCommand(program)
 addRotateCommands(program)
+addLogCommands(program)
 
 export function releaseSubcommand(): Subcommand {
   return { command: program, explain }

@@ -1,0 +1,209 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { InvalidArgumentError, type Command } from 'commander'
+import { fromUtf8, toBase64, toHex } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
+import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
+import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
+import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
+import { readJson, writeDocument } from './files.ts'
+import { appendEntry, renewProof, type AppendTools } from './log/append-entry.ts'
+import { auditLog } from './log/audit-log.ts'
+import { LogDirectory } from './log/log-directory.ts'
+import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
+import { logReader, readEntry, readSigner, readTreeHead } from './log/log-files.ts'
+import type { Witness } from './log/witness-client.ts'
+import { serveWitness } from './log/witness-server.ts'
+import { LogWitness } from './log/witness.ts'
+import { ReleaseError } from './release-error.ts'
+import { print, wholeNumber } from './terminal.ts'
+
+/** `release log …`: the public record of releases. */
+export function addLogCommands(program: Command): void {
+  const log = program
+    .command('log')
+    .description(
+      'the public record of releases: an append-only log of static files (C2SP tlog-tiles)',
+    )
+  addKeygen(log)
+  addAppend(log)
+  addRenew(log)
+  addCheck(log)
+  addAudit(log)
+  addWitness(log)
+}
+
+function addKeygen(log: Command): void {
+  log
+    .command('keygen')
+    .description('make the key of a log or of a witness')
+    .requiredOption(
+      '--name <name>',
+      'the origin of the log, or the name of the witness, such as router.example/releases',
+    )
+    .option('--witness', 'the key is for a witness')
+    .requiredOption('--private <file>', 'private key to write, mode 0600')
+    .action(async (options: { name: string; witness?: boolean; private: string }) => {
+      const seed = crypto.getRandomValues(new Uint8Array(32))
+      const signer = noteSigner(
+        options.name,
+        options.witness === true ? 'cosignature' : 'ed25519',
+        seed,
+      )
+      await writeFile(options.private, formatNoteSigner(signer, seed), { mode: 0o600, flag: 'wx' })
+      print({ verifier_key: formatNoteKey(signer.key) })
+    })
+}
+
+interface LogOptions {
+  dir: string
+  key: string
+  witness: readonly Witness[]
+  quorum?: number
+  out: string
+}
+
+function withLog(command: Command): Command {
+  return command
+    .requiredOption('--dir <folder>', "the log's files, as a web server shows them")
+    .requiredOption('--key <file>', "the log's private key")
+    .option(
+      '--witness <url and key>',
+      'a witness to ask, "<url> <verifier key>", repeatable',
+      witness,
+      [],
+    )
+    .option('--quorum <n>', 'how many witnesses must cosign (default: all)', wholeNumber)
+    .requiredOption('--out <file>', 'the proof to write (.tlog-proof)')
+}
+
+function addAppend(log: Command): void {
+  withLog(
+    log.command('append').argument('<entry>', 'a manifest or a trust bundle, as it is published'),
+  )
+    .description(
+      'add a manifest or a trust bundle, have witnesses cosign, publish, write the proof',
+    )
+    .action(async (path: string, options: LogOptions) => {
+      const entry = await readEntry(path)
+      await report(await appendEntry(entry, await tools(options)), options.out)
+    })
+}
+
+function addRenew(log: Command): void {
+  withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
+    .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
+    .action(async (index: number, options: LogOptions) => {
+      await report(await renewProof(index, await tools(options)), options.out)
+    })
+}
+
+function addCheck(log: Command): void {
+  log
+    .command('check')
+    .description('check offline that a document stands in the log')
+    .argument('<entry>', 'the manifest or trust bundle')
+    .requiredOption('--proof <file>', 'its proof')
+    .requiredOption('--policy <file>', 'log, witnesses, quorum and largest age')
+    .action(async (path: string, options: { proof: string; policy: string }) => {
+      const policy = readLogPolicy(await readJson(options.policy))
+      const proof = fromUtf8(await readFile(options.proof))
+      const now = Math.floor(Date.now() / 1_000)
+      const found = checkTlogProof(proof, await readEntry(path), policy, now)
+      print({ index: found.index, size: found.checkpoint.size, witnesses: found.witnesses })
+    })
+}
+
+function addAudit(log: Command): void {
+  log
+    .command('audit')
+    .description('read everything new in a log, and check that it still has all it had before')
+    .argument('<prefix>', 'the folder or the address of the log')
+    .requiredOption('--log-key <key>', 'its verifier key')
+    .requiredOption('--state <file>', 'what was seen before; made at the first run')
+    .action(async (prefix: string, options: { logKey: string; state: string }) => {
+      const known = await readTreeHead(options.state)
+      const audit = await auditLog(logReader(prefix), parseNoteKey(options.logKey), known)
+      const { size, root } = audit.checkpoint
+      await writeDocument(options.state, `${JSON.stringify({ size, root: toBase64(root) })}\n`)
+      const entries = audit.entries.map(async ({ index, bytes }) => ({
+        index,
+        bytes: bytes.length,
+        sha256: await sha256Hex(bytes),
+      }))
+      print({ size, root: toHex(root), new_entries: await Promise.all(entries) })
+    })
+}
+
+function addWitness(log: Command): void {
+  log
+    .command('witness')
+    .description(
+      'cosign the trees of logs, each only if it continues the last; runs until it is stopped',
+    )
+    .requiredOption('--key <file>', "the witness's private key")
+    .requiredOption('--log-key <key>', 'verifier key of a log to watch, repeatable', collect, [])
+    .requiredOption('--state <folder>', 'where the last tree of each log is kept')
+    .option('--listen <address>', 'where to listen', listenAddress, {
+      host: '127.0.0.1',
+      port: 7380,
+    })
+    .action(
+      async (options: { key: string; logKey: string[]; state: string; listen: ListenAddress }) => {
+        const cosigner = new LogWitness({
+          signer: await readSigner(options.key),
+          logs: options.logKey.map(parseNoteKey),
+          stateDir: options.state,
+          now: Date.now,
+        })
+        const server = await serveWitness(cosigner, options.listen)
+        const address = server.address()
+        print({ listening: typeof address === 'object' ? address?.port : address })
+        await new Promise<void>((resolve) => {
+          for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+        })
+        server.close()
+      },
+    )
+}
+
+async function tools({ dir, key, witness: witnesses, quorum }: LogOptions): Promise<AppendTools> {
+  if (quorum !== undefined && quorum > witnesses.length) {
+    throw new ReleaseError(
+      `--quorum ${quorum} is more than the ${witnesses.length} witnesses given`,
+    )
+  }
+  const log = new LogDirectory(dir, await readSigner(key))
+  return { log, witnesses, quorum: quorum ?? witnesses.length, now: Date.now }
+}
+
+async function report(
+  appended: Awaited<ReturnType<typeof appendEntry>>,
+  out: string,
+): Promise<void> {
+  await writeDocument(out, appended.proof)
+  const { index, size, missing } = appended
+  print({ index, size, proof: out, ...(missing.length > 0 && { missing_witnesses: missing }) })
+}
+
+function witness(text: string, before: readonly Witness[]): Witness[] {
+  const [url = '', key = '', ...rest] = text.trim().split(/\s+/)
+  if (!/^https?:\/\//.test(url) || key === '' || rest.length > 0) {
+    throw new InvalidArgumentError('give "<url> <verifier key>"')
+  }
+  return [...before, { url, key: parseNoteKey(key) }]
+}
+
+function collect(text: string, before: readonly string[]): string[] {
+  return [...before, text]
+}
+
+function indexNumber(text: string): number {
+  return text === '0' ? 0 : wholeNumber(text)
+}
+
+function listenAddress(text: string): ListenAddress {
+  const address = parseListenAddress(text)
+  if (address === undefined) throw new InvalidArgumentError('give host:port')
+  return address
+}

@@ -1,0 +1,89 @@
+import { formatTlogProof } from '../../../verify/transparency/tlog-proof.ts'
+import { ReleaseError } from '../release-error.ts'
+import type { LogDirectory, SignedHead } from './log-directory.ts'
+import { requestCosignature, type Witness } from './witness-client.ts'
+
+export interface AppendTools {
+  readonly log: LogDirectory
+  readonly witnesses: readonly Witness[]
+  /** How many of them must cosign before anything is published. */
+  readonly quorum: number
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+/** An entry in the log, with what proves that it is there. */
+export interface Appended {
+  readonly index: number
+  readonly size: number
+  /** The text of a tlog-proof. */
+  readonly proof: string
+  /** The witnesses that did not cosign, with the reason. */
+  readonly missing: readonly string[]
+}
+
+/**
+ * Appends an entry to the log, has the witnesses cosign the new tree and publishes it.
+ * @throws ReleaseError where too few witnesses cosign; the entry is then in no published tree, and the next call
+ *   publishes it before its own
+ */
+export async function appendEntry(entry: Uint8Array, tools: AppendTools): Promise<Appended> {
+  const { log, now } = tools
+  const unfinished = await log.pending()
+  if (unfinished !== undefined) await publish(unfinished, tools)
+  const { index, head } = await log.append(entry)
+  const signed = await log.sign(head, seconds(now))
+  const { checkpoint, missing } = await publish(signed, tools)
+  const hashes = await log.tree(head.size).inclusion(index)
+  return { index, size: head.size, proof: formatTlogProof({ index, hashes, checkpoint }), missing }
+}
+
+/**
+ * A fresh checkpoint of the tree as it is, with new cosignatures, and with it a fresh proof of one entry: relying
+ * parties may ask for witnesses' recent word.
+ */
+export async function renewProof(index: number, tools: AppendTools): Promise<Appended> {
+  const { log, now } = tools
+  const unfinished = await log.pending()
+  if (unfinished !== undefined) await publish(unfinished, tools)
+  const head = await log.head()
+  if (index >= head.size)
+    throw new ReleaseError(`the log has ${head.size} entries, and no number ${index}`)
+  const { checkpoint, missing } = await publish(await log.sign(head, seconds(now)), tools)
+  const hashes = await log.tree(head.size).inclusion(index)
+  return { index, size: head.size, proof: formatTlogProof({ index, hashes, checkpoint }), missing }
+}
+
+async function publish(
+  signed: SignedHead,
+  { log, witnesses, quorum }: AppendTools,
+): Promise<{ checkpoint: string; missing: readonly string[] }> {
+  const before = await log.head()
+  const tree = log.tree(signed.head.size)
+  const submission = {
+    ...signed,
+    size: signed.head.size,
+    consistency: (older: number) => tree.consistency(older),
+  }
+  const answers = await Promise.allSettled(
+    witnesses.map((witness) => requestCosignature(witness, submission, before.size)),
+  )
+  const cosignatures = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const missing = answers.flatMap((one) =>
+    one.status === 'rejected' ? [reasonOf(one.reason)] : [],
+  )
+  if (cosignatures.length < quorum) {
+    throw new ReleaseError(
+      `${cosignatures.length} witnesses cosigned and ${quorum} must; nothing was published: ${missing.join('; ')}`,
+    )
+  }
+  return { checkpoint: await log.publish(signed, cosignatures), missing }
+}
+
+function seconds(now: () => number): number {
+  return Math.floor(now() / 1_000)
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown error'
+}

@@ -1,0 +1,81 @@
+import { equalBytes, fromUtf8, type Bytes } from '../../../protocol/bytes.ts'
+import {
+  checkLogSignature,
+  parseCheckpoint,
+  type Checkpoint,
+} from '../../../verify/transparency/checkpoint.ts'
+import { checkConsistency, hashLeaf, type TreeHead } from '../../../verify/transparency/merkle.ts'
+import { parseNote, type NoteKey } from '../../../verify/transparency/signed-note.ts'
+import {
+  entriesPath,
+  TILE_WIDTH,
+  tilePath,
+  TileTree,
+  tileWidth,
+} from '../../../verify/transparency/tiles.ts'
+import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
+
+/** Brings a file of the log by its path below the log's prefix. */
+export type ReadLogFile = (path: string) => Promise<Bytes>
+
+export interface LogAudit {
+  readonly checkpoint: Checkpoint
+  /** The entries that the tree before this one did not have. */
+  readonly entries: readonly { readonly index: number; readonly bytes: Bytes }[]
+}
+
+/**
+ * What a monitor does: takes a log's checkpoint, checks that it continues the tree known before, and reads every entry
+ * since, each against the tree.
+ * @throws TransparencyError with the fault by name
+ */
+export async function auditLog(
+  read: ReadLogFile,
+  key: NoteKey,
+  known: TreeHead,
+): Promise<LogAudit> {
+  const note = parseNote(fromUtf8(await read('checkpoint')))
+  checkLogSignature(note, key)
+  const checkpoint = parseCheckpoint(note.text)
+  const tree = new TileTree(checkpoint.size, (tile) => read(tilePath(tile)))
+  const proof = checkpoint.size > known.size ? await tree.consistency(known.size) : []
+  checkConsistency(known, checkpoint, proof)
+  if (!equalBytes(await tree.root(), checkpoint.root)) {
+    throw new TransparencyError(
+      'inconsistent_tree',
+      "the log's tiles do not lead to the root it signed",
+    )
+  }
+  const entries: { index: number; bytes: Bytes }[] = []
+  const first = Math.floor(known.size / TILE_WIDTH)
+  for (let tile = first; tile * TILE_WIDTH < checkpoint.size; tile += 1) {
+    const width = tileWidth(0, tile, checkpoint.size)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other: entries are reported in order
+    const bundle = splitBundle(await read(entriesPath(tile, width)), width)
+    for (const [at, bytes] of bundle.entries()) {
+      const index = tile * TILE_WIDTH + at
+      // oxlint-disable-next-line no-await-in-loop -- from a tile that is at hand
+      if (!equalBytes(await tree.hash(index, index + 1), hashLeaf(bytes))) {
+        throw new TransparencyError('not_included', `entry ${index} is not the one in the tree`)
+      }
+      if (index >= known.size) entries.push({ index, bytes })
+    }
+  }
+  return { checkpoint, entries }
+}
+
+function splitBundle(bundle: Bytes, count: number): Bytes[] {
+  const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.length)
+  const entries: Bytes[] = []
+  let at = 0
+  while (at + 2 <= bundle.length) {
+    const end = at + 2 + view.getUint16(at)
+    if (end > bundle.length) break
+    entries.push(bundle.slice(at + 2, end))
+    at = end
+  }
+  if (at !== bundle.length || entries.length !== count) {
+    throw new TransparencyError('truncated_tree', `a bundle does not hold its ${count} entries`)
+  }
+  return entries
+}

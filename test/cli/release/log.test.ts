@@ -1,0 +1,194 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync, copyFileSync, cpSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import {
+  appendEntry,
+  renewProof,
+  type AppendTools,
+} from '../../../src/cli/release/log/append-entry.ts'
+import { auditLog } from '../../../src/cli/release/log/audit-log.ts'
+import { LogDirectory } from '../../../src/cli/release/log/log-directory.ts'
+import { logReader } from '../../../src/cli/release/log/log-files.ts'
+import {
+  formatNoteSigner,
+  noteSigner,
+  parseNoteSigner,
+} from '../../../src/cli/release/log/note-signer.ts'
+import { serveWitness } from '../../../src/cli/release/log/witness-server.ts'
+import { LogWitness } from '../../../src/cli/release/log/witness.ts'
+import { emptyRoot } from '../../../src/verify/transparency/merkle.ts'
+import { formatNoteKey } from '../../../src/verify/transparency/signed-note.ts'
+import { checkTlogProof } from '../../../src/verify/transparency/tlog-proof.ts'
+
+const NOW = 1_800_000_000_000
+const folder = mkdtempSync(join(tmpdir(), 'cmr-log-'))
+const path = (name: string) => join(folder, name)
+const seed = (fill: number) => new Uint8Array(32).fill(fill)
+const LOG = noteSigner('router.example/releases', 'ed25519', seed(1))
+const WITNESS = noteSigner('witness.example', 'cosignature', seed(2))
+const EMPTY = { size: 0, root: emptyRoot() }
+
+let server: Server
+let url: string
+
+beforeAll(async () => {
+  const witness = new LogWitness({
+    signer: WITNESS,
+    logs: [LOG.key],
+    stateDir: path('witness'),
+    now: () => NOW,
+  })
+  server = await serveWitness(witness, { host: '127.0.0.1', port: 0 })
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on TCP
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterAll(() => {
+  server.close()
+  rmSync(folder, { recursive: true })
+})
+
+function toolsOf(name: string, changes: Partial<AppendTools> = {}): AppendTools {
+  const witnesses = [{ url, key: WITNESS.key }]
+  return {
+    log: new LogDirectory(path(name), LOG),
+    witnesses,
+    quorum: 1,
+    now: () => NOW,
+    ...changes,
+  }
+}
+
+const POLICY = { log: LOG.key, witnesses: [WITNESS.key], quorum: 1, maxAgeSeconds: 3600 }
+
+describe('a log of releases', () => {
+  it('proves every entry, over tiles that fill up, and a monitor reads them all', async () => {
+    const tools = toolsOf('a')
+    const unwitnessed = { ...tools, witnesses: [], quorum: 0 }
+    for (let at = 0; at < 255; at += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- a log grows one entry after the other
+      await appendEntry(utf8(`entry ${at}`), unwitnessed)
+    }
+    const full = await appendEntry(utf8('entry 255'), tools)
+    const next = await appendEntry(utf8('entry 256'), tools)
+    expect([full.size, next.size, next.missing]).toEqual([256, 257, []])
+    expect(checkTlogProof(next.proof, utf8('entry 256'), POLICY, NOW / 1_000)).toMatchObject({
+      index: 256,
+      witnesses: [{ name: 'witness.example', seconds: NOW / 1_000 }],
+    })
+    const renewed = await renewProof(3, tools)
+    expect(checkTlogProof(renewed.proof, utf8('entry 3'), POLICY, NOW / 1_000).index).toBe(3)
+
+    const audit = await auditLog(logReader(path('a')), LOG.key, EMPTY)
+    expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(
+      Array.from({ length: 257 }, (_, at) => `entry ${at}`),
+    )
+    const again = await auditLog(logReader(path('a')), LOG.key, audit.checkpoint)
+    expect(again.entries).toEqual([])
+  })
+
+  it('finds no witness for a second history, and a monitor names what happened', async () => {
+    const fork = toolsOf('fork', { witnesses: [], quorum: 0 })
+    for (const text of ['entry 0', 'another']) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      await appendEntry(utf8(text), fork)
+    }
+    await expect(
+      appendEntry(utf8('third'), { ...fork, witnesses: toolsOf('fork').witnesses, quorum: 1 }),
+    ).rejects.toThrow('the witness witness.example knows a longer tree of this log than this one')
+    const known = (await auditLog(logReader(path('a')), LOG.key, EMPTY)).checkpoint
+    await expect(auditLog(logReader(path('fork')), LOG.key, known)).rejects.toMatchObject({
+      fault: 'truncated_tree',
+    })
+    const early = (await auditLog(logReader(path('fork')), LOG.key, EMPTY)).checkpoint
+    cpSync(path('a'), path('rewritten'), { recursive: true })
+    await expect(auditLog(logReader(path('rewritten')), LOG.key, early)).rejects.toMatchObject({
+      fault: 'inconsistent_tree',
+    })
+  })
+
+  it('publishes after a crash what a witness may have seen, before anything else', async () => {
+    const tools = toolsOf('crash', { witnesses: [], quorum: 0 })
+    const refused = {
+      ...tools,
+      witnesses: [{ url: 'http://127.0.0.1:1', key: WITNESS.key }],
+      quorum: 1,
+    }
+    await expect(appendEntry(utf8('first'), refused)).rejects.toThrow(
+      '0 witnesses cosigned and 1 must; nothing was published: the witness witness.example cannot be reached',
+    )
+    expect((await tools.log.head()).size).toBe(0)
+    const { index } = await appendEntry(utf8('second'), tools)
+    expect(index).toBe(1)
+    const audit = await auditLog(logReader(path('crash')), LOG.key, EMPTY)
+    expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(['first', 'second'])
+  })
+
+  it('is refused by a monitor where an entry or a tile was changed afterwards', async () => {
+    for (const file of ['tile/entries/000.p/2', 'tile/0/000.p/2']) {
+      const copy = path(`changed-${file.replaceAll('/', '-')}`)
+      cpSync(path('crash'), copy, { recursive: true })
+      const bytes = readFileSync(join(copy, file))
+      bytes.writeUInt8((bytes.at(-1) ?? 0) ^ 1, bytes.length - 1)
+      writeFileSync(join(copy, file), bytes)
+      // oxlint-disable-next-line no-await-in-loop -- two cases
+      await expect(auditLog(logReader(copy), LOG.key, EMPTY)).rejects.toMatchObject({
+        name: 'TransparencyError',
+      })
+    }
+  })
+
+  it('will not grow where its own files do not lead to its checkpoint', async () => {
+    cpSync(path('crash'), path('damaged'), { recursive: true })
+    copyFileSync(path('a/tile/0/000.p/2'), path('damaged/tile/0/000.p/2'))
+    await expect(
+      appendEntry(utf8('third'), toolsOf('damaged', { witnesses: [], quorum: 0 })),
+    ).rejects.toThrow('the files of the log do not lead to the root of its checkpoint')
+  })
+})
+
+describe('a witness', () => {
+  const post = (body: string) => fetch(`${url}/add-checkpoint`, { method: 'POST', body })
+
+  it('answers as the protocol has it', async () => {
+    const note = readFileSync(path('a/checkpoint'), 'utf8')
+    const known = await post(`old 0\n\n${note}`)
+    expect([known.status, known.headers.get('content-type'), await known.text()]).toEqual([
+      409,
+      'text/x.tlog.size',
+      '257\n',
+    ])
+    const again = await post(`old 257\n\n${note}`)
+    expect([again.status, (await again.text()).startsWith('— witness.example ')]).toEqual([
+      200,
+      true,
+    ])
+    const statuses = [
+      await post('nothing of the kind'),
+      await post(`old 258\n\n${note}`),
+      await post(`old 0\n\n${note.replaceAll('router.example/releases', 'other.example/log')}`),
+      await post(`old 257\n\n${note.replace(/(— router\S+ .{20})./, '$1A')}`),
+      await post(`old 257\n${'A'.repeat(43)}=\n\n${note}`),
+      await fetch(`${url}/add-checkpoint`),
+      await fetch(`${url}/sign-subtree`, { method: 'POST' }),
+    ].map(({ status }) => status)
+    expect(statuses).toEqual([400, 400, 404, 403, 422, 405, 404])
+  })
+})
+
+describe('a private key of a log', () => {
+  it('is read back, and refused with a changed character', () => {
+    const text = formatNoteSigner(LOG, seed(1))
+    expect(formatNoteKey(parseNoteSigner(text).key)).toBe(formatNoteKey(LOG.key))
+    expect(() => parseNoteSigner(text.replace('router.', 'rooter.'))).toThrow(
+      'the id of the private key is not that of its name and bytes',
+    )
+    expect(() => parseNoteSigner('something else')).toThrow(
+      'the private key of a note is not of the expected form',
+    )
+  })
+})
