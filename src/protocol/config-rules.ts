@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
 
 /** One thing wrong with a configuration: where, and why. */
@@ -51,6 +52,7 @@ const RULES: readonly Rule[] = [
   autoSelectorsResolve,
   allowancesNameProviders,
   originsAreOrigins,
+  forwardedMembersAreFree,
 ]
 
 const RESERVED_NAME = 'auto'
@@ -223,6 +225,17 @@ function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
             reason: 'must be "*" or an origin such as "https://app.example"',
           },
         ],
+  )
+}
+
+/** What the router answers for itself, or a salt that keeps customers apart, is not the caller's to set. */
+function forwardedMembersAreFree({ routes }: RouterConfig): ConfigProblem[] {
+  return routes.flatMap(({ forward, cache_salt_field: salt }, index) =>
+    forward.flatMap((member, place) => {
+      if (!OWN_CHAT_MEMBERS.has(member) && member !== salt) return []
+      const path = formatPath(['routes', index, 'forward', place])
+      return [{ path, reason: `"${member}" is set by the router itself` }]
+    }),
   )
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { EFFORTS } from './effort.ts'
+import { DEFAULT_FORWARD } from './forwarded-members.ts'
 import { tcbFloorSchema } from './trust-bundle.ts'
 
 /**
@@ -164,6 +165,11 @@ export const routeSchema = z.strictObject({
   max_output_tokens: z.int().min(1).default(32_768),
   audio: audioSchema.optional(),
   cache_salt_field: name.optional(),
+  /** Members of chat requests that the provider gets besides those that every provider gets. */
+  forward: z
+    .array(name)
+    .max(64)
+    .default([...DEFAULT_FORWARD]),
 })
 
 export const planSchema = z.strictObject({

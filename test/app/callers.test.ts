@@ -164,6 +164,38 @@ describe('an answer that comes compressed unasked', () => {
   })
 })
 
+describe('members of a request that the router does not know', () => {
+  const body = (more: object) =>
+    JSON.stringify({ model: 'sound', messages: [{ role: 'user', content: 'Hi' }], ...more })
+  const post = (more: object) =>
+    world.stack.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${customer.key}` },
+      body: body(more),
+    })
+
+  test.each([true, false])('are named where they were dropped (stream: %s)', async (stream) => {
+    const answer = await post({ stream, min_p: 0.1, best_of: 2, 'a b': 1, store: null })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-service-dropped-members')).toBe('best_of, a%20b')
+    await answer.text()
+    const sent: unknown = JSON.parse(world.provider.calls('sound').at(-1)?.body ?? '')
+    expect(sent).toHaveProperty('min_p', 0.1)
+    expect(sent).not.toHaveProperty('best_of')
+  })
+
+  test('need no header where none was dropped', async () => {
+    const answer = await post({ min_p: 0.1, logit_bias: {} })
+    expect(answer.headers.get('x-service-dropped-members')).toBeNull()
+  })
+
+  test('are refused with a hint where they are the old form of tools', async () => {
+    const { code, param, message } = await errorOf(await post({ functions: [] }))
+    expect({ code, param }).toEqual({ code: 'invalid_request_error', param: 'functions' })
+    expect(message).toContain('use "tools"')
+  })
+})
+
 describe('HEAD', () => {
   test.each([
     '/v1/models',

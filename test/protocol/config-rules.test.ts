@@ -176,6 +176,18 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'must have no user, password, query or fragment',
   ],
   [
+    'a forwarded member that the router sets itself',
+    config({ routes: [route({ forward: ['min_p', 'messages'] })] }),
+    'routes[0].forward[1]',
+    '"messages" is set by the router itself',
+  ],
+  [
+    'a forwarded member that is the salt of the route',
+    config({ routes: [route({ forward: ['salt'], cache_salt_field: 'salt' })] }),
+    'routes[0].forward[0]',
+    '"salt" is set by the router itself',
+  ],
+  [
     'an origin with a path',
     config({ service: { name: 'r', cors_origins: ['https://a.example/'] } }),
     'service.cors_origins[0]',

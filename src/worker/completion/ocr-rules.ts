@@ -62,11 +62,11 @@ function imageUrls({ bytes, messages }: ChatRequest): readonly string[] {
 }
 
 /** `temperature` and `skip_special_tokens` may only say what is sent anyway. */
-function checkFixedMembers({ bytes, members, temperature }: ChatRequest): void {
+function checkFixedMembers({ bytes, otherMembers, temperature }: ChatRequest): void {
   if (temperature !== undefined && temperature !== 0) {
     throw invalid('OCR models run at "temperature" 0.', 'temperature')
   }
-  const skip = members.get('skip_special_tokens')
+  const skip = otherMembers.get('skip_special_tokens')
   if (skip !== undefined && !isNull(bytes, skip) && valueOf(bytes, skip) !== false) {
     throw invalid('OCR models need "skip_special_tokens" to be false.', 'skip_special_tokens')
   }

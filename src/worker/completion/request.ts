@@ -6,14 +6,22 @@ import { PASSED_MEMBERS, REASONING_MEMBERS, type ChatRequest } from '../provider
 import { checkMembers, CHECKED_MEMBERS } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
-/** Every member the router reads or forwards; all others are passed over. */
+/** Every member the router reads or sends to every route; of all others only the place is noted. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   ...CHECKED_MEMBERS,
   ...PASSED_MEMBERS,
   ...REASONING_MEMBERS,
   'messages',
-  'skip_special_tokens',
 ])
+
+/** More than any client sends; keeps the memory of a request in bounds. */
+const MAX_OTHER_MEMBERS = 256
+
+/** What tools were called before `tools`; ignoring them would change an answer without a word. */
+const REPLACED_MEMBERS: Readonly<Record<string, string>> = {
+  functions: 'tools',
+  function_call: 'tool_choice',
+}
 
 /** More answers than any provider gives to one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
@@ -25,7 +33,8 @@ const MAX_CHOICES = 16_384
  * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
-  const { members, messages } = readOutline(bytes)
+  const { members, otherMembers, messages } = readOutline(bytes)
+  refuseReplaced(bytes, otherMembers)
   const present = (name: string) => {
     const range = members.get(name)
     return range === undefined || isNull(bytes, range) ? undefined : range
@@ -49,12 +58,22 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
     reasoningMembers: REASONING_MEMBERS.filter(present),
     choices: choicesOf(valueNamed('n')),
     members,
+    otherMembers,
     messages,
+  }
+}
+
+function refuseReplaced(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
+  for (const [name, successor] of Object.entries(REPLACED_MEMBERS)) {
+    const range = otherMembers.get(name)
+    if (range === undefined || isNull(bytes, range)) continue
+    throw invalid(`"${name}" is not supported; use "${successor}".`, name)
   }
 }
 
 interface Outline {
   readonly members: ReadonlyMap<string, Range>
+  readonly otherMembers: ReadonlyMap<string, Range>
   readonly messages: MessagesScan | undefined
 }
 
@@ -64,6 +83,7 @@ interface Outline {
  */
 function readOutline(bytes: Bytes): Outline {
   const members = new Map<string, Range>()
+  const otherMembers = new Map<string, Range>()
   let messages: MessagesScan | undefined
   const cursor = new JsonCursor(bytes)
   try {
@@ -74,6 +94,9 @@ function readOutline(bytes: Bytes): Outline {
         members.set(name, messages)
       } else if (KNOWN_MEMBERS.has(name)) {
         members.set(name, cursor.skip())
+      } else {
+        otherMembers.set(name, cursor.skip())
+        if (otherMembers.size > MAX_OTHER_MEMBERS) throw tooMany()
       }
     })
     cursor.end()
@@ -81,7 +104,7 @@ function readOutline(bytes: Bytes): Outline {
     if (!(error instanceof JsonSyntaxError)) throw error
     throw invalid(`The request body is not valid JSON: ${error.message}.`)
   }
-  return { members, messages }
+  return { members, otherMembers, messages }
 }
 
 function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
@@ -92,6 +115,10 @@ function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
 function choicesOf(n: unknown): number {
   const choices = typeof n === 'number' || typeof n === 'string' ? Math.ceil(Number(n)) : 1
   return choices >= 1 ? Math.min(choices, MAX_CHOICES) : 1
+}
+
+function tooMany(): ApiError {
+  return invalid('The request body has too many members that the router does not know.')
 }
 
 function missing(name: string): ApiError {

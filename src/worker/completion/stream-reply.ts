@@ -3,6 +3,8 @@ import { streamAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
+import { droppedMembersHeader } from '../provider/dropped-members.ts'
+import type { Route } from '../provider/route.ts'
 import { attemptRoutes, type AttemptFn } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
@@ -27,7 +29,8 @@ export async function answerStream(admitted: AdmittedChat): Promise<Response> {
   const work = reply.run()
   context.waitUntil(work.catch(() => {}))
   await Promise.race([work, reply.client.begun])
-  return eventStream(reply.client.readable, admission.rateLimitHeaders)
+  const dropped = droppedMembersHeader(admitted.chat, reply.routes)
+  return eventStream(reply.client.readable, { ...admission.rateLimitHeaders, ...dropped })
 }
 
 /** The client was seen to leave; nobody reads this. */
@@ -52,6 +55,9 @@ class StreamReply {
   /** The route that has accepted the prompt and has not failed since, and what it has sent. */
   #accepted: { readonly attempt: PlannedAttempt; readonly stream: AnswerStream } | undefined
 
+  /** The one whose answer is relayed. */
+  #served: PlannedAttempt | undefined
+
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
@@ -66,6 +72,12 @@ class StreamReply {
     this.#budget.signal.addEventListener('abort', overdue, { once: true })
   }
 
+  /** The route that serves; before one does, all that may. */
+  get routes(): readonly Route[] {
+    const attempts = this.#served ? [this.#served] : this.#admitted.plan.attempts
+    return attempts.map(({ route }) => route)
+  }
+
   async run(): Promise<void> {
     const { timeouts } = this.#admitted.context.config.service
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
@@ -73,6 +85,7 @@ class StreamReply {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
       const tools = streamAttemptTools(this.#admitted.context, this.#budget, CHAT_VERDICTS)
       const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
+      this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       this.client.start()
       const end = await relayStream(served.value, this.client, this.#gone.signal)

@@ -2,6 +2,7 @@ import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
+import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
@@ -18,8 +19,10 @@ import { askWhole, type WholeAnswer } from './whole-attempt.ts'
  */
 export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
   try {
-    const body = await settled(admitted, await served(admitted))
-    return jsonText(body, admitted.admission.rateLimitHeaders)
+    const answer = await served(admitted)
+    const body = await settled(admitted, answer)
+    const dropped = droppedMembersHeader(admitted.chat, [answer.attempt.route])
+    return jsonText(body, { ...admitted.admission.rateLimitHeaders, ...dropped })
   } catch (error) {
     await releaseAdmission(admitted)
     throw error

@@ -18,8 +18,8 @@ type Writer = (sink: ByteSink) => void
 
 /**
  * The request body for one route, put together from the client's bytes: every forwarded value stays as it was
- * written, numbers beyond 2^53, `0.50`, key order and escapes included. Unknown and service-only members are
- * left behind. No member appears twice; the effort's patch, the OCR members and the salt win over the caller's.
+ * written, numbers beyond 2^53, `0.50`, key order and escapes included. Service-only members, and others that
+ * the route's `forward` does not name, are left behind. No member appears twice; the effort's patch, the OCR members and the salt win over the caller's.
  */
 export function buildChatBody(
   request: ChatRequest,
@@ -30,7 +30,7 @@ export function buildChatBody(
   const members = new Map<string, Writer>([
     ['model', (sink) => sink.text(JSON.stringify(route.config.upstream_model))],
     ['messages', (sink) => writeMessages(sink, request, route.config.reasoning?.history_field)],
-    ...forwarded(request),
+    ...forwarded(request, route),
     ...jsonMembers(effortPatch(route, effort)),
     ...jsonMembers(route.config.ocr ? OCR_MEMBERS : {}),
     ...jsonMembers(saltMember(route, cacheSalt)),
@@ -47,14 +47,18 @@ export function buildChatBody(
   return sink.finish()
 }
 
-function forwarded({ bytes, members }: ChatRequest): [string, Writer][] {
+function forwarded(
+  { bytes, members, otherMembers }: ChatRequest,
+  route: Route,
+): [string, Writer][] {
   const passed = PASSED_MEMBERS.flatMap((name) => copied(name, bytes, members.get(name)))
   const checked = ['temperature', 'max_tokens', 'max_completion_tokens'].flatMap((name) => {
     const range = members.get(name)
     if (range === undefined || isNull(bytes, range)) return []
     return copied(name === 'max_completion_tokens' ? 'max_tokens' : name, bytes, range)
   })
-  return [...passed, ...checked]
+  const chosen = route.config.forward.flatMap((name) => copied(name, bytes, otherMembers.get(name)))
+  return [...passed, ...checked, ...chosen]
 }
 
 function copied(name: string, bytes: Bytes, range: Range | undefined): [string, Writer][] {

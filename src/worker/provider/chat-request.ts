@@ -56,8 +56,10 @@ export interface ChatRequest {
   readonly maxTokens: number | undefined
   /** Answers asked for with `n`, at least 1. */
   readonly choices: number
-  /** The last occurrence of each member that the router forwards or checks; `null` ones are left in. */
+  /** The last occurrence of each member that every route is sent or the router checks; `null` ones are left in. */
   readonly members: ReadonlyMap<string, Range>
+  /** The last occurrence of every other member, in order: a route's `forward` decides about them. */
+  readonly otherMembers: ReadonlyMap<string, Range>
   readonly messages: Messages
 }
 

@@ -193,6 +193,30 @@ describe('parseChatRequest', () => {
     expect(chatRequest(chatText(member))).toMatchObject(expected)
   })
 
+  it.each([
+    ['functions', '[]', 'tools'],
+    ['function_call', '"auto"', 'tool_choice'],
+  ])('refuses %s, which would otherwise be dropped without a word', (name, value, successor) => {
+    expect(refusalOf(() => chatRequest(chatText(`"${name}":${value}`)))).toEqual(
+      invalid(`"${name}" is not supported; use "${successor}".`, name),
+    )
+    expect(() => chatRequest(chatText(`"${name}":null`))).not.toThrow()
+  })
+
+  it('lets unknown members of stream_options pass', () => {
+    const options = '"stream":true,"stream_options":{"continuous_usage_stats":true}'
+    expect(chatRequest(chatText(options))).toMatchObject({ stream: true, includeUsage: false })
+  })
+
+  it('notes where unknown members are, but not thousands of them', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, at) => `"m${at}":0`).join(',')
+    expect(chatRequest(chatText(many(256))).otherMembers.size).toBe(256)
+    expect(refusalOf(() => chatRequest(chatText(many(257))))).toMatchObject({
+      code: 'invalid_request_error',
+      message: 'The request body has too many members that the router does not know.',
+    })
+  })
+
   it('refuses a list of a million failovers as fast as one of six', () => {
     const text = chatText(`"failover":[${'1,'.repeat(1_000_000)}1]`)
     expect(refusalOf(() => chatRequest(text))).toEqual(

@@ -76,6 +76,25 @@ describe('buildChatBody', () => {
     )
   })
 
+  it('sends what engines of the format share as it was written, and what the route names instead', () => {
+    const members = '"logit_bias":{"50":-1.0},"min_p":0.10,"best_of":2,"vendor":[ 1 ]'
+    expect(built(chatText(members))).toBe(`${HELLO},"logit_bias":{"50":-1.0},"min_p":0.10}`)
+    const route = chatRoute({ forward: ['vendor', 'best_of'] })
+    expect(built(chatText(members), route)).toBe(`${HELLO},"vendor":[ 1 ],"best_of":2}`)
+  })
+
+  it('lets no forwarded member stand against the effort, the salt or what OCR is sent', () => {
+    const route = chatRoute({
+      forward: ['k', 'skip_special_tokens'],
+      ocr: true,
+      reasoning: { default_effort: 'high', efforts: { high: { k: 1 } } },
+    })
+    const sent: unknown = JSON.parse(
+      built(chatText('"k":2,"skip_special_tokens":true'), route, 'high'),
+    )
+    expect(sent).toMatchObject({ k: 1, skip_special_tokens: false })
+  })
+
   it.each(['"temperature":null', '"max_tokens":null', '"stream_options":null'])(
     'leaves out %s',
     (member) => {
@@ -254,6 +273,7 @@ describe('buildChatBody on any request', () => {
       reasoning: fc.jsonValue(),
       service: fc.jsonValue(),
       unknown: fc.jsonValue(),
+      min_p: fc.jsonValue(),
     },
     { requiredKeys: ['model', 'messages'] },
   )
@@ -287,7 +307,7 @@ interface Sent {
 
 /** The same rules once more, on values instead of bytes. */
 function expectedOf(value: Sent): Record<string, unknown> {
-  const kept = [...PASSED_MEMBERS, 'temperature', 'max_tokens', 'stream_options'].filter(
+  const kept = [...PASSED_MEMBERS, 'min_p', 'temperature', 'max_tokens', 'stream_options'].filter(
     (name) => name in value,
   )
   return {

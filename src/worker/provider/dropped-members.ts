@@ -1,0 +1,36 @@
+import { isNull } from '../json/scan.ts'
+import type { ChatRequest } from './chat-request.ts'
+import type { Route } from './route.ts'
+
+/** Names the members of a request that no provider was given, so that nobody believes they had an effect. */
+const HEADER = 'x-service-dropped-members'
+
+/** Headers are no place for a novel. */
+const MAX_NAMES = 32
+const MAX_NAME_CHARACTERS = 64
+
+/**
+ * The header that names the members which these routes leave out, those of each; none where all were forwarded.
+ * Names are percent-encoded where they are no plain words; a `*` stands for those beyond 32.
+ */
+export function droppedMembersHeader(
+  { bytes, otherMembers }: ChatRequest,
+  routes: readonly Route[],
+): Readonly<Record<string, string>> {
+  const dropped = [...otherMembers].flatMap(([name, range]) => {
+    const forwarded = routes.every((route) => isForwarded(name, route))
+    return forwarded || isNull(bytes, range) ? [] : [printable(name)]
+  })
+  if (dropped.length === 0) return {}
+  const more = dropped.length > MAX_NAMES ? ['*'] : []
+  return { [HEADER]: [...dropped.slice(0, MAX_NAMES), ...more].join(', ') }
+}
+
+/** An OCR route is sent one member more, whose value is fixed (interface: Document OCR, rule 6). */
+function isForwarded(name: string, { config }: Route): boolean {
+  return config.forward.includes(name) || (config.ocr && name === 'skip_special_tokens')
+}
+
+function printable(name: string): string {
+  return encodeURIComponent(name.slice(0, MAX_NAME_CHARACTERS).toWellFormed())
+}
