@@ -8,6 +8,7 @@ const STATUS = {
   rate_limited: 429,
   internal: 500,
   provider_unreachable: 502,
+  provider_malformed: 502,
   attestation_unavailable: 503,
   provider_unproven: 503,
   connect_timeout: 504,

@@ -1,8 +1,9 @@
-import { request, type RequestOptions } from 'node:https'
+import { request } from 'node:https'
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from './evidence-refused.ts'
+import { finalAnswer } from '../egress/final-answer.ts'
 import { peerSpkiSha256 } from '../egress/peer-key.ts'
 import { connectTls, hasPublicName, tlsAddress } from '../egress/tls-connect.ts'
 
@@ -47,20 +48,23 @@ export const observedFetch: ObservedFetch = async ({ url, maxBytes, webPki, head
   }
 }
 
-function ask(
+async function ask(
   url: string,
   socket: TLSSocket,
   headers: Readonly<Record<string, string>>,
 ): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const fail = (cause: unknown) => reject(new EvidenceRefused('unreachable', [], { cause }))
-    const options: RequestOptions = {
-      headers: { accept: 'application/json', ...headers },
-      createConnection: () => socket,
-      signal: AbortSignal.timeout(ANSWER_MS),
-    }
-    request(url, options, resolve).once('error', fail).end()
+  const sent = request(url, {
+    headers: { accept: 'application/json', ...headers },
+    createConnection: () => socket,
+    signal: AbortSignal.timeout(ANSWER_MS),
   })
+  const answered = finalAnswer(sent)
+  sent.end()
+  try {
+    return await answered
+  } catch (cause) {
+    throw new EvidenceRefused('unreachable', [], { cause })
+  }
 }
 
 async function readBounded(response: IncomingMessage, maxBytes: number): Promise<Bytes> {

@@ -75,10 +75,8 @@ async function tryOpen(
 
 function onceConnected(sent: ClientRequest): Promise<ClientRequest> {
   return new Promise((resolve, reject) => {
-    sent.once('error', reject)
-    sent.once('socket', () => {
-      sent.off('error', reject)
-      resolve(sent)
-    })
+    // It stays: between two users of the request nobody else would hear of its end.
+    sent.on('error', reject)
+    sent.once('socket', () => resolve(sent))
   })
 }

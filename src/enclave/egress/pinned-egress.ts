@@ -3,6 +3,7 @@ import { EGRESS_ERROR_HEADER } from '../../protocol/link.ts'
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import { finalAnswer } from './final-answer.ts'
 import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedTools } from './open-pinned.ts'
 import { createPools } from './pools.ts'
@@ -81,27 +82,24 @@ async function get(
   }
 }
 
-function readSmall(
+async function readSmall(
   { sent }: OpenRequest,
   maxBytes: number,
 ): Promise<{ status: number; body: Bytes }> {
-  return new Promise((resolve, reject) => {
-    sent.once('error', reject)
-    sent.once('response', (answer) => {
-      const parts: Uint8Array[] = []
-      let size = 0
-      answer.on('data', (part: Uint8Array) => {
-        size += part.length
-        parts.push(part)
-        if (size <= maxBytes) return
-        reject(new Error('the answer is too large'))
-        sent.destroy()
-      })
-      answer.once('error', reject)
-      answer.once('end', () => {
-        resolve({ status: answer.statusCode ?? 0, body: concatBytes(...parts) })
-      })
-    })
-    sent.end()
-  })
+  const answered = finalAnswer(sent)
+  sent.end()
+  const answer = await answered
+  const parts: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const part of answer as AsyncIterable<Uint8Array>) {
+      size += part.length
+      if (size > maxBytes) throw new Error('the answer is too large')
+      parts.push(part)
+    }
+  } catch (error) {
+    sent.destroy()
+    throw error
+  }
+  return { status: answer.statusCode ?? 0, body: concatBytes(...parts) }
 }

@@ -50,6 +50,7 @@ const UNPROVEN: Failure = { kind: 'unavailable', unproven: true }
 const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_unproven: UNPROVEN,
   provider_unreachable: { kind: 'unavailable', unanswered: true },
+  provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
 }
 

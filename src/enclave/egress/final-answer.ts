@@ -1,0 +1,52 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+
+/** The provider answered with something that is no final answer of HTTP. */
+export class MalformedAnswer extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'MalformedAnswer'
+  }
+}
+
+/** Statuses that can be passed on (RFC 9110 section 15); Node's parser lets any number through. */
+const LEAST_STATUS = 200
+const MOST_STATUS = 599
+
+/** Interim answers come one or two at a time; who sends more means to keep the caller waiting. */
+const MOST_INTERIM = 16
+
+/**
+ * The head of the one answer to a request, whatever its peer sends: interim answers are passed over, and anything that
+ * cannot be passed on ends the connection. From here on no event of the request can go unheard.
+ * Rejects with `MalformedAnswer`, or with the error that ended the connection.
+ */
+export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const refuse = (message: string) => {
+      reject(new MalformedAnswer(message))
+      sent.destroy()
+    }
+    let interim = 0
+    sent.on('error', reject)
+    sent.once('close', () => reject(new Error('the connection ended without an answer')))
+    sent.on('information', () => {
+      interim += 1
+      if (interim > MOST_INTERIM) refuse('too many interim answers')
+    })
+    sent.once('upgrade', (_answer, socket) => {
+      socket.destroy()
+      refuse('an upgrade that nobody asked for')
+    })
+    sent.once('response', (answer) => {
+      // Whoever reads it listens too; until then, and after, its end says all there is to know.
+      answer.on('error', ignoreBroken)
+      const status = answer.statusCode ?? 0
+      if (status >= LEAST_STATUS && status <= MOST_STATUS) resolve(answer)
+      else refuse('a status that is none')
+    })
+  })
+}
+
+function ignoreBroken(): void {
+  // Told by the stream's end.
+}

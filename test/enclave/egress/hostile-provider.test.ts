@@ -1,0 +1,172 @@
+import {
+  array,
+  assert as assertProperty,
+  asyncProperty,
+  constantFrom,
+  oneof,
+  string,
+} from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import type { Egress } from '../../../src/enclave/open-egress.ts'
+import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
+import { observedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
+import {
+  startByteProvider,
+  type ByteProvider,
+  type ByteScript,
+} from '../../support/byte-provider.ts'
+import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
+import { provenAlways } from '../../support/proven-always.ts'
+import { HOSTILE_ANSWERS, HOSTILE_RECORDS } from './hostile-answers.ts'
+
+/**
+ * An attested provider that means harm. Whatever bytes it sends, each call ends, and the daemon goes on: an exception
+ * that nobody catches would end it, and fails this suite.
+ */
+
+const SEED = 20_261_122
+const ENDS_WITHIN_MS = 4_000
+
+let provider: ByteProvider
+let egress: Egress
+let link: EgressLink
+
+const sound: ByteScript = (tls) => void tls.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+
+beforeAll(async () => {
+  const identity = await makeTlsIdentity([], new Date())
+  provider = await startByteProvider(identity, sound)
+  const baseUrl = `https://127.0.0.1:${provider.port}/v1`
+  const proofs = provenAlways('nova', baseUrl, identity.spkiSha256)
+  egress = createPinnedEgress({ proofs, connectMs: () => 2_000 })
+  link = await startEgressLink(egress)
+})
+afterAll(async () => {
+  egress.close()
+  await link.close()
+  await provider.close()
+})
+
+/** What becomes of a call: the status, `broken` when it fell apart, `pending` when it does not end. */
+async function call(): Promise<string> {
+  const late = Promise.withResolvers<string>()
+  const timer = setTimeout(() => late.resolve('pending'), ENDS_WITHIN_MS)
+  const answer = link.post('nova', 'a prompt').then(
+    ({ status, headers }) => `${status} ${String(headers['x-cmr-egress-error'] ?? '')}`.trim(),
+    () => 'broken',
+  )
+  try {
+    return await Promise.race([answer, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Sends the bytes and closes the connection, as one that only ever fell silent would by its time-out. */
+const sending =
+  (bytes: string | Uint8Array): ByteScript =>
+  (tls) => {
+    tls.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+    setTimeout(() => tls.end(), 5)
+  }
+
+async function expectSound(): Promise<void> {
+  provider.script = sound
+  expect(await call()).toBe('200')
+}
+
+describe('the daemon survives', () => {
+  test.each(HOSTILE_ANSWERS)('$name', async ({ bytes }) => {
+    provider.script = sending(bytes)
+    expect(await call()).toMatch(/^([2-5]\d\d( provider_\w+)?|broken)$/)
+    await expectSound()
+  })
+
+  test.each(HOSTILE_RECORDS)('$name, before an answer and inside one', async ({ bytes }) => {
+    for (const begun of ['', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n']) {
+      provider.script = (tls, wire) => {
+        if (begun !== '') tls.write(begun)
+        setTimeout(() => wire.end(bytes), 5)
+      }
+      expect(await call()).toMatch(/^(502 provider_unreachable|broken)$/)
+      await expectSound()
+    }
+  })
+
+  test(
+    'any bytes: parts of sound and of hostile answers, put together by chance',
+    { timeout: 60_000 },
+    async () => {
+      const lines = HOSTILE_ANSWERS.flatMap(({ bytes }) => bytes.split(/(?<=\r\n)/)).filter(
+        (line) => line.length < 2_000,
+      )
+      const part = oneof(
+        constantFrom(...lines),
+        constantFrom(
+          'HTTP/1.1 200 OK\r\n',
+          'content-length: 3\r\n',
+          '\r\n',
+          'abc',
+          '3\r\nabc\r\n',
+          '0\r\n\r\n',
+        ),
+        string({ unit: 'binary', maxLength: 20 }),
+      )
+      const answers = array(part, { minLength: 1, maxLength: 12 })
+      await assertProperty(
+        asyncProperty(answers, async (parts) => {
+          provider.script = sending(parts.join(''))
+          expect(await call()).toMatch(/^([2-5]\d\d( provider_\w+)?|broken)$/)
+        }),
+        { seed: SEED, numRuns: 300 },
+      )
+      await expectSound()
+    },
+  )
+})
+
+describe('what cannot be passed on', () => {
+  test.each(['099', '101', '600', '999'])('a status of %s is refused by name', async (status) => {
+    provider.script = sending(`HTTP/1.1 ${status} X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n`)
+    expect(await call()).toBe('502 provider_malformed')
+  })
+
+  test('an upgrade is refused at once, and not when time is up', async () => {
+    provider.script = (tls) =>
+      void tls.write('HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n')
+    expect(await call()).toBe('502 provider_malformed')
+  })
+
+  test('interim answers without end are refused', async () => {
+    provider.script = (tls) => {
+      const timer = setInterval(() => tls.write('HTTP/1.1 103 X\r\n\r\n'), 1)
+      tls.once('close', () => clearInterval(timer))
+    }
+    expect(await call()).toBe('502 provider_malformed')
+  })
+})
+
+describe('documents that the daemon itself gets survive it too', () => {
+  test('evidence', { timeout: 60_000 }, async () => {
+    const url = `https://127.0.0.1:${provider.port}/evidence`
+    for (const { name, bytes } of HOSTILE_ANSWERS) {
+      provider.script = sending(bytes)
+      const got = observedFetch({ url, maxBytes: 1_000, webPki: false })
+      const outcome = await got.then(
+        ({ body }) => `${body.length}`,
+        (error: unknown) => (error instanceof Error ? error.name : 'unknown'),
+      )
+      expect(`${name}: ${outcome}`).toMatch(/: (\d+|EvidenceRefused)$/)
+    }
+  })
+
+  test('small answers of a provider', { timeout: 60_000 }, async () => {
+    for (const { bytes } of HOSTILE_ANSWERS) {
+      provider.script = sending(bytes)
+      const signal = AbortSignal.timeout(ENDS_WITHIN_MS)
+      const got = await egress.get('nova', { path: '/x', maxBytes: 1_000, signal })
+      expect(got === undefined || got.body.length <= 1_000).toBe(true)
+    }
+  })
+})
