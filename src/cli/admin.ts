@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
@@ -12,7 +14,10 @@ import type { Subcommand } from './subcommand.ts'
 const program = new Command('admin')
   .description('Customers, keys and credit of a running router')
   .option('--base-url <url>', 'the router (default: ROUTER_URL, else the running local stack)')
-  .option('--token <token>', 'the admin token (default: ADMIN_TOKEN, else that of the local stack)')
+  .option(
+    '--token-file <file>',
+    'file with the admin token, - for standard input (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE, else that of the local stack)',
+  )
   .option('--state-dir <path>', 'the state directory of the local stack (default: STATE_DIR)')
   .showHelpAfterError()
 
@@ -25,12 +30,21 @@ async function call(method: string, path: string, body?: Body): Promise<void> {
 }
 
 function openApi(): AdminApi {
-  const options = program.opts<{ baseUrl?: string; token?: string; stateDir?: string }>()
+  const options = program.opts<{ baseUrl?: string; tokenFile?: string; stateDir?: string }>()
   const baseUrl = options.baseUrl ?? process.env['ROUTER_URL']
-  const token = options.token ?? process.env['ADMIN_TOKEN']
+  const token = givenToken(options.tokenFile)
   if (baseUrl !== undefined && token !== undefined) return new AdminApi(baseUrl, token)
   const local = readLocalFile(resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state'))
   return new AdminApi(baseUrl ?? local.base_url, token ?? local.admin_token)
+}
+
+/** Never an argument: those of a process can be read by every user of the machine. @throws StartError */
+function givenToken(file: string | undefined): string | undefined {
+  if (file === '-') return readFileSync(0, 'utf8').trim()
+  const source = file === undefined ? process.env : { ADMIN_TOKEN_FILE: file }
+  const { values, problems } = readSecrets(['ADMIN_TOKEN'], source)
+  if (problems[0] !== undefined) throw new StartError(problems[0])
+  return values['ADMIN_TOKEN']
 }
 
 function customerPath(id: string, ...further: readonly string[]): string {

@@ -12,6 +12,7 @@ import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import { createDispatcher } from './link/dispatch.ts'
 import { createLinkRoutes } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
+import type { Log } from './log.ts'
 import type { ProofTools } from './proofs/provider-evidence.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
@@ -24,6 +25,7 @@ export interface DaemonTools {
   /** Milliseconds. */
   readonly now: () => number
   readonly notify: (message: FromDaemon) => void
+  readonly log: Log
   readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
   /** In place of the network and of vendors' verifiers. */
   readonly proofTools?: Partial<ProofTools>
@@ -43,7 +45,7 @@ export interface Daemon {
  * is served when a step fails; the message is for the operator.
  */
 export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
-  const { now, notify, proofTools } = tools
+  const { now, notify, log, proofTools } = tools
   const source = new ConfigSource(boot, tools.env)
   const first = await source.load()
   const machine = tools.openMachine(boot, now)
@@ -54,7 +56,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
   ])
   const identity = await startIdentity({ boot, machine, releases, key, tls, first, now, notify })
   const current = () => generations.current
-  const upstream = await openUpstream({ boot, machine, first, current, now, proofTools })
+  const upstream = await openUpstream({ boot, machine, first, current, now, log, proofTools })
   const { proofs, egress } = upstream
   const generations = new Generations(first, {
     load: (given) => source.load(given),
@@ -74,7 +76,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     generation: current,
     release: identity.release,
   })
-  const server = await startLinkServer(boot.link, createDispatcher(routes))
+  const server = await startLinkServer(boot.link, createDispatcher(routes, log))
   const unwatch = source.watch(() => void generations.reload())
   return {
     ready: {

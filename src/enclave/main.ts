@@ -1,6 +1,8 @@
 import { toDaemonSchema, type FromDaemon, type ToDaemon } from '../protocol/boot.ts'
+import { traceError } from '../protocol/error-trace.ts'
 import { startDaemon, type Daemon } from './daemon.ts'
 import { makeTlsIdentity } from './keys/tls-identity.ts'
+import { jsonLog } from './log.ts'
 import { openMachine } from './open-machine.ts'
 
 /**
@@ -9,13 +11,14 @@ import { openMachine } from './open-machine.ts'
  */
 function main(): void {
   let starting: Promise<Daemon> | undefined
+  const log = jsonLog(Date.now, (line) => void process.stdout.write(line))
   const env: Record<string, string | undefined> = { ...process.env }
 
   const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = { env, now: Date.now, notify: tell, openMachine }
+      const tools = { env, now: Date.now, notify: tell, log, openMachine }
       starting = startDaemon(message.boot, tools)
       tell({ type: 'ready', ready: (await starting).ready })
     },
@@ -49,6 +52,11 @@ function main(): void {
     const message = toDaemonSchema.safeParse(received)
     if (!message.success) refuse('the supervisor sent a message of an unknown form')
     else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
+  })
+  // What Node would print of it holds the message, and that may hold anything.
+  process.on('uncaughtException', (error) => {
+    log('unexpected_error', traceError(error))
+    leave()
   })
   process.on('SIGHUP', () => void act.reload({ type: 'reload' }).catch(() => {}))
   for (const ending of ['disconnect', 'SIGTERM', 'SIGINT']) process.on(ending, () => void stop())

@@ -4,6 +4,7 @@ import { toHex } from '../protocol/bytes.ts'
 import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
 import { verifyIntelQuote } from './adapters/tdx-quote.ts'
 import { observedFetch } from './adapters/observed-fetch.ts'
+import type { Log } from './log.ts'
 import type { ProofTools } from './proofs/provider-evidence.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
@@ -15,12 +16,14 @@ export function createProofTools(
   { stateDir }: Pick<DaemonBoot, 'stateDir'>,
   ownSimulated: SimulatedPolicy,
   now: () => number,
+  log: Log,
 ): ProofTools {
   const files = certificateDirectory(join(stateDir, 'amd-certificates'))
   const cache = createCertificateCache(createKds(fetchFile, now), files)
   return {
     now,
     random: Math.random,
+    log,
     newNonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
     observedFetch,
     webFetch: fetch,

@@ -2,6 +2,7 @@ import type { DaemonBoot } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import type { Egress } from './open-egress.ts'
 import { createPinnedEgress } from './egress/pinned-egress.ts'
+import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
 import { createProofTools } from './proof-tools.ts'
 import { createProviderProofs, type ProofTools } from './proofs/provider-evidence.ts'
@@ -24,14 +25,15 @@ export interface UpstreamInputs {
   /** The configuration in effect. */
   readonly current: () => LoadedConfig
   readonly now: () => number
+  readonly log: Log
   /** In place of the network and of vendors' verifiers. */
   readonly proofTools?: Partial<ProofTools> | undefined
 }
 
 /** Begins to verify every provider of the first configuration, and waits for none of them. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, now } = inputs
-  const tools = createProofTools(boot, await machine.simulatedPolicy(), now)
+  const { boot, machine, first, current, now, log } = inputs
+  const tools = createProofTools(boot, await machine.simulatedPolicy(), now, log)
   const proofs = createProviderProofs({ ...tools, ...inputs.proofTools })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms

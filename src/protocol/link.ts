@@ -33,6 +33,9 @@ export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
+/** Far beyond what any provider uses. A longer id, or one that is no text in UTF-8, counts as none. */
+export const MAX_RESPONSE_ID_CHARS = 256
+
 const publicJwkSchema = z.object({
   kty: z.literal('EC'),
   crv: z.literal('P-256'),
@@ -75,7 +78,7 @@ export const signRequestSchema = z.object({
         /** From `EGRESS_EVIDENCE_HEADER`; null for a provider that is reached without attestation. */
         evidence_sha256: z.string().nullable(),
         /** The provider's own id of the finished completion, under which it may have signed it. */
-        provider_response_id: z.string().optional(),
+        provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).optional(),
         /** What the provider calls the model; part of what some providers sign. */
         upstream_model: z.string().optional(),
       }),

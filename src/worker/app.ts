@@ -5,9 +5,9 @@ import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './browser-rules.ts'
 import type { Random } from './auth/api-key.ts'
 import { createKeyring } from './auth/keyring.ts'
-import { consoleLog, type Log, type LogFields } from './http/log.ts'
+import { errorFields } from './http/error-fields.ts'
+import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
-import { toApiError } from './http/to-api-error.ts'
 import { UploadMemoryLimiter } from './limits/upload-memory.ts'
 import { HttpLink } from './link/http-link.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -93,7 +93,7 @@ export class App {
       endpoint: seen.endpoint?.name ?? 'none',
       status: response.status,
       duration_ms: this.#deps.now() - startedAt,
-      ...failureFields(seen.error),
+      ...(seen.error === undefined ? {} : errorFields(seen.error)),
     })
     return response
   }
@@ -171,10 +171,4 @@ interface Seen {
   error: unknown
   /** Where the endpoint's requests are counted. */
   permit: Permit | undefined
-}
-
-function failureFields(error: unknown): LogFields {
-  if (error === undefined) return {}
-  const { code } = toApiError(error)
-  return code === 'internal' && error instanceof Error ? { code, error: error.name } : { code }
 }

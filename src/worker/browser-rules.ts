@@ -19,7 +19,7 @@ export interface CrossOrigin {
   readonly audience: 'public' | 'keyed' | 'admin'
   /** The request's `Origin`, if it came from a page. */
   readonly origin: string | null
-  /** Origins the operator allows on keyed endpoints. */
+  /** Origins the operator allows on keyed endpoints; `*` is every one. Keys are never sent by a browser by itself. */
   readonly allowed: readonly string[]
   /** Whether the browser only asks what it may send. */
   readonly preflight: boolean
@@ -27,8 +27,9 @@ export interface CrossOrigin {
 
 /** Headers that let a page of another origin read an answer: public ones all, keyed ones those configured. */
 export function crossOriginHeaders(ask: CrossOrigin): Readonly<Record<string, string>> {
-  const varies = ask.audience === 'keyed' && ask.allowed.length > 0 ? { vary: 'origin' } : {}
   const reader = readerOf(ask)
+  const differs = ask.audience === 'keyed' && ask.allowed.length > 0 && reader !== '*'
+  const varies = differs ? { vary: 'origin' } : {}
   if (reader === undefined) return varies
   return {
     'access-control-allow-origin': reader,
@@ -39,6 +40,9 @@ export function crossOriginHeaders(ask: CrossOrigin): Readonly<Record<string, st
 
 function readerOf({ audience, origin, allowed }: CrossOrigin): string | undefined {
   if (audience === 'public') return '*'
-  if (audience === 'admin' || origin === null) return undefined
+  if (audience === 'admin') return undefined
+  // Said to everybody, so that a cache between may keep one answer for all.
+  if (allowed.includes('*')) return '*'
+  if (origin === null) return undefined
   return allowed.find((known) => known === origin)
 }

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -52,6 +53,33 @@ describe('the admin command', () => {
     await admin(...credit)
     const { balance_eur: balance } = await admin(...credit)
     expect(Number(balance)).toBe(15)
+  })
+
+  test('takes its token from a file that only its owner reads, or from standard input', async () => {
+    const file = join(stack.stateDir, 'token-for-admin')
+    writeFileSync(file, `${stack.local.admin_token}\n`, { mode: 0o600 })
+    const from = ['--base-url', stack.local.base_url, '--token-file']
+    expect(await admin(...from, file, 'customers', 'list')).toEqual(expect.any(Object))
+    chmodSync(file, 0o644)
+    await expect(admin(...from, file, 'customers', 'list')).rejects.toThrow(
+      `ADMIN_TOKEN_FILE: ${file} is open to every user (mode 0644): chmod 600 it`,
+    )
+    const piped = ['--base-url', stack.local.base_url, '--token-file', '-', 'customers', 'list']
+    const run = spawnSync(
+      process.execPath,
+      [join(PROJECT_DIR, 'src/cli/main.ts'), 'admin', ...piped],
+      {
+        input: `${stack.local.admin_token}\n`,
+        encoding: 'utf8',
+      },
+    )
+    expect(JSON.parse(run.stdout)).toEqual(expect.any(Object))
+  })
+
+  test('takes no token as an argument, where every user of the machine could read it', async () => {
+    await expect(admin('--token', 'secret', 'customers', 'list')).rejects.toThrow(
+      "error: unknown option '--token'",
+    )
   })
 
   test('runs the maintenance, at another time too', async () => {

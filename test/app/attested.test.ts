@@ -162,6 +162,14 @@ describe('providers', () => {
     expect(answer.status).toBe(503)
     expect(await answer.json()).toMatchObject({ error: { code: 'routes_unavailable' } })
     expect(await standin.exchanges()).toEqual([])
+    const metrics = await (
+      await stack.fetch('/admin/metrics', {
+        headers: { authorization: `Bearer ${stack.local.admin_token}` },
+      })
+    ).text()
+    expect(metrics).toMatch(
+      new RegExp(`cmr_attempts_total{route="[^"]*${model}",outcome="attestation_failed"} [1-9]`),
+    )
   })
 
   test('without a proof are passed over for the next one', async () => {

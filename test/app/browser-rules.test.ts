@@ -102,6 +102,30 @@ describe('as long as no origin is configured', () => {
   })
 })
 
+describe('once every origin is configured', () => {
+  beforeAll(() => reload(['*']))
+  afterAll(() => reload([]))
+
+  test.each(KEYED)('pages of any origin may use %s', async (path) => {
+    const allowed = await preflight(path, THEIRS)
+    expect(crossOrigin(allowed)).toEqual({
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-headers': 'authorization, *',
+      'access-control-max-age': '600',
+    })
+    expect(crossOrigin(await use(path, THEIRS))).toEqual({
+      'access-control-allow-origin': '*',
+      'access-control-expose-headers': '*',
+    })
+  })
+
+  test.each(ADMIN)('no page may use %s', async (path) => {
+    expect(crossOrigin(await preflight(path, THEIRS))).toEqual({})
+    expect(crossOrigin(await use(path, THEIRS))).toEqual({})
+  })
+})
+
 describe('once an origin is configured', () => {
   beforeAll(() => reload([OURS]))
 

@@ -36,7 +36,10 @@ let world: LoadWorld
 let metrics: string
 let log: readonly Record<string, unknown>[]
 
-const lineSchema = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+const lineSchema = z.record(
+  z.string(),
+  z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]),
+)
 
 beforeAll(async () => {
   const uncounted = answering(ROLE + content('Hello') + STOP + DONE, '')
@@ -98,6 +101,7 @@ describe('the metrics', () => {
     expect(value('cmr_receipts_total{receipt="true"}')).toBe(5)
     expect(value('cmr_receipts_total{receipt="false"}')).toBe(1)
     expect(value('cmr_usage_estimated_total{route="alpha/uncounted"}')).toBe(1)
+    expect(value('cmr_usage_estimated_total{route="alpha/sound"}')).toBeNaN()
     expect(value('cmr_streams_cut_total{route="alpha/cut",failure="unclassified"}')).toBe(1)
     expect(value('cmr_faults_total{part="link",failure="unreachable"}')).toBeGreaterThan(0)
   })
@@ -147,7 +151,10 @@ describe('the log', () => {
   test('has no event and no field that the page does not explain, and the page none besides', () => {
     const source = readFileSync(join(PROJECT_DIR, 'src/worker/http/log.ts'), 'utf8')
     const events = [...source.matchAll(/^ {2}\| '(\w+)'/gm)].map(([, name]) => name)
-    const fields = [...source.matchAll(/^ {2}readonly (\w+)\?:/gm)].map(([, name]) => name)
+    const trace = readFileSync(join(PROJECT_DIR, 'src/protocol/error-trace.ts'), 'utf8')
+    const fields = [source, trace]
+      .flatMap((text) => [...text.matchAll(/^ {2}readonly (\w+)\??:/gm)])
+      .map(([, name]) => name)
     const page = readFileSync(join(PROJECT_DIR, 'docs/observability.md'), 'utf8')
     const section = (title: string) => page.split(`\n### ${title}\n`)[1]?.split('\n#')[0] ?? ''
     const listed = (title: string) =>

@@ -60,6 +60,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     },
     findSnpChain: () => Promise.reject(new Error('no certificates in this test')),
     ownSimulated: 'refuse',
+    log: () => {},
     ...setting.tools,
   })
   const egress = createPinnedEgress({ proofs, connectMs: () => 2000 })

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sendAnswer, sendError, type LinkAnswer } from './answer.ts'
+import { traceError } from '../../protocol/error-trace.ts'
 import { LinkError } from '../link-error.ts'
+import type { Log } from '../log.ts'
 import type { LinkListener } from './server.ts'
 
 /** A request that reached a handler. */
@@ -20,11 +22,21 @@ export interface LinkRoute {
   handle(call: LinkCall, response: ServerResponse): Promise<LinkAnswer | undefined>
 }
 
-/** A listener that finds the route of a request, and answers. */
-export function createDispatcher(routes: readonly LinkRoute[]): LinkListener {
+/** A listener that finds the route of a request, and answers; what fails unforeseen is logged by its place. */
+export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkListener {
   return (request, response) => {
-    answer(routes, request, response).catch((error: unknown) => sendError(response, error))
+    answer(routes, request, response).catch((error: unknown) => {
+      if (!(error instanceof LinkError)) {
+        log('link_failed', { path: routeOf(routes, request)?.path ?? '', ...traceError(error) })
+      }
+      sendError(response, error)
+    })
   }
+}
+
+function routeOf(routes: readonly LinkRoute[], { url = '/' }: IncomingMessage) {
+  const { pathname } = new URL(`https://link${url}`)
+  return routes.find((route) => matches(route, pathname))
 }
 
 async function answer(
@@ -33,7 +45,7 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const url = new URL(`https://link${request.url ?? '/'}`)
-  const route = routes.find((candidate) => matches(candidate, url.pathname))
+  const route = routeOf(routes, request)
   if (route === undefined) throw new LinkError('not_found', 'the link has no such path')
   if (route.method !== 'any' && route.method !== request.method) {
     throw new LinkError('method_not_allowed', `this path takes ${route.method}`)

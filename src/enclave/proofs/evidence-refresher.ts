@@ -1,6 +1,8 @@
 import type { ProviderProof } from '../../protocol/link.ts'
 import { EvidenceRefused } from '../adapters/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
+import { traceError } from '../../protocol/error-trace.ts'
+import type { LogFields } from '../log.ts'
 import type { ObtainEvidence } from '../adapters/adapter.ts'
 
 export interface RefresherTools {
@@ -10,6 +12,7 @@ export interface RefresherTools {
   /** From 0 up to 1. */
   readonly random: () => number
   readonly onVerified: (evidence: VerifiedEvidence) => void
+  readonly log: (event: 'attestation_failed', fields: LogFields) => void
 }
 
 /** The part of a proof's life after which it is renewed, less up to a tenth, so that providers take turns. */
@@ -115,6 +118,10 @@ export class EvidenceRefresher {
   #fail(error: unknown): void {
     const refused = error instanceof EvidenceRefused
     this.#reason = refused ? error.message : 'verification broke down'
+    this.#tools.log('attestation_failed', {
+      reason: this.#reason,
+      ...(refused ? {} : traceError(error)),
+    })
     if (!refused || !error.isOutage) this.#evidence = undefined
     this.#retryLater()
   }

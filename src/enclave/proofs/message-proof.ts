@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MAX_RESPONSE_ID_CHARS } from '../../protocol/link.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
@@ -31,7 +32,6 @@ export interface MessageProofTools {
 export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
 
 const MAX_ANSWER_BYTES = 65_536
-const MAX_ID_CHARS = 256
 
 const answerSchema = z.looseObject({
   text: z.string(),
@@ -52,7 +52,7 @@ export async function proveMessage(
 ): Promise<MessageAttestation> {
   const { key, responseId } = message
   const by = { signing_algo: key.algorithm, signing_address: key.address }
-  if (responseId === undefined || responseId.length > MAX_ID_CHARS) {
+  if (responseId?.isWellFormed() !== true || responseId.length > MAX_RESPONSE_ID_CHARS) {
     return { status: 'no_response_id', ...by }
   }
   const answer = await fetchSignature(message, responseId, tools)

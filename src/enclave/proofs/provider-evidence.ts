@@ -2,6 +2,7 @@ import type { ProviderConfig } from '../../protocol/config.ts'
 import type { EvidenceTools } from '../adapters/adapter.ts'
 import { openAdapter } from '../adapters/table.ts'
 import type { LoadedConfig } from '../config/load-config.ts'
+import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { UNATTESTED } from './inference-hop.ts'
 import { EvidenceRefresher } from './evidence-refresher.ts'
@@ -10,6 +11,7 @@ import { ProvenHops } from './proven-hops.ts'
 export interface ProofTools extends EvidenceTools {
   /** From 0 up to 1. */
   readonly random: () => number
+  readonly log: Log
 }
 
 /** A provider of the current configuration. */
@@ -98,7 +100,13 @@ function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
   if (opened === undefined) return { key, adapter, reach, keeper: undefined }
   const { now, random } = tools
   const onVerified = hops.add.bind(hops, name)
-  const keeper = new EvidenceRefresher({ obtain: opened.obtain, now, random, onVerified })
+  const keeper = new EvidenceRefresher({
+    obtain: opened.obtain,
+    now,
+    random,
+    onVerified,
+    log: (event, fields) => tools.log(event, { provider: name, ...fields }),
+  })
   void keeper.verify()
   return { key, adapter, reach, keeper }
 }

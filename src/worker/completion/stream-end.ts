@@ -1,6 +1,7 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { settleTools } from '../context.ts'
+import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { pause } from '../routing/budget.ts'
 import { serviceObject } from '../settle/service-object.ts'
@@ -61,7 +62,7 @@ async function endComplete(
       await settleWithReceipt(exchange, proof, receiptId, tools)
     }
   } catch (error) {
-    context.log('settle_failed', { request_id: context.requestId })
+    context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })
     await settleUnreceipted(admitted, exchange)
     await client.finish(utf8(open.encoder.fail(toApiError(error))))
     return
@@ -93,8 +94,8 @@ async function wasSettled(admitted: AdmittedChat, exchange: Exchange): Promise<b
   try {
     await settleWithoutReceipt(exchange, settleTools(context, admission.customerId))
     return true
-  } catch {
-    context.log('settle_failed', { request_id: context.requestId })
+  } catch (error) {
+    context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })
     return false
   }
 }

@@ -2,6 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import { streamAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
+import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import type { Route } from '../provider/route.ts'
@@ -121,7 +122,9 @@ class StreamReply {
       await releaseAdmission(this.#admitted)
     }
     const answer = toApiError(error)
-    if (!this.client.started) throw answer
+    if (!this.client.started) throw error
+    const { log, requestId } = this.#admitted.context
+    log('stream_failed', { request_id: requestId, ...errorFields(error) })
     const model = this.#admitted.plan.requestedRoute
     const encoder = this.#admitted.format.streamEncoder(answerHead(this.#admitted, model))
     await this.client.finish(utf8(encoder.fail(answer)))

@@ -1,8 +1,11 @@
+import type { ErrorTrace } from '../../protocol/error-trace.ts'
+
 /**
  * The structured log. Its fields are an allow-list by type and values are short atoms, so a prompt, a
  * completion, a key or a provider's wording cannot be passed to it.
  */
-export interface LogFields {
+/** An unexpected error is named by class, code and place, never by its message. */
+export interface LogFields extends Partial<ErrorTrace> {
   readonly request_id?: string
   readonly method?: string
   /** The name of the matched endpoint, never the raw path. */
@@ -20,8 +23,6 @@ export interface LogFields {
   readonly receipt?: boolean
   readonly generation?: number
   readonly count?: number
-  /** The constructor name of an unexpected error, never its message. */
-  readonly error?: string
 }
 
 export type Log = (event: LogEvent, fields?: LogFields) => void
@@ -35,6 +36,8 @@ export type LogEvent =
   | 'stream_cut'
   | 'settled'
   | 'settle_failed'
+  /** A stream whose headers were out ended in an error, which its client was told in an event. */
+  | 'stream_failed'
   /** A reservation stays open until the sweep closes it. */
   | 'release_failed'
   | 'usage_estimated'

@@ -67,8 +67,8 @@ export class Metrics {
       this.#settles.observe({}, (rest.duration_ms ?? 0) / 1000)
     },
     usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),
-    release_failed: () => this.#faults.add({ part: 'release', failure: '' }),
-    settle_failed: () => this.#faults.add({ part: 'settlement', failure: '' }),
+    release_failed: ({ code = '' }) => this.#faults.add({ part: 'release', failure: code }),
+    settle_failed: ({ code = '' }) => this.#faults.add({ part: 'settlement', failure: code }),
     link_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'link', failure }),
     storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
   }

@@ -44,11 +44,9 @@ const ERROR_BODY_MS = 2_000
 /** Content codings that come although none was asked for; only the decoded bytes can be read. */
 const DECODED_BY_THE_RUNTIME: ReadonlySet<string> = new Set(['gzip', 'x-gzip'])
 
-const UNPROVEN: Failure = { kind: 'unavailable', unproven: true }
-
 /** What the daemon's refusals mean; any that is not listed came before a connection was even tried. */
 const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
-  provider_unproven: UNPROVEN,
+  provider_unproven: { kind: 'attestation_failed' },
   provider_unreachable: { kind: 'unavailable', unanswered: true },
   provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
@@ -66,7 +64,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
     await response.body?.cancel()
-    throw new AttemptFailure(EGRESS_FAILURES[refusal] ?? UNPROVEN)
+    throw new AttemptFailure(EGRESS_FAILURES[refusal] ?? { kind: 'unavailable' })
   }
   if (response.status !== 200) throw new AttemptFailure(await readFailure(response, call))
   const encoding = response.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity'

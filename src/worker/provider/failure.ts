@@ -11,13 +11,13 @@ export interface Failure {
   readonly retryAfterMs?: number
   /** No byte of an answer came, so the request may be sent again. */
   readonly unanswered?: boolean
-  /** The daemon would not connect: the provider's evidence did not hold. */
-  readonly unproven?: boolean
 }
 
 export type FailureKind =
   /** Out of service for now: 502, 503, 504, 529 and their like, or no connection. */
   | 'unavailable'
+  /** The daemon would not connect: the provider has no verified evidence. For the client as `unavailable`. */
+  | 'attestation_failed'
   | 'rate_limited'
   /** One of the router's own clocks ran out. */
   | 'timeout'

@@ -1,3 +1,4 @@
+import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
 import type { Database } from '../storage/database.ts'
 import { releaseReservation } from './ledger.ts'
@@ -9,7 +10,7 @@ export async function release(
 ): Promise<void> {
   try {
     await releaseReservation(ledger, requestId)
-  } catch {
-    log('release_failed', { request_id: requestId })
+  } catch (error) {
+    log('release_failed', { request_id: requestId, ...errorFields(error) })
   }
 }

@@ -1,34 +1,39 @@
 import { sha256Hex } from '../../protocol/digest.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { Storage } from '../storage/database.ts'
-import { rememberSigningKey } from '../storage/signing-keys.ts'
+import { findEnvelopeOf, rememberSigningKey } from '../storage/signing-keys.ts'
+
+/** What is asked of the daemon. */
+type KeySource = Pick<Link, 'state' | 'freshState' | 'attestation'>
 
 /**
  * Keeps every signing key's public half together with the envelope that bound it, so that a receipt can
  * still be checked when its instance is gone. Nothing that a key signed is handed out before it is kept.
  */
 export class SigningKeyLog {
-  readonly #link: Link
+  readonly #link: KeySource
   readonly #storage: Storage
   readonly #now: () => number
   /** The latest pair that is known to be stored. */
   #stored: { readonly kid: string; readonly envelopeSha256: string } | undefined
 
-  constructor(link: Link, storage: Storage, now: () => number) {
+  constructor(link: KeySource, storage: Storage, now: () => number) {
     this.#link = link
     this.#storage = storage
     this.#now = now
   }
 
   /**
-   * Stores the key and its current envelope unless they are stored already.
-   * @throws LinkUnavailable when the daemon signs with another key by now, or has no envelope
+   * Stores the key and its current envelope unless they are stored already. While no envelope can be captured, a former
+   * one of the same key will do: that it bound the key stays true.
+   * @throws LinkUnavailable when the daemon signs with another key by now, or no envelope of this one was ever stored
    */
   async remember(kid: string): Promise<void> {
     const state = await this.#stateOf(kid)
+    if (state.envelope_sha256 === null) return this.#demandStored(kid)
     if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
     const answer = await this.#link.attestation()
-    if (!answer.ok) throw new LinkUnavailable('the signing key has no envelope')
+    if (!answer.ok) return this.#demandStored(kid)
     const envelopeSha256 = await sha256Hex(answer.envelope)
     await rememberSigningKey(
       this.#storage.directory(),
@@ -45,6 +50,13 @@ export class SigningKeyLog {
   async rememberLive(): Promise<void> {
     const { kid } = await this.#link.state()
     await this.remember(kid)
+  }
+
+  async #demandStored(kid: string): Promise<void> {
+    if (this.#stored?.kid === kid) return
+    const envelopeSha256 = await findEnvelopeOf(this.#storage.directory(), kid)
+    if (envelopeSha256 === undefined) throw new LinkUnavailable('the signing key has no envelope')
+    this.#stored = { kid, envelopeSha256 }
   }
 
   async #stateOf(kid: string) {

@@ -39,6 +39,19 @@ export async function listSigningKeys(
   return rows.map((row) => ({ kid: textOf(row, 'kid'), jwkJson: textOf(row, 'jwk') }))
 }
 
+/** The SHA-256 of the newest stored envelope that bound this key. */
+export async function findEnvelopeOf(
+  directory: Database,
+  kid: string,
+): Promise<string | undefined> {
+  const [rows = []] = await directory.batch([
+    sql`SELECT envelope_sha256 FROM signing_keys WHERE kid = ${kid}
+      ORDER BY seen_at DESC, envelope_sha256 LIMIT 1`,
+  ])
+  const [row] = rows
+  return row === undefined ? undefined : textOf(row, 'envelope_sha256')
+}
+
 /** The exact text of a stored envelope, by the digest of its bytes. */
 export async function findEnvelope(
   directory: Database,

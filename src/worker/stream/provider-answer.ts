@@ -6,6 +6,7 @@ import { readLogprobs, type Logprobs } from './logprobs.ts'
 import { readMessageText } from './message-text.ts'
 import { producedTextBytes } from './produced-text.ts'
 import { refuseProviderError } from './provider-error.ts'
+import { readResponseId } from './response-id.ts'
 import type { ReadOptions } from './provider-stream.ts'
 import { readToolCalls, type ToolCall } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
@@ -48,7 +49,7 @@ export function readProviderAnswer(body: Uint8Array, options: ReadOptions): Prov
   return {
     choices,
     tally,
-    providerResponseId: typeof id === 'string' && id !== '' ? id : undefined,
+    providerResponseId: readResponseId(id),
   }
 }
 

@@ -7,6 +7,7 @@ import { readLogprobs } from './logprobs.ts'
 import { readMessageText, utf8Length } from './message-text.ts'
 import { producedTextBytes } from './produced-text.ts'
 import { readErrorEvent, refuseProviderError } from './provider-error.ts'
+import { readResponseId } from './response-id.ts'
 import { TextFrames } from './text-frames.ts'
 import { ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
@@ -139,7 +140,7 @@ export class ProviderStream {
   #takeChunk(chunk: JsonObject): string | undefined {
     refuseProviderError(chunk)
     const { id } = chunk
-    if (typeof id === 'string' && id !== '') this.#providerResponseId ??= id
+    this.#providerResponseId ??= readResponseId(id)
     const choices = optionalObjects(chunk['choices'])
     const onlyTexts = choices.map((choice, position) => this.#takeChoice(choice, position))
     const counted = this.tally.take(chunk['usage'])

@@ -1,6 +1,6 @@
 import { request as plainRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDispatcher } from '../../../src/enclave/link/dispatch.ts'
+import { createDispatcher, type LinkRoute } from '../../../src/enclave/link/dispatch.ts'
 import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
 import { startLinkServer, type LinkServer } from '../../../src/enclave/link/server.ts'
 import { callLink } from '../link-client.ts'
@@ -11,6 +11,7 @@ let own: CertificatePair
 let worker: CertificatePair
 let stranger: CertificatePair
 let served = 0
+const logged: object[] = []
 
 beforeAll(async () => {
   ;[own, worker, stranger] = await Promise.all([
@@ -18,7 +19,7 @@ beforeAll(async () => {
     makeCertificatePair('worker'),
     makeCertificatePair('worker'),
   ])
-  const dispatcher = createDispatcher([
+  const routes: LinkRoute[] = [
     { method: 'GET', path: '/ok', handle: async () => jsonAnswer({ ok: true }) },
     {
       method: 'POST',
@@ -33,9 +34,16 @@ beforeAll(async () => {
     {
       method: 'GET',
       path: '/broken',
-      handle: () => Promise.reject(new Error('a detail that must not leave')),
+      handle: () => {
+        const error = new Error('a detail that must not leave')
+        return Promise.reject(Object.assign(error, { code: 'ERR_BROKEN' }))
+      },
     },
-  ])
+  ]
+  const dispatcher = createDispatcher(
+    routes,
+    (event, fields) => void logged.push({ event, ...fields }),
+  )
   server = await startLinkServer(
     {
       port: 0,
@@ -140,5 +148,21 @@ describe('the link server', () => {
   ])('answers %s with a code and a message', async (_what, path, init, status, code, message) => {
     const reply = await call(path, init)
     expect([reply.status, reply.json()]).toEqual([status, { error: { code, message } }])
+  })
+
+  it('logs its own failures by code and place, and nothing that they say', async () => {
+    logged.length = 0
+    await call('/nowhere')
+    await call('/broken')
+    expect(logged).toEqual([
+      {
+        event: 'link_failed',
+        path: '/broken',
+        error: 'Error',
+        error_code: 'ERR_BROKEN',
+        frames: expect.arrayContaining([expect.stringContaining('server.test.ts')]),
+      },
+    ])
+    expect(JSON.stringify(logged)).not.toContain('detail')
   })
 })

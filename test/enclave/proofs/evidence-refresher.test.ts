@@ -35,6 +35,7 @@ async function evidence(change: Partial<VerifiedEvidence> = {}): Promise<Verifie
 function keeper(...outcomes: (() => Promise<VerifiedEvidence>)[]) {
   let calls = 0
   const kept: VerifiedEvidence[] = []
+  const logged: object[] = []
   const one = new EvidenceRefresher({
     obtain: () => {
       const outcome = outcomes[Math.min(calls++, outcomes.length - 1)]
@@ -43,8 +44,9 @@ function keeper(...outcomes: (() => Promise<VerifiedEvidence>)[]) {
     now: Date.now,
     random: () => 0,
     onVerified: (verified) => void kept.push(verified),
+    log: (event, fields) => void logged.push({ event, ...fields }),
   })
-  return { one, kept, calls: () => calls }
+  return { one, kept, logged, calls: () => calls }
 }
 
 const refused = async () => Promise.reject(new EvidenceRefused('measurement'))
@@ -104,6 +106,26 @@ describe('a proof', () => {
       state: 'failed',
       reason: 'the measurement is not one the operator allows',
     })
+    one.close()
+  })
+
+  it('is logged when it fails: refused evidence by its reason, an unexpected failure by its place', async () => {
+    const bug = () => Promise.reject(new TypeError('their words'))
+    const { one, logged } = keeper(refused, bug)
+    await one.verify()
+    await one.verify()
+    expect(logged).toEqual([
+      {
+        event: 'attestation_failed',
+        reason: 'the measurement is not one the operator allows',
+      },
+      {
+        event: 'attestation_failed',
+        reason: 'verification broke down',
+        error: 'TypeError',
+        frames: expect.arrayContaining([expect.stringContaining('evidence-refresher')]),
+      },
+    ])
     one.close()
   })
 

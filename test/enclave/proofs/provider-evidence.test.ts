@@ -26,6 +26,7 @@ function start() {
     },
     findSnpChain: () => Promise.reject(new Error('no network')),
     ownSimulated: 'refuse',
+    log: () => {},
   })
   return asked
 }

@@ -60,10 +60,10 @@ const refused = (code: string) =>
 
 describe('a call through the daemon', () => {
   it.each([
-    ['provider_unproven', { kind: 'unavailable', unproven: true }],
+    ['provider_unproven', { kind: 'attestation_failed' }],
     ['provider_unreachable', { kind: 'unavailable', unanswered: true }],
     ['connect_timeout', { kind: 'timeout', unanswered: true }],
-    ['anything else', { kind: 'unavailable', unproven: true }],
+    ['anything else', { kind: 'unavailable' }],
   ])('that the daemon refuses with %s means so', async (code, failure) => {
     await expect(call({}, refused(code))).rejects.toMatchObject({
       name: 'AttemptFailure',

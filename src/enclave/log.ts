@@ -1,0 +1,30 @@
+import type { ErrorTrace } from '../protocol/error-trace.ts'
+
+/**
+ * The daemon's log. As in the worker, fields are an allow-list by type and hold names, codes and places, so that no
+ * prompt, key or text of a provider can be passed to it.
+ */
+export interface LogFields extends Partial<ErrorTrace> {
+  readonly provider?: string
+  /** Why evidence was not accepted, in the daemon's own words. */
+  readonly reason?: string
+  /** Of the link's path, never with what follows it. */
+  readonly path?: string
+}
+
+export type LogEvent =
+  /** A call over the link ended in an error that nobody foresaw. */
+  | 'link_failed'
+  /** The evidence of a provider did not hold, or did not come. */
+  | 'attestation_failed'
+  /** Work that nobody waits for ended in an error that nobody foresaw. */
+  | 'unexpected_error'
+
+export type Log = (event: LogEvent, fields: LogFields) => void
+
+/** Writes one JSON line an event to standard output, which is the daemon's log file. `now` in milliseconds. */
+export function jsonLog(now: () => number, write: (line: string) => void): Log {
+  return (event, fields) => {
+    write(`${JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields })}\n`)
+  }
+}
