@@ -29,10 +29,23 @@ export const attestationBlockSchema = z.looseObject({
   evidence_raw: z.union([evidenceReference, z.record(z.string(), z.json())]).optional(),
 })
 
+/** The front doors that receipts are issued for. */
+export const RECEIPT_ENDPOINTS = [
+  '/v1/chat/completions',
+  '/v1/responses',
+  '/v1/messages',
+  '/v1/embeddings',
+  '/v1/audio/transcriptions',
+] as const
+
+export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
+
 /** What the worker knows of an exchange; the daemon adds both hops and the key context, and signs. */
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),
   iat: z.int(),
+  /** The front door: the client's digests are over the bytes of its format. */
+  endpoint: z.enum(RECEIPT_ENDPOINTS),
   requested_route: z.string(),
   routed_model: z.string(),
   prompt_tokens: z.int().min(0),
@@ -51,8 +64,11 @@ export const exchangeClaimsSchema = z.object({
 })
 
 export const receiptClaimsSchema = z.looseObject({
-  ...exchangeClaimsSchema.partial({ client_request_digest: true, client_response_digest: true })
-    .shape,
+  ...exchangeClaimsSchema.partial({
+    endpoint: true,
+    client_request_digest: true,
+    client_response_digest: true,
+  }).shape,
   /**
    * SHA-256 of the router's configuration that the exchange began under, as the router's evidence binds it. Absent in
    * receipts of earlier versions.

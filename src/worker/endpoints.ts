@@ -10,6 +10,7 @@ import { getHealth } from './attestation/health-handler.ts'
 import { completeChat } from './chat/door.ts'
 import type { Handler } from './context.ts'
 import { attestationUnavailable } from './http/reply.ts'
+import { createResponse } from './responses/door.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'
 import { transcribe } from './transcription/handler.ts'
@@ -48,6 +49,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   },
   ...rows('keyed', [
     ['POST', '/v1/chat/completions', 'chat', completeChat],
+    ['POST', '/v1/responses', 'responses', createResponse],
     ['POST', '/v1/audio/transcriptions', 'transcription', transcribe],
     ['GET', '/v1/receipts/:id/evidence', 'receipts.evidence', getReceiptEvidence],
     ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt],

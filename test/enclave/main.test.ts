@@ -34,6 +34,7 @@ function config(service: Json = {}): Json {
 const CLAIMS = {
   jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
   iat: 1_700_000_000,
+  endpoint: '/v1/chat/completions' as const,
   requested_route: 'm',
   routed_model: 'nova/m',
   prompt_tokens: 1,

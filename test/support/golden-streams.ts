@@ -71,8 +71,8 @@ export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) 
     uncountedTextBytes: tally.uncountedTextBytes,
     finishReasons: choices.map(({ finishReason }) => finishReason),
     json: (service: object, billed?: TokenUsage) => {
-      const end = { usage: tally.report(billed), service }
-      return encodeChatCompletion({ choices, tally, ...facts }, options, end)
+      const answer = { choices, tally, ...facts }
+      return encodeChatCompletion(answer, options, tally.report(billed), service)
     },
   }
 }
@@ -110,7 +110,8 @@ export function replay(
   try {
     for (const read of reads) text += fromUtf8(stream.push(read))
     text += fromUtf8(stream.end())
-    text += fromUtf8(stream.finish(SERVICE))
+    text += fromUtf8(stream.finish())
+    text += fromUtf8(stream.close(SERVICE))
   } catch (error) {
     if (!(error instanceof BrokenStream)) throw error
     text += fromUtf8(error.output)

@@ -3,14 +3,18 @@ import { parseChatRequest } from '../completion/request.ts'
 import { chatStreamEncoder, encodeChatCompletion } from './encoder.ts'
 
 /** POST /v1/chat/completions: the format of the internal request, so that its bytes are forwarded as they came. */
-export const completeChat = serveCompletions((body) => {
-  const chat = parseChatRequest(body)
-  return {
-    chat,
-    format: {
-      idPrefix: 'chatcmpl-',
-      streamEncoder: (head) => chatStreamEncoder(head, chat.includeUsage),
-      encodeWhole: encodeChatCompletion,
-    },
-  }
+export const completeChat = serveCompletions({
+  endpoint: '/v1/chat/completions',
+  decode: (body) => {
+    const chat = parseChatRequest(body)
+    return {
+      chat,
+      dropped: [],
+      format: {
+        idPrefix: 'chatcmpl-',
+        streamEncoder: (head) => chatStreamEncoder(head, chat.includeUsage),
+        encodeWhole: encodeChatCompletion,
+      },
+    }
+  },
 })

@@ -1,6 +1,5 @@
 import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
 import { errorBody } from '../http/errors.ts'
-import type { AnswerEnd } from '../stream/encoder.ts'
 import type { Delta } from '../stream/delta.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
 import type { AnswerChoice, ProviderAnswer } from '../stream/provider-answer.ts'
@@ -19,7 +18,8 @@ export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): Answ
     open: () => chunk({ role: 'assistant', content: '' }, null),
     plainText: (text) => `${start}{"content":"${text}"},"finish_reason":null}]}\n\n`,
     delta: (delta) => chunk(deltaMembers(delta), delta.logprobs),
-    close: ({ finishReason, usage, service }) => {
+    finish: () => '',
+    close: ({ finishReason, usage }, service) => {
       const shown = includeUsage && usage !== undefined && { usage: chatUsage(usage) }
       const tail = JSON.stringify({ ...shown, service }).slice(1)
       return `${start}{},"finish_reason":${JSON.stringify(finishReason)}}],${tail}\n\ndata: [DONE]\n\n`
@@ -33,7 +33,8 @@ export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): Answ
 export function encodeChatCompletion(
   { choices }: ProviderAnswer,
   { id, created, model }: AnswerHead,
-  { usage, service }: Omit<AnswerEnd, 'finishReason'>,
+  usage: UsageReport | undefined,
+  service: object,
 ): string {
   return JSON.stringify({
     id,

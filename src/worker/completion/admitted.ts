@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import { settleTools, type Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { ChatPlan } from '../routing/plan.ts'
@@ -10,11 +11,18 @@ import type { ChatOptions } from './options.ts'
 /** An admitted chat request, as the two ways of answering it take it. */
 export interface AdmittedChat {
   readonly context: Context
+  readonly endpoint: ReceiptEndpoint
   readonly chat: ChatRequest
   readonly format: AnswerFormat
+  /** Members that the front door left out, whatever the route. */
+  readonly dropped: readonly string[]
   readonly options: ChatOptions
   readonly plan: ChatPlan
   readonly admission: Admission
+  /** Null where the client wants no receipt. */
+  readonly receiptId: string | null
+  /** Of the answer, however it is given. */
+  readonly headers: Readonly<Record<string, string>>
   /** The router's own count of the prompt, billed only where no provider told one. */
   readonly promptEstimate: number
   /** Keeps one customer's prompts out of another's prefix cache, at providers that take a salt. */

@@ -1,8 +1,10 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
-import type { AnswerEnd, StreamEncoder } from '../stream/encoder.ts'
+import type { StreamEncoder } from '../stream/encoder.ts'
 import type { ProviderAnswer } from '../stream/provider-answer.ts'
+import type { UsageReport } from '../stream/usage-tally.ts'
+import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 
 /** What an answer says of itself, whatever its format. */
 export interface AnswerHead {
@@ -28,7 +30,8 @@ export interface AnswerFormat {
   encodeWhole(
     answer: ProviderAnswer,
     head: AnswerHead,
-    end: Omit<AnswerEnd, 'finishReason'>,
+    usage: UsageReport | undefined,
+    service: object,
   ): string
 }
 
@@ -36,7 +39,14 @@ export interface AnswerFormat {
 export interface DecodedRequest {
   readonly chat: ChatRequest
   readonly format: AnswerFormat
+  /** Members that have no meaning here; the answer names them in a header. */
+  readonly dropped: readonly string[]
 }
 
-/** Reads the body of one front door. @throws ApiError naming the member at fault */
-export type Decoder = (body: Bytes) => DecodedRequest
+/** One front door of the chat models: what its requests become, and with them the form of their answers. */
+export interface Door {
+  /** What receipts call it. */
+  readonly endpoint: ReceiptEndpoint
+  /** @throws ApiError naming the member at fault */
+  readonly decode: (body: Bytes) => DecodedRequest
+}

@@ -7,10 +7,11 @@ import { checkReasoningMembers, type ChatRequest } from '../provider/chat-reques
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
+import { receiptHeader } from '../http/receipt-option.ts'
 import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
 import { worstCase } from '../settle/price.ts'
 import type { AdmittedChat } from './admitted.ts'
-import type { Decoder } from './format.ts'
+import type { Door } from './format.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
 import { answerStream } from './stream-reply.ts'
@@ -25,14 +26,14 @@ const tooLarge = () => new ApiError('request_too_large', 'The request body is la
  * admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
  * settles or releases.
  */
-export function serveCompletions(decode: Decoder): Handler {
-  return (request, context) => complete(request, context, decode)
+export function serveCompletions(door: Door): Handler {
+  return (request, context) => complete(request, context, door)
 }
 
-async function complete(request: Request, context: Context, decode: Decoder): Promise<Response> {
+async function complete(request: Request, context: Context, door: Door): Promise<Response> {
   const key = await keyOf(request, context)
   const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
-  const { chat, format } = decode(clientRequest)
+  const { chat, format, dropped } = door.decode(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
@@ -59,13 +60,21 @@ async function complete(request: Request, context: Context, decode: Decoder): Pr
     expiresAt: now + longestMs + RESERVATION_SLACK_MS,
     now,
   })
+  const receiptId = options.receipt ? context.newId() : null
   const admitted: AdmittedChat = {
     context,
+    endpoint: door.endpoint,
     chat,
     format,
+    dropped,
     options,
     plan,
     admission,
+    receiptId,
+    headers: {
+      ...admission.rateLimitHeaders,
+      ...receiptHeader(receiptId),
+    },
     promptEstimate,
     cacheSalt: routes.some(takesSalt) ? await context.keyring.cacheSalt(key.customerId) : undefined,
     clientRequest,

@@ -30,6 +30,7 @@ export function chatExchange(
   return {
     requestId: context.requestId,
     admission,
+    endpoint: admitted.endpoint,
     modality: 'chat',
     requestedRoute: plan.requestedRoute,
     route: attempt.route,

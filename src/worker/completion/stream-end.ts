@@ -44,9 +44,10 @@ async function endComplete(
   exchange: Exchange,
   client: ClientStream,
 ): Promise<void> {
-  const { context, options } = admitted
-  const receiptId = options.receipt ? context.newId() : null
+  const { context, receiptId } = admitted
   const tools = settleTools(context, admitted.admission.customerId)
+  // A client that has left by now has missed nothing it could use.
+  await client.send(open.stream.finish(exchange.usage)).catch(() => {})
   try {
     if (receiptId === null) await settleWithoutReceipt(exchange, tools)
     else {
@@ -67,7 +68,7 @@ async function endComplete(
     await client.finish(utf8(open.encoder.fail(toApiError(error))))
     return
   }
-  await client.finish(open.stream.finish(serviceObject(exchange, receiptId), exchange.usage))
+  await client.finish(open.stream.close(serviceObject(exchange, receiptId), exchange.usage))
 }
 
 /** Pauses before a failed settlement is tried again: together no longer than its reservation is kept for it. */

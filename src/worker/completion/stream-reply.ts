@@ -25,13 +25,13 @@ import { openStream, type OpenStream } from './stream-attempt.ts'
  * failure is a real status, afterwards an event.
  */
 export async function answerStream(admitted: AdmittedChat): Promise<Response> {
-  const { context, admission } = admitted
+  const { context, headers } = admitted
   const reply = new StreamReply(admitted)
   const work = reply.run()
   context.waitUntil(work.catch(() => {}))
   await Promise.race([work, reply.client.begun])
-  const dropped = droppedMembersHeader(admitted.chat, reply.routes)
-  return eventStream(reply.client.readable, { ...admission.rateLimitHeaders, ...dropped })
+  const dropped = droppedMembersHeader(admitted, reply.routes)
+  return eventStream(reply.client.readable, { ...headers, ...dropped })
 }
 
 /** The client was seen to leave; nobody reads this. */

@@ -21,8 +21,8 @@ export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
   try {
     const answer = await served(admitted)
     const body = await settled(admitted, answer)
-    const dropped = droppedMembersHeader(admitted.chat, [answer.attempt.route])
-    return jsonText(body, { ...admitted.admission.rateLimitHeaders, ...dropped })
+    const dropped = droppedMembersHeader(admitted, [answer.attempt.route])
+    return jsonText(body, { ...admitted.headers, ...dropped })
   } catch (error) {
     await releaseAdmission(admitted)
     throw error
@@ -51,16 +51,15 @@ async function settled(
   admitted: AdmittedChat,
   { attempt, value }: Served<WholeAnswer>,
 ): Promise<Bytes> {
-  const { context, options, admission } = admitted
+  const { context, admission, receiptId } = admitted
   const { answer } = value
   const { tally, providerResponseId } = answer
   const { tokens: usage, uncountedTextBytes } = tally
   const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
-  const receiptId = options.receipt ? context.newId() : null
   const head = answerHead(admitted, attempt.route.id)
   const service = serviceObject(exchange, receiptId)
-  const end = { usage: tally.report(exchange.usage), service }
-  const body = utf8(admitted.format.encodeWhole(answer, head, end))
+  const report = tally.report(exchange.usage)
+  const body = utf8(admitted.format.encodeWhole(answer, head, report, service))
   const proof = {
     ...value,
     providerResponseId,

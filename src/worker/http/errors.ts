@@ -75,6 +75,8 @@ export interface ErrorDetails {
   readonly retryAfter?: number
   /** Further headers, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>
+  /** `error.details`, for a client that acts on it; only some formats have it. */
+  readonly info?: Readonly<Record<string, unknown>>
   /** Further members, at top level and inside `error`. */
   readonly members?: Readonly<Record<string, string>>
 }

@@ -10,17 +10,20 @@ const MAX_NAMES = 32
 const MAX_NAME_CHARACTERS = 64
 
 /**
- * The header that names the members which these routes leave out, those of each; none where all were forwarded.
+ * The header that names the members which these routes leave out, those of each and those that the front
+ * door left out `before`; none where all were forwarded.
  * Names are percent-encoded where they are no plain words; a `*` stands for those beyond 32.
  */
 export function droppedMembersHeader(
-  { bytes, otherMembers }: ChatRequest,
+  { chat, dropped: before }: { readonly chat: ChatRequest; readonly dropped: readonly string[] },
   routes: readonly Route[],
 ): Readonly<Record<string, string>> {
-  const dropped = [...otherMembers].flatMap(([name, range]) => {
+  const { bytes, otherMembers } = chat
+  const here = [...otherMembers].flatMap(([name, range]) => {
     const forwarded = routes.every((route) => isForwarded(name, route))
-    return forwarded || isNull(bytes, range) ? [] : [printable(name)]
+    return forwarded || isNull(bytes, range) ? [] : [name]
   })
+  const dropped = [...new Set([...before, ...here])].map(printable)
   if (dropped.length === 0) return {}
   const more = dropped.length > MAX_NAMES ? ['*'] : []
   return { [HEADER]: [...dropped.slice(0, MAX_NAMES), ...more].join(', ') }

@@ -1,3 +1,4 @@
+import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { Route } from '../provider/route.ts'
 import type { Admission } from './admit.ts'
@@ -7,7 +8,8 @@ export interface Exchange {
   /** Also the usage row's id and the idempotency key of its settlement. */
   readonly requestId: string
   readonly admission: Admission
-  readonly modality: 'chat' | 'transcription'
+  readonly endpoint: ReceiptEndpoint
+  readonly modality: 'chat' | 'transcription' | 'embedding'
   /** Canonical primary route the caller asked for. */
   readonly requestedRoute: string
   /** The concrete route that served. */

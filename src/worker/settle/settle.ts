@@ -137,6 +137,7 @@ function claimsOf(
   return {
     jti: id,
     iat: Math.floor(now / 1000),
+    endpoint: exchange.endpoint,
     requested_route: exchange.requestedRoute,
     routed_model: exchange.route.id,
     prompt_tokens: tokens.promptTokens,

@@ -1,7 +1,7 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
-import type { StreamEncoder } from './encoder.ts'
+import type { AnswerEnd, StreamEncoder } from './encoder.ts'
 import { ProviderStream, type ReadOptions } from './provider-stream.ts'
 import type { TokenUsage } from './token-usage.ts'
 
@@ -92,13 +92,22 @@ export class AnswerStream {
   }
 
   /**
-   * The last events, with finish reason, usage and `service`. `billed` are the counts to show, the
-   * provider's where it is left out. Only to be called once a finish reason is known.
+   * What goes out before the last event. `billed` are the counts to show, the provider's where it is left out. Only to be
+   * called once a finish reason is known.
    */
-  finish(service: object, billed?: TokenUsage): Bytes {
+  finish(billed?: TokenUsage): Bytes {
+    return utf8(this.#encoder.finish(this.#ending(billed)))
+  }
+
+  /** The last event, with finish reason, usage and `service`. Only to be called after `finish`. */
+  close(service: object, billed?: TokenUsage): Bytes {
+    return utf8(this.#encoder.close(this.#ending(billed), service))
+  }
+
+  #ending(billed: TokenUsage | undefined): AnswerEnd {
     const { finishReason, tally } = this.#provider
     if (finishReason === undefined) throw new Error('internal error: no finish reason')
-    return utf8(this.#encoder.close({ finishReason, usage: tally.report(billed), service }))
+    return { finishReason, usage: tally.report(billed) }
   }
 
   #commit(): void {

@@ -1,23 +1,24 @@
 import type { Delta } from './delta.ts'
 import type { UsageReport } from './usage-tally.ts'
 
-/** How an answer ended, as its last event or its body tells it. */
+/** How an answer ended. */
 export interface AnswerEnd {
   readonly finishReason: string
   /** Undefined where neither the provider nor the router has counts. */
   readonly usage: UsageReport | undefined
-  /** The extension object `service`. */
-  readonly service: object
 }
 
 /**
  * Writes the sequence of deltas as the server-sent events of one format. Each method returns the text of whole
- * events, in the order of the calls: `open` once, any number of `plainText` and `delta`, `close` once.
+ * events, in the order of the calls: `open` once, any number of `plainText` and `delta`, `finish` and `close` once.
  */
 export interface StreamEncoder {
   open(): string
   /** Content alone, of characters that stand for themselves between the quotes of a JSON string. */
   plainText(text: string): string
   delta(delta: Delta): string
-  close(end: AnswerEnd): string
+  /** What is left to say before the last event. */
+  finish(end: AnswerEnd): string
+  /** The last event, which alone carries the extension object `service`. */
+  close(end: AnswerEnd, service: object): string
 }

@@ -1,5 +1,6 @@
 import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
+import { receiptHeader } from '../http/receipt-option.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import { TRANSCRIPTION_VERDICTS } from '../routing/failure-mapping.ts'
@@ -15,8 +16,12 @@ import { askTranscript, type TranscriptAnswer } from './attempt.ts'
  */
 export async function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
   try {
-    const answer = await settled(admitted, await served(admitted))
-    return answer.toResponse(admitted.admission.rateLimitHeaders)
+    const receiptId = admitted.receipt ? admitted.context.newId() : null
+    const answer = await settled(admitted, await served(admitted), receiptId)
+    return answer.toResponse({
+      ...admitted.admission.rateLimitHeaders,
+      ...receiptHeader(receiptId),
+    })
   } catch (error) {
     await releaseAdmission(admitted)
     throw error
@@ -44,10 +49,10 @@ async function served(admitted: AdmittedTranscription): Promise<Served<Transcrip
 async function settled(
   admitted: AdmittedTranscription,
   { attempt, value }: Served<TranscriptAnswer>,
+  receiptId: string | null,
 ): Promise<Answer> {
   const { context, admission, clientRequest } = admitted
   const exchange = transcriptionExchange(admitted, attempt, value.transcript)
-  const receiptId = admitted.receipt ? context.newId() : null
   const answer = makeAnswer(admitted, value.transcript, exchange, receiptId)
   const proof = { ...value, clientRequest, clientResponse: answer.body }
   await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))

@@ -43,6 +43,7 @@ export function transcriptionExchange(
   return {
     requestId: context.requestId,
     admission,
+    endpoint: '/v1/audio/transcriptions',
     modality: 'transcription',
     requestedRoute: plan.requestedRoute,
     route: attempt.route,

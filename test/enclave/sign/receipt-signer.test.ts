@@ -16,6 +16,7 @@ type Json = Record<string, unknown>
 
 const CLAIMS = {
   iat: 1_700_000_100,
+  endpoint: '/v1/chat/completions' as const,
   requested_route: 'glm-5',
   routed_model: 'nova/glm-5',
   prompt_tokens: 3,

@@ -25,8 +25,8 @@ const NO_DETAILS = {
 test('the shown total is the sum of what is billed; details stand only where there are any', () => {
   const usageOf = (details: object) => {
     const usage = { ...THREE, ...NO_DETAILS, ...details }
-    const end = { finishReason: 'stop', usage, service: {} } as const
-    const [event = ''] = chatStreamEncoder(OPTIONS, true).close(end).split('\n\n')
+    const end = { finishReason: 'stop', usage } as const
+    const [event = ''] = chatStreamEncoder(OPTIONS, true).close(end, {}).split('\n\n')
     return JSON.parse(event.slice('data: '.length)).usage
   }
   const counts = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 }

@@ -11,6 +11,7 @@ function unsigned(id: string, provider = 'nova'): UnsignedReceipt {
     claims: {
       jti: id,
       iat: 1,
+      endpoint: '/v1/chat/completions' as const,
       requested_route: 'glm',
       routed_model: 'nova/glm',
       prompt_tokens: 1,

@@ -4,8 +4,10 @@ import { chatRequest, chatRoute, chatText } from '../../support/chat-fixtures.ts
 
 const DEFAULT = chatRoute()
 const WIDE = chatRoute({ forward: ['best_of', 'vendor'] })
-const dropped = (members: string, routes = [DEFAULT]) =>
-  droppedMembersHeader(chatRequest(chatText(members)), routes)['x-service-dropped-members']
+const dropped = (members: string, routes = [DEFAULT], before: readonly string[] = []) => {
+  const request = { chat: chatRequest(chatText(members)), dropped: before }
+  return droppedMembersHeader(request, routes)['x-service-dropped-members']
+}
 
 describe('the header of dropped members', () => {
   it('is absent where every member was forwarded, checked or null', () => {
@@ -17,6 +19,12 @@ describe('the header of dropped members', () => {
     expect(dropped(members)).toBe('best_of, vendor')
     expect(dropped(members, [WIDE])).toBe('min_p')
     expect(dropped(members, [DEFAULT, WIDE])).toBe('min_p, best_of, vendor')
+  })
+
+  it('names what the front door left out ahead of it, each name once', () => {
+    expect(
+      dropped('"best_of":2', [DEFAULT], ['tools.web_search', 'best_of', 'tools.web_search']),
+    ).toBe('tools.web_search, best_of')
   })
 
   it('does not name what an OCR route is always sent', () => {

@@ -164,7 +164,7 @@ describe('the end', () => {
     'the finish reason %s, which no client knows, passes as it is',
     (reason) => {
       const stream = started(TEXT, event({ delta: {}, finish_reason: reason }), USAGE)
-      const [last] = chunksOf(fromUtf8(stream.finish({})))
+      const [last] = chunksOf(fromUtf8(stream.close({})))
       expect(last?.['choices']).toEqual([{ index: 0, delta: {}, finish_reason: reason }])
     },
   )
@@ -210,7 +210,7 @@ describe('the end', () => {
 
 describe('the last chunk', () => {
   test('carries finish reason, usage and service, and the terminator follows', () => {
-    const text = fromUtf8(started(TEXT, FINISH, USAGE).finish({ receipt_id: 'r' }))
+    const text = fromUtf8(started(TEXT, FINISH, USAGE).close({ receipt_id: 'r' }))
     expect(text.endsWith('\n\ndata: [DONE]\n\n')).toBe(true)
     expect(chunksOf(text)).toEqual([
       {
@@ -227,7 +227,7 @@ describe('the last chunk', () => {
 
   test('shows an estimate where the provider gave no usage', () => {
     const estimate = { promptTokens: 7, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
-    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH).finish({}, estimate)))
+    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH).close({}, estimate)))
     expect(last?.['usage']).toEqual({ prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 })
   })
 
@@ -235,7 +235,7 @@ describe('the last chunk', () => {
     const billed = { promptTokens: 3, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
     const claim = { prompt_tokens: 3, completion_tokens: 900, reasoning_tokens: 800 }
     const usage = `data: ${JSON.stringify({ choices: [], usage: claim })}\n\n`
-    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH, usage).finish({}, billed)))
+    const [last] = chunksOf(fromUtf8(started(TEXT, FINISH, usage).close({}, billed)))
     expect(last?.['usage']).toEqual({
       prompt_tokens: 3,
       completion_tokens: 1,
@@ -245,7 +245,7 @@ describe('the last chunk', () => {
   })
 
   test('cannot be made without a finish reason', () => {
-    expect(() => started(TEXT).finish({})).toThrow('internal error: no finish reason')
+    expect(() => started(TEXT).close({})).toThrow('internal error: no finish reason')
   })
 })
 
@@ -314,7 +314,7 @@ test('model, id, created and fingerprints of the provider never leak', () => {
   const text =
     push(stream, event({ delta: { content: 'a', SECRET: 1 }, SECRET: 1 }, hidden)) +
     push(stream, FINISH) +
-    fromUtf8(stream.finish({}))
+    fromUtf8(stream.close({}))
   expect(text).not.toContain('SECRET')
   expect(text).not.toContain('"p"')
   expect(stream.providerResponseId).toBe('p')

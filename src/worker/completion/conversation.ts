@@ -1,0 +1,139 @@
+import { ApiError } from '../http/errors.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+
+/** One part of a message's content as the chat format has it. */
+export type ContentPart =
+  | { readonly type: 'text'; readonly text: string }
+  | {
+      readonly type: 'image_url'
+      readonly image_url: { readonly url: string; readonly detail?: string }
+    }
+  | {
+      readonly type: 'file'
+      readonly file: { readonly file_data: string; readonly filename?: string }
+    }
+
+/** A tool call as the chat format has it. */
+export interface HistoryCall {
+  readonly id: string
+  readonly name: string
+  /** JSON text. */
+  readonly arguments: string
+}
+
+/** An assistant message with the results of its calls. */
+interface Turn {
+  readonly role: 'assistant'
+  reasoning: string
+  content: string | undefined
+  readonly calls: HistoryCall[]
+  readonly results: JsonObject[]
+  /** What results hold beside text: chat's tool messages take text only. */
+  readonly media: ContentPart[]
+}
+
+type Entry = { readonly role: 'system' | 'user'; readonly parts: readonly ContentPart[] } | Turn
+
+/**
+ * Puts chat messages together from formats whose turns are made of items. Results of tools stand directly behind the
+ * message with their calls, whatever came between, because providers insist on it; system texts at the head become
+ * one message, because many chat templates take only one.
+ */
+export class Conversation {
+  readonly #entries: Entry[] = []
+  readonly #calls = new Map<string, Turn>()
+  /** The assistant's turn that the next assistant item continues. */
+  #turn: Turn | undefined
+
+  system(parts: readonly ContentPart[]): void {
+    this.#turn = undefined
+    const last = this.#entries.at(-1)
+    if (last?.role === 'system') {
+      this.#entries[this.#entries.length - 1] = { role: 'system', parts: [...last.parts, ...parts] }
+    } else this.#entries.push({ role: 'system', parts })
+  }
+
+  user(parts: readonly ContentPart[]): void {
+    this.#turn = undefined
+    this.#entries.push({ role: 'user', parts })
+  }
+
+  reasoning(text: string): void {
+    const turn = this.#assistant()
+    turn.reasoning = turn.reasoning === '' ? text : `${turn.reasoning}\n${text}`
+  }
+
+  text(text: string): void {
+    if (this.#turn?.content !== undefined || (this.#turn?.calls.length ?? 0) > 0) {
+      this.#turn = undefined
+    }
+    this.#assistant().content = text
+  }
+
+  call(call: HistoryCall): void {
+    const turn = this.#assistant()
+    turn.calls.push(call)
+    this.#calls.set(call.id, turn)
+  }
+
+  /** @throws ApiError where no call before it has this id */
+  result(id: string, parts: readonly ContentPart[], param: string): void {
+    const turn = this.#calls.get(id)
+    if (turn === undefined) {
+      const message = `"${param}" is the result of a tool call that does not stand before it.`
+      throw new ApiError('invalid_request_error', message, { param })
+    }
+    const text = textOf(parts.filter((part) => part.type === 'text'))
+    turn.results.push({ role: 'tool', tool_call_id: id, content: text })
+    turn.media.push(...parts.filter((part) => part.type !== 'text'))
+    this.#turn = undefined
+  }
+
+  /** The `messages` of a chat request. */
+  messages(): readonly JsonObject[] {
+    return this.#entries.flatMap((entry) =>
+      entry.role === 'assistant' ? turnMessages(entry) : [plainMessage(entry)],
+    )
+  }
+
+  #assistant(): Turn {
+    if (this.#turn === undefined) {
+      this.#turn = {
+        role: 'assistant',
+        reasoning: '',
+        content: undefined,
+        calls: [],
+        results: [],
+        media: [],
+      }
+      this.#entries.push(this.#turn)
+    }
+    return this.#turn
+  }
+}
+
+function plainMessage({ role, parts }: Exclude<Entry, Turn>): JsonObject {
+  const onlyText = parts.every((part) => part.type === 'text')
+  return { role, content: onlyText || role === 'system' ? textOf(parts) : parts }
+}
+
+function turnMessages({ reasoning, content, calls, results, media }: Turn): JsonObject[] {
+  const assistant = {
+    role: 'assistant',
+    content: content ?? (calls.length > 0 ? null : ''),
+    ...(reasoning !== '' && { reasoning }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(({ id, name, arguments: text }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: text },
+      })),
+    }),
+  }
+  return [assistant, ...results, ...(media.length > 0 ? [{ role: 'user', content: media }] : [])]
+}
+
+/** Texts of one message are paragraphs of it. */
+function textOf(parts: readonly ContentPart[]): string {
+  return parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
+}

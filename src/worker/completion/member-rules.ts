@@ -1,0 +1,71 @@
+import { ApiError, type ErrorCode } from '../http/errors.ts'
+import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
+
+/**
+ * What becomes of one member of a request at one front door. The decoders go by these tables, and
+ * `docs/front-doors.md` shows them.
+ */
+export interface MemberRule {
+  readonly member: string
+  /** Dropped members are named in the header `X-Service-Dropped-Members` of the answer. */
+  readonly becomes: 'mapped' | 'dropped' | 'refused'
+  /** What it is mapped to, why it is dropped, or what the caller is told. */
+  readonly note: string
+  /** Refused members: the values that ask for nothing and pass. Null always does. */
+  readonly unless?: readonly unknown[]
+  /** Refused members: the code, where it is not `invalid_request_error`. */
+  readonly code?: ErrorCode
+  /** Refused members: `error.details` of the answer, for a client that acts on it. */
+  readonly details?: JsonObject
+}
+
+/** Sets members apart by their rules. */
+export interface SortedMembers {
+  /** The mapped members that are there and not null. */
+  readonly mapped: JsonObject
+  /** The names of members that were dropped: those the table says, and all it does not know. */
+  readonly dropped: readonly string[]
+}
+
+/** @throws ApiError of a refused member, with the member as `param` */
+export function sortMembers(
+  body: JsonObject,
+  rules: ReadonlyMap<string, MemberRule>,
+): SortedMembers {
+  const mapped: Record<string, unknown> = {}
+  const dropped: string[] = []
+  for (const [name, value] of Object.entries(body)) {
+    if (value === null) continue
+    const rule = rules.get(name)
+    if (rule?.becomes === 'mapped') mapped[name] = value
+    else if (rule?.becomes === 'refused') refuse(rule, value)
+    else dropped.push(name)
+  }
+  return { mapped, dropped }
+}
+
+function refuse({ member, note, unless = [], code, details }: MemberRule, value: unknown): void {
+  if (unless.includes(value)) return
+  const message = `"${member}": ${note}.`
+  const known = { param: member, ...(details !== undefined && { info: details }) }
+  throw new ApiError(code ?? 'invalid_request_error', message, known)
+}
+
+/** A table of rules by member name. */
+export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, MemberRule> {
+  return new Map(rules.map((rule) => [rule.member, rule]))
+}
+
+/** The JSON object that a body holds. @throws ApiError invalid_request_error */
+export function parseBodyObject(text: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new ApiError('invalid_request_error', 'The request body is not valid JSON.')
+  }
+  if (!isJsonObject(value)) {
+    throw new ApiError('invalid_request_error', 'The request body must be a JSON object.')
+  }
+  return value
+}

@@ -1,0 +1,21 @@
+import { serveCompletions } from '../completion/handler.ts'
+import { ResponsesEncoder, encodeResponse } from './encoder.ts'
+import { parseResponsesRequest } from './request.ts'
+
+/** POST /v1/responses, without memory: the whole conversation comes with each request. */
+export const createResponse = serveCompletions({
+  endpoint: '/v1/responses',
+  decode: (body) => {
+    const { chat, dropped, ...options } = parseResponsesRequest(body)
+    return {
+      chat,
+      dropped,
+      format: {
+        idPrefix: 'resp_',
+        streamEncoder: (head) => new ResponsesEncoder(head, options),
+        encodeWhole: (answer, head, usage, service) =>
+          encodeResponse(answer, head, usage, service, options),
+      },
+    }
+  },
+})

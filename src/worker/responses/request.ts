@@ -1,0 +1,177 @@
+import { z } from 'zod'
+import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
+import { fromUtf8, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { CheckedMember } from '../completion/checked-member.ts'
+import { parseBodyObject, sortMembers } from '../completion/member-rules.ts'
+import { parseChatRequest } from '../completion/request.ts'
+import { ApiError } from '../http/errors.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+import { readInput } from './input.ts'
+import { RESPONSES_RULES } from './members.ts'
+import { chooseTools, readTools, type ToolIdentity } from './tools.ts'
+
+/** A request to `/v1/responses`, read. */
+export interface ResponsesRequest {
+  readonly chat: ChatRequest
+  readonly tools: ReadonlyMap<string, ToolIdentity>
+  /** Whether reasoning items have the member `encrypted_content`, which is null here. */
+  readonly encryptedContent: boolean
+  /** What the answer repeats of the request, as the members of a JSON object. */
+  readonly echo: JsonObject
+  readonly dropped: readonly string[]
+}
+
+const text = new CheckedMember('instructions', z.string(), 'a string')
+const maxTokens = new CheckedMember(
+  'max_output_tokens',
+  z.int().min(1),
+  'a whole number of at least 1',
+)
+const topLogprobs = new CheckedMember(
+  'top_logprobs',
+  z.int().min(0).max(20),
+  'a number from 0 to 20',
+)
+const include = new CheckedMember('include', z.array(z.string()), 'a list of strings')
+const metadata = new CheckedMember(
+  'metadata',
+  z.record(z.string(), z.string()),
+  'an object of strings',
+)
+const reasoning = new CheckedMember(
+  'reasoning',
+  z.looseObject({ effort: z.string().nullish(), summary: z.string().nullish() }),
+  'an object with an effort',
+)
+const textOptions = new CheckedMember(
+  'text',
+  z.looseObject({
+    format: z
+      .discriminatedUnion('type', [
+        z.object({ type: z.literal('text') }),
+        z.object({ type: z.literal('json_object') }),
+        z.object({
+          type: z.literal('json_schema'),
+          name: z.string(),
+          schema: z.record(z.string(), z.unknown()),
+          description: z.string().nullish(),
+          strict: z.boolean().nullish(),
+        }),
+      ])
+      .nullish(),
+    verbosity: z.string().nullish(),
+  }),
+  'an object with a format of type text, json_object or json_schema',
+)
+
+const LOGPROBS = 'message.output_text.logprobs'
+const ENCRYPTED = 'reasoning.encrypted_content'
+
+/**
+ * Reads a request to `/v1/responses` into the internal request: the same question as a chat completion.
+ * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
+ */
+export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
+  const { mapped, dropped } = sortMembers(parseBodyObject(fromUtf8Strict(bytes)), RESPONSES_RULES)
+  for (const name of ['model', 'input']) {
+    if (mapped[name] === undefined) {
+      throw new ApiError('missing_field', `"${name}" is missing.`, { param: name })
+    }
+  }
+  const instructions = text.optional(mapped['instructions'])
+  const input = readInput(instructions, mapped['input'])
+  const tools = readTools(mapped['tools'])
+  const included = include.optional(mapped['include']) ?? []
+  const format = textOptions.optional(mapped['text'])
+  const effort = effortOf(mapped['reasoning'])
+  const cap = maxTokens.optional(mapped['max_output_tokens'])
+  const logprobs = topLogprobs.optional(mapped['top_logprobs'])
+  const chat = {
+    model: mapped['model'],
+    messages: input.messages,
+    ...copied(mapped, ['stream', 'temperature', 'top_p', 'user', 'failover', 'include_reasoning']),
+    ...chooseTools(mapped['tool_choice'], tools),
+    ...(tools.functions.length > 0 && copied(mapped, ['parallel_tool_calls'])),
+    ...(cap !== undefined && { max_tokens: cap }),
+    ...(effort !== undefined && { reasoning: effort }),
+    ...responseFormat(format?.format),
+    ...((logprobs !== undefined || included.includes(LOGPROBS)) && {
+      logprobs: true,
+      top_logprobs: logprobs ?? 0,
+    }),
+  }
+  return {
+    chat: parseChatRequest(utf8(JSON.stringify(chat))),
+    tools: tools.identities,
+    encryptedContent: included.includes(ENCRYPTED),
+    echo: echoOf(mapped, effort, metadata.optional(mapped['metadata']) ?? {}),
+    dropped: [
+      ...dropped,
+      ...input.dropped,
+      ...tools.dropped,
+      ...(format?.verbosity ? ['text.verbosity'] : []),
+      ...included.flatMap((name) =>
+        name === LOGPROBS || name === ENCRYPTED ? [] : `include.${name}`,
+      ),
+    ],
+  }
+}
+
+function fromUtf8Strict(bytes: Bytes): string {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    throw new ApiError('invalid_request_error', 'The request body is not valid UTF-8.')
+  }
+}
+
+function copied(members: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.flatMap((name) => (members[name] === undefined ? [] : [[name, members[name]]])),
+  )
+}
+
+function effortOf(value: unknown): string | undefined {
+  const { effort } = reasoning.optional(value) ?? {}
+  if (effort === undefined || effort === null) return undefined
+  const known = parseEffort(effort)
+  if (known !== undefined) return known
+  const message = `"reasoning.effort" must be one of none, ${EFFORTS.join(', ')}.`
+  throw new ApiError('invalid_request_error', message, { param: 'reasoning.effort' })
+}
+
+type TextFormat = NonNullable<ReturnType<typeof textOptions.read>['format']>
+
+function responseFormat(format: TextFormat | null | undefined): JsonObject {
+  if (format === null || format === undefined || format.type === 'text') return {}
+  if (format.type === 'json_object') return { response_format: format }
+  const { type, ...schema } = format
+  return { response_format: { type, json_schema: schema } }
+}
+
+/** Members of the answer that say how it was asked for, with the defaults of the format. */
+function echoOf(members: JsonObject, effort: string | undefined, meta: JsonObject): JsonObject {
+  return {
+    instructions: members['instructions'] ?? null,
+    max_output_tokens: members['max_output_tokens'] ?? null,
+    max_tool_calls: null,
+    metadata: meta,
+    parallel_tool_calls: members['parallel_tool_calls'] ?? true,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: { effort: effort === 'off' ? 'none' : (effort ?? null), summary: null },
+    safety_identifier: null,
+    service_tier: 'default',
+    store: false,
+    temperature: members['temperature'] ?? 1,
+    text: { format: { type: 'text' }, ...Object(members['text']) },
+    tool_choice: members['tool_choice'] ?? 'auto',
+    tools: members['tools'] ?? [],
+    top_logprobs: members['top_logprobs'] ?? 0,
+    top_p: members['top_p'] ?? 1,
+    truncation: 'disabled',
+    background: false,
+    user: members['user'] ?? null,
+  }
+}

@@ -1,0 +1,58 @@
+import type { AnswerHead } from '../completion/format.ts'
+import type { AnswerEnd } from '../stream/encoder.ts'
+import type { UsageReport } from '../stream/usage-tally.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+
+/** What differs between the states of one response. */
+export interface ResponseState {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly output: readonly object[]
+  readonly error?: { readonly code: string; readonly message: string }
+  readonly incomplete?: 'max_output_tokens' | 'content_filter'
+  readonly usage?: UsageReport | undefined
+}
+
+/** The response object. `echo` is what it repeats of its request. */
+export function responseJson(head: AnswerHead, echo: JsonObject, state: ResponseState): object {
+  const { status, output, error, incomplete, usage } = state
+  return {
+    id: head.id,
+    object: 'response',
+    created_at: head.created,
+    completed_at: status === 'completed' ? head.created : null,
+    status,
+    error: error ?? null,
+    incomplete_details: incomplete === undefined ? null : { reason: incomplete },
+    model: head.model,
+    output,
+    ...echo,
+    usage: usage === undefined ? null : usageJson(usage),
+  }
+}
+
+function usageJson(usage: UsageReport): object {
+  const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = usage
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: {
+      cached_tokens: cachedTokens ?? 0,
+      cache_write_tokens: cacheWriteTokens ?? 0,
+    },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens ?? 0 },
+    total_tokens: promptTokens + completionTokens,
+  }
+}
+
+const INCOMPLETE: Readonly<Record<string, ResponseState['incomplete']>> = {
+  length: 'max_output_tokens',
+  max_tokens: 'max_output_tokens',
+  content_filter: 'content_filter',
+}
+
+/** Why an answer is not whole; undefined where it is. */
+export function incompleteReason({
+  finishReason,
+}: Pick<AnswerEnd, 'finishReason'>): ResponseState['incomplete'] {
+  return INCOMPLETE[finishReason]
+}

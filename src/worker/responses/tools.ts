@@ -1,0 +1,215 @@
+import { z } from 'zod'
+import { ApiError } from '../http/errors.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+import { CheckedMember } from '../completion/checked-member.ts'
+
+/** How a function of the provider's is told to the client: what it was before it was made a plain function. */
+export interface ToolIdentity {
+  readonly kind: 'function' | 'custom'
+  readonly name: string
+  readonly namespace: string | undefined
+}
+
+/** The tools of a request, as functions. */
+export interface ToolSet {
+  /** `tools` of the chat request. */
+  readonly functions: readonly JsonObject[]
+  /** By the name that the provider sees. */
+  readonly identities: ReadonlyMap<string, ToolIdentity>
+  /** Types of the hosted tools that were left out. */
+  readonly dropped: readonly string[]
+}
+
+const functionTool = z.object({
+  type: z.literal('function'),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
+})
+
+const customTool = z.object({
+  type: z.literal('custom'),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  format: z
+    .object({
+      type: z.string(),
+      syntax: z.string().optional(),
+      definition: z.string().optional(),
+    })
+    .nullish(),
+})
+
+const namespaceTool = z.object({
+  type: z.literal('namespace'),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  tools: z.array(z.looseObject({ type: z.string() })),
+})
+
+const toolList = new CheckedMember(
+  'tools',
+  z.array(z.looseObject({ type: z.string() })),
+  'a list of tools, each with a type',
+)
+const functionShape = new CheckedMember('tools', functionTool, 'functions with a name')
+const customShape = new CheckedMember('tools', customTool, 'custom tools with a name')
+const namespaceShape = new CheckedMember('tools', namespaceTool, 'namespaces with a name and tools')
+
+/** Between a namespace and a name; what models are trained on. */
+const SEPARATOR = '__'
+
+/** The name under which the provider knows a tool. */
+export function flatName(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}${SEPARATOR}${name}`
+}
+
+/**
+ * Makes plain functions of every tool that a model can call. Hosted tools are left out, because a client that offers
+ * them works without.
+ * @throws ApiError where a tool is malformed, or two have the same name
+ */
+export function readTools(value: unknown): ToolSet {
+  const functions: JsonObject[] = []
+  const identities = new Map<string, ToolIdentity>()
+  const dropped: string[] = []
+  const add = (tool: JsonObject, namespace: string | undefined) => {
+    const read = READERS.get(String(tool['type']))
+    if (read === undefined) {
+      dropped.push(`tools.${String(tool['type'])}`)
+      return
+    }
+    const { identity, description, parameters, strict } = read(tool, namespace)
+    const name = flatName(identity.name, namespace)
+    if (identities.has(name)) {
+      throw new ApiError('invalid_request_error', 'Two tools have the same name.', {
+        param: 'tools',
+      })
+    }
+    identities.set(name, identity)
+    functions.push({
+      type: 'function',
+      function: {
+        name,
+        ...(description && { description }),
+        ...(parameters && { parameters }),
+        ...(typeof strict === 'boolean' && { strict }),
+      },
+    })
+  }
+  for (const tool of value === undefined ? [] : toolList.read(value)) {
+    if (tool.type !== 'namespace') add(tool, undefined)
+    else {
+      const { name, tools } = namespaceShape.read(tool)
+      for (const inner of tools) add(inner, name)
+    }
+  }
+  return { functions, identities, dropped }
+}
+
+interface ReadTool {
+  readonly identity: ToolIdentity
+  readonly description: string | null | undefined
+  readonly parameters: JsonObject | null | undefined
+  readonly strict?: boolean | null | undefined
+}
+
+type ToolReader = (tool: unknown, namespace: string | undefined) => ReadTool
+
+const READERS: ReadonlyMap<string, ToolReader> = new Map([
+  ['function', readFunction],
+  ['custom', readCustom],
+])
+
+function readFunction(tool: unknown, namespace: string | undefined): ReadTool {
+  const { name, description, parameters, strict } = functionShape.read(tool)
+  return { identity: { kind: 'function', name, namespace }, description, parameters, strict }
+}
+
+function readCustom(tool: unknown, namespace: string | undefined): ReadTool {
+  const { name, description, format } = customShape.read(tool)
+  return {
+    identity: { kind: 'custom', name, namespace },
+    description: [description, grammarNote(format)].filter(Boolean).join('\n\n'),
+    parameters: {
+      type: 'object',
+      properties: { input: { type: 'string', description: 'The whole input of the tool.' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+  }
+}
+
+/** A grammar cannot be enforced through a function's schema, so the model is told of it. */
+function grammarNote(format: z.output<typeof customTool>['format']): string {
+  if (format?.definition === undefined) return ''
+  return `"input" must match this ${format.syntax ?? ''} grammar:\n${format.definition}`
+}
+
+/** The arguments under which a custom tool's input travels. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ input })
+}
+
+/** The input of a custom tool out of a function's arguments; what a model wrote without the object is taken whole. */
+export function customInput(args: string): string {
+  try {
+    const value: unknown = JSON.parse(args)
+    const parsed = z.object({ input: z.string() }).safeParse(value)
+    return parsed.success ? parsed.data.input : args
+  } catch {
+    return args
+  }
+}
+
+const choiceShape = new CheckedMember(
+  'tool_choice',
+  z.union([
+    z.enum(['auto', 'none', 'required']),
+    z.looseObject({
+      type: z.string(),
+      name: z.string().optional(),
+      namespace: z.string().optional(),
+      mode: z.enum(['auto', 'required']).optional(),
+      tools: z
+        .array(
+          z.looseObject({
+            type: z.string(),
+            name: z.string().optional(),
+            namespace: z.string().optional(),
+          }),
+        )
+        .optional(),
+    }),
+  ]),
+  'auto, none, required, or an object that names a tool',
+)
+
+/** `tools` and `tool_choice` of the chat request, as the client's choice leaves them. */
+export function chooseTools(value: unknown, { functions, identities }: ToolSet): JsonObject {
+  if (functions.length === 0) return {}
+  if (value === undefined) return { tools: functions }
+  const choice = choiceShape.read(value)
+  if (typeof choice === 'string') return { tools: functions, tool_choice: choice }
+  if (choice.type === 'allowed_tools') {
+    const allowed = new Set(
+      (choice.tools ?? []).map(({ name, namespace }) => flatName(name ?? '', namespace)),
+    )
+    const kept = functions.filter((tool) => allowed.has(nameOf(tool)))
+    return kept.length === 0
+      ? { tools: functions, tool_choice: 'none' }
+      : { tools: kept, tool_choice: choice.mode ?? 'auto' }
+  }
+  if (choice.type !== 'function' && choice.type !== 'custom') return { tools: functions }
+  const name = flatName(choice.name ?? '', choice.namespace)
+  if (!identities.has(name)) {
+    const message = '"tool_choice" names a tool that is not in "tools".'
+    throw new ApiError('invalid_request_error', message, { param: 'tool_choice' })
+  }
+  return { tools: functions, tool_choice: { type: 'function', function: { name } } }
+}
+
+function nameOf(tool: JsonObject): string {
+  return z.object({ function: z.object({ name: z.string() }) }).parse(tool).function.name
+}

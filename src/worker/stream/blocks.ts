@@ -1,0 +1,139 @@
+import type { Delta } from './delta.ts'
+import type { Logprobs } from './logprobs.ts'
+import type { ToolFragment } from './tool-calls.ts'
+
+/** What a block holds. Formats made of blocks have nothing else. */
+export type BlockHead =
+  | { readonly kind: 'reasoning' | 'text' | 'refusal' }
+  | { readonly kind: 'tool'; readonly id: string; readonly name: string }
+
+/** Takes blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
+export interface BlockSink {
+  start(head: BlockHead): void
+  piece(text: string, logprobs: Logprobs | null): void
+  end(): void
+}
+
+type TextKind = 'reasoning' | 'text' | 'refusal'
+
+interface Piece {
+  readonly text: string
+  readonly logprobs: Logprobs | null
+}
+
+/** A block that waits for its turn, or the one that is open. */
+interface TextBlock {
+  readonly kind: TextKind
+  readonly pieces: Piece[]
+}
+
+interface ToolBlock {
+  readonly kind: 'tool'
+  readonly id: string
+  name: string
+  readonly pieces: Piece[]
+}
+
+/**
+ * The sequence of deltas as blocks, of which one is open at a time. A chat delta may continue any of its tool calls
+ * at any moment, so whatever comes while a call is open waits until the end; text, reasoning and the first call
+ * go through as they come.
+ */
+export class Blocks {
+  readonly #sink: BlockSink
+  readonly #tools = new Map<number, ToolBlock>()
+  #open: TextKind | ToolBlock | undefined
+  /** Whether the open call has been announced: its name is complete once arguments come. */
+  #announced = false
+  #waiting: (TextBlock | ToolBlock)[] = []
+
+  constructor(sink: BlockSink) {
+    this.#sink = sink
+  }
+
+  /** The kind of the open block. */
+  get open(): BlockHead['kind'] | undefined {
+    return typeof this.#open === 'object' ? 'tool' : this.#open
+  }
+
+  take({ reasoning, content, refusal, toolCalls, logprobs }: Delta): void {
+    if (reasoning !== undefined) this.#text('reasoning', reasoning, null)
+    if (content !== undefined) this.#text('text', content, logprobs)
+    if (refusal !== undefined) this.#text('refusal', refusal, null)
+    for (const fragment of toolCalls) this.#tool(fragment)
+  }
+
+  /** Ends the open block and gives out those that wait. */
+  finish(): void {
+    this.#close()
+    for (const block of this.#waiting) {
+      this.#sink.start(block)
+      for (const { text, logprobs } of printed(block)) this.#sink.piece(text, logprobs)
+      this.#sink.end()
+    }
+    this.#waiting = []
+  }
+
+  #text(kind: TextKind, text: string, logprobs: Logprobs | null): void {
+    if (typeof this.#open === 'object') {
+      const last = this.#waiting.at(-1)
+      if (last?.kind === kind) last.pieces.push({ text, logprobs })
+      else this.#waiting.push({ kind, pieces: [{ text, logprobs }] })
+      return
+    }
+    if (this.#open !== kind) {
+      this.#close()
+      this.#open = kind
+      this.#sink.start({ kind })
+    }
+    this.#sink.piece(text, logprobs)
+  }
+
+  #tool({ index, id, function: called }: ToolFragment): void {
+    let block = this.#tools.get(index)
+    if (block === undefined) {
+      block = { kind: 'tool', id: id ?? '', name: '', pieces: [] }
+      this.#tools.set(index, block)
+      if (typeof this.#open === 'object') this.#waiting.push(block)
+      else this.#openTool(block)
+    }
+    block.name += called.name ?? ''
+    if (called.arguments === '') return
+    if (block !== this.#open) {
+      block.pieces.push({ text: called.arguments, logprobs: null })
+      return
+    }
+    this.#announce(block)
+    this.#sink.piece(called.arguments, null)
+  }
+
+  #openTool(block: ToolBlock): void {
+    this.#close()
+    this.#open = block
+    this.#announced = false
+  }
+
+  #announce(block: ToolBlock): void {
+    if (this.#announced) return
+    this.#announced = true
+    this.#sink.start(block)
+  }
+
+  #close(): void {
+    if (this.#open === undefined) return
+    if (typeof this.#open === 'object' && !this.#announced) {
+      this.#announce(this.#open)
+      this.#sink.piece(NO_ARGUMENTS, null)
+    }
+    this.#sink.end()
+    this.#open = undefined
+  }
+}
+
+/** A call without arguments has an empty object of them. */
+const NO_ARGUMENTS = '{}'
+
+function printed(block: TextBlock | ToolBlock): readonly Piece[] {
+  if (block.kind !== 'tool' || block.pieces.length > 0) return block.pieces
+  return [{ text: NO_ARGUMENTS, logprobs: null }]
+}
