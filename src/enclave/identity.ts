@@ -2,6 +2,7 @@ import type { DaemonBoot, DaemonTls, FromDaemon } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts'
 import { EnvelopeCache, type KeptEnvelope } from './envelope/envelope-cache.ts'
+import { createMissingListNotice } from './envelope/missing-list.ts'
 import { checkOwnEnvelope } from './envelope/self-check.ts'
 import type { ReceiptKey } from './keys/receipt-key.ts'
 import type { Release } from './release/release.ts'
@@ -54,8 +55,10 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   const { boot, machine, key, now, notify } = inputs
   const simulated = await machine.simulatedPolicy()
   let lastSeen: SeenBundle | undefined
+  const tellMissingList = createMissingListNotice(notify)
   const make = async (of: Bound): Promise<KeptEnvelope> => {
     const served = await build(of, key.kid, '', now)
+    tellMissingList(served)
     const by = { release: of.release, simulated, lastSeen, now: now() }
     return { ...served, check: await checkOwnEnvelope(served, by) }
   }

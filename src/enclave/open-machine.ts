@@ -8,6 +8,7 @@ import { createKds } from './snp/kds.ts'
 import { createMachineSource } from './snp/machine-source.ts'
 import { realMachine, simulatedMachine, type Machine } from './snp/machine.ts'
 import { createQueuedSource } from './snp/queued-source.ts'
+import { createRevocationLists } from './snp/revocation-lists.ts'
 import { nodeTsmFiles } from './snp/tsm-files.ts'
 
 /** The machine that the supervisor says this is. `now` in milliseconds. */
@@ -19,8 +20,12 @@ const MACHINES: Readonly<Record<Platform, typeof openMachine>> = {
   simulated: (boot, now) => simulatedMachine(boot.release?.simulated ?? null, now()),
   'configfs-tsm': ({ stateDir }, now) => {
     const files = certificateDirectory(join(stateDir, 'amd-certificates'))
-    const cache = createCertificateCache(createKds(fetchFile, now), files)
+    const kds = createKds(fetchFile, now)
+    const cache = createCertificateCache(kds, files)
+    const findRevocationList = createRevocationLists({ kds, files, now })
     const tsm = { files: nodeTsmFiles, root: TSM_ROOT, newName: randomUUID }
-    return realMachine(createQueuedSource(createMachineSource(tsm, { cache, now })))
+    return realMachine(
+      createQueuedSource(createMachineSource(tsm, { cache, now }, findRevocationList)),
+    )
   },
 }

@@ -10,6 +10,7 @@ import { certificateDirectory, createCertificateCache } from './snp/certificate-
 import { findChain } from './snp/chain-finder.ts'
 import { fetchFile } from './snp/fetch-file.ts'
 import { createKds } from './snp/kds.ts'
+import { createRevocationLists } from './snp/revocation-lists.ts'
 
 /** What upstream evidence is fetched and verified with on a real network. `now` in milliseconds. */
 export function createProofTools(
@@ -19,7 +20,8 @@ export function createProofTools(
   log: Log,
 ): ProofTools {
   const files = certificateDirectory(join(stateDir, 'amd-certificates'))
-  const cache = createCertificateCache(createKds(fetchFile, now), files)
+  const kds = createKds(fetchFile, now)
+  const cache = createCertificateCache(kds, files)
   return {
     now,
     random: Math.random,
@@ -29,6 +31,7 @@ export function createProofTools(
     webFetch: fetch,
     verifyQuote: verifyIntelQuote,
     findSnpChain: (report) => findChain(report, {}, { cache, now }),
+    findRevocationList: createRevocationLists({ kds, files, now }),
     ownSimulated,
   }
 }

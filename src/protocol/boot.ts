@@ -19,6 +19,8 @@ export const simulatedChipSchema = z.strictObject({
   tcb: z.record(z.string(), z.int()),
   chainPem: pemSchema,
   arkSpkiSha256: z.string(),
+  /** The root's revocation list in DER, base64. */
+  crlDer: z.string(),
   vekPkcs8: z.string(),
 })
 
@@ -110,6 +112,8 @@ export type FromDaemon =
   | { readonly type: 'tls_refused'; readonly reason: string }
   | { readonly type: 'attestation_failed'; readonly reason: string }
   | { readonly type: 'attestation_restored' }
+  /** The envelope in service goes without AMD's revocation list. */
+  | { readonly type: 'revocation_list_missing'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]
 export type DaemonBoot = z.output<typeof daemonBootSchema>

@@ -110,8 +110,10 @@ describe('a booted daemon', () => {
     expect(refused.checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual([
       'simulated_platform',
     ])
-    const allowed = await verifyEnvelopeHardware(envelope, { now: Date.now(), simulated: 'any' })
+    const options = { now: Date.now(), simulated: 'any', requireCrl: true } as const
+    const allowed = await verifyEnvelopeHardware(envelope, options)
     expect(allowed.ok).toBe(true)
+    expect(allowed.checks.map(({ name }) => name)).toContain('revocation')
   })
 
   it.each([

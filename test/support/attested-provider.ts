@@ -59,6 +59,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
       throw new Error('no quotes in this test')
     },
     findSnpChain: () => Promise.reject(new Error('no certificates in this test')),
+    findRevocationList: async () => undefined,
     ownSimulated: 'refuse',
     log: () => {},
     ...setting.tools,

@@ -1,10 +1,4 @@
-import {
-  pssSigner,
-  issueCertificate,
-  sign,
-  toPem,
-  distinguishedName,
-} from '../../src/enclave/simulated/certificate.ts'
+import { pssSigner, issueCertificate, toPem } from '../../src/enclave/simulated/certificate.ts'
 import type {
   CertificateSigner,
   CertificateTemplate,
@@ -19,7 +13,7 @@ import {
   type SimulatedChain,
   type SimulatedChip,
 } from '../../src/enclave/simulated/chain.ts'
-import * as der from '../../src/enclave/simulated/der-writer.ts'
+import { issueRevocationList } from '../../src/enclave/simulated/revocation-list.ts'
 import {
   signReport,
   signSimulatedReport,
@@ -83,6 +77,7 @@ export async function oddChain(
     ...chip,
     pem: certificates.map(toPem).join(''),
     arkSpkiSha256: await sha256Hex(templates.ark.spki),
+    crl: await revocationList([], { issuer: chip.arkName, key: keys.ark.privateKey }),
     vek: keys.vek.privateKey,
   }
 }
@@ -141,20 +136,17 @@ export async function revocationList(
   {
     issuer = 'ARK-Genoa',
     days = 30,
+    since = NOW - DAY_MS,
     key,
-  }: { issuer?: string; days?: number; key?: CryptoKey } = {},
+  }: { issuer?: string; days?: number; since?: number; key?: CryptoKey } = {},
 ): Promise<Bytes> {
-  const signer = pssSigner(key ?? (await syntheticAuthority()).ark.privateKey)
-  const revoked = serials.map((serial) =>
-    der.sequence(der.integer(serial), der.time(new Date(NOW - DAY_MS))),
+  return issueRevocationList(
+    {
+      issuer,
+      thisUpdate: new Date(since),
+      nextUpdate: new Date(NOW + days * DAY_MS),
+      serials,
+    },
+    pssSigner(key ?? (await syntheticAuthority()).ark.privateKey),
   )
-  const content = der.sequence(
-    der.integer(1),
-    signer.algorithm,
-    distinguishedName(issuer),
-    der.time(new Date(NOW - DAY_MS)),
-    der.time(new Date(NOW + days * DAY_MS)),
-    ...(revoked.length > 0 ? [der.sequence(...revoked)] : []),
-  )
-  return sign(content, signer)
 }

@@ -32,6 +32,8 @@ export interface EvidenceTools {
   readonly verifyQuote: VerifyQuote
   /** Finds the certificates of an SNP report that comes without them: VEK, ASK, ARK in PEM. */
   readonly findSnpChain: (report: Bytes) => Promise<string>
+  /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where none in force could be had. */
+  readonly findRevocationList: (chainPem: string) => Promise<Bytes | undefined>
   /** The simulated platform of this very stack; refused outside local mode. */
   readonly ownSimulated: SimulatedPolicy
 }

@@ -56,13 +56,14 @@ export async function buildEnvelope(
       nonce,
     },
   } as const
-  const { report, chainPem } = await source.capture(await reportData(bound))
+  const { report, chainPem, crl } = await source.capture(await reportData(bound))
   const capturedAt = now()
   const envelope = {
     schema: ENVELOPE_SCHEMA,
     workload: WORKLOAD,
     snp_report_b64: toBase64(report),
     vcek_chain_pem: chainPem,
+    ...(crl === undefined ? {} : { snp_crl_b64: toBase64(crl) }),
     ...bound,
     workload_identity_manifest_jws: subject.manifestJws,
     trust_bundle_url: subject.trustBundleUrl,

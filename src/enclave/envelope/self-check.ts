@@ -34,7 +34,7 @@ export interface SelfCheckInputs {
  * the binding of the receipt key. Throws `MalformedEvidence`.
  */
 export async function checkOwnEnvelope(
-  { envelope }: ServedEnvelope,
+  { envelope }: Pick<ServedEnvelope, 'envelope'>,
   { release, simulated, lastSeen, now }: SelfCheckInputs,
 ): Promise<SelfCheck> {
   const { bundleJws, rootPublicJwk: rootJwk } = release

@@ -11,6 +11,7 @@ import {
   type Extension,
 } from './certificate.ts'
 import * as der from './der-writer.ts'
+import { issueRevocationList } from './revocation-list.ts'
 
 export { SIMULATED_ARK_NAME }
 
@@ -30,6 +31,8 @@ export interface SimulatedChain extends SimulatedChip {
   /** VEK, ASK, ARK in PEM, the order of `vcek_chain_pem`. */
   readonly pem: string
   readonly arkSpkiSha256: string
+  /** The root's revocation list in DER, which names nobody. */
+  readonly crl: Bytes
   /** Signs reports. */
   readonly vek: CryptoKey
 }
@@ -89,7 +92,10 @@ export async function issueSimulatedChain(
   const vek = await makeVek()
   const templates = await chainTemplates(chip, { ...authority, vek }, now)
   const root = pssSigner(authority.ark.privateKey)
-  const certificates = await Promise.all([
+  const { notBefore: thisUpdate, notAfter: nextUpdate } = templates.ark
+  const list = { issuer: chip.arkName, thisUpdate, nextUpdate, serials: [] }
+  const [crl, ...certificates] = await Promise.all([
+    issueRevocationList(list, root),
     issueCertificate(templates.vek, pssSigner(authority.ask.privateKey)),
     issueCertificate(templates.ask, root),
     issueCertificate(templates.ark, root),
@@ -98,6 +104,7 @@ export async function issueSimulatedChain(
     ...chip,
     pem: certificates.map(toPem).join(''),
     arkSpkiSha256: await sha256Hex(templates.ark.spki),
+    crl,
     vek: vek.privateKey,
   }
 }

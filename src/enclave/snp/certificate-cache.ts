@@ -34,13 +34,18 @@ export function certificateDirectory(directory: string): CertificateFiles {
 /** What is kept of the key service, asked first. */
 export interface CertificateCache {
   readonly kept: {
-    readonly [K in keyof Kds]: (...key: Parameters<Kds[K]>) => Promise<Bytes | undefined>
+    readonly [K in keyof KeyService]: (
+      ...key: Parameters<KeyService[K]>
+    ) => Promise<Bytes | undefined>
   }
   /** The key service; what it gives is kept. */
-  readonly fetched: Kds
+  readonly fetched: KeyService
 }
 
-export function createCertificateCache(kds: Kds, files: CertificateFiles): CertificateCache {
+/** What never changes once it is issued; revocation lists do. */
+type KeyService = Pick<Kds, 'vcek' | 'authorities'>
+
+export function createCertificateCache(kds: KeyService, files: CertificateFiles): CertificateCache {
   const keep = async (name: string, bytes: Bytes): Promise<Bytes> => {
     await files.write(name, bytes)
     return bytes

@@ -9,6 +9,8 @@ export interface Kds {
   vcek(chip: ChipKey): Promise<Bytes>
   /** ASK (or ASVK) and ARK of a product, in PEM. Throws `CaptureError`. */
   authorities(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
+  /** The revocation list of a product's root, in DER. Throws `CaptureError`. */
+  revocationList(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
 }
 
 export interface ChipKey {
@@ -65,6 +67,7 @@ export function createKds(fetchFile: Fetcher, now: () => number): Kds {
       return get(vcekPath(chip))
     },
     authorities: (product, kind) => get(`/${kind}/v1/${AMD_NAMES[product]}/cert_chain`),
+    revocationList: (product, kind) => get(`/${kind}/v1/${AMD_NAMES[product]}/crl`),
   }
 }
 

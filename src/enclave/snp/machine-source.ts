@@ -4,15 +4,21 @@ import { readCertificateTable } from './certificate-table.ts'
 import { findChain, type ChainTools } from './chain-finder.ts'
 import { requestTsmReport, type TsmTools } from './configfs-tsm.ts'
 import type { ReportSource } from './report-source.ts'
+import type { FindRevocationList } from './revocation-lists.ts'
 
 /** Reports of the machine this runs on, with certificates under which they verify. */
-export function createMachineSource(tsm: TsmTools, chains: ChainTools): ReportSource {
+export function createMachineSource(
+  tsm: TsmTools,
+  chains: ChainTools,
+  findRevocationList: FindRevocationList,
+): ReportSource {
   return {
     async capture(reportData) {
       const { report, certificateTable, provider } = await requestTsmReport(reportData, tsm)
       try {
         const table = readCertificateTable(certificateTable)
-        return { report, chainPem: await findChain(report, table, chains), provider }
+        const chainPem = await findChain(report, table, chains)
+        return { report, chainPem, crl: await findRevocationList(chainPem, table.crl), provider }
       } catch (error) {
         if (!(error instanceof MalformedEvidence)) throw error
         throw new CaptureError('unknown', error.message, { cause: error })

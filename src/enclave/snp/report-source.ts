@@ -11,6 +11,8 @@ export interface CapturedReport {
   readonly report: Bytes
   /** VEK, ASK (or ASVK), ARK in PEM. */
   readonly chainPem: string
+  /** The revocation list of the chain's root in DER; undefined where none in force could be had. */
+  readonly crl: Bytes | undefined
   /** What made the report: `sev_guest`, or `simulated`. */
   readonly provider: string
 }

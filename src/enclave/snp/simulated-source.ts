@@ -12,7 +12,7 @@ export function createSimulatedSource(chain: SimulatedChain, measurement: Bytes)
   return {
     async capture(reportData) {
       const report = await signSimulatedReport(chain, { reportData, measurement })
-      return { report, chainPem: chain.pem, provider: 'simulated' }
+      return { report, chainPem: chain.pem, crl: chain.crl, provider: 'simulated' }
     },
   }
 }
@@ -40,6 +40,7 @@ export async function obtainSimulatedChain(
     arkName: SIMULATED_ARK_NAME,
     pem: keys.chainPem,
     arkSpkiSha256: keys.arkSpkiSha256,
+    crl: fromBase64(keys.crlDer),
     vek: await crypto.subtle.importKey('pkcs8', vekPkcs8, scheme, true, ['sign']),
   }
 }
@@ -53,6 +54,7 @@ export async function exportSimulatedChain(chain: SimulatedChain): Promise<Simul
     tcb: { ...chain.tcb },
     chainPem: chain.pem,
     arkSpkiSha256: chain.arkSpkiSha256,
+    crlDer: toBase64(chain.crl),
     vekPkcs8: toBase64(new Uint8Array(pkcs8)),
   }
 }

@@ -54,8 +54,7 @@ export interface ChainResult {
  * extensions. Throws `MalformedEvidence` where a certificate cannot be read.
  */
 export async function checkChain(chainPem: string, options: ChainOptions): Promise<ChainResult> {
-  const certificates = readPem(chainPem).map(readNamedCertificate)
-  const chain = await identifyChain(certificates)
+  const chain = await readChain(chainPem)
   if (typeof chain === 'string') return { checks: [judge('certificate_chain', chain, '')] }
   const { vek, ask, ark } = chain
   const names = [vek, ask, ark].map(({ subjectName }) => subjectName).join(' < ')
@@ -82,6 +81,14 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
     if (!(error instanceof MalformedEvidence)) throw error
     return { checks: [...checks, judge('vek_extensions', error.reason, '')], chain }
   }
+}
+
+/**
+ * Reads a PEM chain by its names alone, or says what is wrong with them: nothing of it is verified yet.
+ * @throws MalformedEvidence where a certificate cannot be read
+ */
+export async function readChain(chainPem: string): Promise<VekChain | string> {
+  return identifyChain(readPem(chainPem).map(readNamedCertificate))
 }
 
 /** A comment beside a certificate must be its name; a false one would mislead whoever reads the file. */

@@ -3,7 +3,7 @@ import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { firstFault, judge, type Check } from '../check.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { pssFault } from '../x509/pss-signature.ts'
-import { readRevocationList } from '../x509/revocation-list.ts'
+import { readRevocationList, type RevocationList } from '../x509/revocation-list.ts'
 
 /** The two authorities above a chip key. */
 export interface Authorities {
@@ -31,15 +31,28 @@ export async function checkRevocation(
 }
 
 async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Promise<Check> {
-  const { issuer, thisUpdate, nextUpdate, serials, ...outside } = readRevocationList(crl)
-  const signatureFault = await pssFault(outside, ark.spki)
+  const list = await readListOf({ ark }, crl)
+  if (typeof list === 'string') return judge('revocation', list, '')
+  const { thisUpdate, nextUpdate, serials } = list
   const fault = firstFault(
-    !equalBytes(issuer, ark.subject) && "the revocation list is not the root's",
-    signatureFault && `revocation list: ${signatureFault}`,
     (now < thisUpdate || now > nextUpdate) && 'the revocation list is out of date',
     serials.some((serial) => equalBytes(serial, ask.serial)) && 'the ASK is revoked',
     serials.some((serial) => equalBytes(serial, ark.serial)) && 'the ARK is revoked',
   )
   const until = new Date(nextUpdate).toISOString()
   return judge('revocation', fault, `${serials.length} revoked, not these; list until ${until}`)
+}
+
+/**
+ * A revocation list in DER that this root signed, or what is wrong with it. Whether it is in force is for the caller.
+ * @throws MalformedEvidence where it is no list
+ */
+export async function readListOf(
+  { ark }: Pick<Authorities, 'ark'>,
+  crl: Bytes,
+): Promise<RevocationList | string> {
+  const list = readRevocationList(crl)
+  if (!equalBytes(list.issuer, ark.subject)) return "the revocation list is not the root's"
+  const fault = await pssFault(list, ark.spki)
+  return fault === undefined ? list : `revocation list: ${fault}`
 }

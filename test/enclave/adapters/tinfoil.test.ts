@@ -74,6 +74,7 @@ async function start({ serve = v3(), policy, ...change }: Change = {}): Promise<
     tools: {
       ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 },
       findSnpChain: async () => chain.pem,
+      findRevocationList: async () => undefined,
       verifyQuote: createQuoteVerifier(intel.rootDer),
       webFetch: fetchFrom(await answerAsIntel(intel, { now: Date.now() })),
       ...change.tools,

@@ -7,6 +7,7 @@ import {
   fromHex,
   toHex,
   utf8,
+  type Bytes,
 } from '../../../src/protocol/bytes.ts'
 import { envelopeSchema } from '../../../src/protocol/envelope.ts'
 import {
@@ -89,6 +90,15 @@ describe('buildEnvelope', () => {
     })
     expect(fromBase64(envelope.snp_report_b64)).toHaveLength(1184)
     expect(measurement).toBe('5a'.repeat(48))
+  })
+
+  it('brings the revocation list of its chain, and goes without where there is none', async () => {
+    const { envelope } = await build('')
+    expect(fromBase64(envelope.snp_crl_b64 ?? '')).toEqual(chain.crl)
+    const source = createSimulatedSource(chain, new Uint8Array(48))
+    const capture = async (data: Bytes) => ({ ...(await source.capture(data)), crl: undefined })
+    const without = await buildEnvelope({ capture }, SUBJECT, { nonce: '', now: () => NOW })
+    expect(without.json).not.toContain('snp_crl_b64')
   })
 
   it('takes its digest over the exact text it is served as', async () => {

@@ -25,6 +25,7 @@ function start() {
       throw new Error('no quotes')
     },
     findSnpChain: () => Promise.reject(new Error('no network')),
+    findRevocationList: async () => undefined,
     ownSimulated: 'refuse',
     log: () => {},
   })

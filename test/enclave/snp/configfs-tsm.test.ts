@@ -128,7 +128,7 @@ describe('createQueuedSource', () => {
         await new Promise((resolve) => setTimeout(resolve, 1))
         running--
         if (data[0] === 2) throw new CaptureError('busy')
-        return { report: data, chainPem: '', provider: 'sev_guest' }
+        return { report: data, chainPem: '', crl: undefined, provider: 'sev_guest' }
       },
     })
     const results = await Promise.allSettled(

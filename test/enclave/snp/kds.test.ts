@@ -42,6 +42,12 @@ describe('createKds', () => {
     ])
   })
 
+  it("asks for the revocation list of a product's root", async () => {
+    const { kds, asked } = setUp()
+    expect(await kds.revocationList('turin', 'vlek')).toEqual(utf8('x'))
+    expect(asked).toEqual(['https://kdsintf.amd.com/vlek/v1/Turin/crl'])
+  })
+
   it('knows a Turin chip by its first eight bytes and its FMC level', async () => {
     const { kds, asked } = setUp()
     const tcb = { fmc: 1, bootloader: 1, tee: 1, snp: 4, microcode: 71 }

@@ -43,7 +43,7 @@ interface Given {
 /** A machine with that chip, a host that gives that table, and a key service that gives what it is told. */
 async function setUp({ table, kds = {}, directory, report }: Given) {
   const asked: string[] = []
-  const service: Kds = {
+  const service: Omit<Kds, 'revocationList'> = {
     async vcek(key) {
       asked.push('vcek')
       return kds.vcek?.(key) ?? ders(chip)[0]
@@ -66,6 +66,7 @@ async function setUp({ table, kds = {}, directory, report }: Given) {
       now: () => NOW,
       anchors: [{ product: 'genoa', spkiSha256: chip.arkSpkiSha256 }],
     },
+    async (chainPem, offered) => (chainPem === chip.pem ? (offered ?? chip.crl) : undefined),
   )
   return { source, asked, directory: kept }
 }
@@ -95,6 +96,20 @@ describe('createMachineSource', () => {
     const captured = await source.capture(DATA)
     expect(captured).toMatchObject({ chainPem: chip.pem, provider: 'sev_guest' })
     expect(asked).toEqual([])
+  })
+
+  it("brings the revocation list of its chain's root, and offers what the host gave", async () => {
+    const { source } = await setUp({ table: wholeTable(chip) })
+    expect((await source.capture(DATA)).crl).toEqual(chip.crl)
+    const [vek, ask, ark] = ders(chip)
+    const listed = encodeCertificateTable([
+      [GUID.vcek, vek],
+      [GUID.ask, ask],
+      [GUID.ark, ark],
+      [GUID.crl, utf8('a list')],
+    ])
+    const given = await setUp({ table: listed })
+    expect((await given.source.capture(DATA)).crl).toEqual(utf8('a list'))
   })
 
   it('gets what the host does not give from the key service, and keeps it', async () => {

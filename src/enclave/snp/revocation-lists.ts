@@ -1,0 +1,89 @@
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { readChain, type VekChain } from '../../verify/snp/chain.ts'
+import { readListOf } from '../../verify/snp/revocation.ts'
+import type { CertificateFiles } from './certificate-cache.ts'
+import { CaptureError } from './capture-error.ts'
+import type { Kds } from './kds.ts'
+
+export interface RevocationTools {
+  readonly kds: Pick<Kds, 'revocationList'>
+  /** Where lists outlive the process. */
+  readonly files: CertificateFiles
+  /** Milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * AMD's revocation list for the root of a chain (VEK, ASK, ARK in PEM), in DER: the newest of what is kept, what the host
+ * `offered` and what AMD's key service gives. Undefined where none of them is in force. Never rejects for want of a list:
+ * who cannot do without one demands it of the verifier.
+ */
+export type FindRevocationList = (chainPem: string, offered?: Bytes) => Promise<Bytes | undefined>
+
+/** AMD issues its lists for months; a day is soon enough to learn of a revocation, and easy on the service. */
+const REFRESH_MS = 86_400_000
+const RETRY_MS = 600_000
+
+/** A list counts only if the root of the very chain signed it, whoever hands it on; an older one never replaces a newer. */
+export function createRevocationLists({ kds, files, now }: RevocationTools): FindRevocationList {
+  const held = new Map<string, List>()
+  const askAgainAt = new Map<string, number>()
+
+  /** True where it is now the newest. */
+  async function adopt(chain: VekChain, der: Bytes | undefined): Promise<boolean> {
+    const list = der && (await readTrusted(chain, der))
+    const before = held.get(nameOf(chain))
+    if (list === undefined || (before && before.thisUpdate >= list.thisUpdate)) return false
+    held.set(nameOf(chain), list)
+    return true
+  }
+
+  async function ask(chain: VekChain): Promise<void> {
+    const name = nameOf(chain)
+    if (now() < (askAgainAt.get(name) ?? 0)) return
+    // Set before the answer, so that captures at the same time do not ask side by side.
+    askAgainAt.set(name, now() + RETRY_MS)
+    const der = await kds.revocationList(chain.product, chain.kind).catch(noneIfRefused)
+    if (der === undefined || (await readTrusted(chain, der)) === undefined) return
+    askAgainAt.set(name, now() + REFRESH_MS)
+    if (await adopt(chain, der)) await files.write(name, der)
+  }
+
+  return async (chainPem, offered) => {
+    const chain = await readChain(chainPem)
+    if (typeof chain === 'string' || chain.simulated) return undefined
+    const name = nameOf(chain)
+    if (!held.has(name)) await adopt(chain, await files.read(name))
+    await adopt(chain, offered)
+    await ask(chain)
+    const list = held.get(name)
+    return list && list.thisUpdate <= now() && now() <= list.nextUpdate ? list.der : undefined
+  }
+}
+
+interface List {
+  readonly der: Bytes
+  readonly thisUpdate: number
+  readonly nextUpdate: number
+}
+
+/** The list, if the chain's root signed it. */
+async function readTrusted(chain: VekChain, der: Bytes): Promise<List | undefined> {
+  try {
+    const list = await readListOf(chain, der)
+    return typeof list === 'string' ? undefined : { ...list, der }
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return undefined
+    throw error
+  }
+}
+
+function nameOf({ arkSpkiSha256, kind }: VekChain): string {
+  return `${kind}-${arkSpkiSha256.slice(0, 16)}-revocations.der`
+}
+
+function noneIfRefused(error: unknown): undefined {
+  if (error instanceof CaptureError) return undefined
+  throw error
+}
