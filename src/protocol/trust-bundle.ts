@@ -105,8 +105,22 @@ export const trustBundleSchema = z.looseObject({
   delegated_keys: z.looseObject({ workload_manifest: delegatedKeySchema.optional() }).default({}),
 })
 
-/** The document served at the trust bundle's address. */
-export const publishedTrustBundleSchema = z.looseObject({ trust_bundle_jws: z.string() })
+/** Fifty hashes and sixty-four signatures are less. */
+const MAX_LOG_PROOF_CHARS = 16_384
+
+/** Proofs that documents of a release stand in a public log (c2sp.org/tlog-proof). */
+export const logProofsSchema = z.object({
+  trust_bundle: z.string().max(MAX_LOG_PROOF_CHARS).optional(),
+  manifest: z.string().max(MAX_LOG_PROOF_CHARS).optional(),
+})
+
+/** The document served at the trust bundle's address. The proofs are about the bundle, so they stand beside it. */
+export const publishedTrustBundleSchema = z.looseObject({
+  trust_bundle_jws: z.string(),
+  log_proofs: logProofsSchema.optional(),
+})
+
+export type LogProofs = z.output<typeof logProofsSchema>
 
 export type TrustBundle = z.output<typeof trustBundleSchema>
 export type TrustBundleInput = z.input<typeof trustBundleSchema>

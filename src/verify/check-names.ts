@@ -54,6 +54,10 @@ export const PROVES = {
   manifest_workload: 'the manifest describes the workload of the envelope',
   workload_identity_tag: 'the tag names exactly this manifest',
 
+  // The public record of releases.
+  trust_bundle_logged: 'the bundle is public: a log that witnesses watch has it',
+  manifest_logged: 'the manifest is public: a log that witnesses watch has it',
+
   // The envelope.
   freshness: "by the operator's clock, the envelope is no older than it may be",
   vcek_chain: 'the envelope brings the certificates of its chip',

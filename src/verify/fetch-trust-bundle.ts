@@ -2,7 +2,7 @@ import { concatBytes, type Bytes } from '../protocol/bytes.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readDocument } from '../protocol/read-document.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
-import { publishedTrustBundleSchema } from '../protocol/trust-bundle.ts'
+import { publishedTrustBundleSchema, type LogProofs } from '../protocol/trust-bundle.ts'
 import { judge, verdict, type Verdict } from './check.ts'
 
 /** A bundle is a few kilobytes; more is an attack on the reader. */
@@ -11,6 +11,8 @@ const MAX_BUNDLE_BYTES = 1_048_576
 export interface FetchedTrustBundle extends Verdict {
   /** The compact JWS; only where the check holds. */
   readonly jws?: string
+  /** Proofs that bundle and manifest are public, where they were published beside the bundle. */
+  readonly logProofs?: LogProofs | undefined
 }
 
 /**
@@ -34,12 +36,12 @@ export async function fetchTrustBundle(
   const body = await readBounded(response)
   if (body === undefined) return refused(`more than ${MAX_BUNDLE_BYTES} bytes`)
   const document = parseStrictJson(body, 'published trust bundle')
-  const { trust_bundle_jws: jws } = readDocument(
+  const { trust_bundle_jws: jws, log_proofs: logProofs } = readDocument(
     publishedTrustBundleSchema,
     document,
     'published trust bundle',
   )
-  return { ...verdict([judge('trust_bundle_origin', undefined, url)]), jws }
+  return { ...verdict([judge('trust_bundle_origin', undefined, url)]), jws, logProofs }
 }
 
 function refused(fault: string): FetchedTrustBundle {

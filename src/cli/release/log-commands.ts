@@ -11,7 +11,7 @@ import { appendEntry, renewProof, type AppendTools } from './log/append-entry.ts
 import { auditLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
-import { logReader, readEntry, readSigner, readTreeHead } from './log/log-files.ts'
+import { attachProof, logReader, readEntry, readSigner, readTreeHead } from './log/log-files.ts'
 import type { Witness } from './log/witness-client.ts'
 import { serveWitness } from './log/witness-server.ts'
 import { LogWitness } from './log/witness.ts'
@@ -61,6 +61,7 @@ interface LogOptions {
   witness: readonly Witness[]
   quorum?: number
   out: string
+  attach?: string
 }
 
 function withLog(command: Command): Command {
@@ -84,9 +85,12 @@ function addAppend(log: Command): void {
     .description(
       'add a manifest or a trust bundle, have witnesses cosign, publish, write the proof',
     )
+    .option('--attach <file>', 'the published trust bundle to put the proof into')
     .action(async (path: string, options: LogOptions) => {
       const entry = await readEntry(path)
-      await report(await appendEntry(entry, await tools(options)), options.out)
+      const appended = await appendEntry(entry, await tools(options))
+      await report(appended, options)
+      if (options.attach !== undefined) await attachProof(options.attach, entry, appended.proof)
     })
 }
 
@@ -94,7 +98,7 @@ function addRenew(log: Command): void {
   withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
     .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
     .action(async (index: number, options: LogOptions) => {
-      await report(await renewProof(index, await tools(options)), options.out)
+      await report(await renewProof(index, await tools(options)), options)
     })
 }
 
@@ -179,7 +183,7 @@ async function tools({ dir, key, witness: witnesses, quorum }: LogOptions): Prom
 
 async function report(
   appended: Awaited<ReturnType<typeof appendEntry>>,
-  out: string,
+  { out }: LogOptions,
 ): Promise<void> {
   await writeDocument(out, appended.proof)
   const { index, size, missing } = appended

@@ -36,9 +36,7 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
         jsonTextAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
     },
     get(LINK_PATHS.attestation, ({ url }) => answerAttestation(envelopes, url)),
-    get(LINK_PATHS.trust, async () =>
-      jsonAnswer({ trust_bundle_jws: subject.release().bundleJws }),
-    ),
+    get(LINK_PATHS.trust, async () => jsonAnswer(describeTrust(subject))),
     get(LINK_PATHS.providers, async () => jsonAnswer({ providers: proofs.list() })),
     {
       method: 'GET',
@@ -61,6 +59,12 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
 
 function get(path: string, handle: (call: LinkCall) => Promise<LinkAnswer>): LinkRoute {
   return { method: 'GET', path, handle }
+}
+
+/** The published trust bundle. */
+function describeTrust({ release }: LinkSubject): object {
+  const { bundleJws, logProofs } = release()
+  return { trust_bundle_jws: bundleJws, ...(logProofs !== undefined && { log_proofs: logProofs }) }
 }
 
 function describeState({ generation, signer, envelopes }: LinkSubject): LinkState {

@@ -31,19 +31,21 @@ export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
     describePublicKey(parseStrictJson(root, 'release root key')),
   )
   const bundleText = await readText(files.bundle)
-  const bundleJws = await named(files.bundle, async () => readBundle(bundleText))
+  const { bundleJws, logProofs } = await named(files.bundle, async () => readBundle(bundleText))
   const manifestJws = (await readText(files.manifest)).trim()
   await named(files.manifest, async () => parseCompactJws(manifestJws, 'workload manifest'))
-  return { rootPublicJwk, bundleJws, manifestJws, identityTag: await sha256Hex(manifestJws) }
+  const identityTag = await sha256Hex(manifestJws)
+  return { rootPublicJwk, bundleJws, manifestJws, identityTag, logProofs }
 }
 
-function readBundle(text: string): string {
+function readBundle(text: string): Pick<Release, 'bundleJws' | 'logProofs'> {
   const trimmed = text.trim()
-  const jws = trimmed.startsWith('{')
-    ? publishedTrustBundleSchema.parse(parseStrictJson(trimmed, 'trust bundle')).trust_bundle_jws
-    : trimmed
-  parseCompactJws(jws, 'trust bundle')
-  return jws
+  const published = trimmed.startsWith('{')
+    ? publishedTrustBundleSchema.parse(parseStrictJson(trimmed, 'trust bundle'))
+    : { trust_bundle_jws: trimmed }
+  const { trust_bundle_jws: bundleJws, log_proofs: logProofs } = published
+  parseCompactJws(bundleJws, 'trust bundle')
+  return { bundleJws, logProofs }
 }
 
 async function readText(path: string): Promise<string> {

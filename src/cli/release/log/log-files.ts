@@ -2,7 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { fromBase64, fromUtf8, utf8, type Bytes } from '../../../protocol/bytes.ts'
+import { publishedTrustBundleSchema } from '../../../protocol/trust-bundle.ts'
 import { emptyRoot, type TreeHead } from '../../../verify/transparency/merkle.ts'
+import { writeDocument } from '../files.ts'
 import { ReleaseError } from '../release-error.ts'
 import type { ReadLogFile } from './audit-log.ts'
 import { parseNoteSigner, type NoteSigner } from './note-signer.ts'
@@ -15,10 +17,24 @@ export async function readEntry(path: string): Promise<Bytes> {
   return utf8(bundleOf(text) ?? text)
 }
 
+/**
+ * Puts the proof of a document into the published trust bundle that travels with it: as the bundle's own where the
+ * document is that bundle, else as the manifest's.
+ * @throws ReleaseError where the file is no published trust bundle
+ */
+export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
+  const parsed = publishedTrustBundleSchema.safeParse(JSON.parse(await readFile(path, 'utf8')))
+  if (!parsed.success) throw new ReleaseError(`${path} is no published trust bundle`)
+  const { trust_bundle_jws: jws, log_proofs: proofs } = parsed.data
+  const subject = fromUtf8(entry) === jws ? 'trust_bundle' : 'manifest'
+  const document = { ...parsed.data, log_proofs: { ...proofs, [subject]: proof } }
+  await writeDocument(path, `${JSON.stringify(document)}\n`)
+}
+
 /** The compact JWS inside a published trust bundle. */
 function bundleOf(text: string): string | undefined {
   if (!text.startsWith('{')) return undefined
-  const published = z.object({ trust_bundle_jws: z.string() }).safeParse(JSON.parse(text))
+  const published = publishedTrustBundleSchema.safeParse(JSON.parse(text))
   return published.data?.trust_bundle_jws
 }
 
