@@ -21,6 +21,7 @@ import { addLogCommands } from './release/log-commands.ts'
 import { addMeasureCommand } from './release/measure-command.ts'
 import { ReleaseError } from './release/release-error.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
+import { TransparencyError } from '../verify/transparency/transparency-error.ts'
 import type { Subcommand } from './subcommand.ts'
 import { measurement, print, wholeNumber } from './release/terminal.ts'
 
@@ -185,7 +186,10 @@ export function releaseSubcommand(): Subcommand {
 }
 
 function explain(error: unknown): number {
-  const known = error instanceof ReleaseError || error instanceof MalformedEvidence
+  const known =
+    error instanceof ReleaseError ||
+    error instanceof MalformedEvidence ||
+    error instanceof TransparencyError
   console.error(known ? error.message : 'the release tool failed')
   return 1
 }

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { makeTlsIdentity } from '../../src/enclave/keys/tls-identity.ts'
 import { issueSimulatedChain } from '../../src/enclave/simulated/chain.ts'
 import { toBase64, type Bytes } from '../../src/protocol/bytes.ts'
-import type { TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
+import type { LogProofs, TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
 import { listen } from './listen.ts'
 import { RECEIPT_ID, receiptOf } from './synthetic-receipt.ts'
 import { DAY_MS, NOW, revocationList, syntheticAuthority } from './synthetic-snp.ts'
@@ -26,7 +26,7 @@ export interface PublishedRouter {
   file(name: string): string
   write(name: string, content: string | Bytes): Promise<string>
   /** Puts another bundle in place of the router's. */
-  publish(bundle: string): void
+  publish(bundle: string, logProofs?: LogProofs): void
   close(): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export async function startPublishedRouter(): Promise<PublishedRouter> {
   const tls = await makeTlsIdentity([], new Date())
   const chain = await issueSimulatedChain(await syntheticAuthority(), Date.now())
   const world = { ...(await makeWorld()), chain, spki: tls.spkiSha256 }
-  const published = { bundle: await signBundle(world, currentBundle(world)) }
+  const published: Published = { bundle: await signBundle(world, currentBundle(world)) }
   const write = async (name: string, content: string | Bytes) => {
     await writeFile(file(name), content)
     return file(name)
@@ -73,7 +73,7 @@ export async function startPublishedRouter(): Promise<PublishedRouter> {
     listed: `${secure}/listed`,
     file,
     write,
-    publish: (bundle) => void (published.bundle = bundle),
+    publish: (bundle, logProofs) => void Object.assign(published, { bundle, logProofs }),
     async close() {
       for (const server of servers) server.close()
       await rm(folder, { recursive: true, force: true })
@@ -81,14 +81,18 @@ export async function startPublishedRouter(): Promise<PublishedRouter> {
   }
 }
 
-async function answers(
-  world: World,
-  published: { readonly bundle: string },
-): Promise<RequestListener> {
+/** What the router publishes now. */
+interface Published {
+  readonly bundle: string
+  readonly logProofs?: LogProofs
+}
+
+async function answers(world: World, published: Published): Promise<RequestListener> {
   const { jwk, kid } = world.receiptKey
   const crl = await currentList([], world)
   const documents: Record<string, (query: URLSearchParams) => Promise<string> | string> = {
-    '/.well-known/trust.json': () => JSON.stringify({ trust_bundle_jws: published.bundle }),
+    '/.well-known/trust.json': () =>
+      JSON.stringify({ trust_bundle_jws: published.bundle, log_proofs: published.logProofs }),
     '/.well-known/jwks.json': () => JSON.stringify({ keys: [{ ...jwk, kid }] }),
     '/attestation': (query) => currentEnvelope(world, query.get('nonce') ?? ''),
     '/captured/attestation': () => currentEnvelope(world, ''),

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { toHex } from '../../protocol/bytes.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
+import type { LogProofs } from '../../protocol/trust-bundle.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { judge, verdict } from '../../verify/check.ts'
 import {
@@ -10,12 +11,15 @@ import {
 } from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
 import { headline } from '../../verify/headline.ts'
+import { checkLogged } from '../../verify/transparency/check-logged.ts'
+import { readLogPolicy, type LogPolicy } from '../../verify/transparency/log-policy.ts'
+import { TransparencyError } from '../../verify/transparency/transparency-error.ts'
 import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bundle.ts'
 import { defaultStatePath, readSeen, writeSeen } from './bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { InputError } from './input-error.ts'
 import { report, type Outcome } from './print.ts'
-import { readInput } from './read-input.ts'
+import { readInput, readJson } from './read-input.ts'
 import { publishedBundle, readRoot } from './release-trust.ts'
 import { createRouterClient, type Answer, type RouterClient } from './router-client.ts'
 
@@ -29,6 +33,7 @@ interface AttestationOptions {
   readonly acceptBeforeRevocation?: boolean
   readonly environment?: string
   readonly state: string
+  readonly logPolicy?: string
   readonly json?: boolean
 }
 
@@ -54,6 +59,7 @@ export function attestationCommand(): Command {
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--environment <name>', 'the environment it must be for (default: production)')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--json', 'print JSON')
     .action(async (address: string, options: AttestationOptions) => {
       report(await verifyRouter(address, options), options.json === true)
@@ -73,8 +79,9 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
   }
   const nonce = options.cached === true ? null : (options.nonce ?? randomNonce())
   const answer = await fetchAttestation(client, nonce)
+  const envelope = readEnvelope(answer.body)
   const connection = judgeConnection(client.base, answer)
-  const result = await verifyEnvelope(readEnvelope(answer.body), {
+  const result = await verifyEnvelope(envelope, {
     ...(await envelopePolicy(options)),
     trust: {
       bundle: trusted.bundle,
@@ -83,13 +90,23 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
     },
     live: { ...connection.live, nonce },
   })
-  const judged = verdict([...trusted.checks, ...result.checks, ...connection.checks])
+  const logged = await judgeLogged(envelope.workload_identity_manifest_jws, trusted, options)
+  const judged = verdict([
+    ...trusted.checks,
+    ...result.checks,
+    ...logged.checks,
+    ...connection.checks,
+  ])
   const simulated = result.chain?.simulated === true && options.allowSimulated === true
   const cached = nonce === null ? ["Freshness rests on the operator's clock."] : []
   const unproven = connection.notes.length > 0 ? ['Plain HTTP: where it ends is not proven.'] : []
   const proven = unproven.length > 0 ? PROVEN_ELSEWHERE : PROVEN
   const summary = headline(judged, { proven, simulated, caveats: [...cached, ...unproven] })
-  return { ...judged, summary, notes: [...result.notes, ...connection.notes] }
+  return {
+    ...judged,
+    summary,
+    notes: [...result.notes, ...(logged.notes ?? []), ...connection.notes],
+  }
 }
 
 async function envelopePolicy(
@@ -109,11 +126,40 @@ async function fetchAttestation(client: RouterClient, nonce: string | null): Pro
   throw new InputError(`${client.base.origin}/attestation answers ${answer.status}`)
 }
 
+/** A trust bundle as a router published it, with what proves that it is public. */
+interface PublishedTrust extends TrustBundleResult {
+  readonly jws?: string
+  readonly logProofs?: LogProofs | undefined
+}
+
+/** Nothing where no policy is given; a policy that does not require the log has its checks reported only. */
+async function judgeLogged(
+  manifestJws: string,
+  { jws: trustBundleJws = '', logProofs }: PublishedTrust,
+  { logPolicy }: AttestationOptions,
+): Promise<Pick<Outcome, 'checks' | 'notes'>> {
+  if (logPolicy === undefined) return { checks: [], notes: [] }
+  const policy = await readPolicy(logPolicy)
+  const checks = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, Date.now())
+  if (policy.required) return { checks, notes: [] }
+  return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
+}
+
+async function readPolicy(path: string): Promise<LogPolicy> {
+  try {
+    return readLogPolicy(await readJson(path))
+  } catch (cause) {
+    if (cause instanceof TransparencyError)
+      throw new InputError(`${path}: ${cause.message}`, { cause })
+    throw cause
+  }
+}
+
 async function obtainBundle(
   client: RouterClient,
   rootJwk: Es256Jwk,
   options: AttestationOptions,
-): Promise<TrustBundleResult> {
+): Promise<PublishedTrust> {
   const fetched = await publishedBundle(client)
   if (fetched.jws === undefined) return fetched
   const result = await verifyTrustBundle(fetched.jws, rootJwk, {
@@ -124,7 +170,8 @@ async function obtainBundle(
   if (result.seen !== undefined) {
     await writeSeen(options.state, { ...result.seen, jws: fetched.jws })
   }
-  return { ...result, checks: [...fetched.checks, ...result.checks] }
+  const { jws, logProofs } = fetched
+  return { ...result, checks: [...fetched.checks, ...result.checks], jws, logProofs }
 }
 
 interface Connection {

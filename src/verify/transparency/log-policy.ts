@@ -10,6 +10,8 @@ export interface LogPolicy {
   readonly quorum: number
   /** How long ago the quorum may have been reached, in seconds; undefined: any time. */
   readonly maxAgeSeconds: number | undefined
+  /** Whether a release that is not in the log is refused, or only reported. */
+  readonly required: boolean
 }
 
 const policySchema = z.strictObject({
@@ -19,10 +21,11 @@ const policySchema = z.strictObject({
   witnesses: z.array(z.string()).max(64).default([]),
   quorum: z.int().min(0),
   max_age_seconds: z.int().min(1).optional(),
+  required: z.boolean().default(true),
 })
 
 /**
- * Reads a policy document: `{"log", "witnesses", "quorum", "max_age_seconds"}`.
+ * Reads a policy document: `{"log", "witnesses", "quorum", "max_age_seconds", "required"}`.
  * @throws TransparencyError `malformed_key` where a member is missing, unknown or contradicts another
  */
 export function readLogPolicy(document: unknown): LogPolicy {
@@ -43,7 +46,7 @@ export function readLogPolicy(document: unknown): LogPolicy {
   if (quorum === 0 && maxAgeSeconds !== undefined) {
     throw contradiction('limits the age of a checkpoint that no witness has to date')
   }
-  return { log, witnesses, quorum, maxAgeSeconds }
+  return { log, witnesses, quorum, maxAgeSeconds, required: parsed.data.required }
 }
 
 function keyOf(text: string, type: NoteKey['type']): NoteKey {

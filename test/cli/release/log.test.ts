@@ -63,7 +63,13 @@ function toolsOf(name: string, changes: Partial<AppendTools> = {}): AppendTools 
   }
 }
 
-const POLICY = { log: LOG.key, witnesses: [WITNESS.key], quorum: 1, maxAgeSeconds: 3600 }
+const POLICY = {
+  log: LOG.key,
+  witnesses: [WITNESS.key],
+  quorum: 1,
+  maxAgeSeconds: 3600,
+  required: true,
+}
 
 describe('a log of releases', () => {
   it('proves every entry, over tiles that fill up, and a monitor reads them all', async () => {
