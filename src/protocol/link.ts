@@ -13,7 +13,7 @@ export const LINK_PATHS = {
   config: '/v1/config',
   /** POST `SignRequest`: `SignResponse`. All or nothing. */
   sign: '/v1/sign',
-  /** GET `?nonce=<64 hex>`: the attestation envelope as served to clients. */
+  /** GET `?nonce=<64 hex>&source=<who asks, opaque>`: the attestation envelope as served to clients. */
   attestation: '/v1/attestation',
   /** GET: `{"trust_bundle_jws"}` as served to clients. */
   trust: '/v1/trust',

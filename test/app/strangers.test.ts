@@ -82,6 +82,19 @@ const port = (url: string) => Number(new URL(url).port)
 const sources = (net: number, count: number) =>
   Array.from({ length: count }, (_, index) => `127.0.${net}.${index + 1}`)
 
+/** A GET from an address of one's own; answers the status and the code of an error. */
+async function getFrom(localAddress: string, path: string, headers = {}): Promise<string> {
+  const agent = new Agent({ localAddress })
+  const { statusCode, body } = await request(stack.local.base_url + path, {
+    dispatcher: agent,
+    headers,
+  })
+  const text = await body.text()
+  await agent.close()
+  const code = /"code":"(\w+)"/.exec(text)?.[1] ?? ''
+  return `${statusCode} ${code}`.trim()
+}
+
 const HALF_A_REQUEST = 'POST /v1/chat/completions HTTP/1.1\r\nhost: router.test\r\n'
 /** The header of a TLS record with a hello, which never comes. */
 const HALF_A_HELLO = '\u0016\u0003\u0001\u0002\u0000'
@@ -115,5 +128,22 @@ describe('a stream goes on to its end, and newcomers are served, beside', () => 
     expect(answer.statusCode).toBe(200)
     await answer.body.dump()
     await authority.close()
+  })
+})
+
+describe('fresh attestation', () => {
+  test('is there for others when one stranger has used up what it may have', async () => {
+    const nonce = (n: number) => n.toString(16).padStart(64, '0')
+    const ask = (from: string, n: number) =>
+      getFrom(from, `/attestation?nonce=${nonce(n)}`, {
+        // What a stranger says of itself makes no other of it.
+        'cf-connecting-ip': `198.51.100.${n}`,
+        'x-forwarded-for': `198.51.100.${n}`,
+      })
+    const asked = await Promise.all(Array.from({ length: 70 }, (_, n) => ask('127.0.9.1', n)))
+    expect(asked.filter((answer) => answer === '200')).toHaveLength(10)
+    expect(asked.filter((answer) => answer === '429 rate_limit_exceeded')).toHaveLength(60)
+    expect(await ask('127.0.9.2', 100)).toBe('200')
+    expect(await getFrom('127.0.9.1', '/attestation')).toBe('200')
   })
 })

@@ -1,7 +1,7 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { LinkError } from '../link-error.ts'
 import { ENVELOPE_MAX_AGE_SECONDS, type ServedEnvelope } from './build-envelope.ts'
-import { createLimit } from './nonce-limit.ts'
+import { createNonceBudget } from './nonce-budget.ts'
 import type { SelfCheck } from './self-check.ts'
 
 /** Half of what clients may rely on, so that a fetched envelope has a life before it. */
@@ -11,7 +11,7 @@ const RETRY_MS = 30_000
 /** While captures fail, callers share a failure for this long instead of asking the firmware again. */
 const FAILURE_SHARED_MS = 2_000
 
-const NONCES_PER_MINUTE = 60
+const NONCES = { perSource: 10, inAll: 60, windowMs: 60_000 }
 
 /** Former envelopes that the worker can still ask for by digest; about 10 KiB each. */
 const KEPT_ENVELOPES = 64
@@ -37,7 +37,7 @@ export interface EnvelopeTools {
  */
 export class EnvelopeCache {
   readonly #tools: EnvelopeTools
-  readonly #nonceLimit = createLimit(NONCES_PER_MINUTE, 60_000)
+  readonly #nonceBudget = createNonceBudget(NONCES)
   readonly #kept = new Map<string, Bytes>()
   #current: KeptEnvelope | undefined
   #pending: Promise<KeptEnvelope> | undefined
@@ -74,10 +74,15 @@ export class EnvelopeCache {
     }
   }
 
-  /** An envelope for the caller's nonce (64 lowercase hex digits), never cached. Throws `LinkError`. */
-  async fresh(nonce: string): Promise<ServedEnvelope> {
-    if (!this.#nonceLimit(this.#tools.now())) {
-      throw new LinkError('rate_limited', `at most ${NONCES_PER_MINUTE} nonces a minute`)
+  /**
+   * An envelope for the caller's nonce (64 lowercase hex digits), never cached. Throws `LinkError`.
+   * @param source whose budget it comes out of
+   */
+  async fresh(nonce: string, source: string): Promise<ServedEnvelope> {
+    if (!this.#nonceBudget(source, this.#tools.now())) {
+      const { perSource, inAll } = NONCES
+      const message = `at most ${perSource} nonces a minute of one source, and ${inAll} of all`
+      throw new LinkError('rate_limited', message)
     }
     try {
       return await this.#tools.buildFresh(nonce)

@@ -95,7 +95,8 @@ async function answerAttestation(envelopes: EnvelopeCache, url: URL): Promise<Li
   if (nonces.length > 1 || !NONCE.test(nonce)) {
     throw new LinkError('invalid_request', 'a nonce is 64 lowercase hex digits')
   }
-  return jsonTextAnswer((await envelopes.fresh(nonce)).json)
+  const [source = ''] = url.searchParams.getAll('source')
+  return jsonTextAnswer((await envelopes.fresh(nonce, source)).json)
 }
 
 function answerEvidence({ envelopes, proofs }: LinkSubject, sha256: string): LinkAnswer {

@@ -1,6 +1,7 @@
 import type { Handler } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { attestationUnavailable, json, jsonText } from '../http/reply.ts'
+import { sourceOf } from '../http/source.ts'
 import { LinkUnavailable } from '../link/link.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
@@ -21,7 +22,8 @@ export const getAttestation: Handler = async (request, { link }) => {
   }
   // A capture may rightly take a minute; that the daemon is frozen must show sooner.
   await link.state()
-  const answer = await link.attestation(nonce)
+  const fresh = nonce === undefined ? undefined : { nonce, source: sourceOf(request) }
+  const answer = await link.attestation(fresh)
   if (answer.ok) return jsonText(utf8(answer.envelope))
   if (answer.reason === 'rate_limited') {
     throw new ApiError('rate_limit_exceeded', 'Too many attestations were asked for.', {

@@ -151,8 +151,8 @@ export class HttpLink implements Link {
     return this.#json(LINK_PATHS.sign, signResponseSchema, init, SIGN_TIMEOUT_MS)
   }
 
-  async attestation(nonce?: string): Promise<AttestationAnswer> {
-    const query = nonce === undefined ? '' : `?nonce=${nonce}`
+  async attestation(fresh?: Parameters<Link['attestation']>[0]): Promise<AttestationAnswer> {
+    const query = fresh === undefined ? '' : `?${new URLSearchParams({ ...fresh })}`
     const response = await this.#call(`${LINK_PATHS.attestation}${query}`, {}, CAPTURE_TIMEOUT_MS)
     const body = await this.#text(response)
     if (response.ok) {

@@ -17,8 +17,8 @@ export interface Link {
   config(): Promise<LinkConfig>
   /** Has one finished exchange signed. @throws LinkUnavailable */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
-  /** The envelope's exact JSON text; with a nonce a fresh one. Undefined when none could be captured. */
-  attestation(nonce?: string): Promise<AttestationAnswer>
+  /** The envelope's exact JSON text; for a nonce a fresh one. */
+  attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
   trustBundle(): Promise<string>
   providers(): Promise<readonly ProviderProof[]>
@@ -33,6 +33,14 @@ export type UnsignedReceipt = SignRequest['receipts'][number]
 
 /** A receipt, and the key that signed it. */
 export type SignedReceipt = SignResponse['receipts'][number] & Pick<SignResponse, 'kid'>
+
+/** What an envelope is captured anew for. */
+export interface FreshAttestation {
+  /** 64 lowercase hex digits. */
+  readonly nonce: string
+  /** Whose budget it comes out of. */
+  readonly source: string
+}
 
 export type AttestationAnswer =
   | { readonly ok: true; readonly envelope: string }

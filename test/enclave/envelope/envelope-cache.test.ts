@@ -125,7 +125,7 @@ describe('envelopes for a nonce', () => {
   it('are captured each time and not cached', async () => {
     const { keeper, state } = setUp()
     const cached = await keeper.get()
-    const fresh = await keeper.fresh(NONCE)
+    const fresh = await keeper.fresh(NONCE, 'source')
     expect(fresh.envelope.report_data_binding?.nonce).toBe(NONCE)
     expect(await keeper.get()).toBe(cached)
     expect(state.made).toBe(2)
@@ -133,20 +133,29 @@ describe('envelopes for a nonce', () => {
 
   it('are given sixty times in any minute', async () => {
     const { keeper } = setUp()
-    for (let i = 0; i < 60; i++) await keeper.fresh(NONCE)
-    const refused = ['rate_limited', 429, 'at most 60 nonces a minute']
-    expect(await refusal(keeper.fresh(NONCE))).toEqual(refused)
+    for (let i = 0; i < 60; i++) await keeper.fresh(NONCE, `source ${i}`)
+    const message = 'at most 10 nonces a minute of one source, and 60 of all'
+    const refused = ['rate_limited', 429, message]
+    expect(await refusal(keeper.fresh(NONCE, 'source'))).toEqual(refused)
     await vi.advanceTimersByTimeAsync(MINUTE - 1)
-    expect(await refusal(keeper.fresh(NONCE))).toEqual(refused)
+    expect(await refusal(keeper.fresh(NONCE, 'source'))).toEqual(refused)
     await vi.advanceTimersByTimeAsync(1)
-    await keeper.fresh(NONCE)
+    await keeper.fresh(NONCE, 'source')
+    keeper.close()
+  })
+
+  it('are given ten times in any minute to one source, and others go on', async () => {
+    const { keeper } = setUp()
+    for (let i = 0; i < 10; i++) await keeper.fresh(NONCE, 'a')
+    expect((await refusal(keeper.fresh(NONCE, 'a'))).slice(0, 2)).toEqual(['rate_limited', 429])
+    await keeper.fresh(NONCE, 'b')
     keeper.close()
   })
 
   it('are refused as unavailable when the capture fails', async () => {
     const { keeper, state } = setUp()
     state.fail = new CaptureError('reports_disabled')
-    expect((await refusal(keeper.fresh(NONCE))).slice(0, 2)).toEqual([
+    expect((await refusal(keeper.fresh(NONCE, 'source'))).slice(0, 2)).toEqual([
       'attestation_unavailable',
       503,
     ])

@@ -141,7 +141,10 @@ describe('the link', () => {
       () => new Response('{}', { status: 503 }),
     )
     expect(await link.attestation()).toEqual({ ok: true, envelope: '{"schema":"s"}' })
-    expect(await link.attestation('00')).toEqual({ ok: false, reason: 'rate_limited' })
+    expect(await link.attestation({ nonce: '00', source: 's' })).toEqual({
+      ok: false,
+      reason: 'rate_limited',
+    })
     expect(await link.attestation()).toEqual({ ok: false, reason: 'unavailable' })
   })
 

@@ -1,0 +1,29 @@
+/** Says whether a source may have one more report for a nonce of its own, and counts it if so. */
+export type NonceBudget = (source: string, now: number) => boolean
+
+export interface NonceLimits {
+  /** Of one source in a window. */
+  readonly perSource: number
+  /** Of all sources in a window: what the platform's firmware can bear. */
+  readonly inAll: number
+  readonly windowMs: number
+}
+
+/** The part of the whole that is kept for sources that have had nothing in the window. */
+const KEPT_FOR_NEWCOMERS = 1 / 3
+
+/**
+ * At most `perSource` calls of one source and `inAll` of all in any window. Who comes again cannot take the last third,
+ * so that no few sources can use up what others need for their first.
+ */
+export function createNonceBudget({ perSource, inAll, windowMs }: NonceLimits): NonceBudget {
+  const recent: { readonly source: string; readonly at: number }[] = []
+  return (source, now) => {
+    while (recent[0] !== undefined && recent[0].at <= now - windowMs) recent.shift()
+    const own = recent.filter((call) => call.source === source).length
+    const open = own === 0 ? inAll : Math.floor(inAll * (1 - KEPT_FOR_NEWCOMERS))
+    if (own >= perSource || recent.length >= open) return false
+    recent.push({ source, at: now })
+    return true
+  }
+}
