@@ -1,6 +1,7 @@
 import type { ProviderProof } from '../protocol/link.ts'
 import type { AttestationBlock } from '../protocol/receipt.ts'
-import type { MessageKey, VerifiedEvidence } from './adapters/verified-evidence.ts'
+import type { MessageKey } from '../verify/providers/judged-evidence.ts'
+import type { VerifiedEvidence } from './adapters/verified-evidence.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 
 /** What the daemon knows of the attestation of its providers. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EFFORTS } from './effort.ts'
 import { DEFAULT_FORWARD } from './forwarded-members.ts'
-import { tcbFloorSchema } from './trust-bundle.ts'
+import { providerPolicySchema } from './provider-policy.ts'
 
 /**
  * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing slip
@@ -11,8 +11,6 @@ import { tcbFloorSchema } from './trust-bundle.ts'
 const name = z.string().regex(/^[A-Za-z0-9._-]+$/, 'only letters, digits, ".", "_" and "-"')
 const milliseconds = z.int().min(1).max(86_400_000)
 const price = z.number().min(0).max(1_000_000)
-const hex = (bytes: number) =>
-  z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `${2 * bytes} lowercase hex digits`)
 const jsonObject = z.record(z.string(), z.json())
 
 /** What a program runs as: `npm run serve` in production mode, local stacks in local mode. */
@@ -83,54 +81,10 @@ export const serviceSchema = z.strictObject({
   release: releaseSchema.optional(),
 })
 
-const maxAge = z.int().min(60).max(604_800).default(3600)
-
-const tcbStatuses = z.array(z.string()).min(1).default(['UpToDate'])
-
-/** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX one after the other. */
-const measurement = z.union([hex(48), hex(192)])
-
-const attestationSchema = z.discriminatedUnion('adapter', [
-  z.strictObject({ adapter: z.literal('none') }),
-  z.strictObject({
-    adapter: z.literal('envelope'),
-    root_key: jsonObject,
-    /** Environments whose trust bundles are accepted; in local mode `local` is accepted besides. */
-    environments: z.array(z.string()).min(1).default(['production']),
-    /** `optional` also takes hosts whose reports bind no nonce. */
-    nonce: z.enum(['required', 'optional']).default('required'),
-    max_age_seconds: maxAge,
-  }),
-  z.strictObject({
-    adapter: z.literal('tinfoil'),
-    allowed_measurements: z.array(measurement).min(1),
-    /** `required` refuses documents of version 2, which bind none. */
-    nonce: z.enum(['required', 'optional']).default('optional'),
-    /** TDX: platform states to accept, as Intel spells them. */
-    tcb_statuses: tcbStatuses,
-    /** SEV-SNP: lowest firmware by product, in place of the vendor's published floor. */
-    tcb_floor: tcbFloorSchema.optional(),
-    max_age_seconds: maxAge,
-  }),
-  z.strictObject({
-    adapter: z.literal('dstack'),
-    allowed_compose_hashes: z.array(hex(32)).min(1),
-    /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS nobody checked. */
-    allowed_measurements: z.array(hex(192)).min(1).optional(),
-    /** `optional` also takes guests that were created without MRCONFIGID. */
-    mr_config_id: z.enum(['required', 'optional']).default('required'),
-    tcb_statuses: tcbStatuses,
-    gpu: z.enum(['required', 'optional']).default('required'),
-    /** Which of its keys the provider signs finished completions with. */
-    signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
-    max_age_seconds: maxAge,
-  }),
-])
-
 export const providerSchema = z.strictObject({
   base_url: z.url({ protocol: /^https?$/ }),
   api_key_env: z.string().min(1).optional(),
-  attestation: attestationSchema,
+  attestation: providerPolicySchema,
 })
 
 const reasoningSchema = z.strictObject({

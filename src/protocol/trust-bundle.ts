@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { es256JwkSchema } from './jwk.ts'
+import { guestPolicyMembers } from './snp-policy.ts'
 import { timestampSchema } from './timestamp.ts'
 
 /**
@@ -28,25 +29,12 @@ export const tcbFloorSchema = z.strictObject({
   turin: tcbSchema.extend({ fmc: spl }).optional(),
 })
 
-/** Bits of PLATFORM_INFO by name, in bit order (SEV-SNP ABI, ATTESTATION_REPORT). */
-export const PLATFORM_INFO_BITS = [
-  'smt',
-  'tsme',
-  'ecc',
-  'rapl_disabled',
-  'ciphertext_hiding',
-  'alias_check_complete',
-  'reserved_6',
-  'tio',
-] as const
-
 const snpPolicySchema = z.strictObject({
   min_report_version: z.int().min(2).max(5).default(3),
   allowed_vmpl: z.array(z.int().min(0).max(3)).min(1).default([0]),
-  allow_smt: z.boolean().default(true),
+  ...guestPolicyMembers,
   /** Lowest `major.minor` of the firmware ABI that the guest policy may ask for. */
   min_policy_abi: versionNumbers(2).default('0.0'),
-  required_platform_info: z.array(z.enum(PLATFORM_INFO_BITS)).default([]),
   /** Bit numbers of the launch and current mitigation vectors (report version 5). */
   required_mitigation_bits: z.array(z.int().min(0).max(63)).default([]),
   /** Cloud providers whose VLEKs are accepted, as their certificates spell them; empty: no VLEK. */
@@ -126,4 +114,3 @@ export type TrustBundle = z.output<typeof trustBundleSchema>
 export type TrustBundleInput = z.input<typeof trustBundleSchema>
 export type Revocation = z.output<ReturnType<typeof revocation>>
 export type TcbFloors = z.output<typeof tcbFloorSchema>
-export type PlatformInfoBit = (typeof PLATFORM_INFO_BITS)[number]

@@ -7,7 +7,7 @@ import { copyBytes, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 
 /** A root, a platform authority and a platform as Intel has them, from keys made here: nothing outside tests trusts it. */
 export interface SyntheticIntel {
-  readonly rootDer: Buffer
+  readonly rootDer: Bytes
   /** Chip certificate, authority, root in PEM. */
   readonly chipChainPem: string
   readonly signingChainPem: string
@@ -55,7 +55,7 @@ export async function makeSyntheticIntel(
   const listKey = revocations.listSignedBy === 'stranger' ? stranger : authority
   const revoked = revocations.chip ? [chipCert.serialNumber] : []
   return {
-    rootDer: Buffer.from(rootCert.rawData),
+    rootDer: new Uint8Array(rootCert.rawData),
     chipChainPem: pem(chipCert, authorityCert, rootCert),
     signingChainPem: pem(signingCert, rootCert),
     authorityChainPem: pem(authorityCert, rootCert),

@@ -44,7 +44,13 @@ export async function makeSyntheticNvidia(): Promise<SyntheticNvidia> {
       const submods: Record<string, unknown> = {}
       for (let index = 0; index < (of.devices ?? 1); index++) {
         // eslint-disable-next-line no-await-in-loop -- a handful
-        const token = await sign({ ...DEVICE, ...times, ...of.device, index })
+        const token = await sign({
+          ...DEVICE,
+          ueid: String(478_176_379 + index),
+          ...times,
+          ...of.device,
+          index,
+        })
         devices[`GPU-${index}`] = token
         submods[`GPU-${index}`] = ['DIGEST', ['SHA-256', toHex(sha256Of(utf8(token)))]]
       }

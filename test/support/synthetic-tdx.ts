@@ -17,9 +17,26 @@ export interface GuestFields {
   readonly reportData?: Bytes
   /** 8 bytes; SEPT_VE_DISABLE alone unless given. */
   readonly attributes?: Bytes
+  /** 8 bytes; what Linux guests have unless given. */
+  readonly xfam?: Bytes
+  /** 16 bytes; module version 01 at its newest level unless given. */
+  readonly teeTcbSvn?: Bytes
+  readonly mrSignerSeam?: Bytes
+  /** 8 bytes; zero unless given. */
+  readonly seamAttributes?: Bytes
 }
 
-const TEE_TCB_SVN = Uint8Array.of(5, 0, 3, ...new Uint8Array(13))
+/** TEE_TCB_SVN of a module of this version and security version, on a platform at its newest level. */
+export function teeTcbSvn(version: number, svn: number): Bytes {
+  return Uint8Array.of(svn, version, TDX_SVN, ...new Uint8Array(13))
+}
+
+const TDX_SVN = 3
+/** Of the two versions that the synthetic Intel knows. */
+const NEWEST_SVN = 5
+
+/** MRSEAM of the synthetic module. */
+export const MR_SEAM = '5e'.repeat(48)
 const QE_MR_SIGNER = new Uint8Array(32).fill(0xdc)
 const QE_SVN = 8
 
@@ -64,12 +81,12 @@ function guestReport(guest: GuestFields): Bytes {
   const zero = new Uint8Array(48)
   const { rtMr = [zero, zero, zero, zero] } = guest
   return concatBytes(
-    TEE_TCB_SVN,
-    zero,
-    zero,
-    new Uint8Array(8),
+    guest.teeTcbSvn ?? teeTcbSvn(1, NEWEST_SVN),
+    register(0x5e),
+    guest.mrSignerSeam ?? zero,
+    guest.seamAttributes ?? new Uint8Array(8),
     guest.attributes ?? Uint8Array.of(0, 0, 0, 0x10, 0, 0, 0, 0),
-    new Uint8Array(8),
+    guest.xfam ?? Uint8Array.of(0xe7, 0x02, 0x06, 0, 0, 0, 0, 0),
     guest.mrTd ?? zero,
     guest.mrConfigId ?? zero,
     zero,
@@ -107,6 +124,12 @@ export interface PcsOptions {
   /** Raises every listed level above the platform's. */
   readonly aboveThePlatform?: boolean
   readonly quotingEnclaveStatus?: string
+  /** What Intel says of the newest level of TDX module 01. */
+  readonly moduleStatus?: string
+  readonly advisoryIds?: readonly string[]
+  readonly tcbEvaluationDataNumber?: number
+  /** Changes the finished TCB info before it is signed. */
+  readonly tcbInfo?: (info: Record<string, unknown>) => object
 }
 
 const PCS = 'https://api.trustedservices.intel.com'
@@ -118,7 +141,8 @@ export async function answerAsIntel(
   options: PcsOptions,
 ): Promise<PcsAnswers> {
   const identity = await signedMember(intel, 'enclaveIdentity', enclaveIdentity(options))
-  const tcb = await signedMember(intel, 'tcbInfo', tcbInfo(options))
+  const { tcbInfo: change = (info) => info } = options
+  const tcb = await signedMember(intel, 'tcbInfo', change(tcbInfo(options)))
   return new Map([
     [
       `${PCS}/sgx/certification/v4/pckcrl?ca=platform&encoding=der`,
@@ -164,19 +188,42 @@ function tcbInfo(options: PcsOptions) {
     fmspc: FMSPC,
     pceId: '0000',
     tcbType: 0,
-    tcbEvaluationDataNumber: 17,
+    tcbEvaluationDataNumber: options.tcbEvaluationDataNumber ?? 17,
+    tdxModule: MODULE,
+    tdxModuleIdentities: [
+      { id: 'TDX_03', ...MODULE, tcbLevels: [moduleLevel(2, 'UpToDate')] },
+      {
+        id: 'TDX_01',
+        ...MODULE,
+        tcbLevels: [
+          moduleLevel(NEWEST_SVN, options.moduleStatus ?? 'UpToDate'),
+          moduleLevel(2, 'OutOfDate', ['INTEL-SA-01036']),
+        ],
+      },
+    ],
     tcbLevels: [
       {
         tcb: {
           sgxtcbcomponents: Array.from({ length: 16 }, () => ({ svn: needed })),
           pcesvn: PCE_SVN,
-          tdxtcbcomponents: [...TEE_TCB_SVN].map((svn) => ({ svn })),
+          tdxtcbcomponents: [...teeTcbSvn(0, NEWEST_SVN)].map((svn) => ({ svn })),
         },
         tcbDate: '2025-01-01T00:00:00Z',
         tcbStatus,
+        advisoryIDs: options.advisoryIds ?? [],
       },
     ],
   }
+}
+
+const MODULE = {
+  mrsigner: '00'.repeat(48),
+  attributes: '00'.repeat(8),
+  attributesMask: 'FF'.repeat(8),
+}
+
+function moduleLevel(isvsvn: number, tcbStatus: string, advisoryIDs: readonly string[] = []) {
+  return { tcb: { isvsvn }, tcbDate: '2025-01-01T00:00:00Z', tcbStatus, advisoryIDs }
 }
 
 function enclaveIdentity(options: PcsOptions) {

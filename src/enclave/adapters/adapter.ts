@@ -1,14 +1,11 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type { ProviderConfig, ServiceConfig } from '../../protocol/config.ts'
+import type { ServiceConfig } from '../../protocol/config.ts'
+import type { AdapterName, PolicyOf } from '../../protocol/provider-policy.ts'
+import type { JudgeOptions } from '../../verify/providers/judged-evidence.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
+import type { VerifyQuote } from '../../verify/tdx/quote.ts'
 import type { ObservedFetch } from './observed-fetch.ts'
-import type { VerifyQuote } from './tdx-quote.ts'
 import type { VerifiedEvidence } from './verified-evidence.ts'
-
-type Attestation = ProviderConfig['attestation']
-export type AdapterName = Exclude<Attestation['adapter'], 'none'>
-/** What the operator demands of a provider of that adapter. */
-export type PolicyOf<Name extends AdapterName> = Extract<Attestation, { adapter: Name }>
 
 /** The provider whose evidence is wanted. */
 export interface EvidenceSubject<Name extends AdapterName> {
@@ -41,7 +38,10 @@ export interface EvidenceTools {
 /** Obtains and verifies the evidence of one provider, anew with every call. Throws `EvidenceRefused`. */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
-/** One adapter; `open` may keep what must be remembered between two looks at the same provider. */
+/**
+ * One adapter: it gathers the evidence of a provider and has it judged by `src/verify/providers`, as everybody else
+ * would. `open` may keep what must be remembered between two looks at the same provider.
+ */
 export interface Adapter<Name extends AdapterName> {
   /** False: the certificate need not be one that browsers would accept, because the pin alone decides. */
   readonly webPki: boolean
@@ -49,9 +49,10 @@ export interface Adapter<Name extends AdapterName> {
 }
 
 /** Simulated evidence is taken in local mode alone, and only of this stack's own platform. */
-export function simulatedPolicy(
+export function judgeOptions(
   { mode }: Pick<EvidenceSubject<AdapterName>, 'mode'>,
-  { ownSimulated }: Pick<EvidenceTools, 'ownSimulated'>,
-): SimulatedPolicy {
-  return mode === 'local' && typeof ownSimulated === 'object' ? ownSimulated : 'refuse'
+  { now, verifyQuote, ownSimulated }: Pick<EvidenceTools, 'now' | 'verifyQuote' | 'ownSimulated'>,
+): JudgeOptions {
+  const simulated = mode === 'local' && typeof ownSimulated === 'object' ? ownSimulated : 'refuse'
+  return { now: now(), simulated, verifyQuote }
 }

@@ -1,5 +1,5 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
-import { EvidenceRefused } from './evidence-refused.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 
 const TIMEOUT_MS = 15_000
 

@@ -1,48 +1,24 @@
-import { z } from 'zod'
-import { utf8 } from '../../protocol/bytes.ts'
-import { readDocument } from '../../protocol/read-document.ts'
-import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { fromUtf8, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
+import { countDevices, type GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
 import type { EvidenceTools } from './adapter.ts'
 import { askService } from './ask-service.ts'
-import { EvidenceRefused } from './evidence-refused.ts'
-import { checkGpuVerdict, type GpuVerdict } from './nvidia-verdict.ts'
 
 const VERDICT_URL = 'https://nras.attestation.nvidia.com/v3/attest/gpu'
 const KEYS_URL = 'https://nras.attestation.nvidia.com/.well-known/jwks.json'
 const MAX_ANSWER_BYTES = 1_048_576
 
-/** More GPUs than any machine has. */
-const MAX_DEVICES = 64
-
-const payloadSchema = z.looseObject({
-  nonce: z.string(),
-  evidence_list: z.array(z.looseObject({})).min(1).max(MAX_DEVICES),
-})
-
-/** A verdict, and what it takes to look at it again: the tokens and the keys as they were served. */
-export interface GpuResult {
-  readonly verdict: GpuVerdict
-  readonly tokens: string
-  readonly keys: string
-}
-
 /**
- * Has NVIDIA's service judge the GPU evidence exactly as the provider gave it, and checks the signed verdict. It
- * proves that such GPUs answered our nonce, not that they sit in the machine of the CPU's quote. Throws
- * `EvidenceRefused` or `MalformedEvidence`.
+ * Has NVIDIA's service judge the GPU evidence exactly as the provider gave it, once it is made for our nonce. Nothing
+ * of the answer is believed here. Throws `EvidenceRefused` or `MalformedEvidence`.
  */
-export async function judgeGpuEvidence(
+export async function fetchGpuVerdict(
   payload: string,
   nonce: string,
-  { webFetch, now }: Pick<EvidenceTools, 'webFetch' | 'now'>,
-): Promise<GpuResult> {
-  const document = 'GPU evidence'
-  const { nonce: bound, evidence_list: list } = readDocument(
-    payloadSchema,
-    parseStrictJson(payload, document),
-    document,
-  )
-  if (bound.toLowerCase() !== nonce) throw new EvidenceRefused('gpu', ['gpu_nonce'])
+  { webFetch }: Pick<EvidenceTools, 'webFetch'>,
+): Promise<GpuVerdictTexts> {
+  countDevices(payload, nonce)
   const [verdict, keys] = await Promise.all([
     askService(webFetch, VERDICT_URL, MAX_ANSWER_BYTES, {
       method: 'POST',
@@ -56,14 +32,13 @@ export async function judgeGpuEvidence(
     throw new EvidenceRefused('service_unreachable')
   }
   if (verdict.status !== 200) throw new EvidenceRefused('gpu', ['gpu_verdict'])
-  const expected = { nonce, devices: list.length, now: now() }
-  return {
-    verdict: await checkGpuVerdict(
-      parseStrictJson(verdict.body, 'GPU verdict'),
-      parseStrictJson(keys.body, "NVIDIA's key set"),
-      expected,
-    ),
-    tokens: new TextDecoder().decode(verdict.body),
-    keys: new TextDecoder().decode(keys.body),
+  return { tokens: textOf(verdict.body), keys: textOf(keys.body) }
+}
+
+function textOf(body: Bytes): string {
+  try {
+    return fromUtf8(body)
+  } catch {
+    throw new MalformedEvidence('GPU verdict', 'not UTF-8')
   }
 }

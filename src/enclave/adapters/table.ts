@@ -1,16 +1,9 @@
-import type { ProviderConfig } from '../../protocol/config.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
-import type {
-  Adapter,
-  AdapterName,
-  EvidenceSubject,
-  EvidenceTools,
-  ObtainEvidence,
-  PolicyOf,
-} from './adapter.ts'
+import type { AdapterName, PolicyOf, ProviderPolicy } from '../../protocol/provider-policy.ts'
+import type { Adapter, EvidenceSubject, EvidenceTools, ObtainEvidence } from './adapter.ts'
 import { dstackAdapter } from './dstack.ts'
 import { envelopeAdapter } from './envelope.ts'
-import { EvidenceRefused } from './evidence-refused.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { tinfoilAdapter } from './tinfoil.ts'
 
 interface OpenedAdapter {
@@ -18,10 +11,9 @@ interface OpenedAdapter {
   readonly obtain: ObtainEvidence
 }
 
-type Attestation = ProviderConfig['attestation']
 type Subject = Omit<EvidenceSubject<AdapterName>, 'policy'>
 type Open = (
-  attestation: Attestation,
+  attestation: ProviderPolicy,
   subject: Subject,
   tools: EvidenceTools,
 ) => OpenedAdapter | undefined
@@ -40,7 +32,7 @@ const OPENERS: Readonly<Record<AdapterName, Open>> = {
 }
 
 function opener<Name extends AdapterName>(name: Name, { webPki, open }: Adapter<Name>): Open {
-  const isOwn = (one: Attestation): one is PolicyOf<Name> => one.adapter === name
+  const isOwn = (one: ProviderPolicy): one is PolicyOf<Name> => one.adapter === name
   return (policy, subject, tools) => {
     if (!isOwn(policy)) throw new Error('internal error: a policy of another adapter')
     const obtain = open({ ...subject, policy }, tools)

@@ -1,5 +1,5 @@
 import type { ProviderProof } from '../../protocol/link.ts'
-import { EvidenceRefused } from '../adapters/evidence-refused.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import type { LogFields } from '../log.ts'

@@ -3,9 +3,9 @@ import { MAX_RESPONSE_ID_CHARS } from '../../protocol/link.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
-import type { MessageKey } from '../adapters/verified-evidence.ts'
+import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { Egress } from '../open-egress.ts'
-import { verifyMessageSignature } from './message-signature.ts'
+import { verifyMessageSignature } from '../../verify/providers/message-signature.ts'
 
 export type MessageAttestation = NonNullable<AttestationBlock['message_attestation']>
 

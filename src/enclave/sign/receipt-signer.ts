@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { signRequestSchema } from '../../protocol/link.ts'
 import { exchangeClaimsSchema } from '../../protocol/receipt.ts'
-import type { MessageKey } from '../adapters/verified-evidence.ts'
+import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { ReceiptKey } from '../keys/receipt-key.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProvenHop, ProviderProofs } from '../proofs.ts'

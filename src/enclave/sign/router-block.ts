@@ -1,7 +1,7 @@
 import { INLINE_EVIDENCE_BYTES, type AttestationBlock } from '../../protocol/receipt.ts'
 import type { Platform } from '../../protocol/boot.ts'
 import { fromBase64 } from '../../protocol/bytes.ts'
-import { summarizeSnp } from '../snp/snp-summary.ts'
+import { summarizeSnp } from '../../verify/snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
 import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
 

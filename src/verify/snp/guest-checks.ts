@@ -1,5 +1,5 @@
 import { toHex, type Bytes } from '../../protocol/bytes.ts'
-import { PLATFORM_INFO_BITS } from '../../protocol/trust-bundle.ts'
+import { PLATFORM_INFO_BITS } from '../../protocol/snp-policy.ts'
 import { firstFault, judge, type Check } from '../check.ts'
 import type { SnpPolicy } from './policy.ts'
 import type { SnpReport } from './report.ts'
@@ -9,12 +9,24 @@ const SMT_ALLOWED = 16
 const MUST_BE_ONE = 17
 const MIGRATE_MA = 18
 const DEBUG = 19
+const SINGLE_SOCKET = 20
+const CXL_ALLOWED = 21
+const MEM_AES_256_XTS = 22
+const CIPHERTEXT_HIDING = 24
 const FIRST_RESERVED = 26n
+
+/** Checks of the guest policy, and what is wrong where they fail. */
+const DEMANDED = [
+  ['smt', 'allows SMT'],
+  ['cxl', 'allows memory behind CXL'],
+  ['single_socket', 'allows more than one socket'],
+  ['memory_xts', 'allows memory without AES-256 in XTS mode'],
+  ['ciphertext_hiding', 'lets the host read ciphertext'],
+] as const
 
 /** Checks what the report says about the guest: how closed it is, and in which state it was launched. */
 export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
   const guestPolicy = `policy 0x${report.policy.toString(16)}`
-  const smt = !policy.allowSmt && bit(report.policy, SMT_ALLOWED)
   const vmpl = `privilege level ${report.vmpl}`
   return [
     judge(
@@ -25,7 +37,7 @@ export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
     judge('migration_disabled', migrationFault(report), guestPolicy),
     judge('policy_form', policyFormFault(report), guestPolicy),
     checkAbi(report, policy),
-    judge('smt', smt ? `${guestPolicy} allows SMT` : undefined, guestPolicy),
+    ...checkDemanded(report, policy),
     judge(
       'vmpl',
       policy.allowedVmpl.includes(report.vmpl) ? undefined : `${vmpl} is not allowed`,
@@ -47,6 +59,22 @@ export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
       toHex(report.measurement),
     ),
   ]
+}
+
+/** What a relying party may demand of the guest policy, each as a check of its own. */
+function checkDemanded({ policy: bits }: SnpReport, demanded: SnpPolicy): Check[] {
+  const seen = `policy 0x${bits.toString(16)}`
+  const has = (index: number) => bit(bits, index)
+  const faults = {
+    smt: !demanded.allowSmt && has(SMT_ALLOWED),
+    cxl: !demanded.allowCxl && has(CXL_ALLOWED),
+    single_socket: demanded.requireSingleSocket && !has(SINGLE_SOCKET),
+    memory_xts: demanded.requireXts && !has(MEM_AES_256_XTS),
+    ciphertext_hiding: demanded.requireCiphertextHiding && !has(CIPHERTEXT_HIDING),
+  }
+  return DEMANDED.map(([name, words]) =>
+    judge(name, faults[name] ? `${seen} ${words}` : undefined, seen),
+  )
 }
 
 function migrationFault({ policy, reportIdMa }: SnpReport): string | undefined {

@@ -1,4 +1,5 @@
-import type { PlatformInfoBit, TcbFloors, TrustBundle } from '../../protocol/trust-bundle.ts'
+import type { PlatformInfoBit } from '../../protocol/snp-policy.ts'
+import type { TcbFloors, TrustBundle } from '../../protocol/trust-bundle.ts'
 import type { FirmwareVersion } from './report.ts'
 
 /**
@@ -9,6 +10,14 @@ export interface SnpPolicy {
   readonly minReportVersion: number
   readonly allowedVmpl: readonly number[]
   readonly allowSmt: boolean
+  /** Memory behind CXL may be used for the guest. */
+  readonly allowCxl: boolean
+  /** The guest runs on one socket only. */
+  readonly requireSingleSocket: boolean
+  /** Memory is encrypted with AES-256 in XTS mode. */
+  readonly requireXts: boolean
+  /** The host cannot read the guest's ciphertext. */
+  readonly requireCiphertextHiding: boolean
   readonly minPolicyAbi: readonly [major: number, minor: number]
   readonly requiredPlatformInfo: readonly PlatformInfoBit[]
   readonly requiredMitigationBits: readonly number[]
@@ -29,6 +38,10 @@ export const STANDALONE_POLICY: SnpPolicy = {
   minReportVersion: 3,
   allowedVmpl: [0],
   allowSmt: true,
+  allowCxl: false,
+  requireSingleSocket: false,
+  requireXts: false,
+  requireCiphertextHiding: false,
   minPolicyAbi: [0, 0],
   requiredPlatformInfo: [],
   requiredMitigationBits: [],
@@ -47,6 +60,10 @@ export function policyOfBundle(bundle: TrustBundle): SnpPolicy {
     minReportVersion: snp.min_report_version,
     allowedVmpl: snp.allowed_vmpl,
     allowSmt: snp.allow_smt,
+    allowCxl: snp.allow_cxl,
+    requireSingleSocket: snp.require_single_socket,
+    requireXts: snp.require_xts,
+    requireCiphertextHiding: snp.require_ciphertext_hiding,
     minPolicyAbi: [abiMajor, abiMinor],
     requiredPlatformInfo: snp.required_platform_info,
     requiredMitigationBits: snp.required_mitigation_bits,

@@ -1,4 +1,4 @@
-import { fromBase64, type Bytes } from '../../protocol/bytes.ts'
+import { fromBase64, toBase64, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 
 const BEGIN = '-----BEGIN CERTIFICATE-----'
@@ -34,6 +34,12 @@ export function readPem(text: string): PemBlock[] {
   }
   if (open !== undefined || comment !== undefined) throw malformed('certificate without an end')
   return blocks
+}
+
+/** One certificate as a PEM file, with a line end after it. */
+export function derToPem(certificate: Bytes): string {
+  const lines = toBase64(certificate).match(/.{1,64}/g) ?? []
+  return [BEGIN, ...lines, END, ''].join('\n')
 }
 
 function decode(lines: readonly string[]): Bytes {

@@ -1,12 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { Quote } from '@phala/dcap-qvl'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { replayEventLog } from '../../../src/enclave/adapters/dstack-event-log.ts'
-import { createQuoteVerifier } from '../../../src/enclave/adapters/tdx-quote.ts'
+import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
-import { copyBytes, fromHex } from '../../../src/protocol/bytes.ts'
 import {
   PROMPT,
   startAttested,
@@ -27,7 +22,14 @@ import {
   type SyntheticNvidia,
   type VerdictOf,
 } from '../../support/synthetic-nvidia.ts'
-import { answerAsIntel, fetchFrom, register, type PcsOptions } from '../../support/synthetic-tdx.ts'
+import {
+  answerAsIntel,
+  fetchFrom,
+  MR_SEAM,
+  register,
+  teeTcbSvn,
+  type PcsOptions,
+} from '../../support/synthetic-tdx.ts'
 
 let intel: SyntheticIntel
 let nvidia: SyntheticNvidia
@@ -62,6 +64,9 @@ interface Change {
 
 const PAYLOAD = (nonce: string) =>
   JSON.stringify({ nonce, arch: 'HOPPER', evidence_list: [{ certificate: 'c', evidence: 'e' }] })
+
+const twoDevices = ({ request_nonce: nonce }: Record<string, unknown>) =>
+  JSON.stringify({ nonce, arch: 'HOPPER', evidence_list: [{ device: 1 }, { device: 2 }] })
 
 async function start(change: Change = {}): Promise<AttestedWorld> {
   const answers = await answerAsIntel(intel, { now: Date.now(), ...change.pcs })
@@ -122,7 +127,16 @@ describe('a node of the dstack family', () => {
           tcb_status: 'UpToDate',
           os_image_hash: 'cc'.repeat(32),
           signing_address: 'ab'.repeat(32),
-          gpu: { devices: 1, models: ['GH100 A01 GSP BROM'], verified: true, bound_to_cpu: false },
+          tdx_module: { version: 1, svn: 5, tcb_status: 'UpToDate', mr_seam: MR_SEAM },
+          gpu: {
+            devices: 1,
+            models: ['GH100 A01 GSP BROM'],
+            verified: true,
+            source: 'nvidia_remote_verdict',
+            verified_here: expect.arrayContaining(['verdict_signature', 'distinct_devices']),
+            word_of_nvidia: expect.arrayContaining(['measurements', 'device_certificates']),
+            bound_to_cpu: false,
+          },
         },
       },
       evidenceRefs: [digest],
@@ -288,6 +302,25 @@ describe('not a byte of a prompt goes to a node', () => {
       'the platform is in a state the operator does not allow',
     ],
     [
+      'whose TDX module is out of date',
+      { node: { guest: { teeTcbSvn: teeTcbSvn(1, 4) } } },
+      'the platform is in a state the operator does not allow',
+    ],
+    [
+      'whose TDX module is not of Intel',
+      { node: { guest: { mrSignerSeam: register(1) } } },
+      `${HARDWARE} (mr_signer_seam)`,
+    ],
+    [
+      'with two GPUs that are one',
+      {
+        node: { nvidiaPayload: undefined },
+        report: (report) => ({ ...report, nvidia_payload: twoDevices(report) }),
+        verdict: { devices: 2, device: { ueid: '1' } },
+      },
+      `${GPU} (gpu_distinct)`,
+    ],
+    [
       'that its host can debug',
       { node: { guest: { attributes: Uint8Array.of(1, 0, 0, 0x10, 0, 0, 0, 0) } } },
       'the guest can be debugged by its host',
@@ -339,43 +372,5 @@ describe('not a byte of a prompt goes to a node', () => {
     expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
     expect(provider.received()).not.toContain(PROMPT)
     expect(standing().state).toBe('failed')
-  })
-})
-
-const REAL = join(
-  import.meta.dirname,
-  '../../../../shared/data/attestation/tdx/dstack-quote-report.json',
-)
-
-describe.skipIf(!existsSync(REAL))('a real event log', () => {
-  it('adds up to RTMR3 of its quote and tells the workload', async () => {
-    const { quote, event_log: log }: { quote: string; event_log: string } = JSON.parse(
-      readFileSync(REAL, 'utf8'),
-    )
-    const td = Quote.parse(Buffer.from(quote, 'hex')).report.asTd10()
-    type Entry = {
-      imr: number
-      event_type: number
-      digest: string
-      event: string
-      event_payload: string
-    }
-    const entries: Entry[] = JSON.parse(log)
-    const events = entries.map((entry) => ({
-      imr: entry.imr,
-      type: entry.event_type,
-      digest: entry.digest,
-      name: entry.event,
-      payload: fromHex(entry.event_payload),
-    }))
-    const measured = copyBytes(td?.rtMr3 ?? new Uint8Array())
-    expect(await replayEventLog(events, measured)).toMatchObject({
-      composeHash: '3763bc34552cf3a27ff71ad5f7a90471562a1a2df552dfc1998cba2d60da27e7',
-      appId: '3763bc34552cf3a27ff71ad5f7a90471562a1a2d',
-    })
-    await expect(replayEventLog(events.slice(0, -1), measured)).rejects.toMatchObject({
-      code: 'event_log',
-      message: EVENT_LOG,
-    })
   })
 })

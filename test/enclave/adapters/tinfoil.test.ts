@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createQuoteVerifier } from '../../../src/enclave/adapters/tdx-quote.ts'
+import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'

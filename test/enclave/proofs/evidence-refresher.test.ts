@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { EvidenceRefused } from '../../../src/enclave/adapters/evidence-refused.ts'
+import { EvidenceRefused } from '../../../src/verify/evidence-refused.ts'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
 import { EvidenceRefresher } from '../../../src/enclave/proofs/evidence-refresher.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'

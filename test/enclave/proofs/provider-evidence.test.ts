@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { EvidenceRefused } from '../../../src/enclave/adapters/evidence-refused.ts'
+import { EvidenceRefused } from '../../../src/verify/evidence-refused.ts'
 import type { LoadedConfig } from '../../../src/enclave/config/load-config.ts'
 import { createProviderProofs } from '../../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'

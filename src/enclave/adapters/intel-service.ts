@@ -1,0 +1,15 @@
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
+import type { PcsSource } from '../../verify/tdx/collateral.ts'
+import { askService } from './ask-service.ts'
+
+/** A chip authority's revocation list is the largest of the documents, some 100 KiB at worst. */
+const MAX_BYTES = 1_048_576
+
+/** Asks Intel itself. */
+export function pcsOverWeb(webFetch: typeof fetch): PcsSource {
+  return async (url) => {
+    const { status, headers, body } = await askService(webFetch, url, MAX_BYTES)
+    if (status !== 200) throw new EvidenceRefused('service_unreachable')
+    return { body, header: (name) => headers.get(name) ?? undefined }
+  }
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { guestPolicyMembers } from './snp-policy.ts'
+import { tcbFloorSchema } from './trust-bundle.ts'
+
+/**
+ * What is demanded of a provider's evidence: `attestation` of a provider in the configuration file, and the same in
+ * the file an auditor judges receipts under (docs/egress.md). Unknown keys are errors.
+ */
+
+const hex = (bytes: number) =>
+  z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `${2 * bytes} lowercase hex digits`)
+const jsonObject = z.record(z.string(), z.json())
+
+const maxAge = z.int().min(60).max(604_800).default(3600)
+
+const tcbStatuses = z.array(z.string()).min(1).default(['UpToDate'])
+
+/** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX one after the other. */
+const measurement = z.union([hex(48), hex(192)])
+
+/** Of the platform and of the way the guest was started; the guest itself is pinned by measurements. */
+const tdxPolicySchema = z
+  .strictObject({
+    /** Bits that may be set: SEPT_VE_DISABLE, protection keys, key locker, performance counters. */
+    allowed_td_attributes: hex(8)
+      .refine((mask) => mask.endsWith('00'), 'the lowest byte opens the guest to its host')
+      .default('80000000d0000000'),
+    /** Bits that may be set: what the TDX module lets a guest have at most. */
+    allowed_xfam: hex(8).default('000000000006dbe7'),
+    /** SHA-384 of TDX modules; any that Intel rates well enough unless given. */
+    allowed_mr_seam: z.array(hex(48)).min(1).optional(),
+    /** Collateral older than this TCB recovery of Intel's is refused although it is in date. */
+    min_tcb_evaluation_data_number: z.int().min(0).default(17),
+    denied_advisories: z.array(z.string().regex(/^INTEL-SA-\d{5}$/)).default([]),
+  })
+  .prefault({})
+
+const envelopePolicySchema = z.strictObject({
+  adapter: z.literal('envelope'),
+  root_key: jsonObject,
+  /** Environments whose trust bundles are accepted; in local mode `local` is accepted besides. */
+  environments: z.array(z.string()).min(1).default(['production']),
+  /** `optional` also takes hosts whose reports bind no nonce. */
+  nonce: z.enum(['required', 'optional']).default('required'),
+  /** HOST_DATA to accept besides what the trust bundle names; anything but zero must be accepted. */
+  allowed_host_data: z.array(hex(32)).min(1).optional(),
+  max_age_seconds: maxAge,
+})
+
+const tinfoilPolicySchema = z.strictObject({
+  adapter: z.literal('tinfoil'),
+  allowed_measurements: z.array(measurement).min(1),
+  /** `required` refuses documents of version 2, which bind none. */
+  nonce: z.enum(['required', 'optional']).default('optional'),
+  /** What the guest was started with beside its measurement; anything but zero must be accepted. */
+  allowed_host_data: z.array(hex(32)).min(1).optional(),
+  allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
+  /** TDX: platform states to accept, as Intel spells them. */
+  tcb_statuses: tcbStatuses,
+  tdx_policy: tdxPolicySchema,
+  /** SEV-SNP: lowest firmware by product, in place of the vendor's published floor. */
+  tcb_floor: tcbFloorSchema.optional(),
+  snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
+  max_age_seconds: maxAge,
+})
+
+const dstackPolicySchema = z.strictObject({
+  adapter: z.literal('dstack'),
+  allowed_compose_hashes: z.array(hex(32)).min(1),
+  /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS nobody checked. */
+  allowed_measurements: z.array(hex(192)).min(1).optional(),
+  /** `optional` also takes guests that were created without MRCONFIGID. */
+  mr_config_id: z.enum(['required', 'optional']).default('required'),
+  /** MRCONFIGID to accept besides one that names the compose hash. */
+  allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
+  tcb_statuses: tcbStatuses,
+  tdx_policy: tdxPolicySchema,
+  gpu: z.enum(['required', 'optional']).default('required'),
+  /** Which of its keys the provider signs finished completions with. */
+  signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
+  max_age_seconds: maxAge,
+})
+
+export const providerPolicySchema = z.discriminatedUnion('adapter', [
+  z.strictObject({ adapter: z.literal('none') }),
+  envelopePolicySchema,
+  tinfoilPolicySchema,
+  dstackPolicySchema,
+])
+export type ProviderPolicy = z.output<typeof providerPolicySchema>
+export type AdapterName = Exclude<ProviderPolicy['adapter'], 'none'>
+export type PolicyOf<Name extends AdapterName> = Extract<ProviderPolicy, { adapter: Name }>

@@ -1,0 +1,73 @@
+import { concatBytes, equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
+import type { DstackEvent } from './dstack-report.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+
+/** The register that the guest itself extends, and the type of the events it does so with. */
+const RUNTIME_REGISTER = 3
+const RUNTIME_EVENT = 0x0800_0001
+
+/** From here on the workload runs and can extend the register with whatever it likes. */
+const BOOT_ENDS: ReadonlySet<string> = new Set(['boot-mr-done', 'system-ready'])
+
+/** What the guest's system measured of itself before it ran the workload. Lowercase hex. */
+export interface BootFacts {
+  readonly composeHash: string
+  readonly osImageHash: string | undefined
+  readonly appId: string | undefined
+  readonly instanceId: string | undefined
+}
+
+/**
+ * Replays the runtime events into RTMR3 and reads what they say. The digest of every event is computed from its
+ * payload, never taken from the log; events after the end of boot are replayed and not believed. Throws
+ * `EvidenceRefused`.
+ */
+export async function replayEventLog(
+  events: readonly DstackEvent[],
+  measured: Bytes,
+): Promise<BootFacts> {
+  const runtime = events.filter(({ imr }) => imr === RUNTIME_REGISTER)
+  if (runtime.length === 0) throw new EvidenceRefused('event_log')
+  let register: Bytes = new Uint8Array(48)
+  for (const event of runtime) {
+    if (event.type !== RUNTIME_EVENT) throw new EvidenceRefused('event_log')
+    // Each extension needs the one before it.
+    // eslint-disable-next-line no-await-in-loop
+    const digest = await eventDigest(event)
+    if (toHex(digest) !== event.digest) throw new EvidenceRefused('event_log')
+    // eslint-disable-next-line no-await-in-loop
+    register = await sha384(concatBytes(register, digest))
+  }
+  if (!equalBytes(register, measured)) throw new EvidenceRefused('event_log')
+  return readFacts(runtime)
+}
+
+/** SHA-384 over the type in four bytes, the name and the payload, with colons between. */
+async function eventDigest({ type, name, payload }: DstackEvent): Promise<Bytes> {
+  const typeBytes = new Uint8Array(4)
+  new DataView(typeBytes.buffer).setUint32(0, type, true)
+  const colon = utf8(':')
+  return sha384(concatBytes(typeBytes, colon, utf8(name), colon, payload))
+}
+
+function readFacts(events: readonly DstackEvent[]): BootFacts {
+  const end = events.findIndex(({ name }) => BOOT_ENDS.has(name))
+  const boot = end === -1 ? events : events.slice(0, end)
+  const fact = (wanted: string): string | undefined => {
+    const [found, ...more] = boot.filter(({ name }) => name === wanted)
+    if (more.length > 0) throw new EvidenceRefused('event_log')
+    return found && toHex(found.payload)
+  }
+  const composeHash = fact('compose-hash')
+  if (composeHash === undefined) throw new EvidenceRefused('event_log')
+  return {
+    composeHash,
+    osImageHash: fact('os-image-hash'),
+    appId: fact('app-id'),
+    instanceId: fact('instance-id'),
+  }
+}
+
+async function sha384(bytes: Bytes): Promise<Bytes> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-384', bytes))
+}

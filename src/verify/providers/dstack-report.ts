@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import { fromHex, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { MESSAGE_ALGORITHMS, type MessageKey } from './judged-evidence.ts'
+
+const NAME = 'dstack report'
+
+const hexText = z
+  .string()
+  .transform((text) => text.toLowerCase().replace(/^0x/, ''))
+  .refine((text) => text.length % 2 === 0 && /^[0-9a-f]*$/.test(text), 'not hex')
+
+const eventSchema = z.looseObject({
+  imr: z.int(),
+  event_type: z.int().min(0).max(0xffff_ffff),
+  digest: hexText,
+  event: z.string(),
+  event_payload: hexText,
+})
+
+const tcbInfoSchema = z.looseObject({ app_compose: z.string() })
+
+const attestationSchema = z.looseObject({
+  signing_address: hexText,
+  signing_algo: z.enum(MESSAGE_ALGORITHMS).default('ecdsa'),
+  intel_quote: hexText,
+  /** A string that holds JSON. Anything else in its place is an error, never an absence. */
+  nvidia_payload: z.string().nullish(),
+  event_log: z.unknown(),
+  info: z.looseObject({ tcb_info: z.unknown() }),
+})
+
+const fleetSchema = z.looseObject({
+  gateway_attestation: z.unknown().optional(),
+  all_attestations: z.array(z.unknown()).max(64).nullish(),
+})
+
+export interface DstackEvent {
+  readonly imr: number
+  readonly type: number
+  readonly digest: string
+  readonly name: string
+  readonly payload: Bytes
+}
+
+/** One node's attestation. Nothing of it is verified. */
+export interface DstackReport {
+  readonly signer: MessageKey
+  readonly quote: Bytes
+  readonly eventLog: readonly DstackEvent[]
+  readonly appCompose: string
+  readonly nvidiaPayload: string | undefined
+}
+
+/**
+ * The attestations of an answer to `/attestation/report`: the gateway's own where there is one, because connections end
+ * there; else the node's, and those of its fleet. Throws `MalformedEvidence`.
+ */
+export function readDstackReports(body: Bytes): readonly DstackReport[] {
+  const json = parseStrictJson(body, NAME)
+  const { gateway_attestation: gateway, all_attestations: fleet } = readDocument(
+    fleetSchema,
+    json,
+    NAME,
+  )
+  if (gateway !== undefined && gateway !== null) return [readReport(gateway)]
+  return [json, ...(fleet ?? [])].map(readReport)
+}
+
+function readReport(json: unknown): DstackReport {
+  const node = readDocument(attestationSchema, json, NAME)
+  return {
+    signer: { algorithm: node.signing_algo, address: node.signing_address },
+    quote: fromHex(node.intel_quote),
+    eventLog: readEvents(node.event_log),
+    appCompose: readDocument(tcbInfoSchema, unwrap(node.info.tcb_info), NAME).app_compose,
+    nvidiaPayload: node.nvidia_payload ?? undefined,
+  }
+}
+
+function readEvents(log: unknown): DstackEvent[] {
+  const events = readDocument(z.array(eventSchema).max(4096), unwrap(log), 'dstack event log')
+  return events.map(({ imr, event_type: type, digest, event: name, event_payload: payload }) => ({
+    imr,
+    type,
+    digest,
+    name,
+    payload: fromHex(payload),
+  }))
+}
+
+/** Some members are JSON, or JSON in a string, by the age of the software. */
+function unwrap(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  if (value === '') throw new MalformedEvidence(NAME, 'an empty member')
+  return parseStrictJson(value, NAME)
+}

@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { utf8 } from '../../protocol/bytes.ts'
+import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { gpuVerdictSchema, judgeGpuVerdict, summarizeGpu } from '../nvidia/gpu-evidence.ts'
+import type { GpuVerdict } from '../nvidia/verdict.ts'
+import { quoteReportData } from '../tdx/quote-layout.ts'
+import { demandTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
+import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
+import { replayEventLog } from './dstack-event-log.ts'
+import { identifyReportData } from './dstack-report-data.ts'
+import { readDstackReports, type DstackReport } from './dstack-report.ts'
+import { checkWorkload } from './dstack-workload.ts'
+import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
+
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
+
+/** Everything that judging a node of the dstack family takes, as it is kept with receipts. */
+export const dstackEvidenceSchema = z.strictObject({
+  adapter: z.literal('dstack'),
+  /** The answer to `/attestation/report`, as it was served. */
+  report: z.string(),
+  /** Ours. */
+  nonce: hex32,
+  /** Of the peer that served the report. */
+  tls_spki_sha256: hex32,
+  collateral: storedCollateralSchema,
+  gpu: gpuVerdictSchema.nullable(),
+})
+export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
+
+/**
+ * Judges a node of the dstack family (Phala, NEAR): the node whose key the connection has -> quote -> platform state ->
+ * REPORT_DATA -> event log -> workload -> GPUs. Rejects with `EvidenceRefused` or `MalformedEvidence`.
+ */
+export async function judgeDstack(
+  evidence: DstackEvidence,
+  policy: PolicyOf<'dstack'>,
+  { verifyQuote, now }: JudgeOptions,
+): Promise<JudgedEvidence> {
+  const { nonce, tls_spki_sha256: tlsSpkiSha256 } = evidence
+  const report = await pickReport(readDstackReports(utf8(evidence.report)), nonce, tlsSpkiSha256)
+  const quote = await verifyQuote(report.quote, evidence.collateral, now)
+  demandTdxState(quote, policy)
+  await demandTlsLayout(quote.reportData, { signer: report.signer, nonce, tlsSpkiSha256 })
+  const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
+  await checkWorkload({ report, quote, facts, policy })
+  const gpu = await judgeGpus(report, evidence, policy, now)
+  const osPinned = policy.allowed_measurements !== undefined
+  return {
+    verification_mode: 'dstack-tdx',
+    attestation_strength: osPinned ? 'hardware' : 'hardware-os-unpinned',
+    binding: { tls_spki_sha256: tlsSpkiSha256 },
+    evidence_summary: {
+      ...summarizeTdx(quote),
+      nonce_bound: true,
+      compose_hash: facts.composeHash,
+      os_image_hash: facts.osImageHash ?? null,
+      app_id: facts.appId ?? null,
+      instance_id: facts.instanceId ?? null,
+      os_pinned: osPinned,
+      signing_algo: report.signer.algorithm,
+      signing_address: report.signer.address,
+      gpu: gpu === undefined ? null : summarizeGpu(gpu),
+    },
+    claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
+    messageKey: report.signer,
+  }
+}
+
+interface Expectation {
+  readonly nonce: string
+  readonly tlsSpkiSha256: string
+  readonly signer: DstackReport['signer']
+}
+
+async function demandTlsLayout(reportData: Bytes, expected: Expectation): Promise<void> {
+  const layout = await identifyReportData(reportData, expected)
+  if (layout !== 'tls') throw new EvidenceRefused('no_binding')
+}
+
+/** Of several nodes the one at the other end of this connection; the reason is that of the first where none is. */
+export async function pickReport(
+  reports: readonly DstackReport[],
+  nonce: string,
+  tlsSpkiSha256: string,
+): Promise<DstackReport> {
+  let refusal: unknown
+  for (const report of reports) {
+    try {
+      const expected = { signer: report.signer, nonce, tlsSpkiSha256 }
+      // eslint-disable-next-line no-await-in-loop -- fleets are small, and most often the first one is it
+      await demandTlsLayout(quoteReportData(report.quote), expected)
+      return report
+    } catch (error) {
+      refusal ??= error
+    }
+  }
+  throw refusal
+}
+
+/** A verdict that is there must hold, whatever the policy; where GPUs are optional, none need be. */
+async function judgeGpus(
+  { nvidiaPayload }: DstackReport,
+  { gpu, nonce }: DstackEvidence,
+  policy: PolicyOf<'dstack'>,
+  now: number,
+): Promise<GpuVerdict | undefined> {
+  if (nvidiaPayload === undefined || gpu === null) {
+    if (policy.gpu === 'optional') return undefined
+    throw new EvidenceRefused('gpu', ['gpu_missing'])
+  }
+  return judgeGpuVerdict(nvidiaPayload, gpu, { nonce, now })
+}

@@ -1,0 +1,168 @@
+import { toHex } from '../../protocol/bytes.ts'
+import type { Envelope } from '../../protocol/envelope.ts'
+import { es256JwkSchema } from '../../protocol/jwk.ts'
+import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import type { TrustBundle } from '../../protocol/trust-bundle.ts'
+import { milliseconds } from '../clock.ts'
+import { verifyEnvelope, type EnvelopeResult } from '../envelope.ts'
+import { readEnvelope } from '../envelope-hardware.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import type { SnpReport } from '../snp/report.ts'
+import { summarizeSnp } from '../snp/snp-summary.ts'
+import { verifyTrustBundle, type SeenBundle } from '../trust-bundle.ts'
+import { demandChecks } from './demand-checks.ts'
+import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
+import { demandLaunchBinding } from './launch-binding.ts'
+
+/** Everything that judging a host with an attestation envelope takes. */
+export interface EnvelopeEvidence {
+  /** As it was served, with AMD's revocation list in its place where that was found elsewhere. */
+  readonly envelope: string
+  /** The trust bundle that was published beside it. */
+  readonly trust_bundle_jws: string
+  /** The nonce that the report must bind, where it binds any. */
+  readonly nonce: string
+  /** Of the peer that served the envelope. */
+  readonly tls_spki_sha256: string
+}
+
+export interface EnvelopeJudgeOptions extends JudgeOptions {
+  /** The newest bundle of this provider that was accepted before. */
+  readonly lastSeen?: SeenBundle | undefined
+  /** Environments to accept besides those of the policy. */
+  readonly environments?: readonly string[]
+}
+
+export interface JudgedEnvelope extends JudgedEvidence {
+  /** When envelope and bundle end, in milliseconds, whatever the policy says of their age. */
+  readonly endsAt: number
+  readonly seen: SeenBundle | undefined
+}
+
+type Policy = PolicyOf<'envelope'>
+
+/**
+ * Judges another host that publishes `service.attestation/v1`, this router included: trust bundle under the pinned
+ * root -> envelope under that bundle -> nonce, age and the key of the connection -> HOST_DATA. Rejects with
+ * `EvidenceRefused` or `MalformedEvidence`.
+ */
+export async function judgeEnvelope(
+  evidence: EnvelopeEvidence,
+  policy: Policy,
+  options: EnvelopeJudgeOptions,
+): Promise<JudgedEnvelope> {
+  const { now, simulated } = options
+  const { bundle, rootJwk, seen } = await judgeBundle(evidence.trust_bundle_jws, policy, options)
+  const envelope = readEnvelope(evidence.envelope)
+  const nonce = expectedNonce(evidence, policy, envelope)
+  const result = await verifyEnvelope(envelope, {
+    now,
+    simulated,
+    ...(options.anchors && { anchors: options.anchors }),
+    trust: { bundle, rootJwk },
+    live: {
+      tlsSpkiSha256: evidence.tls_spki_sha256,
+      maxAgeSeconds: policy.max_age_seconds,
+      nonce,
+    },
+  })
+  demandChecks(result.checks)
+  const { report, chain, checks } = result
+  if (report === undefined || chain === undefined) throw new EvidenceRefused('hardware')
+  // A simulated root has no list to bring.
+  if (!chain.simulated && !checks.some(({ name }) => name === 'revocation')) {
+    throw new EvidenceRefused('hardware', ['revocation'])
+  }
+  demandLaunchBinding(
+    'host_data',
+    report.hostData,
+    acceptedHostData(envelope, report, bundle, policy),
+  )
+  const maxAge = Math.min(policy.max_age_seconds, envelope.max_age_seconds)
+  return {
+    ...describe({ envelope, result, report, bundle, nonce, jws: evidence.trust_bundle_jws }),
+    endsAt: Math.min(
+      milliseconds(envelope.issued_at) + maxAge * 1000,
+      milliseconds(bundle.expires_at),
+    ),
+    seen,
+  }
+}
+
+async function judgeBundle(
+  jws: string,
+  policy: Policy,
+  { now, lastSeen, environments = [] }: EnvelopeJudgeOptions,
+) {
+  const rootJwk = readDocument(es256JwkSchema, policy.root_key, 'release root key')
+  const result = await verifyTrustBundle(jws, rootJwk, {
+    now,
+    environments: [...policy.environments, ...environments],
+    lastSeen,
+  })
+  demandChecks(result.checks)
+  if (result.bundle === undefined) throw new EvidenceRefused('trust_bundle')
+  return { bundle: result.bundle, rootJwk, seen: result.seen }
+}
+
+/** A report that binds a nonce must bind the expected one; whether one that binds none will do, the policy says. */
+function expectedNonce(
+  { nonce }: EnvelopeEvidence,
+  policy: Policy,
+  { report_data_binding: binding }: Envelope,
+): string | null {
+  return binding === undefined && policy.nonce === 'optional' ? null : nonce
+}
+
+/** What the release root accepts for this guest counts as pinned, and so does what the policy names. */
+function acceptedHostData(
+  { workload, workload_identity_tag: tag }: Envelope,
+  report: SnpReport,
+  bundle: TrustBundle,
+  policy: Policy,
+): readonly string[] | undefined {
+  const measurement = toHex(report.measurement)
+  const byBundle = bundle.allowed_measurements.flatMap((entry) => {
+    const ofGuest = entry.measurement === measurement && entry.workload === workload
+    const { host_data: hostData } = entry
+    return ofGuest && entry.workload_identity_tag === tag && hostData ? [hostData] : []
+  })
+  const byPolicy = policy.allowed_host_data ?? []
+  return byBundle.length + byPolicy.length === 0 ? undefined : [...byBundle, ...byPolicy]
+}
+
+interface Accepted {
+  readonly envelope: Envelope
+  readonly result: EnvelopeResult
+  readonly report: SnpReport
+  readonly bundle: TrustBundle
+  readonly nonce: string | null
+  readonly jws: string
+}
+
+function describe({ envelope, result, report, bundle, nonce, jws }: Accepted): JudgedEvidence {
+  const { measurement, ...summary } = summarizeSnp(report)
+  return {
+    verification_mode: 'snp-envelope',
+    attestation_strength: result.chain?.simulated === false ? 'hardware' : 'simulated',
+    binding: { tls_spki_sha256: envelope.tls_spki_sha256 },
+    evidence_summary: {
+      ...summary,
+      nonce_bound: nonce !== null,
+      workload: envelope.workload,
+      workload_version: result.manifest?.version ?? null,
+      environment: bundle.environment,
+      trust_bundle_version: bundle.version,
+      envelope_issued_at: envelope.issued_at,
+    },
+    claims: {
+      tee: 'sev-snp',
+      measurement,
+      workload_identity_tag: envelope.workload_identity_tag,
+      workload_identity_manifest_jws: envelope.workload_identity_manifest_jws,
+      trust_bundle_url: envelope.trust_bundle_url,
+      trust_bundle_jws: jws,
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { equalBytes } from '../../protocol/bytes.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { gatherCollateral, type PcsSource } from '../tdx/collateral.ts'
+import { demandTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
+import { demandLaunchBinding } from './launch-binding.ts'
+import type { JudgePlatform } from './tinfoil.ts'
+import type { TinfoilCollateral } from './tinfoil-document.ts'
+
+/**
+ * Judges the TDX quote of a document: collateral -> quote -> platform state -> REPORT_DATA -> MRCONFIGID ->
+ * measurement. RTMR3 must be untouched.
+ */
+export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, options) => {
+  const { evidence, reportData, collateral } = document
+  const gathered = collateral.pcs
+    ? await gatherCollateral(evidence, pcsFromDocument(collateral.pcs))
+    : fetched.tdx_collateral
+  if (gathered === undefined) throw new EvidenceRefused('hardware', ['collateral'])
+  const quote = await options.verifyQuote(evidence, gathered, options.now)
+  demandTdxState(quote, policy)
+  if (!equalBytes(quote.reportData, reportData)) {
+    throw new EvidenceRefused('hardware', ['report_data'])
+  }
+  demandLaunchBinding('mr_config_id', quote.mrConfigId, policy.allowed_mr_config_id)
+  const untouched = quote.rtMr[3].every((byte) => byte === 0)
+  if (!untouched || !policy.allowed_measurements.includes(tdxMeasurement(quote))) {
+    throw new EvidenceRefused('measurement')
+  }
+  return {
+    strength: 'hardware',
+    claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
+    summary: summarizeTdx(quote),
+  }
+}
+
+/** Intel's answers as the document brings them. What it lacks cannot be had. */
+function pcsFromDocument(replies: NonNullable<TinfoilCollateral['pcs']>): PcsSource {
+  return async (url) => {
+    const wanted = withoutUpdate(url)
+    const found = [...replies].find(([address]) => withoutUpdate(address) === wanted)?.[1]
+    if (found === undefined) throw new EvidenceRefused('hardware', ['collateral'])
+    return { body: found.body, header: (name) => found.headers.get(name) }
+  }
+}
+
+/** `update=standard` is what Intel answers anyway; hex digits in addresses come in both cases. */
+function withoutUpdate(url: string): string {
+  return url.toLowerCase().replace(/[?&]update=standard$/, '')
+}

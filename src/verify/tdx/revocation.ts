@@ -1,0 +1,48 @@
+import type { Collateral, Quote } from '@phala/dcap-qvl'
+import { equalBytes, fromHex, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { readCertificate } from '../x509/certificate.ts'
+import { verifyEcdsaSignature } from '../x509/ecdsa-signature.ts'
+import { readRevocationList } from '../x509/revocation-list.ts'
+import { chipChain } from './chip-chain.ts'
+
+/**
+ * Authenticates the two revocation lists of a quote's collateral: Intel's root signs the one, the authority of the
+ * quote's own chip certificate the other, and both are in date. `@phala/dcap-qvl` (0.3.9) looks certificates up in
+ * the lists and takes the lists themselves as they come, which is not enough where a provider hands them over.
+ * Rejects with `EvidenceRefused`.
+ */
+export async function checkRevocationLists(
+  quote: Quote,
+  { root_ca_crl: rootList, pck_crl: chipList }: Collateral,
+  { rootDer, now }: { readonly rootDer: Bytes; readonly now: number },
+): Promise<void> {
+  try {
+    await checkList(asBytes(rootList), rootDer, now)
+    await checkList(asBytes(chipList), chipChain(quote).authority, now)
+  } catch (cause) {
+    if (cause instanceof EvidenceRefused) throw cause
+    throw new EvidenceRefused('hardware', ['revocation'], { cause })
+  }
+}
+
+async function checkList(list: Bytes, issuerDer: Bytes, now: number): Promise<void> {
+  const { issuer, signed, signature, thisUpdate, nextUpdate } = readRevocationList(list)
+  const { subject, spki } = readCertificate(issuerDer)
+  const genuine =
+    equalBytes(issuer, subject) &&
+    (await verifyEcdsaSignature({ signed, signature }, spki, 'P-256'))
+  if (!genuine || now < thisUpdate || now > nextUpdate) {
+    throw new EvidenceRefused('hardware', ['revocation'])
+  }
+}
+
+function asBytes(list: number[] | string): Bytes {
+  if (typeof list !== 'string') return Uint8Array.from(list)
+  try {
+    return fromHex(list.toLowerCase())
+  } catch {
+    throw new MalformedEvidence('revocation list', 'not hex')
+  }
+}

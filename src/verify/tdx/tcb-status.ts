@@ -1,0 +1,126 @@
+import { utils, type Quote, type Collateral, type TDReport10 } from '@phala/dcap-qvl'
+import { readDocument } from '../../protocol/read-document.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { chipChain } from './chip-chain.ts'
+import { enclaveIdentitySchema, tcbInfoSchema, type TcbInfo } from './tcb-info.ts'
+import { judgeTdxModule, type ModuleVerdict } from './tdx-module.ts'
+
+/** How Intel rates a platform, by the collateral that came with its quote. */
+export interface TcbVerdict {
+  /** As Intel spells it: `UpToDate`, `OutOfDate`, `SWHardeningNeeded` and others; the worst of all parts. */
+  readonly tcbStatus: string
+  /** Of every part that is not up to date, in order, each once. */
+  readonly advisoryIds: readonly string[]
+  /** Rises with every TCB recovery of Intel's; tells which state of knowledge the rating has. */
+  readonly tcbEvaluationDataNumber: number
+  readonly tdxModule: ModuleVerdict
+}
+
+/** ISVSVN in the report of the quoting enclave (SGX REPORT body), two bytes, little-endian. */
+const ISV_SVN_OFFSET = 258
+
+/**
+ * Rates a platform as Intel's Quote Verification Library does (its requirements 4.1.2.4.11, 4.1.2.4.15 and 4.1.2.4.17;
+ * Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first TCB level it
+ * reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over quote and
+ * collateral are verified before. Throws `EvidenceRefused` or `MalformedEvidence`.
+ */
+export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
+  const info = readDocument(
+    tcbInfoSchema,
+    parseStrictJson(collateral.tcb_info, 'TCB info'),
+    'TCB info',
+  )
+  const tdxModule = judgeTdxModule(td, info)
+  const platform = platformLevel(quote, td.teeTcbSvn, info)
+  const enclave = quotingEnclaveLevel(quote, collateral.qe_identity)
+  const parts = [platform, tdxModule, enclave]
+  return {
+    tcbStatus: [tdxModule.status, enclave.status].reduce(converge, platform.status),
+    advisoryIds: [...new Set(parts.flatMap(({ advisoryIds }) => advisoryIds))],
+    tcbEvaluationDataNumber: info.tcbEvaluationDataNumber,
+    tdxModule,
+  }
+}
+
+interface Level {
+  readonly status: string
+  readonly advisoryIds: readonly string[]
+}
+
+/** A quoting enclave that reaches none of Intel's levels. No policy accepts it. */
+const NOT_SUPPORTED: Level = { status: 'NotSupported', advisoryIds: [] }
+
+/** A platform below every level. Intel's library has a word of its own for it, and no policy accepts it unasked. */
+const BELOW_EVERY_LEVEL: Level = { status: 'OutOfDate', advisoryIds: [] }
+
+function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { tcbLevels }: TcbInfo): Level {
+  const { cpuSvn, pceSvn } = readChip(quote)
+  // The first two components are the TDX module's, which versions from 01 on are rated by their own identity.
+  const first = (teeTcbSvn[1] ?? 0) > 0 ? 2 : 0
+  const reached = tcbLevels.toSorted(byLevel).find(({ tcb }) => {
+    const { sgxtcbcomponents: sgx, tdxtcbcomponents: tdx, pcesvn } = tcb
+    return (
+      sgx.every(({ svn }, index) => (cpuSvn[index] ?? 0) >= svn) &&
+      pceSvn >= pcesvn &&
+      tdx.every(({ svn }, index) => index < first || (teeTcbSvn[index] ?? 0) >= svn)
+    )
+  })
+  if (reached === undefined) return BELOW_EVERY_LEVEL
+  return { status: reached.tcbStatus, advisoryIds: reached.advisoryIDs }
+}
+
+type TcbLevel = TcbInfo['tcbLevels'][number]
+
+/** The highest level first, whatever order the document has them in. */
+function byLevel({ tcb: left }: TcbLevel, { tcb: right }: TcbLevel): number {
+  const numbers = (tcb: TcbLevel['tcb']) => [
+    ...tcb.sgxtcbcomponents.map(({ svn }) => svn),
+    tcb.pcesvn,
+    ...tcb.tdxtcbcomponents.map(({ svn }) => svn),
+  ]
+  const [one, other] = [numbers(left), numbers(right)]
+  const differing = one.findIndex((svn, index) => svn !== other[index])
+  return differing === -1 ? 0 : (other[differing] ?? 0) - (one[differing] ?? 0)
+}
+
+function readChip(quote: Quote): { cpuSvn: Uint8Array; pceSvn: number } {
+  try {
+    const extension = utils.getIntelExtension(chipChain(quote).chip)
+    return { cpuSvn: utils.getCpuSvn(extension), pceSvn: utils.getPceSvn(extension) }
+  } catch (cause) {
+    throw new EvidenceRefused('hardware', ['chip_certificate'], { cause })
+  }
+}
+
+function quotingEnclaveLevel(quote: Quote, identity: string): Level {
+  const document = 'quoting enclave identity'
+  const { tcbLevels } = readDocument(
+    enclaveIdentitySchema,
+    parseStrictJson(identity, document),
+    document,
+  )
+  const { qeReport } = quote.authData.intoV3()
+  const svn = (qeReport[ISV_SVN_OFFSET] ?? 0) + 256 * (qeReport[ISV_SVN_OFFSET + 1] ?? 0)
+  const reached = tcbLevels
+    .toSorted((one, other) => other.tcb.isvsvn - one.tcb.isvsvn)
+    .find(({ tcb }) => svn >= tcb.isvsvn)
+  if (reached === undefined) return NOT_SUPPORTED
+  return { status: reached.tcbStatus, advisoryIds: reached.advisoryIDs }
+}
+
+/** What a part that is behind makes of the platform's status; a status found here is never made better. */
+const BEHIND: Readonly<Record<string, string>> = {
+  UpToDate: 'OutOfDate',
+  SWHardeningNeeded: 'OutOfDate',
+  ConfigurationNeeded: 'OutOfDateConfigurationNeeded',
+  ConfigurationAndSWHardeningNeeded: 'OutOfDateConfigurationNeeded',
+}
+
+/** Intel's rule for a part beside the platform: it can only make the platform's status worse. */
+function converge(platform: string, part: string): string {
+  if (part === 'UpToDate') return platform
+  if (part === 'OutOfDate') return BEHIND[platform] ?? platform
+  return platform === 'Revoked' ? platform : part
+}
