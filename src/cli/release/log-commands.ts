@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { InvalidArgumentError, type Command } from 'commander'
-import { fromUtf8, toBase64, toHex } from '../../protocol/bytes.ts'
+import { fromUtf8, toBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseListenAddress, type ListenAddress } from '../../host/stack/listen-address.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
@@ -76,6 +76,7 @@ function withLog(command: Command): Command {
     )
     .option('--quorum <n>', 'how many witnesses must cosign (default: all)', wholeNumber)
     .requiredOption('--out <file>', 'the proof to write (.tlog-proof)')
+    .option('--attach <file>', 'the published trust bundle to put the proof into')
 }
 
 function addAppend(log: Command): void {
@@ -85,12 +86,9 @@ function addAppend(log: Command): void {
     .description(
       'add a manifest or a trust bundle, have witnesses cosign, publish, write the proof',
     )
-    .option('--attach <file>', 'the published trust bundle to put the proof into')
     .action(async (path: string, options: LogOptions) => {
       const entry = await readEntry(path)
-      const appended = await appendEntry(entry, await tools(options))
-      await report(appended, options)
-      if (options.attach !== undefined) await attachProof(options.attach, entry, appended.proof)
+      await report(await appendEntry(entry, await tools(options)), entry, options)
     })
 }
 
@@ -98,7 +96,9 @@ function addRenew(log: Command): void {
   withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
     .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
     .action(async (index: number, options: LogOptions) => {
-      await report(await renewProof(index, await tools(options)), options)
+      const logTools = await tools(options)
+      const renewed = await renewProof(index, logTools)
+      await report(renewed, await logTools.log.entry(index), options)
     })
 }
 
@@ -183,9 +183,11 @@ async function tools({ dir, key, witness: witnesses, quorum }: LogOptions): Prom
 
 async function report(
   appended: Awaited<ReturnType<typeof appendEntry>>,
-  { out }: LogOptions,
+  entry: Bytes,
+  { out, attach }: LogOptions,
 ): Promise<void> {
   await writeDocument(out, appended.proof)
+  if (attach !== undefined) await attachProof(attach, entry, appended.proof)
   const { index, size, missing } = appended
   print({ index, size, proof: out, ...(missing.length > 0 && { missing_witnesses: missing }) })
 }

@@ -13,6 +13,7 @@ import {
   TileTree,
   tileWidth,
 } from '../../../verify/transparency/tiles.ts'
+import { prefixEntry, splitEntries } from './entry-bundle.ts'
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 
 /** Brings a file of the log by its path below the log's prefix. */
@@ -65,17 +66,8 @@ export async function auditLog(
 }
 
 function splitBundle(bundle: Bytes, count: number): Bytes[] {
-  const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.length)
-  const entries: Bytes[] = []
-  let at = 0
-  while (at + 2 <= bundle.length) {
-    const end = at + 2 + view.getUint16(at)
-    if (end > bundle.length) break
-    entries.push(bundle.slice(at + 2, end))
-    at = end
-  }
-  if (at !== bundle.length || entries.length !== count) {
-    throw new TransparencyError('truncated_tree', `a bundle does not hold its ${count} entries`)
-  }
-  return entries
+  const entries = splitEntries(bundle)
+  const bytes = entries.reduce((sum, entry) => sum + prefixEntry(entry).length, 0)
+  if (bytes === bundle.length && entries.length === count) return entries
+  throw new TransparencyError('truncated_tree', `a bundle does not hold its ${count} entries`)
 }

@@ -20,13 +20,12 @@ import {
   TILE_WIDTH,
   tilePath,
   TileTree,
+  tileWidth,
   type TileAddress,
 } from '../../../verify/transparency/tiles.ts'
 import { ReleaseError } from '../release-error.ts'
+import { MAX_ENTRY_BYTES, prefixEntry, splitEntries } from './entry-bundle.ts'
 import type { NoteSigner } from './note-signer.ts'
-
-/** An entry's length is two bytes (c2sp.org/tlog-tiles, "Log entries"). */
-const MAX_ENTRY_BYTES = 0xffff
 
 const CHECKPOINT = 'checkpoint'
 const PENDING = 'checkpoint.pending'
@@ -85,11 +84,7 @@ export class LogDirectory {
       throw new ReleaseError('the files of the log do not lead to the root of its checkpoint')
     }
     const index = before.size
-    await this.#appendTo(
-      (width) => entriesPath(tileIndex(index), width),
-      index,
-      lengthPrefixed(entry),
-    )
+    await this.#appendTo((width) => entriesPath(tileIndex(index), width), index, prefixEntry(entry))
     await this.#addHash(0, index, hashLeaf(entry))
     const size = index + 1
     return { index, head: { origin: before.origin, size, root: await this.tree(size).root() } }
@@ -115,6 +110,17 @@ export class LogDirectory {
     await this.#replace(CHECKPOINT, utf8(note))
     await rm(join(this.#path, PENDING), { force: true })
     return note
+  }
+
+  /** The bytes of an entry of the published tree. */
+  async entry(index: number): Promise<Bytes> {
+    const { size } = await this.head()
+    const width = tileWidth(0, tileIndex(index), size)
+    const path = entriesPath(tileIndex(index), width)
+    const bundle = await this.#read(path)
+    const entry = bundle && splitEntries(bundle)[index % TILE_WIDTH]
+    if (entry === undefined) throw new ReleaseError(`the log lacks entry ${index}`)
+    return entry
   }
 
   /** The tree of the first `size` entries. */
@@ -183,10 +189,4 @@ export class LogDirectory {
 
 function tileIndex(index: number): number {
   return Math.floor(index / TILE_WIDTH)
-}
-
-function lengthPrefixed(entry: Uint8Array): Bytes {
-  const length = new Uint8Array(2)
-  new DataView(length.buffer).setUint16(0, entry.length)
-  return concatBytes(length, entry)
 }
