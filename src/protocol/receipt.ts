@@ -29,6 +29,9 @@ export const attestationBlockSchema = z.looseObject({
   evidence_raw: z.union([evidenceReference, z.record(z.string(), z.json())]).optional(),
 })
 
+/** The end of the year 9999: later times have no spelling in RFC 3339. */
+const LAST_SECOND = 253_402_300_799
+
 /** The front doors that receipts are issued for. */
 export const RECEIPT_ENDPOINTS = [
   '/v1/chat/completions',
@@ -43,7 +46,7 @@ export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
 /** What the worker knows of an exchange; the daemon adds both hops and the key context, and signs. */
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),
-  iat: z.int(),
+  iat: z.int().min(0).max(LAST_SECOND),
   /** The front door: the client's digests are over the bytes of its format. */
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   requested_route: z.string(),

@@ -14,7 +14,7 @@ export interface Outcome {
 
 /** Prints an outcome, and sets the exit code: 0 where every check holds, 1 where one failed, unless it has its own. */
 export function report(outcome: Outcome, asJson: boolean): void {
-  process.stdout.write(asJson ? `${JSON.stringify(toJson(outcome), null, 2)}\n` : table(outcome))
+  process.stdout.write(asJson ? json(toJson(outcome)) : table(outcome))
   process.exitCode = outcome.exitCode ?? (outcome.ok ? 0 : 1)
 }
 
@@ -23,7 +23,7 @@ export function printProblem(message: string, asJson: boolean): void {
   if (asJson) {
     const summary = `NOT JUDGED: ${message}`
     const outcome = { ok: false, summary, checks: [], error: message }
-    process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
+    process.stdout.write(json(outcome))
   }
   process.stderr.write(`error: ${printable(message)}\n`)
 }
@@ -55,6 +55,12 @@ function row({ ok, name, proves, detail }: Check, width: number): string {
   const meaning = ok ? proves : `not proven: ${proves}`
   const seen = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${printable(detail)}`
   return head + meaning + seen
+}
+
+/** JSON in ASCII: the same value to a program, and nothing that steers a terminal. */
+function json(value: object): string {
+  const escape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${JSON.stringify(value, null, 2).replaceAll(/[\x7f-\uffff]/g, escape)}\n`
 }
 
 /** Evidence is written by others: nothing of it may steer the terminal. */

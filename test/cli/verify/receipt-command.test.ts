@@ -126,6 +126,20 @@ describe('verify receipt', () => {
     expect(run.code).toBe(1)
   })
 
+  test('nothing that a receipt says steers the terminal', async () => {
+    const steering = 'glm\u009b31m\u001b[2J\u202e'
+    const receipt = await receiptOf(world, { claims: { requested_route: steering } })
+    const path = await router.write('steering.jws', receipt)
+    const source = [path, '--jwks', file('jwks.json'), '--signature-only', '--requested-route', 'x']
+    for (const form of [[], ['--json']]) {
+      const run = await verify('receipt', ...source, ...form)
+      expect(run.out).toMatch(/^[\x20-\x7e\n]+$/)
+      expect(run.code).toBe(1)
+    }
+    const { out } = await verify('receipt', ...source, '--json')
+    expect(JSON.stringify(JSON.parse(out))).toContain(JSON.stringify(steering).slice(1, -1))
+  })
+
   test('a receipt without a source of keys is a usage error', async () => {
     const run = await verify('receipt', file('receipt.json'), ...root())
     expect(run.err).toBe('error: give --base-url or --jwks\n')

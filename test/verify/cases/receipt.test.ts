@@ -194,6 +194,10 @@ describe('receipt', () => {
   test('claims of another form under a good signature are malformed', async () => {
     const text = await receiptOf(world, { claims: { request_digest: 'AB' } })
     await expectMalformed(() => judgeReceipt(world, text), 'receipt', /^request_digest: /)
+    for (const iat of [-1, 253_402_300_800, Number.MAX_SAFE_INTEGER]) {
+      const timeless = await receiptOf(world, { claims: { iat } })
+      await expectMalformed(() => judgeReceipt(world, timeless), 'receipt', /^iat: /)
+    }
   })
 })
 
