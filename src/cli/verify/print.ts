@@ -59,8 +59,11 @@ function row({ ok, name, proves, detail }: Check, width: number): string {
 
 /** JSON in ASCII: the same value to a program, and nothing that steers a terminal. */
 function json(value: object): string {
-  const escape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return `${JSON.stringify(value, null, 2).replaceAll(/[\x7f-\uffff]/g, escape)}\n`
+  return `${JSON.stringify(value, null, 2).replaceAll(/[\x7f-\uffff]/g, escapeUnit)}\n`
+}
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 /** Evidence is written by others: nothing of it may steer the terminal. */
