@@ -176,7 +176,7 @@ describe('a log of releases', () => {
 
   it('will not grow where its own files do not lead to its checkpoint', async () => {
     cpSync(path('crash'), path('damaged'), { recursive: true })
-    copyFileSync(path('a/tile/0/000.p/2'), path('damaged/tile/0/000.p/2'))
+    copyFileSync(path('fork/tile/0/000.p/2'), path('damaged/tile/0/000.p/2'))
     await expect(
       appendEntry(utf8('third'), toolsOf('damaged', { witnesses: [], quorum: 0 })),
     ).rejects.toThrow('the files of the log do not lead to the root of its checkpoint')
