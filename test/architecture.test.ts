@@ -74,6 +74,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
     'usage',
     'attestation',
     'admin',
+    'openapi',
   ],
   ['endpoints.ts'],
   ['router.ts'],

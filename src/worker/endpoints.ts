@@ -1,3 +1,4 @@
+import { ADMIN_OPERATIONS } from './admin/operations.ts'
 import * as admin from './admin/handlers.ts'
 import { showMetrics } from './admin/metrics.ts'
 import {
@@ -6,18 +7,35 @@ import {
   getStoredEnvelope,
   getTrustBundle,
 } from './attestation/handlers.ts'
+import {
+  ATTESTATION_OPERATION,
+  HEALTH_OPERATION,
+  JWKS_OPERATION,
+  STORED_ENVELOPE_OPERATION,
+  TRUST_OPERATION,
+} from './attestation/operation.ts'
 import { getHealth } from './attestation/health-handler.ts'
 import { completeChat } from './chat/door.ts'
+import { CHAT_OPERATION } from './chat/operation.ts'
 import type { Handler } from './context.ts'
+import type { Operation } from './http/operation.ts'
 import { attestationUnavailable } from './http/reply.ts'
 import { createResponse } from './responses/door.ts'
+import { RESPONSES_OPERATION } from './responses/operation.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
+import { LIST_MODELS_OPERATION, RETRIEVE_MODEL_OPERATION } from './models/operation.ts'
+import { describeInterface, OPENAPI_OPERATION } from './openapi/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'
+import { RECEIPT_EVIDENCE_OPERATION, RECEIPT_OPERATION } from './receipts/operation.ts'
 import { transcribe } from './transcription/handler.ts'
+import { TRANSCRIPTION_OPERATION } from './transcription/operation.ts'
 import { listUsage } from './usage/handler.ts'
+import { USAGE_OPERATION } from './usage/operation.ts'
 
 /** One row of the router's table. */
 export interface Endpoint {
+  /** What the interface description says of it. */
+  readonly operation: Operation
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   /** What logs and metrics call it; raw paths may hold ids. */
@@ -32,46 +50,116 @@ export interface Endpoint {
 /** Everything the router serves, and the only list of it. The order matters where patterns overlap. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...rows('public', [
-    ['GET', '/v1/models', 'models.list', listModels],
-    ['GET', '/v1/models/:id+', 'models.retrieve', retrieveModel],
-    ['GET', '/.well-known/jwks.json', 'jwks', getJwks],
-    ['GET', '/.well-known/trust.json', 'trust', getTrustBundle],
-    ['GET', '/attestation/:sha256', 'attestation.stored', getStoredEnvelope],
-    ['GET', '/healthz', 'health', getHealth],
+    ['GET', '/v1/models', 'models.list', listModels, LIST_MODELS_OPERATION],
+    ['GET', '/v1/models/:id+', 'models.retrieve', retrieveModel, RETRIEVE_MODEL_OPERATION],
+    ['GET', '/.well-known/jwks.json', 'jwks', getJwks, JWKS_OPERATION],
+    ['GET', '/.well-known/trust.json', 'trust', getTrustBundle, TRUST_OPERATION],
+    [
+      'GET',
+      '/attestation/:sha256',
+      'attestation.stored',
+      getStoredEnvelope,
+      STORED_ENVELOPE_OPERATION,
+    ],
+    ['GET', '/openapi.json', 'openapi', describeInterface(() => ENDPOINTS), OPENAPI_OPERATION],
+    ['GET', '/healthz', 'health', getHealth, HEALTH_OPERATION],
   ]),
   {
     method: 'GET',
     path: '/attestation',
     name: 'attestation',
     handler: getAttestation,
+    operation: ATTESTATION_OPERATION,
     audience: 'public',
     unavailable: attestationUnavailable,
   },
   ...rows('keyed', [
-    ['POST', '/v1/chat/completions', 'chat', completeChat],
-    ['POST', '/v1/responses', 'responses', createResponse],
-    ['POST', '/v1/audio/transcriptions', 'transcription', transcribe],
-    ['GET', '/v1/receipts/:id/evidence', 'receipts.evidence', getReceiptEvidence],
-    ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt],
-    ['GET', '/v1/usage', 'usage', listUsage],
+    ['POST', '/v1/chat/completions', 'chat', completeChat, CHAT_OPERATION],
+    ['POST', '/v1/responses', 'responses', createResponse, RESPONSES_OPERATION],
+    ['POST', '/v1/audio/transcriptions', 'transcription', transcribe, TRANSCRIPTION_OPERATION],
+    [
+      'GET',
+      '/v1/receipts/:id/evidence',
+      'receipts.evidence',
+      getReceiptEvidence,
+      RECEIPT_EVIDENCE_OPERATION,
+    ],
+    ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt, RECEIPT_OPERATION],
+    ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
   ]),
   ...rows('admin', [
-    ['POST', '/admin/customers', 'admin.customers.create', admin.createCustomer],
-    ['GET', '/admin/customers', 'admin.customers.list', admin.listCustomers],
-    ['GET', '/admin/customers/:id', 'admin.customers.show', admin.showCustomer],
-    ['POST', '/admin/customers/:id/keys', 'admin.keys.create', admin.createKey],
-    ['GET', '/admin/customers/:id/keys', 'admin.keys.list', admin.listKeys],
-    ['DELETE', '/admin/customers/:id/keys/:key_prefix', 'admin.keys.delete', admin.deleteKey],
-    ['POST', '/admin/customers/:id/credits', 'admin.credits.add', admin.addCredit],
-    ['POST', '/admin/maintenance', 'admin.maintenance', admin.maintenance],
-    ['GET', '/admin/routes', 'admin.routes', admin.listRoutes],
-    ['GET', '/admin/metrics', 'admin.metrics', showMetrics],
-    ['GET', '/admin/providers', 'admin.providers', admin.listProviders],
+    [
+      'POST',
+      '/admin/customers',
+      'admin.customers.create',
+      admin.createCustomer,
+      ADMIN_OPERATIONS.createCustomer,
+    ],
+    [
+      'GET',
+      '/admin/customers',
+      'admin.customers.list',
+      admin.listCustomers,
+      ADMIN_OPERATIONS.listCustomers,
+    ],
+    [
+      'GET',
+      '/admin/customers/:id',
+      'admin.customers.show',
+      admin.showCustomer,
+      ADMIN_OPERATIONS.showCustomer,
+    ],
+    [
+      'POST',
+      '/admin/customers/:id/keys',
+      'admin.keys.create',
+      admin.createKey,
+      ADMIN_OPERATIONS.createKey,
+    ],
+    [
+      'GET',
+      '/admin/customers/:id/keys',
+      'admin.keys.list',
+      admin.listKeys,
+      ADMIN_OPERATIONS.listKeys,
+    ],
+    [
+      'DELETE',
+      '/admin/customers/:id/keys/:key_prefix',
+      'admin.keys.delete',
+      admin.deleteKey,
+      ADMIN_OPERATIONS.deleteKey,
+    ],
+    [
+      'POST',
+      '/admin/customers/:id/credits',
+      'admin.credits.add',
+      admin.addCredit,
+      ADMIN_OPERATIONS.addCredit,
+    ],
+    [
+      'POST',
+      '/admin/maintenance',
+      'admin.maintenance',
+      admin.maintenance,
+      ADMIN_OPERATIONS.maintenance,
+    ],
+    ['GET', '/admin/routes', 'admin.routes', admin.listRoutes, ADMIN_OPERATIONS.routes],
+    ['GET', '/admin/metrics', 'admin.metrics', showMetrics, ADMIN_OPERATIONS.metrics],
+    ['GET', '/admin/providers', 'admin.providers', admin.listProviders, ADMIN_OPERATIONS.providers],
   ]),
 ]
 
-type Row = [method: Endpoint['method'], path: string, name: string, handler: Handler]
+type Row = [
+  method: Endpoint['method'],
+  path: string,
+  name: string,
+  handler: Handler,
+  operation: Operation,
+]
 
 function rows(audience: Endpoint['audience'], list: readonly Row[]): Endpoint[] {
-  return list.map(([method, path, name, handler]) => ({ method, path, name, handler, audience }))
+  return list.map(([method, path, name, handler, operation]) => {
+    return { method, path, name, handler, operation, audience }
+  })
 }

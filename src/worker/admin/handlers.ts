@@ -1,8 +1,7 @@
-import { z } from 'zod'
 import type { Context, Handler } from '../context.ts'
 import { requireAdmin } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
-import { integerFrom, readParameter, TIMESTAMP } from '../http/query.ts'
+import { integerFrom, readParameter } from '../http/query.ts'
 import { json } from '../http/reply.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import type { Database } from '../storage/database.ts'
@@ -11,40 +10,14 @@ import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
 import { gather } from './gather.ts'
 import { insertKey, listKeysOf, markKeyDeleted } from './keys.ts'
 import { maintain } from './maintain.ts'
-import { amountSchema, labelSchema, readJson } from './read-body.ts'
+import { creditSchema, maintenanceSchema, newCustomerSchema, newKeySchema } from './bodies.ts'
+import { readJson } from './read-body.ts'
 
 /** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
 
 const DEFAULT_LIMIT = 100
 const LARGEST_LIMIT = 1000
 const READS_AT_A_TIME = 8
-
-const newCustomerSchema = z.strictObject({
-  name: labelSchema,
-  plan: labelSchema.default(DEFAULT_PLAN),
-  billing: z.enum(['prepaid', 'postpaid']),
-  balance_eur: amountSchema.default(0n),
-  receipt_retention_days: z.int().min(1).max(3650).optional(),
-})
-
-const newKeySchema = z.strictObject({ name: labelSchema })
-
-const creditSchema = z.strictObject({
-  amount_eur: amountSchema.refine((nano) => nano > 0n, 'A credit must be more than nothing.'),
-  reference: labelSchema,
-})
-
-const maintenanceSchema = z.strictObject({
-  now: z
-    .string()
-    .transform((text, check) => {
-      const time = TIMESTAMP.read(text)
-      if (time !== undefined) return time
-      check.addIssue({ code: 'custom', message: `Give ${TIMESTAMP.expected}.` })
-      return z.NEVER
-    })
-    .optional(),
-})
 
 /** POST /admin/customers */
 export const createCustomer = asAdmin(async (request, context) => {

@@ -1,4 +1,6 @@
+import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
+import type { Operation } from '../http/operation.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 
 /** What the service's own request headers ask for. */
@@ -11,6 +13,16 @@ export interface ChatOptions {
 const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
 const DEFAULT_SECONDS = 180
 const MAX_SECONDS = 600
+
+/** The header as the interface description has it. */
+export const TIMEOUT_HEADER_DOC: NonNullable<Operation['headers']> = {
+  [TIMEOUT_HEADER]: {
+    description:
+      `Budget in seconds of an answer that is not streamed; ${DEFAULT_SECONDS} where it is absent, ` +
+      `${MAX_SECONDS} at most.`,
+    schema: z.int().min(1),
+  },
+}
 
 /**
  * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions).

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
-import type { ChatRequest } from '../provider/chat-request.ts'
+import { EFFORTS } from '../../protocol/effort.ts'
+import { PASSED_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 
 /** Types and ranges of the small members of a chat request (interface: POST /v1/chat/completions). */
 
@@ -18,21 +19,47 @@ const failover = z
   .array(z.unknown(), 'must be an array of strings')
   .max(MAX_FAILOVERS, `must have at most ${MAX_FAILOVERS} entries`)
   .pipe(z.array(z.string('must be an array of strings')))
+  .meta({ items: { type: 'string' }, description: 'Selectors to try next, in this order.' })
+
+const handedOn = z.unknown().describe('Handed on as it is; the provider answers for it.')
 
 const members = z.object({
-  model: z.string('must be a string'),
+  model: z.string('must be a string').describe('A route selector, or `auto`.'),
   stream: flag,
   temperature: z.number(TEMPERATURE).min(0, TEMPERATURE).max(2, TEMPERATURE).optional(),
   max_tokens: tokens,
   max_completion_tokens: tokens,
   failover: failover.optional(),
-  include_reasoning: flag,
+  include_reasoning: flag.describe('`false` leaves reasoning out of the answer.'),
   stream_options: z
     .object(
       { include_usage: z.boolean('must have true or false as "include_usage"').nullish() },
       'must be an object',
     )
     .optional(),
+})
+
+/**
+ * The whole body as the interface description has it: what is checked here, what is only handed on, and what is
+ * scanned elsewhere. Further members are the business of the routes (`forward`).
+ */
+export const chatBodySchema = z.looseObject({
+  ...members.shape,
+  messages: z
+    .array(
+      z.looseObject({
+        role: z.string(),
+        content: z
+          .union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
+          .optional(),
+      }),
+    )
+    .min(1),
+  reasoning: z
+    .enum([...EFFORTS, 'none'])
+    .optional()
+    .describe('Effort; `none` is another name of `off`.'),
+  ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, handedOn.optional()])),
 })
 
 export const CHECKED_MEMBERS: readonly string[] = Object.keys(members.shape)

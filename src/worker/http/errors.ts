@@ -63,6 +63,11 @@ export type ErrorCode = keyof typeof ERROR_STATUS
 /** Codes whose public spelling differs, because one spelling stands for two statuses. */
 const PUBLIC_CODES: Partial<Record<ErrorCode, string>> = { upload_too_large: 'file_too_large' }
 
+/** The code as clients see it. */
+export function publicCode(code: ErrorCode): string {
+  return PUBLIC_CODES[code] ?? code
+}
+
 /** 5xx codes that the same request will meet again: clients are told not to retry. */
 const CANNOT_HEAL: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
 
@@ -106,7 +111,7 @@ export function errorBody(error: ApiError): Record<string, unknown> {
     error: {
       message: error.message,
       type: ERROR_TYPES[error.status],
-      code: PUBLIC_CODES[error.code] ?? error.code,
+      code: publicCode(error.code),
       param: error.details.param ?? null,
       ...members,
     },

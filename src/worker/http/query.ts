@@ -6,10 +6,14 @@ import { ApiError } from './errors.ts'
  * because a filter that is silently dropped answers more than was asked for. Unknown parameters are ignored.
  */
 
-/** A form of value: how an error names it, and its reading, undefined where the text is malformed. */
+/**
+ * A form of value: how an error names it, its reading, undefined where the text is malformed, and what the interface
+ * description says of it (JSON Schema).
+ */
 export interface ParameterForm<T> {
   readonly expected: string
   readonly read: (text: string) => T | undefined
+  readonly schema: Readonly<Record<string, unknown>>
 }
 
 /**
@@ -39,18 +43,21 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 export const BOOLEAN: ParameterForm<boolean> = {
   expected: 'true, false, 1 or 0',
   read: (text) => BOOLEANS.get(text),
+  schema: { type: 'boolean' },
 }
 
 /** A model key, provider or region. */
 export const NAME: ParameterForm<string> = {
   expected: 'a name of letters, digits, ".", "_" and "-"',
   read: (text) => (isName(text) ? text : undefined),
+  schema: { type: 'string', pattern: '^[A-Za-z0-9._-]+$' },
 }
 
 /** A route selector of any form, whether or not a route answers it. */
 export const SELECTOR: ParameterForm<string> = {
   expected: 'one to three names with "/" between them',
   read: (text) => (isSelector(text) ? text : undefined),
+  schema: { type: 'string' },
 }
 
 /** One of a closed list of words. */
@@ -58,6 +65,7 @@ export function oneOf<T extends string>(words: readonly T[]): ParameterForm<T> {
   return {
     expected: `one of ${words.join(', ')}`,
     read: (text) => words.find((word) => word === text),
+    schema: { type: 'string', enum: words },
   }
 }
 
@@ -70,6 +78,7 @@ export function integerFrom(least: number): ParameterForm<number> {
       const value = Number(text)
       return value < least ? undefined : value
     },
+    schema: { type: 'integer', minimum: least },
   }
 }
 
@@ -92,4 +101,5 @@ export const TIMESTAMP: ParameterForm<number> = {
     const milliseconds = Date.parse(`${date}T${time}${zone.toUpperCase().replace(' ', '+')}`)
     return Number.isNaN(milliseconds) ? undefined : milliseconds
   },
+  schema: { type: 'string', format: 'date-time' },
 }

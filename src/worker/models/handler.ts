@@ -5,19 +5,30 @@ import { BOOLEAN, NAME, oneOf, readParameter, SELECTOR } from '../http/query.ts'
 import { text } from '../http/reply.ts'
 import { filterModels, findModel, type ListedModel } from './listing.ts'
 
+/** The parameters of both endpoints; the list alone has the filters. */
+export const MODEL_PARAMETERS = {
+  detail: BOOLEAN,
+  model_key: NAME,
+  region: NAME,
+  provider: NAME,
+  route_id: SELECTOR,
+  type: oneOf(ROUTE_TYPES),
+}
+
 /**
  * GET /v1/models: every entry that matches all filters. Unknown values match nothing.
  * @throws ApiError `invalid_parameter` for a malformed value
  */
 export const listModels: Handler = async (request, { catalogue }) => {
   const query = new URL(request.url).searchParams
-  const detail = readParameter(query, 'detail', BOOLEAN)
+  const forms = MODEL_PARAMETERS
+  const detail = readParameter(query, 'detail', forms.detail)
   const models = filterModels(catalogue, {
-    modelKey: readParameter(query, 'model_key', NAME),
-    region: readParameter(query, 'region', NAME),
-    provider: readParameter(query, 'provider', NAME),
-    routeId: readParameter(query, 'route_id', SELECTOR),
-    type: readParameter(query, 'type', oneOf(ROUTE_TYPES)),
+    modelKey: readParameter(query, 'model_key', forms.model_key),
+    region: readParameter(query, 'region', forms.region),
+    provider: readParameter(query, 'provider', forms.provider),
+    routeId: readParameter(query, 'route_id', forms.route_id),
+    type: readParameter(query, 'type', forms.type),
   })
   const data = models.map((model) => printed(model, detail))
   return printedJson(`{"object":"list","data":[${data.join(',')}]}`)
@@ -28,7 +39,7 @@ export const listModels: Handler = async (request, { catalogue }) => {
  * @throws ApiError `model_not_found`, or `invalid_parameter` for a malformed `detail`
  */
 export const retrieveModel: Handler = async (request, { catalogue }, params) => {
-  const detail = readParameter(new URL(request.url).searchParams, 'detail', BOOLEAN)
+  const detail = readParameter(new URL(request.url).searchParams, 'detail', MODEL_PARAMETERS.detail)
   const model = findModel(catalogue, params['id'] ?? '')
   if (!model) throw new ApiError('model_not_found', 'No model has this id.', { param: 'model' })
   return printedJson(printed(model, detail))

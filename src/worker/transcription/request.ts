@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 import { audioOf, type Audio } from './audio-type.ts'
 import type { FieldName, UploadedFile, UploadForm } from './form.ts'
@@ -21,10 +22,27 @@ export interface TranscriptionRequest {
   readonly temperature: string | undefined
 }
 
-/** ISO 639 in two or three letters, and what BCP 47 allows behind it. */
-const LANGUAGE = /^[a-z]{2,3}(-[a-z0-9]{1,8})*$/i
-const DECIMAL = /^[0-9]*\.?[0-9]+$/
 const MAX_TEMPERATURE = 2
+
+/** ISO 639 in two or three letters, and what BCP 47 allows behind it. */
+const language = z.string().regex(/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$/)
+
+const temperature = z
+  .string()
+  .regex(/^[0-9]*\.?[0-9]+$/)
+  .refine((text) => Number(text) <= MAX_TEMPERATURE)
+
+/** The form as the interface description has it; the checks below use the same fields. */
+export const transcriptionFormSchema = z.object({
+  file: z.string().meta({ format: 'binary', description: 'Audio, 25 MiB at most.' }),
+  model: z.string().describe('A selector in any of the four forms.'),
+  region: z.string().optional(),
+  provider: z.string().optional(),
+  response_format: z.enum(RESPONSE_FORMATS).optional(),
+  language: language.optional().describe('Required with `verbose_json`.'),
+  prompt: z.string().optional(),
+  temperature: temperature.optional().describe(`From 0 to ${MAX_TEMPERATURE}.`),
+})
 
 /**
  * Checks everything about a form that needs no catalogue (interface: POST /v1/audio/transcriptions).
@@ -38,8 +56,8 @@ export function parseTranscriptionRequest(form: UploadForm): TranscriptionReques
   const model = field('model')
   if (model === undefined) throw missing('model')
   const format = formatOf(field('response_format'))
-  const language = field('language')
-  if (format === 'verbose_json' && language === undefined) {
+  const spoken = field('language')
+  if (format === 'verbose_json' && spoken === undefined) {
     throw missing('language', 'It is required with the response format "verbose_json".')
   }
   checkOptions(form)
@@ -54,29 +72,26 @@ export function parseTranscriptionRequest(form: UploadForm): TranscriptionReques
     region: field('region'),
     provider: field('provider'),
     format,
-    language,
+    language: spoken,
     prompt: field('prompt'),
     temperature: field('temperature'),
   }
 }
 
 function formatOf(format: string = 'json'): ResponseFormat {
-  const known = RESPONSE_FORMATS.find((name) => name === format)
-  if (known !== undefined) return known
+  const known = transcriptionFormSchema.shape.response_format.safeParse(format)
+  if (known.success && known.data !== undefined) return known.data
   const message = `The response format must be one of ${RESPONSE_FORMATS.join(', ')}.`
   throw new ApiError('invalid_response_format', message, { param: 'response_format' })
 }
 
 function checkOptions({ fields }: UploadForm): void {
-  const language = fields.get('language') ?? ''
-  if (language !== '' && !LANGUAGE.test(language)) {
+  const hint = fields.get('language') ?? ''
+  if (hint !== '' && !language.safeParse(hint).success) {
     throw invalid('language', 'must be an ISO 639-1 code such as "en"')
   }
-  const temperature = fields.get('temperature') ?? ''
-  if (
-    temperature !== '' &&
-    !(DECIMAL.test(temperature) && Number(temperature) <= MAX_TEMPERATURE)
-  ) {
+  const heat = fields.get('temperature') ?? ''
+  if (heat !== '' && !temperature.safeParse(heat).success) {
     throw invalid('temperature', `must be a number from 0 to ${MAX_TEMPERATURE}`)
   }
   if (/^(true|1)$/i.test(fields.get('stream') ?? '')) {

@@ -22,6 +22,7 @@ const LATEST = Number.MAX_SAFE_INTEGER
 const EXACT: ParameterForm<string> = {
   expected: 'text that is not empty',
   read: (text) => (text === '' || text.includes('\0') ? undefined : text),
+  schema: { type: 'string', minLength: 1 },
 }
 
 /** Rows carry whole milliseconds: a start within one begins with the next. */
@@ -32,20 +33,32 @@ const START: ParameterForm<number> = {
     const withinMillisecond = /\.[0-9]{3}[0-9]*[1-9]/.test(text)
     return time !== undefined && withinMillisecond ? time + 1 : time
   },
+  schema: TIMESTAMP.schema,
+}
+
+/** The parameters of `GET /v1/usage`. */
+export const USAGE_PARAMETERS = {
+  limit: integerFrom(1),
+  offset: integerFrom(0),
+  start: START,
+  end: TIMESTAMP,
+  model: EXACT,
+  key_prefix: EXACT,
 }
 
 /**
- * The parameters of `GET /v1/usage` (interface: "GET /v1/usage"). A limit above 1000 is served as 1000.
+ * Reads the parameters of `GET /v1/usage` (interface: "GET /v1/usage"). A limit above 1000 is served as 1000.
  * @throws ApiError `invalid_parameter`
  */
 export function readUsageQuery(query: URLSearchParams): UsageQuery {
-  const limit = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT
+  const forms = USAGE_PARAMETERS
+  const limit = readParameter(query, 'limit', forms.limit) ?? DEFAULT_LIMIT
   return {
     limit: Math.min(limit, LARGEST_LIMIT),
-    offset: readParameter(query, 'offset', integerFrom(0)) ?? 0,
-    start: Math.max(readParameter(query, 'start', START) ?? EARLIEST, EARLIEST),
-    end: readParameter(query, 'end', TIMESTAMP) ?? LATEST,
-    model: readParameter(query, 'model', EXACT),
-    keyPrefix: readParameter(query, 'key_prefix', EXACT),
+    offset: readParameter(query, 'offset', forms.offset) ?? 0,
+    start: Math.max(readParameter(query, 'start', forms.start) ?? EARLIEST, EARLIEST),
+    end: readParameter(query, 'end', forms.end) ?? LATEST,
+    model: readParameter(query, 'model', forms.model),
+    keyPrefix: readParameter(query, 'key_prefix', forms.key_prefix),
   }
 }

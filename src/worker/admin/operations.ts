@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { providerProofSchema } from '../../protocol/link.ts'
+import type { Operation } from '../http/operation.ts'
+import { integerFrom } from '../http/query.ts'
+import { creditSchema, maintenanceSchema, newCustomerSchema, newKeySchema } from './bodies.ts'
+
+/** What the interface description says of the operator's endpoints (docs/admin.md). */
+
+const tag = 'Admin'
+
+const customer = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan: z.string(),
+  billing: z.enum(['prepaid', 'postpaid']),
+  balance_eur: z.string(),
+  reserved_eur: z.string(),
+  receipt_retention_days: z.int().nullable(),
+  created_at: z.iso.datetime(),
+})
+
+const key = z.object({ key_prefix: z.string(), name: z.string(), created_at: z.iso.datetime() })
+
+const route = z.looseObject({
+  route: z.string(),
+  state: z.enum(['closed', 'open', 'half_open']),
+  errors: z.int(),
+})
+
+const json = (name: string, schema: z.ZodType): Operation['answer'] => ({
+  'application/json': { name, schema },
+})
+const body = (name: string, schema: z.ZodType): NonNullable<Operation['body']> => ({
+  mediaType: 'application/json',
+  content: { name, schema },
+})
+
+const refused = ['invalid_request_error', 'request_too_large'] as const
+const unknown = ['not_found'] as const
+
+export const ADMIN_OPERATIONS = {
+  createCustomer: {
+    summary: 'Make a customer',
+    tag,
+    body: body('NewCustomer', newCustomerSchema),
+    answer: json('Customer', customer),
+    errors: refused,
+  },
+  listCustomers: {
+    summary: 'List customers, oldest first',
+    tag,
+    query: {
+      limit: { ...integerFrom(1), description: 'Customers of a page: 100, at most 1000.' },
+      after: { schema: { type: 'string' }, description: 'The last id of the page before.' },
+    },
+    answer: json('CustomerPage', z.object({ data: z.array(customer), has_more: z.boolean() })),
+    errors: ['invalid_parameter'],
+  },
+  showCustomer: {
+    summary: 'Show a customer',
+    tag,
+    answer: json('Customer', customer),
+    errors: unknown,
+  },
+  createKey: {
+    summary: 'Make an API key; it is told this once',
+    tag,
+    body: body('NewKey', newKeySchema),
+    answer: json('CreatedKey', key.extend({ key: z.string() })),
+    errors: [...refused, ...unknown],
+  },
+  listKeys: {
+    summary: 'List the keys of a customer',
+    tag,
+    answer: json('KeyList', z.object({ data: z.array(key) })),
+    errors: unknown,
+  },
+  deleteKey: {
+    summary: 'Delete a key',
+    tag,
+    answer: json('DeletedKey', z.object({ key_prefix: z.string(), deleted: z.literal(true) })),
+    errors: unknown,
+  },
+  addCredit: {
+    summary: 'Add credit; a reference that repeats changes nothing',
+    tag,
+    body: body('Credit', creditSchema),
+    answer: json('CreditedCustomer', customer.extend({ applied: z.boolean() })),
+    errors: [...refused, ...unknown],
+  },
+  maintenance: {
+    summary: 'Run the sweeps',
+    tag,
+    body: body('Maintenance', maintenanceSchema),
+    answer: json(
+      'MaintenanceReport',
+      z.object({ released: z.int(), expired: z.int(), cleared: z.int() }),
+    ),
+    errors: refused,
+  },
+  routes: {
+    summary: 'Show the health of the routes',
+    tag,
+    answer: json('RouteHealthList', z.object({ data: z.array(route) })),
+    errors: [],
+  },
+  metrics: {
+    summary: 'Show the metrics, in the text format of Prometheus',
+    tag,
+    answer: { 'text/plain': { name: 'Metrics', schema: z.string() } },
+    errors: [],
+  },
+  providers: {
+    summary: 'Show how far each provider is verified',
+    tag,
+    answer: json('ProviderList', z.object({ data: z.array(providerProofSchema) })),
+    errors: [],
+  },
+} satisfies Record<string, Operation>

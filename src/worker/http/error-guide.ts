@@ -1,0 +1,148 @@
+import type { ErrorCode } from './errors.ts'
+
+/** What each code means and what its receiver can do about it: docs/errors.md is made of this. */
+export interface ErrorAdvice {
+  readonly means: string
+  readonly remedy: string
+}
+
+const retryLater = 'Try again after `Retry-After`, or with a growing pause.'
+const correct = 'Correct what `param` and the message name.'
+
+export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
+  invalid_request_error: {
+    means:
+      'The body is not valid, or no route of the requested models has the requested `reasoning`.',
+    remedy: correct,
+  },
+  invalid_parameter: {
+    means: 'A query or path parameter is malformed, empty or given twice.',
+    remedy: correct,
+  },
+  missing_field: { means: 'A required member, field or path segment is missing.', remedy: correct },
+  invalid_timeout_override: {
+    means: '`X-Service-Timeout-Seconds` is no positive whole number, or came with `stream: true`.',
+    remedy: 'Correct the header, or leave it out with streams.',
+  },
+  unsupported_reasoning: {
+    means: 'An OCR route was sent `reasoning` or `reasoning_effort`.',
+    remedy: 'Leave the member out.',
+  },
+  unsupported_image_url: {
+    means: 'An OCR route was sent the address of an image in place of the image.',
+    remedy: 'Send the image as a base64 data URL.',
+  },
+  context_length_exceeded: {
+    means: 'The request is longer than the context window of every model that was tried.',
+    remedy: 'Shorten the messages, or list a model with a larger window in `failover`.',
+  },
+  content_policy_violation: {
+    means: 'The provider refused the request by its content policy.',
+    remedy: 'Change the request; the same one will be refused again.',
+  },
+  upstream_rejected: {
+    means: 'The provider found the request itself at fault.',
+    remedy: 'Leave out members that the model does not support.',
+  },
+  invalid_content_type: {
+    means: 'The body of a transcription is no `multipart/form-data` with a boundary.',
+    remedy: 'Let the HTTP library set the Content-Type of the form.',
+  },
+  invalid_multipart: {
+    means: 'The form is malformed, has a part twice, or broke off or stalled on its way.',
+    remedy: 'Send the form again, as the message says.',
+  },
+  invalid_model: {
+    means: 'The model is unknown, no transcription model, or contradicts `region` or `provider`.',
+    remedy: 'Take an id from `GET /v1/models?type=transcription`.',
+  },
+  invalid_file: {
+    means: 'The file is empty, or the provider could not read it.',
+    remedy: 'Send sound audio; WAV and MP3 are understood best.',
+  },
+  unsupported_file_type: {
+    means: 'The file is no audio of an accepted type, or no route of the model takes its type.',
+    remedy: 'Convert the file, for example to WAV.',
+  },
+  file_too_large: {
+    means: 'The file is larger than the routes of the model take.',
+    remedy: 'Split or compress the file, or take another model.',
+  },
+  invalid_response_format: {
+    means: 'The `response_format` of a transcription is none of those supported.',
+    remedy: 'Use `json`, `text` or `verbose_json`.',
+  },
+  unauthorized: {
+    means: 'The API key, or the admin token, is missing or not valid.',
+    remedy: 'Send `Authorization: Bearer <key>` with a key that exists.',
+  },
+  insufficient_balance: {
+    means: 'The balance does not cover the most that the request may cost.',
+    remedy: 'Add credit, or set a smaller `max_tokens`.',
+  },
+  not_found: {
+    means: 'There is nothing of this id that the key may see, or nothing at this path.',
+    remedy: 'Check the id and the key.',
+  },
+  model_not_found: {
+    means: 'No route answers a selector in `model` or `failover`.',
+    remedy: 'Take ids from `GET /v1/models`.',
+  },
+  unsupported_endpoint: {
+    means: 'The path belongs to an endpoint that is not supported.',
+    remedy: 'The message lists those that are.',
+  },
+  method_not_allowed: {
+    means: 'The path takes another method.',
+    remedy: 'Use one of those in `Allow`.',
+  },
+  expired: {
+    means: 'The receipt is past its retention; its SHA-256 is in `receipt_sha256`.',
+    remedy: 'Fetch receipts in time and keep them.',
+  },
+  request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
+  upload_too_large: {
+    means: 'The file is larger than 25 MiB, the limit of the router.',
+    remedy: 'Split or compress the file.',
+  },
+  rate_limit_exceeded: {
+    means: 'The key has used up a limit of its plan, or too many attestations were asked for.',
+    remedy: retryLater,
+  },
+  upstream_rate_limit: {
+    means: 'Every route for the request is rate limited by its provider.',
+    remedy: `${retryLater} More routes make it rarer: a shorter selector, or \`failover\`.`,
+  },
+  internal: {
+    means: 'The router failed on this request.',
+    remedy: 'Try again; tell the operator the `x-request-id` if it goes on.',
+  },
+  upstream_error: {
+    means: 'No provider could transcribe the file.',
+    remedy: 'Try again with a growing pause.',
+  },
+  bad_gateway: {
+    means: 'The provider failed for no reason that is known.',
+    remedy: 'Try again, or list another model in `failover`.',
+  },
+  service_unavailable: {
+    means: 'The enclave or the storage cannot be reached, or the router is full.',
+    remedy: retryLater,
+  },
+  routes_unavailable: {
+    means: 'No route for the request is available, the `failover` list included.',
+    remedy: retryLater,
+  },
+  route_not_priced: {
+    means: 'No route of the model has a price.',
+    remedy: 'Do not try again; tell the operator, or take another model.',
+  },
+  attestation_unavailable: {
+    means: 'No evidence could be captured. The body is `{"error": "attestation_unavailable"}`.',
+    remedy: retryLater,
+  },
+  upstream_timeout: {
+    means: 'The time of the request was over before a provider had answered.',
+    remedy: 'Stream long answers, or raise `X-Service-Timeout-Seconds` (600 at most).',
+  },
+}

@@ -1,0 +1,31 @@
+import type { z } from 'zod'
+import type { ErrorCode } from './errors.ts'
+import type { ParameterForm } from './query.ts'
+
+/**
+ * What the interface description (OpenAPI) says of one endpoint. Each stands beside the schemas that check the
+ * endpoint's requests and is made of them, so that the two cannot drift apart.
+ */
+export interface Operation {
+  /** One line. */
+  readonly summary: string
+  /** The heading it stands under. */
+  readonly tag: string
+  readonly query?: Readonly<Record<string, Described<Pick<ParameterForm<unknown>, 'schema'>>>>
+  readonly headers?: Readonly<Record<string, Described<{ readonly schema: z.ZodType }>>>
+  /** By what a path calls them; those left out are plain text. */
+  readonly path?: Readonly<Record<string, string>>
+  readonly body?: { readonly mediaType: string; readonly content: NamedSchema }
+  /** The answer with 200, by media type. */
+  readonly answer: Readonly<Record<string, NamedSchema>>
+  /** What it can be refused with, beside what every endpoint can. */
+  readonly errors: readonly ErrorCode[]
+}
+
+/** A schema that generated clients know by a name. */
+export interface NamedSchema {
+  readonly name: string
+  readonly schema: z.ZodType
+}
+
+export type Described<T> = T & { readonly description: string }

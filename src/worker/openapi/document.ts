@@ -1,0 +1,156 @@
+import { z } from 'zod'
+import { ERROR_GUIDE } from '../http/error-guide.ts'
+import { ERROR_STATUS, publicCode, type ErrorCode } from '../http/errors.ts'
+import type { NamedSchema, Operation } from '../http/operation.ts'
+
+/** What the description needs to know of a row of the router's table. */
+export interface DescribedEndpoint {
+  readonly method: string
+  /** With `:name` for parameters. */
+  readonly path: string
+  readonly name: string
+  readonly audience: 'public' | 'keyed' | 'admin'
+  readonly operation: Operation
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/** What any endpoint of an audience can be refused with. */
+const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly ErrorCode[]>> = {
+  public: ['internal', 'service_unavailable'],
+  keyed: ['unauthorized', 'internal', 'service_unavailable'],
+  admin: ['unauthorized', 'internal', 'service_unavailable'],
+}
+
+const SECURITY = { public: [], keyed: [{ apiKey: [] }], admin: [{ adminToken: [] }] } as const
+
+const ERROR: NamedSchema = {
+  name: 'Error',
+  schema: z.looseObject({
+    error: z.looseObject({
+      message: z.string(),
+      type: z.string(),
+      code: z.string(),
+      param: z.string().nullable(),
+    }),
+  }),
+}
+
+/** The header that every answer carries. */
+const REQUEST_ID = {
+  'x-request-id': {
+    description: 'UUID of the request; also the id of its usage row.',
+    schema: { type: 'string', format: 'uuid' },
+  },
+}
+
+/** The interface description: OpenAPI 3.1, made of the schemas that check requests. */
+export function openapiDocument(endpoints: readonly DescribedEndpoint[], name: string): Json {
+  const paths: Record<string, Record<string, Json>> = {}
+  const schemas = new Map<string, Json>()
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replaceAll(/:(\w+)[+?]?/g, '{$1}')
+    const item = (paths[path] ??= {})
+    item[endpoint.method.toLowerCase()] = operationOf(endpoint, path, schemas)
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: name,
+      version: '1',
+      description: 'One OpenAI-format API in front of attested model providers.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    paths,
+    components: {
+      schemas: Object.fromEntries(schemas),
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        adminToken: { type: 'http', scheme: 'bearer', description: "The operator's token." },
+      },
+    },
+  }
+}
+
+function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<string, Json>): Json {
+  const { operation, audience } = endpoint
+  const parameters = [...pathParameters(path, operation), ...otherParameters(operation)]
+  const { body } = operation
+  return {
+    operationId: endpoint.name.replaceAll(/\.(\w)/g, (_dot, letter: string) =>
+      letter.toUpperCase(),
+    ),
+    summary: operation.summary,
+    tags: [operation.tag],
+    security: SECURITY[audience],
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.mediaType]: { schema: reference(body.content, 'input', schemas) } },
+      },
+    }),
+    responses: {
+      '200': {
+        description: 'OK',
+        headers: REQUEST_ID,
+        content: Object.fromEntries(
+          Object.entries(operation.answer).map(([type, content]) => [
+            type,
+            { schema: reference(content, 'output', schemas) },
+          ]),
+        ),
+      },
+      ...errorResponses([...operation.errors, ...COMMON_ERRORS[audience]], schemas),
+    },
+  }
+}
+
+function pathParameters(path: string, operation: Operation): Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
+    const description = operation.path?.[name]
+    const described = description === undefined ? {} : { description }
+    return { name, in: 'path', required: true, schema: { type: 'string' }, ...described }
+  })
+}
+
+function otherParameters({ query = {}, headers = {} }: Operation): Json[] {
+  return [
+    ...Object.entries(query).map(([name, { schema, description }]) => {
+      return { name, in: 'query', description, schema }
+    }),
+    ...Object.entries(headers).map(([name, { schema, description }]) => {
+      return { name, in: 'header', description, schema: jsonSchema(schema, 'input') }
+    }),
+  ]
+}
+
+/** One response for each status, which lists the codes that it may carry. */
+function errorResponses(codes: readonly ErrorCode[], schemas: Map<string, Json>): Json {
+  const byStatus = Map.groupBy(codes, (code) => ERROR_STATUS[code])
+  const schema = reference(ERROR, 'output', schemas)
+  const responses = [...byStatus].map(([status, those]) => {
+    const lines = those.map((code) => `\`${publicCode(code)}\`: ${ERROR_GUIDE[code].means}`)
+    const description = lines.join('\n\n')
+    return [
+      status,
+      { description, headers: REQUEST_ID, content: { 'application/json': { schema } } },
+    ] as const
+  })
+  return Object.fromEntries(responses)
+}
+
+function reference(
+  { name, schema }: NamedSchema,
+  io: 'input' | 'output',
+  schemas: Map<string, Json>,
+): Json {
+  if (!schemas.has(name)) schemas.set(name, jsonSchema(schema, io))
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  return rest
+}

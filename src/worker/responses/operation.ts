@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import type { Operation } from '../http/operation.ts'
+import { CHAT_ERRORS } from '../completion/operation-parts.ts'
+import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
+import { serviceObjectSchema } from '../settle/service-schema.ts'
+import { RESPONSES_MEMBERS } from './members.ts'
+
+const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
+
+/** Every member by the table that decides what becomes of it. */
+const members = RESPONSES_MEMBERS.map(({ member, becomes, note }) => [
+  member,
+  z.unknown().optional().describe(`${MEANING[becomes]} ${note}.`),
+])
+
+const responsesBodySchema = z.looseObject({
+  ...Object.fromEntries(members),
+  model: z.string().describe('A route selector, or `auto`.'),
+  input: z.union([z.string(), z.array(z.looseObject({}))]),
+  stream: z.boolean().nullish(),
+})
+
+const responseSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('response'),
+  created_at: z.int(),
+  status: z.enum(['in_progress', 'completed', 'incomplete', 'failed']),
+  model: z.string().describe('The route that served.'),
+  output: z.array(z.looseObject({ type: z.string() })),
+  service: serviceObjectSchema.optional(),
+})
+
+const eventSchema = z.looseObject({ type: z.string(), sequence_number: z.int().optional() })
+
+export const RESPONSES_OPERATION: Operation = {
+  summary: 'Answer a conversation in the form of the Responses API, without memory',
+  tag: 'Chat',
+  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC },
+  body: {
+    mediaType: 'application/json',
+    content: { name: 'ResponsesRequest', schema: responsesBodySchema },
+  },
+  answer: {
+    'application/json': { name: 'ResponsesAnswer', schema: responseSchema },
+    'text/event-stream': { name: 'ResponsesEvent', schema: eventSchema },
+  },
+  errors: CHAT_ERRORS,
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { BILLING_UNITS } from '../../protocol/config.ts'
+import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import type { Operation } from '../http/operation.ts'
+import { serviceObjectSchema } from '../settle/service-schema.ts'
+import { transcriptionFormSchema } from './request.ts'
+
+const span = { start: z.number(), end: z.number() }
+
+const segment = z.object({
+  id: z.int(),
+  seek: z.number(),
+  ...span,
+  text: z.string(),
+  tokens: z.array(z.int()),
+  temperature: z.number(),
+  avg_logprob: z.number(),
+  compression_ratio: z.number(),
+  no_speech_prob: z.number(),
+})
+
+/** A transcription in JSON; `answer.ts` writes it. */
+export const transcriptionSchema = z.object({
+  text: z.string(),
+  language: z.string().optional(),
+  duration: z.number().optional().describe('Seconds.'),
+  segments: z.array(segment).optional().describe('With `verbose_json`.'),
+  words: z.array(z.object({ word: z.string(), ...span })).optional(),
+  service: serviceObjectSchema.extend({
+    usage: z.object({
+      billing_unit: z.enum(['token', ...BILLING_UNITS]),
+      audio_seconds: z.number().optional(),
+      prompt_tokens: z.int().optional(),
+      completion_tokens: z.int().optional(),
+    }),
+  }),
+})
+
+export const TRANSCRIPTION_OPERATION: Operation = {
+  summary: 'Transcribe an audio file',
+  tag: 'Audio',
+  headers: RECEIPT_HEADER,
+  body: {
+    mediaType: 'multipart/form-data',
+    content: { name: 'TranscriptionRequest', schema: transcriptionFormSchema },
+  },
+  answer: {
+    'application/json': { name: 'Transcription', schema: transcriptionSchema },
+    'text/plain': { name: 'TranscriptionText', schema: z.string() },
+  },
+  errors: [
+    'invalid_request_error',
+    'missing_field',
+    'invalid_content_type',
+    'invalid_multipart',
+    'invalid_model',
+    'invalid_file',
+    'unsupported_file_type',
+    'file_too_large',
+    'invalid_response_format',
+    'content_policy_violation',
+    'insufficient_balance',
+    'upload_too_large',
+    'rate_limit_exceeded',
+    'upstream_rate_limit',
+    'upstream_error',
+    'route_not_priced',
+  ],
+}

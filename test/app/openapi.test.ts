@@ -1,0 +1,213 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { generateApi } from 'swagger-typescript-api'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { ERROR_GUIDE } from '../../src/worker/http/error-guide.ts'
+import { ERROR_STATUS, publicCode, type ErrorCode } from '../../src/worker/http/errors.ts'
+import { wav } from '../support/audio-samples.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+
+/** The interface description that the router serves, held against what the router does. */
+
+const documentSchema = z.looseObject({
+  paths: z.record(
+    z.string(),
+    z.record(z.string(), z.looseObject({ operationId: z.string(), responses: z.looseObject({}) })),
+  ),
+  components: z.object({ schemas: z.record(z.string(), z.looseObject({})) }),
+})
+
+let stack: Stack
+let document: z.output<typeof documentSchema>
+
+beforeAll(async () => {
+  stack = await startStack()
+  document = documentSchema.parse(await (await stack.fetch('/openapi.json')).json())
+}, 60_000)
+afterAll(() => stack.stop())
+
+/** What is wrong with a value of a schema; null where nothing is. */
+function faultsOf(name: string, value: unknown): string | null {
+  const schema = document.components.schemas[name]
+  if (schema === undefined) return `no schema is named ${name}`
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  return ajv.validate(schema, value) ? null : ajv.errorsText()
+}
+
+const MODEL = 'glm-5'
+const messages = [{ role: 'user', content: 'Hi' }]
+
+const post = (path: string, body: object) =>
+  stack.fetch(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+describe('the interface description', () => {
+  test('is valid OpenAPI 3.1, open to everybody', async () => {
+    const answer = await fetch(`${stack.local.base_url}/openapi.json`)
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    const result = await new Validator().validate(structuredClone(document))
+    expect(result).toMatchObject({ valid: true })
+    expect(document).toMatchObject({ openapi: '3.1.0' })
+  })
+
+  test('names every operation differently', () => {
+    const names = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map(({ operationId }) => operationId),
+    )
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  test('knows every path that the router says it serves, and no other', async () => {
+    const { error } = z
+      .object({ error: z.object({ message: z.string() }) })
+      .parse(await (await stack.fetch('/v1/none')).json())
+    const served = [...error.message.matchAll(/(GET|POST) (\/v1\/[^,]*?)(?=,|\.$)/g)]
+    expect(served.length).toBeGreaterThan(5)
+    for (const [, method = '', path = ''] of served) {
+      expect(document.paths[path]?.[method.toLowerCase()]).toBeDefined()
+    }
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      path.startsWith('/v1/') ? Object.keys(item) : [],
+    )
+    expect(described).toHaveLength(served.length)
+  })
+
+  test('gives every error code a meaning, and a place among the answers of some operation', () => {
+    const anywhere: readonly ErrorCode[] = ['unsupported_endpoint', 'method_not_allowed']
+    const text = JSON.stringify(document.paths)
+    const missing = z
+      .array(z.enum(Object.keys(ERROR_STATUS)))
+      .parse(Object.keys(ERROR_STATUS))
+      .filter((code) => !text.includes(`\`${publicCode(code as ErrorCode)}\``))
+    expect(missing).toEqual(anywhere)
+    expect(Object.keys(ERROR_GUIDE).toSorted()).toEqual(Object.keys(ERROR_STATUS).toSorted())
+  })
+})
+
+describe('a chat request', () => {
+  test.each<[object, boolean]>([
+    [{ model: MODEL, messages }, true],
+    [{ model: MODEL, messages, vendor: 1, n: 1, failover: ['gpt-oss-120b'] }, true],
+    [{ messages }, false],
+    [{ model: MODEL, messages: [] }, false],
+    [{ model: MODEL, messages: [{ content: 'Hi' }] }, false],
+    [{ model: MODEL, messages: [{ role: 'user', content: 7 }] }, false],
+    [{ model: MODEL, messages, temperature: 3 }, false],
+    [{ model: MODEL, messages, failover: ['1', '2', '3', '4', '5', '6'] }, false],
+    [{ model: MODEL, messages, failover: [1] }, false],
+    [{ model: MODEL, messages, max_tokens: 0 }, false],
+    [{ model: MODEL, messages, reasoning: 'huge' }, false],
+    [{ model: MODEL, messages, stream: 'yes' }, false],
+  ])('is taken by the description as by the router: %j', async (body, taken) => {
+    expect(faultsOf('ChatCompletionRequest', body) === null).toBe(taken)
+    const answer = await post('/v1/chat/completions', body)
+    expect(answer.status).toBe(taken ? 200 : 400)
+    if (!taken) expect(faultsOf('Error', await answer.json())).toBeNull()
+  })
+})
+
+describe('what the router answers is as described', () => {
+  test.each([
+    ['ModelList', '/v1/models'],
+    ['ModelList', '/v1/models?detail=true'],
+    ['Model', `/v1/models/${MODEL}?detail=true`],
+    ['UsagePage', '/v1/usage'],
+    ['KeySet', '/.well-known/jwks.json'],
+    ['TrustBundle', '/.well-known/trust.json'],
+    ['AttestationEnvelope', '/attestation'],
+    ['Health', '/healthz'],
+    ['InterfaceDescription', '/openapi.json'],
+  ])('%s at %s', async (name, path) => {
+    expect(faultsOf(name, await (await stack.fetch(path)).json())).toBeNull()
+  })
+
+  test('a completion, its chunks and its receipt', async () => {
+    const whole: unknown = await (
+      await post('/v1/chat/completions', { model: MODEL, messages })
+    ).json()
+    expect(faultsOf('ChatCompletion', whole)).toBeNull()
+    const streamed = await post('/v1/chat/completions', {
+      model: MODEL,
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+    const chunks = [...(await streamed.text()).matchAll(/^data: (\{.*\})$/gm)].map(
+      ([, json = '']) => JSON.parse(json) as unknown,
+    )
+    expect(chunks.length).toBeGreaterThan(2)
+    for (const chunk of chunks) expect(faultsOf('ChatCompletionChunk', chunk)).toBeNull()
+    const { service } = z.object({ service: z.object({ receipt_id: z.string() }) }).parse(whole)
+    const receipt = await (await stack.fetch(`/v1/receipts/${service.receipt_id}`)).json()
+    expect(faultsOf('Receipt', receipt)).toBeNull()
+    const evidence = await stack.fetch(`/v1/receipts/${service.receipt_id}/evidence`)
+    expect(faultsOf('ReceiptEvidence', await evidence.json())).toBeNull()
+  })
+
+  test.each(['json', 'verbose_json'])('a transcription as %s', async (format) => {
+    const form = new FormData()
+    form.set('model', 'whisper-large-v3')
+    form.set('language', 'en')
+    form.set('response_format', format)
+    form.set('file', new Blob([new Uint8Array(wav(1).bytes)]), '世界.wav')
+    const answer = await stack.fetch('/v1/audio/transcriptions', { method: 'POST', body: form })
+    expect(faultsOf('Transcription', await answer.json())).toBeNull()
+  })
+
+  test.each([
+    ['RouteHealthList', '/admin/routes'],
+    ['ProviderList', '/admin/providers'],
+    ['CustomerPage', '/admin/customers'],
+  ])('%s at %s, for the operator', async (name, path) => {
+    const headers = { authorization: `Bearer ${stack.local.admin_token}` }
+    expect(faultsOf(name, await (await stack.fetch(path, { headers })).json())).toBeNull()
+  })
+})
+
+interface GeneratedClient {
+  readonly v1: {
+    modelsList(query: { type: string }): Promise<{ data: { data: { id: string }[] } }>
+    chat(body: object): Promise<{ data: { choices: unknown[]; service: { routed_model: string } } }>
+    usage(query: { limit: number }): Promise<{ data: { total_count: number } }>
+  }
+}
+
+test('a client that was generated from the description works', { timeout: 60_000 }, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'cmr-client-'))
+  try {
+    const made = await generateApi({
+      spec: JSON.parse(JSON.stringify(document)) as never,
+      output: false,
+      httpClientType: 'fetch',
+      silent: true,
+      toJS: true,
+    })
+    const file = join(directory, 'client.mjs')
+    writeFileSync(file, made.files.map(({ fileContent }) => fileContent).join('\n'))
+    const { Api } = (await import(file)) as {
+      Api: new (config: object) => GeneratedClient
+    }
+    const client = new Api({
+      baseUrl: stack.local.base_url,
+      baseApiParams: {
+        headers: { authorization: `Bearer ${stack.local.api_key}` },
+        format: 'json',
+      },
+    })
+    const { data: models } = await client.v1.modelsList({ type: 'chat' })
+    expect(models.data.map(({ id }) => id)).toContain(MODEL)
+    const { data: completion } = await client.v1.chat({ model: MODEL, messages })
+    expect(completion.choices).toHaveLength(1)
+    expect(completion.service.routed_model).toContain(MODEL)
+    expect((await client.v1.usage({ limit: 1 })).data.total_count).toBeGreaterThan(0)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
