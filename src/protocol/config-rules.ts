@@ -203,15 +203,17 @@ function selectorsOf({ region, provider, model_key: key }: RouteConfig): string[
 }
 
 function allowancesNameProviders({ service, providers }: RouterConfig): ConfigProblem[] {
-  return service.allow_unattested.flatMap((name, index) =>
-    Object.hasOwn(providers, name)
-      ? []
-      : [
-          {
-            path: formatPath(['service', 'allow_unattested', index]),
-            reason: `no provider is named "${name}"`,
-          },
-        ],
+  return (['allow_unattested', 'allow_unpinned_os'] as const).flatMap((member) =>
+    service[member].flatMap((name, index) =>
+      Object.hasOwn(providers, name)
+        ? []
+        : [
+            {
+              path: formatPath(['service', member, index]),
+              reason: `no provider is named "${name}"`,
+            },
+          ],
+    ),
   )
 }
 

@@ -75,6 +75,8 @@ export const serviceSchema = z.strictObject({
   breaker: breakerSchema.prefault({}),
   mode: z.enum(MODES).default('production'),
   allow_unattested: z.array(name).default([]),
+  /** Providers whose evidence pins no operating system, and that production mode accepts all the same. */
+  allow_unpinned_os: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
   cors_origins: z.array(z.string()).default([]),
   tls: tlsSchema.optional(),

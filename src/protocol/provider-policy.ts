@@ -90,3 +90,8 @@ export const providerPolicySchema = z.discriminatedUnion('adapter', [
 export type ProviderPolicy = z.output<typeof providerPolicySchema>
 export type AdapterName = Exclude<ProviderPolicy['adapter'], 'none'>
 export type PolicyOf<Name extends AdapterName> = Extract<ProviderPolicy, { adapter: Name }>
+
+/** True where evidence that satisfies the policy leaves open which operating system speaks for the workload. */
+export function pinsNoOs(policy: ProviderPolicy): boolean {
+  return policy.adapter === 'dstack' && policy.allowed_measurements === undefined
+}

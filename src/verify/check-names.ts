@@ -90,6 +90,10 @@ export const PROVES = {
   response_digest: 'the bytes are those that came from the provider',
   hop_verified: 'the router had verified this hop when it signed',
   hop_evidence: 'the evidence named in the receipt is at hand, unchanged',
+  hop_age: 'the evidence was in force for the exchange',
+  provider_policy:
+    'the evidence holds under your policy, judged by the code that the router judges by',
+  message_signature: 'the enclave signed these very bytes of request and answer',
   hop_consistent: 'what the receipt says of the hop is what its evidence says',
   newest_bundle: 'the newest bundle at hand tells what has been revoked since',
   provider_attested: 'the provider ran in an enclave, judged again here under your own policy',

@@ -8,6 +8,8 @@ export interface ProviderHop {
   readonly block: AttestationBlock
   /** `findEvidence` picks out what the block names. */
   readonly evidence: HeldEvidence
+  /** What went to the provider and came from it: SHA-256 in lowercase hex, as the receipt says. */
+  readonly exchange: { readonly requestDigest: string; readonly responseDigest: string }
   /** When the receipt was issued, in milliseconds since 1970: evidence is judged as of then. */
   readonly at: number
 }
@@ -65,7 +67,8 @@ export async function checkProvider(
     const recorded = `recorded by the router, not re-judged (${block.verification_mode})`
     return without('recorded', recorded, prefixed(name, refuseSimulated(block, options.simulated)))
   }
-  const hop = await judgeProviderHop({ block, evidence, at: claims.iat * 1000 })
+  const exchange = { requestDigest: claims.request_digest, responseDigest: claims.response_digest }
+  const hop = await judgeProviderHop({ block, evidence, exchange, at: claims.iat * 1000 })
   const holds = hop.checks.length > 0 && hop.checks.every(({ ok }) => ok)
   const fault = holds ? undefined : 'it does not hold under the given policy'
   return {

@@ -123,15 +123,26 @@ async function verify(...options: string[]): Promise<Verified> {
   return JSON.parse(stdout)
 }
 
+/** What the daemon demands of a provider, as a file for an auditor to demand the same or other things. */
+function policyFile(provider: string, change: object = {}): string {
+  const file = join(stack.stateDir, `${provider}-policy.json`)
+  writeFileSync(file, JSON.stringify({ ...attestationOf(provider), ...change }))
+  return file
+}
+
 /** The stand-in's root as the daemon was given it. */
 function providerRootFile(): string {
+  const file = join(stack.stateDir, 'provider-root.json')
+  writeFileSync(file, JSON.stringify(attestationOf('nova')?.root_key))
+  return file
+}
+
+function attestationOf(provider: string) {
   const path = join(stack.stateDir, 'config.json')
   const config: { providers: Record<string, { attestation: { root_key?: object } }> } = JSON.parse(
     readFileSync(path, 'utf8'),
   )
-  const file = join(stack.stateDir, 'provider-root.json')
-  writeFileSync(file, JSON.stringify(config.providers['nova']?.attestation.root_key))
-  return file
+  return config.providers[provider]?.attestation
 }
 
 describe('providers', () => {
@@ -221,6 +232,28 @@ describe('the receipt of an answer from an attested provider', () => {
     expect(names).toContain('inference_attestation.report_signature')
     expect(names).toContain('inference_attestation.hop_evidence')
   })
+
+  test.each([
+    ['glm', 'nova', { allowed_host_data: ['ab'.repeat(32)] }],
+    ['tin', 'vega', { allowed_measurements: ['00'.repeat(48)] }],
+  ])(
+    'of model %s holds under a policy of the auditor alone, and fails under another',
+    async (model, provider, other) => {
+      const { service } = await completionOf(await chat(model))
+      await inferenceHop(service.receipt_id)
+      const verifyUnder = async (...policy: string[]) => {
+        const root = ['--root-key', stack.local.root_key]
+        const verdict = await verify('--allow-simulated', '--require-provider', ...root, ...policy)
+        return verdict.checks.filter(({ ok }) => !ok).map(({ name }) => name)
+      }
+      expect(await verifyUnder('--provider-policy', policyFile(provider))).toEqual([])
+      expect(await verifyUnder('--provider-policy', policyFile(provider, other))).toEqual([
+        'inference_attestation.provider_policy',
+        'provider_attested',
+      ])
+      expect(await verifyUnder()).toEqual(['provider_attested'])
+    },
+  )
 
   test('fails where simulated platforms are not allowed', async () => {
     const { service } = await completionOf(await chat('glm'))

@@ -170,6 +170,12 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'no provider is named "nobody"',
   ],
   [
+    'another exception for nobody',
+    config({ service: { name: 'r', allow_unpinned_os: ['nobody'] } }),
+    'service.allow_unpinned_os[0]',
+    'no provider is named "nobody"',
+  ],
+  [
     'an address with a password',
     config({ providers: { nova: { ...NOVA, base_url: 'https://u:p@nova.example/v1' } } }),
     'providers.nova.base_url',

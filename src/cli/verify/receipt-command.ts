@@ -4,6 +4,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
+import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { envelopeProviderJudge } from '../../verify/provider-envelope.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
@@ -15,6 +16,7 @@ import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-s
 import { InputError } from './input-error.ts'
 import { parseNow } from './parse-now.ts'
 import { report } from './print.ts'
+import { readPolicy } from './provider-policy.ts'
 import { readInput, readJson, readText } from './read-input.ts'
 import { obtainTrust, readRoot } from './release-trust.ts'
 import { responseDigest } from './response-digest.ts'
@@ -33,6 +35,7 @@ interface ReceiptCommandOptions {
   readonly rootKey?: string
   readonly signatureOnly?: boolean
   readonly providerRootKey?: string
+  readonly providerPolicy?: string
   readonly bundle?: string
   readonly state: string
   readonly acceptBeforeRevocation?: boolean
@@ -96,6 +99,12 @@ function addExpectations(command: Command): void {
 function addPolicy(command: Command): Command {
   return command
     .option('--provider-root-key <file>', "the provider's release root, to judge its envelope by")
+    .addOption(
+      new Option(
+        '--provider-policy <file>',
+        "what you demand of the provider: JSON, as a provider's `attestation` in the configuration",
+      ).conflicts('providerRootKey'),
+    )
     .option('--require-provider', 'fail where the provider was not judged again and attested')
     .option('--require-crl', "fail without AMD's revocation list")
     .option(
@@ -130,7 +139,7 @@ async function verifyReceiptFile(file: string, options: ReceiptCommandOptions): 
     simulated: simulatedPolicy(options),
     crl: options.crl === undefined ? undefined : await readInput(options.crl),
     requireCrl: options.requireCrl,
-    judgeProviderHop: await providerJudge(options),
+    judgeProviderHop: await judgeOfProvider(options),
     requireProvider: options.requireProvider === true,
   })
   if (result.seen !== undefined) await writeSeen(options.state, result.seen)
@@ -151,10 +160,16 @@ function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPo
 }
 
 /** By what the provider's hop is judged again, where the caller gave anything to judge it by. */
-async function providerJudge(
+async function judgeOfProvider(
   options: ReceiptCommandOptions,
 ): Promise<JudgeProviderHop | undefined> {
-  const { providerRootKey, environment, allowSimulated } = options
+  const { providerRootKey, providerPolicy, environment, allowSimulated } = options
+  if (providerPolicy !== undefined) {
+    return providerJudge(await readPolicy(providerPolicy), {
+      simulated: simulatedPolicy(options),
+      environments: allowSimulated === true ? ['local'] : [],
+    })
+  }
   if (providerRootKey === undefined) return undefined
   const rootJwk = await readRoot(providerRootKey)
   const trust = { rootJwk, environments: acceptedEnvironments(environment, allowSimulated) }

@@ -1,5 +1,6 @@
 import { formatPath, type ConfigProblem } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
+import { pinsNoOs } from '../../protocol/provider-policy.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import type { StartupEnv } from './load-config.ts'
 
@@ -13,6 +14,7 @@ export function findStartProblems(config: RouterConfig, around: StartupEnv): Con
   if (around.mode === 'local') return []
   return [
     ...unattestedProviders(config),
+    ...unpinnedProviders(config),
     ...plainProviders(config),
     ...missingApiKeys(config, around.env),
     ...simulatedPlatform(config, around.platform),
@@ -38,6 +40,20 @@ function unattestedProviders({ service, providers }: RouterConfig): ConfigProble
       path: formatPath(['providers', name, 'attestation']),
       reason:
         'is "none" in production mode; name the provider in service.allow_unattested to accept it',
+    }))
+}
+
+/** Hardware alone says nothing of a workload where the operating system between them may say what it likes. */
+function unpinnedProviders({ service, providers }: RouterConfig): ConfigProblem[] {
+  return Object.entries(providers)
+    .filter(
+      ([name, { attestation }]) =>
+        pinsNoOs(attestation) && !service.allow_unpinned_os.includes(name),
+    )
+    .map(([name]) => ({
+      path: formatPath(['providers', name, 'attestation', 'allowed_measurements']),
+      reason:
+        'is missing, so an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
     }))
 }
 

@@ -1,6 +1,7 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { INLINE_EVIDENCE_BYTES } from '../../protocol/receipt.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
+import { isProven } from '../../verify/providers/judged-evidence.ts'
 import type { ProvenHop } from '../proofs.ts'
 
 /** The hop of a provider that is called without attestation. */
@@ -21,7 +22,7 @@ export function describeInferenceHop(evidence: VerifiedEvidence): ProvenHop {
   return {
     block: {
       ...evidence.claims,
-      verified: true,
+      verified: isProven(evidence),
       verification_mode: evidence.verification_mode,
       verified_at: evidence.verified_at,
       attestation_strength: evidence.attestation_strength,

@@ -1,11 +1,15 @@
 import type { RouterConfig } from '../../protocol/config.ts'
+import { pinsNoOs, type ProviderPolicy } from '../../protocol/provider-policy.ts'
 import type { Platform } from '../../protocol/boot.ts'
 
 /** What an operator must not overlook, told at every start and every reload. */
 export function warnings(config: RouterConfig, platform: Platform, standin: boolean): string[] {
-  const unattested = Object.entries(config.providers)
-    .filter(([, { attestation }]) => attestation.adapter === 'none')
-    .map(([name]) => name)
+  const namesOf = (matches: (policy: ProviderPolicy) => boolean) =>
+    Object.entries(config.providers)
+      .filter(([, { attestation }]) => matches(attestation))
+      .map(([name]) => name)
+  const unattested = namesOf(({ adapter }) => adapter === 'none')
+  const unpinned = namesOf(pinsNoOs)
   return [
     ...(platform === 'simulated'
       ? [
@@ -18,5 +22,10 @@ export function warnings(config: RouterConfig, platform: Platform, standin: bool
     ...(unattested.length === 0
       ? []
       : [`  without attestation, by service.allow_unattested: ${unattested.join(', ')}`]),
+    ...(unpinned.length === 0
+      ? []
+      : [
+          `  under an unknown operating system, by service.allow_unpinned_os: ${unpinned.join(', ')}`,
+        ]),
   ]
 }

@@ -12,7 +12,7 @@ import { replayEventLog } from './dstack-event-log.ts'
 import { identifyReportData } from './dstack-report-data.ts'
 import { readDstackReports, type DstackReport } from './dstack-report.ts'
 import { checkWorkload } from './dstack-workload.ts'
-import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
+import { OS_UNPINNED, type JudgedEvidence, type JudgeOptions } from './judged-evidence.ts'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -50,7 +50,7 @@ export async function judgeDstack(
   const osPinned = policy.allowed_measurements !== undefined
   return {
     verification_mode: 'dstack-tdx',
-    attestation_strength: osPinned ? 'hardware' : 'hardware-os-unpinned',
+    attestation_strength: osPinned ? 'hardware' : OS_UNPINNED,
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
       ...summarizeTdx(quote),

@@ -26,6 +26,14 @@ export interface JudgedEvidence {
   readonly messageKey?: MessageKey
 }
 
+/** Genuine hardware under an operating system that nobody compared with anything: whatever that says of itself. */
+export const OS_UNPINNED = 'hardware-os-unpinned'
+
+/** Whether evidence of this strength proves which workload answers, as far as `simulated` hardware proves anything. */
+export function isProven({ attestation_strength: strength }: JudgedEvidence): boolean {
+  return strength !== OS_UNPINNED
+}
+
 /** What ties a connection to the evidence: the peer must hold this very key. */
 interface ChannelBinding {
   /** SHA-256 of the SubjectPublicKeyInfo in DER, lowercase hex. */

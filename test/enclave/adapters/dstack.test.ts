@@ -8,6 +8,7 @@ import {
   type AttestedSetting,
   type AttestedWorld,
 } from '../../support/attested-provider.ts'
+import { failuresOf, rejudge } from '../../support/rejudge.ts'
 import {
   APP_COMPOSE,
   bootEvents,
@@ -109,7 +110,8 @@ async function start(change: Change = {}): Promise<AttestedWorld> {
 
 describe('a node of the dstack family', () => {
   it('is proven, called, and described by what its quote, its log and its GPUs say', async () => {
-    const { proofs, provider, link, settled } = await start()
+    const pinned = { allowed_measurements: [MEASUREMENT] }
+    const { proofs, provider, link, settled } = await start({ policy: pinned })
     expect(await settled()).toMatchObject({ adapter: 'dstack', state: 'verified', reason: null })
     expect(provider.received()).toContain('authorization: Bearer secret-key')
     const answer = await link.post('nova', PROMPT)
@@ -121,7 +123,7 @@ describe('a node of the dstack family', () => {
         measurement: MEASUREMENT,
         verified: true,
         verification_mode: 'dstack-tdx',
-        attestation_strength: 'hardware-os-unpinned',
+        attestation_strength: 'hardware',
         evidence_summary: {
           compose_hash: COMPOSE_HASH,
           tcb_status: 'UpToDate',
@@ -141,6 +143,27 @@ describe('a node of the dstack family', () => {
       },
       evidenceRefs: [digest],
       messageKey: { algorithm: 'ed25519', address: 'ab'.repeat(32) },
+    })
+    const policy = { adapter: 'dstack', allowed_compose_hashes: [COMPOSE_HASH] }
+    const verifyQuote = createQuoteVerifier(intel.rootDer)
+    const judged = await rejudge(proofs, digest, { ...policy, ...pinned }, { verifyQuote })
+    expect(failuresOf(judged)).toEqual([])
+    expect(failuresOf(await rejudge(proofs, digest, policy, { verifyQuote }))).toEqual([
+      'provider_policy: your policy pins no operating system, so the workload is what an unknown one says it is',
+    ])
+  })
+
+  it('is called, and not verified, under an operating system that nobody pinned', async () => {
+    const { proofs, link, settled } = await start()
+    await settled()
+    const answer = await link.post('nova', PROMPT)
+    expect(answer.status).toBe(200)
+    expect(proofs.hop('nova', String(answer.headers['x-cmr-evidence-sha256']))).toMatchObject({
+      block: {
+        verified: false,
+        attestation_strength: 'hardware-os-unpinned',
+        evidence_summary: { os_pinned: false },
+      },
     })
   })
 

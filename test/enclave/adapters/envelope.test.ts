@@ -13,6 +13,7 @@ import {
   type AttestedWorld,
   type Documents,
 } from '../../support/attested-provider.ts'
+import { failuresOf, rejudge } from '../../support/rejudge.ts'
 
 let chain: SimulatedChain
 let tls: DaemonTls
@@ -105,6 +106,15 @@ describe('a host that publishes an envelope', () => {
     expect(JSON.parse(Buffer.from(proofs.evidence(digest) ?? []).toString())).toMatchObject({
       schema: 'service.attestation/v1',
     })
+    const policy = { adapter: 'envelope', root_key: { ...root.publicJwk } }
+    const environments = ['local']
+    const simulated = { arkSpkiSha256: chain.arkSpkiSha256 }
+    const judged = await rejudge(proofs, digest, policy, { simulated, environments })
+    expect(failuresOf(judged)).toEqual([])
+    expect(judged.simulated).toBe(true)
+    expect(failuresOf(await rejudge(proofs, digest, policy, { environments }))).toEqual([
+      'provider_policy: the hardware evidence does not hold (simulated_platform)',
+    ])
   })
 
   it('is called no more once its proof has ended', async () => {
@@ -267,7 +277,7 @@ describe('not a byte of a prompt goes to a host', () => {
     [
       'that answers nonsense',
       async () => ({ documents: () => '{"schema":"service.attestation/v1"}' }),
-      'a document cannot be read (published trust bundle)',
+      'a document cannot be read (attestation envelope)',
     ],
     [
       'that answers without end',

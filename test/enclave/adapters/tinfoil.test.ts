@@ -18,6 +18,7 @@ import {
   type AttestedSetting,
   type AttestedWorld,
 } from '../../support/attested-provider.ts'
+import { failuresOf, rejudge } from '../../support/rejudge.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { answerAsIntel, fetchFrom, makeQuote, register } from '../../support/synthetic-tdx.ts'
 
@@ -158,6 +159,16 @@ describe('a Tinfoil enclave', () => {
         gpu: { devices: 0, verified: false, source: 'provider_asserted' },
       },
     })
+    const policy = {
+      adapter: 'tinfoil',
+      allowed_measurements: [TINFOIL_MEASUREMENT, TDX_MEASUREMENT],
+    }
+    const judged = await rejudge(proofs, String(answer.headers['x-cmr-evidence-sha256']), policy, {
+      simulated: 'any',
+      verifyQuote: createQuoteVerifier(intel.rootDer),
+    })
+    expect(failuresOf(judged)).toEqual([])
+    expect(judged.simulated).toBe(strength === 'simulated')
   })
 })
 

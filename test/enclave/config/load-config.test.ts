@@ -41,6 +41,10 @@ async function problems(content: string | Config, surroundings?: StartupEnv) {
 
 const UNATTESTED = { attestation: { adapter: 'none' } }
 
+const UNPINNED = {
+  attestation: { adapter: 'dstack', allowed_compose_hashes: ['ab'.repeat(32)] },
+}
+
 const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] = [
   [
     'a provider without attestation',
@@ -48,6 +52,13 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
     REAL,
     'providers.nova.attestation',
     'is "none" in production mode; name the provider in service.allow_unattested to accept it',
+  ],
+  [
+    'a provider under an operating system that nobody pinned',
+    config({}, UNPINNED),
+    REAL,
+    'providers.nova.attestation.allowed_measurements',
+    'is missing, so an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
   ],
   [
     'the simulated platform',
@@ -121,6 +132,8 @@ describe('loadConfig', () => {
     const allowed = config({ allow_unattested: ['nova'], allow_simulated: true }, UNATTESTED)
     const loaded = await load(allowed, { ...REAL, platform: 'simulated' })
     expect(loaded.config.service.mode).toBe('production')
+    const named = await load(config({ allow_unpinned_os: ['nova'] }, UNPINNED), REAL)
+    expect(named.config.service.allow_unpinned_os).toEqual(['nova'])
   })
 
   it('reads the keys that providers name from the environment', async () => {

@@ -1,0 +1,11 @@
+import { readDocument } from '../../protocol/read-document.ts'
+import { providerPolicySchema, type ProviderPolicy } from '../../protocol/provider-policy.ts'
+import { InputError } from './input-error.ts'
+import { readJson } from './read-input.ts'
+
+/** What an auditor demands of a provider, from a file. Throws `InputError`, `MalformedEvidence`. */
+export async function readPolicy(path: string): Promise<ProviderPolicy> {
+  const policy = readDocument(providerPolicySchema, await readJson(path), 'provider policy')
+  if (policy.adapter === 'none') throw new InputError('a policy of adapter "none" demands nothing')
+  return policy
+}

@@ -1,0 +1,98 @@
+import type { z } from 'zod'
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import type { AdapterName, PolicyOf, ProviderPolicy } from '../../protocol/provider-policy.ts'
+import type { AttestationBlock } from '../../protocol/receipt.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { readEnvelope } from '../envelope-hardware.ts'
+import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
+import { judgeEnvelope } from './envelope.ts'
+import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
+import { judgeTinfoil, tinfoilEvidenceSchema } from './tinfoil.ts'
+
+/** Evidence of a provider as a receipt keeps it: the bytes, and the block that names them. */
+export interface RecordedEvidence {
+  readonly raw: Bytes
+  readonly block: AttestationBlock
+}
+
+export interface RecordedOptions extends JudgeOptions {
+  /** Environments of trust bundles to accept besides those of the policy. */
+  readonly environments?: readonly string[]
+}
+
+/**
+ * Judges recorded evidence under a policy, by the very code that the router judges by and without any network. Rejects
+ * with `EvidenceRefused` or `MalformedEvidence`; evidence of another kind than the policy's is `unknown_format`.
+ */
+export async function judgeRecorded(
+  recorded: RecordedEvidence,
+  policy: ProviderPolicy,
+  options: RecordedOptions,
+): Promise<JudgedEvidence> {
+  if (policy.adapter === 'none') throw new EvidenceRefused('unknown_format')
+  return JUDGES[policy.adapter](recorded, policy, options)
+}
+
+type JudgeOne = (
+  recorded: RecordedEvidence,
+  policy: ProviderPolicy,
+  options: RecordedOptions,
+) => Promise<JudgedEvidence>
+
+const JUDGES: Readonly<Record<AdapterName, JudgeOne>> = {
+  envelope: of('envelope', ({ raw, block }, policy, options) => {
+    const envelope = fromUtf8(raw)
+    return judgeEnvelope(
+      {
+        envelope,
+        trust_bundle_jws: block.trust_bundle_jws ?? '',
+        // Whose nonce it was is known no more; that there was one is.
+        nonce: readEnvelope(envelope).report_data_binding?.nonce ?? '',
+        tls_spki_sha256: textIn(block.evidence_summary, 'tls_spki_sha256'),
+      },
+      policy,
+      options,
+    )
+  }),
+  tinfoil: of('tinfoil', ({ raw }, policy, options) =>
+    judgeTinfoil(readEvidence(tinfoilEvidenceSchema, raw), policy, options),
+  ),
+  dstack: of('dstack', ({ raw }, policy, options) =>
+    judgeDstack(readEvidence(dstackEvidenceSchema, raw), policy, options),
+  ),
+}
+
+function of<Name extends AdapterName>(
+  name: Name,
+  judge: (
+    recorded: RecordedEvidence,
+    policy: PolicyOf<Name>,
+    options: RecordedOptions,
+  ) => Promise<JudgedEvidence>,
+): JudgeOne {
+  const isOwn = (one: ProviderPolicy): one is PolicyOf<Name> => one.adapter === name
+  return async (recorded, policy, options) => {
+    const { verification_mode: mode } = recorded.block
+    if (!isOwn(policy) || !MODES[name].test(mode)) throw new EvidenceRefused('unknown_format')
+    return judge(recorded, policy, options)
+  }
+}
+
+/** Which paths of verification each adapter has. */
+const MODES: Readonly<Record<AdapterName, RegExp>> = {
+  envelope: /^snp-envelope$/,
+  tinfoil: /^tinfoil-/,
+  dstack: /^dstack-/,
+}
+
+function readEvidence<Evidence>(schema: z.ZodType<Evidence>, raw: Bytes): Evidence {
+  const document = 'recorded evidence'
+  return readDocument(schema, parseStrictJson(raw, document), document)
+}
+
+function textIn(summary: AttestationBlock['evidence_summary'], member: string): string {
+  const value = summary?.[member]
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,131 @@
+import { z } from 'zod'
+import { canonicalJson } from '../../protocol/canonical-json.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
+import type { AttestationBlock } from '../../protocol/receipt.ts'
+import { firstFault, judge, type Check } from '../check.ts'
+import { CLOCK_SKEW_MS } from '../clock.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { findEvidence } from '../hop-evidence.ts'
+import type { JudgedHop, JudgeProviderHop, ProviderHop } from '../receipt-provider.ts'
+import { verifyIntelQuote } from '../tdx/quote.ts'
+import { judgeRecorded, type RecordedOptions } from './judge-recorded.ts'
+import { isProven, type JudgedEvidence } from './judged-evidence.ts'
+import { verifyMessageSignature } from './message-signature.ts'
+
+export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'verifyQuote'> {
+  /** Under Intel's root unless given. */
+  readonly verifyQuote?: RecordedOptions['verifyQuote']
+}
+
+/** An exchange begins under evidence that is in force, and may go on for so long after that has ended. */
+const LONGEST_EXCHANGE_MS = 3_600_000
+
+/**
+ * Judges the provider's hop of receipts again from the evidence they name, offline, under the caller's policy: as of when
+ * the router verified it, which must be while the evidence was in force for the exchange.
+ */
+export function providerJudge(
+  policy: ProviderPolicy,
+  { verifyQuote = verifyIntelQuote, ...options }: ProviderJudgeOptions,
+): JudgeProviderHop {
+  return async (hop) => {
+    const { check, bytes: raw } = await findEvidence(hop.block, hop.evidence)
+    if (raw === undefined) return refused([check])
+    const { verified_at: verifiedAt = 0 } = hop.block
+    const now = verifiedAt * 1000
+    const before = [check, checkAge(hop, now, policy)]
+    try {
+      const judged = await judgeRecorded({ raw, block: hop.block }, policy, {
+        ...options,
+        verifyQuote,
+        now,
+      })
+      return await accepted(hop, judged, before)
+    } catch (error) {
+      if (!(error instanceof EvidenceRefused) && !(error instanceof MalformedEvidence)) throw error
+      return refused([...before, judge('provider_policy', error.message, '')])
+    }
+  }
+}
+
+function refused(checks: readonly Check[]): JudgedHop {
+  return { checks, notes: [], simulated: false }
+}
+
+const UNPINNED =
+  'your policy pins no operating system, so the workload is what an unknown one says it is'
+
+async function accepted(
+  { block, exchange }: ProviderHop,
+  judged: JudgedEvidence,
+  before: readonly Check[],
+): Promise<JudgedHop> {
+  const { attestation_strength: strength, verification_mode: mode } = judged
+  const stated = block.attestation_strength
+  return {
+    checks: [
+      ...before,
+      judge('provider_policy', isProven(judged) ? undefined : UNPINNED, `${mode}, ${strength}`),
+      checkConsistent(block, judged),
+      ...(await checkMessage(block, judged, exchange)),
+    ],
+    notes:
+      strength === stated ? [] : [`the router said ${stated}; under your policy it is ${strength}`],
+    simulated: strength === 'simulated',
+  }
+}
+
+function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: ProviderPolicy): Check {
+  const life = policy.adapter === 'none' ? 0 : policy.max_age_seconds * 1000
+  const fault = firstFault(
+    block.verified_at === undefined && 'the receipt does not say when it was verified',
+    verifiedAt > at + CLOCK_SKEW_MS && 'it was verified after the receipt was issued',
+    at > verifiedAt + life + LONGEST_EXCHANGE_MS && 'it was older than the policy allows',
+  )
+  return judge('hop_age', fault, new Date(verifiedAt).toISOString())
+}
+
+/** What depends on the policy, and may differ from what the router found under its own. */
+const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
+
+function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
+  const { binding, claims, evidence_summary: summary, verification_mode } = judged
+  const said = { ...block.evidence_summary, ...block }
+  const found = { ...summary, ...binding, ...claims, verification_mode }
+  const differing = Object.entries(found)
+    .filter(
+      ([name, value]) => value !== undefined && !BY_POLICY.has(name) && !isSame(said[name], value),
+    )
+    .map(([name]) => name)
+  const fault = differing.length > 0 ? `${differing.join(', ')} differ` : undefined
+  return judge('hop_consistent', fault, claims.measurement ?? '')
+}
+
+function isSame(said: unknown, found: unknown): boolean {
+  const [one, other] = [said, found].map((value) => z.json().safeParse(value))
+  if (!one?.success || !other?.success) return false
+  return canonicalJson(one.data) === canonicalJson(other.data)
+}
+
+/** A signature over this very exchange that the receipt says was verified, verified again. */
+async function checkMessage(
+  { message_attestation: proof }: AttestationBlock,
+  { messageKey }: JudgedEvidence,
+  { requestDigest, responseDigest }: ProviderHop['exchange'],
+): Promise<Check[]> {
+  if (proof?.['status'] !== 'verified') return []
+  const { text, signature } = proof
+  const ofExchange =
+    typeof text === 'string' && `:${text}`.endsWith(`:${requestDigest}:${responseDigest}`)
+  const signed =
+    ofExchange &&
+    typeof signature === 'string' &&
+    messageKey !== undefined &&
+    (await verifyMessageSignature(text, signature, messageKey))
+  const fault = firstFault(
+    !ofExchange && 'it is not over the bytes of this exchange',
+    !signed && 'it is not by the key that the evidence vouches for',
+  )
+  return [judge('message_signature', fault, messageKey?.address ?? '')]
+}
