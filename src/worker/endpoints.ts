@@ -19,7 +19,10 @@ import { completeChat } from './chat/door.ts'
 import { CHAT_OPERATION } from './chat/operation.ts'
 import type { Handler } from './context.ts'
 import type { Operation } from './http/operation.ts'
-import { attestationUnavailable } from './http/reply.ts'
+import { attestationUnavailable, type ErrorFormat } from './http/reply.ts'
+import { countTokens } from './messages/count-tokens.ts'
+import { createMessage } from './messages/door.ts'
+import { COUNT_TOKENS_OPERATION, MESSAGES_OPERATION } from './messages/operation.ts'
 import { createResponse } from './responses/door.ts'
 import { RESPONSES_OPERATION } from './responses/operation.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
@@ -43,6 +46,8 @@ export interface Endpoint {
   readonly handler: Handler
   /** Public ones may be read by any web page; keyed ones by the operator's own; admin ones by none. */
   readonly audience: 'public' | 'keyed' | 'admin'
+  /** The format of its errors; OpenAI's where nothing is said. */
+  readonly errors?: ErrorFormat
   /** The answer when the endpoint fails to be available, where it has a form of its own. */
   readonly unavailable?: () => Response
 }
@@ -76,6 +81,14 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...rows('keyed', [
     ['POST', '/v1/chat/completions', 'chat', completeChat, CHAT_OPERATION],
     ['POST', '/v1/responses', 'responses', createResponse, RESPONSES_OPERATION],
+    ['POST', '/v1/messages', 'messages', createMessage, MESSAGES_OPERATION],
+    [
+      'POST',
+      '/v1/messages/count_tokens',
+      'messages.count_tokens',
+      countTokens,
+      COUNT_TOKENS_OPERATION,
+    ],
     ['POST', '/v1/audio/transcriptions', 'transcription', transcribe, TRANSCRIPTION_OPERATION],
     [
       'GET',
@@ -160,6 +173,11 @@ type Row = [
 
 function rows(audience: Endpoint['audience'], list: readonly Row[]): Endpoint[] {
   return list.map(([method, path, name, handler, operation]) => {
-    return { method, path, name, handler, operation, audience }
+    return { method, path, name, handler, operation, audience, errors: errorFormatAt(path) }
   })
+}
+
+/** The format of errors at a path, whether or not anything is served there. */
+export function errorFormatAt(path: string): ErrorFormat {
+  return /^\/v1\/messages(\/|$)/.test(path) ? 'anthropic' : 'openai'
 }

@@ -1,6 +1,6 @@
 import { Router, type IRequest } from 'itty-router'
 import type { Context, Handler } from './context.ts'
-import { ENDPOINTS, type Endpoint } from './endpoints.ts'
+import { ENDPOINTS, errorFormatAt, type Endpoint } from './endpoints.ts'
 import { ApiError } from './http/errors.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
@@ -28,7 +28,9 @@ export function createRouter() {
     if (endpoint.method === 'GET') router.head(endpoint.path, headOf(endpoint))
     router.options(endpoint.path, preflightOf(endpoint))
   }
-  for (const [path, allowed] of allowedMethods()) router.all(path, () => wrongMethod(allowed))
+  for (const [path, allowed] of allowedMethods()) {
+    router.all(path, () => wrongMethod(path, allowed))
+  }
   router.all('*', ({ url }) => unknownPath(new URL(url).pathname))
   return router
 }
@@ -43,7 +45,9 @@ function routeOf(endpoint: Endpoint): Route {
       scope.failed(error)
       const answer = toApiError(error)
       const { unavailable } = endpoint
-      return unavailable && answer.status >= 500 ? unavailable() : errorReply(answer)
+      return unavailable && answer.status >= 500
+        ? unavailable()
+        : errorReply(answer, endpoint.errors)
     }
   }
 }
@@ -85,9 +89,10 @@ function methodsOf({ method }: Endpoint): readonly string[] {
   return method === 'GET' ? ['GET', 'HEAD'] : [method]
 }
 
-function wrongMethod(allow: string): Response {
+function wrongMethod(path: string, allow: string): Response {
   const message = `This path takes ${allow}.`
-  return errorReply(new ApiError('method_not_allowed', message, { headers: { allow } }))
+  const error = new ApiError('method_not_allowed', message, { headers: { allow } })
+  return errorReply(error, errorFormatAt(path))
 }
 
 function unknownPath(path: string): Response {
@@ -95,5 +100,5 @@ function unknownPath(path: string): Response {
     return errorReply(new ApiError('not_found', 'There is nothing at this path.'))
   }
   const message = `This endpoint is not supported. Supported are: ${SERVED_PATHS}.`
-  return errorReply(new ApiError('unsupported_endpoint', message))
+  return errorReply(new ApiError('unsupported_endpoint', message), errorFormatAt(path))
 }

@@ -24,7 +24,7 @@ export interface Caller {
 }
 
 /**
- * Reads the bearer key of a request without touching the customer's storage.
+ * Reads the key of a request, the bearer token or else `x-api-key`, without touching the customer's storage.
  * @throws ApiError `unauthorized` when there is none or it cannot be one of ours
  * @throws StorageUnavailable
  */
@@ -32,8 +32,8 @@ export async function readApiKey(
   request: Request,
   { keyring }: { readonly keyring: Keyring },
 ): Promise<PresentedKey> {
-  const text = readBearer(request)
-  if (text === undefined) {
+  const text = readBearer(request) ?? request.headers.get('x-api-key')?.trim()
+  if (text === undefined || text === '') {
     throw new ApiError(
       'unauthorized',
       'An API key is needed: send it as "Authorization: Bearer <key>".',

@@ -63,6 +63,18 @@ export class Conversation {
     turn.reasoning = turn.reasoning === '' ? text : `${turn.reasoning}\n${text}`
   }
 
+  /** What the assistant says from here on is a message of its own. */
+  nextTurn(): void {
+    this.#turn = undefined
+  }
+
+  /** Adds to the text of the assistant's message, whatever else it holds. */
+  addText(text: string): void {
+    const turn = this.#assistant()
+    turn.content = (turn.content ?? '') + text
+  }
+
+  /** A text of the assistant's that is a message of its own, unless only reasoning stood before it. */
   text(text: string): void {
     if (this.#turn?.content !== undefined || (this.#turn?.calls.length ?? 0) > 0) {
       this.#turn = undefined

@@ -1,3 +1,4 @@
+import type { Bytes } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { readBody } from '../http/body.ts'
@@ -32,7 +33,7 @@ export function serveCompletions(door: Door): Handler {
 
 async function complete(request: Request, context: Context, door: Door): Promise<Response> {
   const key = await keyOf(request, context)
-  const clientRequest = await readBody(request, CHAT_BODY_BYTES, tooLarge)
+  const clientRequest = await readChatBody(request)
   const { chat, format, dropped } = door.decode(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
@@ -89,6 +90,11 @@ async function complete(request: Request, context: Context, door: Door): Promise
  */
 async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
   await (deliversUnsigned ? link.stateSince(now()) : link.state())
+}
+
+/** The body of a request to a front door of the chat models. @throws ApiError `request_too_large` above 10 MiB */
+export function readChatBody(request: Request): Promise<Bytes> {
+  return readBody(request, CHAT_BODY_BYTES, tooLarge)
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 
@@ -51,16 +53,28 @@ function refuse({ member, note, unless = [], code, details }: MemberRule, value:
   throw new ApiError(code ?? 'invalid_request_error', message, known)
 }
 
+const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
+
+/** Every member of a table for the interface description, with what becomes of it. */
+export function describeMembers(rules: readonly MemberRule[]): Record<string, z.ZodType> {
+  return Object.fromEntries(
+    rules.map(({ member, becomes, note }) => [
+      member,
+      z.unknown().optional().describe(`${MEANING[becomes]} ${note}.`),
+    ]),
+  )
+}
+
 /** A table of rules by member name. */
 export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, MemberRule> {
   return new Map(rules.map((rule) => [rule.member, rule]))
 }
 
 /** The JSON object that a body holds. @throws ApiError invalid_request_error */
-export function parseBodyObject(text: string): JsonObject {
+export function parseBodyObject(bytes: Bytes): JsonObject {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = JSON.parse(fromUtf8(bytes))
   } catch {
     throw new ApiError('invalid_request_error', 'The request body is not valid JSON.')
   }
@@ -68,4 +82,18 @@ export function parseBodyObject(text: string): JsonObject {
     throw new ApiError('invalid_request_error', 'The request body must be a JSON object.')
   }
   return value
+}
+
+/** Those of the named members that are there. */
+export function pick(members: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.flatMap((name) => (members[name] === undefined ? [] : [[name, members[name]]])),
+  )
+}
+
+/** @throws ApiError missing_field for the first of the named members that is not there */
+export function requireMembers(members: JsonObject, names: readonly string[]): void {
+  const missing = names.find((name) => members[name] === undefined)
+  if (missing === undefined) return
+  throw new ApiError('missing_field', `"${missing}" is missing.`, { param: missing })
 }

@@ -55,6 +55,7 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
     bytes,
     ...checked,
     reasoning: effortOf(valueNamed('reasoning')),
+    effortMatch: 'exact',
     reasoningMembers: REASONING_MEMBERS.filter(present),
     choices: choicesOf(valueNamed('n')),
     members,

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import { anthropicErrorBody, anthropicStatus } from './anthropic-errors.ts'
 import { errorBody, errorHeaders, type ApiError } from './errors.ts'
 
 /** The few forms in which the worker answers. */
@@ -44,9 +45,14 @@ export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }
 
+/** The formats of error answers. */
+export type ErrorFormat = 'openai' | 'anthropic'
+
 /** An error answer. */
-export function errorReply(error: ApiError): Response {
-  return json(errorBody(error), errorHeaders(error), error.status)
+export function errorReply(error: ApiError, format: ErrorFormat = 'openai'): Response {
+  return format === 'openai'
+    ? json(errorBody(error), errorHeaders(error), error.status)
+    : json(anthropicErrorBody(error), errorHeaders(error), anthropicStatus(error.code))
 }
 
 /** The answer to HEAD: that to GET with all its headers, the length of the body among them, and no body. */

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { anthropicStatus } from '../http/anthropic-errors.ts'
 import { ERROR_GUIDE } from '../http/error-guide.ts'
 import { ERROR_STATUS, publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
+import type { ErrorFormat } from '../http/reply.ts'
 
 /** What the description needs to know of a row of the router's table. */
 export interface DescribedEndpoint {
@@ -11,6 +13,8 @@ export interface DescribedEndpoint {
   readonly name: string
   readonly audience: 'public' | 'keyed' | 'admin'
   readonly operation: Operation
+  /** OpenAI's where nothing is said. */
+  readonly errors?: ErrorFormat
 }
 
 type Json = Readonly<Record<string, unknown>>
@@ -35,6 +39,20 @@ const ERROR: NamedSchema = {
     }),
   }),
 }
+
+const ANTHROPIC_ERROR: NamedSchema = {
+  name: 'MessagesError',
+  schema: z.looseObject({
+    type: z.literal('error'),
+    error: z.looseObject({ type: z.string(), message: z.string() }),
+  }),
+}
+
+/** How the errors of each format are described. */
+const ERROR_FORMATS = {
+  openai: { content: ERROR, statusOf: (code: ErrorCode): number => ERROR_STATUS[code] },
+  anthropic: { content: ANTHROPIC_ERROR, statusOf: anthropicStatus },
+} as const satisfies Record<ErrorFormat, unknown>
 
 /** The header that every answer carries. */
 const REQUEST_ID = {
@@ -102,7 +120,11 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
           ]),
         ),
       },
-      ...errorResponses([...operation.errors, ...COMMON_ERRORS[audience]], schemas),
+      ...errorResponses(
+        [...operation.errors, ...COMMON_ERRORS[audience]],
+        endpoint.errors ?? 'openai',
+        schemas,
+      ),
     },
   }
 }
@@ -127,9 +149,14 @@ function otherParameters({ query = {}, headers = {} }: Operation): Json[] {
 }
 
 /** One response for each status, which lists the codes that it may carry. */
-function errorResponses(codes: readonly ErrorCode[], schemas: Map<string, Json>): Json {
-  const byStatus = Map.groupBy(codes, (code) => ERROR_STATUS[code])
-  const schema = reference(ERROR, 'output', schemas)
+function errorResponses(
+  codes: readonly ErrorCode[],
+  format: ErrorFormat,
+  schemas: Map<string, Json>,
+): Json {
+  const { content, statusOf } = ERROR_FORMATS[format]
+  const byStatus = Map.groupBy(codes, statusOf)
+  const schema = reference(content, 'output', schemas)
   const responses = [...byStatus].map(([status, those]) => {
     const lines = those.map((code) => `\`${publicCode(code)}\`: ${ERROR_GUIDE[code].means}`)
     const description = lines.join('\n\n')

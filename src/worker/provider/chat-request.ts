@@ -48,6 +48,8 @@ export interface ChatRequest {
   readonly includeReasoning: boolean
   /** The effort asked for; undefined also where `reasoningMembers` holds something unusable. */
   readonly reasoning: Effort | undefined
+  /** Whether only routes with exactly this effort will do, or each may take the nearest it has. */
+  readonly effortMatch: 'exact' | 'nearest'
   /** Members about reasoning that were sent and not null. */
   readonly reasoningMembers: readonly ReasoningMember[]
   readonly failover: readonly string[]

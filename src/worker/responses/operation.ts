@@ -1,21 +1,14 @@
 import { z } from 'zod'
 import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
+import { describeMembers } from '../completion/member-rules.ts'
 import { CHAT_ERRORS } from '../completion/operation-parts.ts'
 import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { RESPONSES_MEMBERS } from './members.ts'
 
-const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
-
-/** Every member by the table that decides what becomes of it. */
-const members = RESPONSES_MEMBERS.map(({ member, becomes, note }) => [
-  member,
-  z.unknown().optional().describe(`${MEANING[becomes]} ${note}.`),
-])
-
 const responsesBodySchema = z.looseObject({
-  ...Object.fromEntries(members),
+  ...describeMembers(RESPONSES_MEMBERS),
   model: z.string().describe('A route selector, or `auto`.'),
   input: z.union([z.string(), z.array(z.looseObject({}))]),
   stream: z.boolean().nullish(),

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
-import { fromUtf8, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
-import { parseBodyObject, sortMembers } from '../completion/member-rules.ts'
+import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { parseChatRequest } from '../completion/request.ts'
 import { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
@@ -73,12 +73,8 @@ const ENCRYPTED = 'reasoning.encrypted_content'
  * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
  */
 export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
-  const { mapped, dropped } = sortMembers(parseBodyObject(fromUtf8Strict(bytes)), RESPONSES_RULES)
-  for (const name of ['model', 'input']) {
-    if (mapped[name] === undefined) {
-      throw new ApiError('missing_field', `"${name}" is missing.`, { param: name })
-    }
-  }
+  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), RESPONSES_RULES)
+  requireMembers(mapped, ['model', 'input'])
   const instructions = text.optional(mapped['instructions'])
   const input = readInput(instructions, mapped['input'])
   const tools = readTools(mapped['tools'])
@@ -90,9 +86,9 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
   const chat = {
     model: mapped['model'],
     messages: input.messages,
-    ...copied(mapped, ['stream', 'temperature', 'top_p', 'user', 'failover', 'include_reasoning']),
+    ...pick(mapped, ['stream', 'temperature', 'top_p', 'user', 'failover', 'include_reasoning']),
     ...chooseTools(mapped['tool_choice'], tools),
-    ...(tools.functions.length > 0 && copied(mapped, ['parallel_tool_calls'])),
+    ...(tools.functions.length > 0 && pick(mapped, ['parallel_tool_calls'])),
     ...(cap !== undefined && { max_tokens: cap }),
     ...(effort !== undefined && { reasoning: effort }),
     ...responseFormat(format?.format),
@@ -116,20 +112,6 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
       ),
     ],
   }
-}
-
-function fromUtf8Strict(bytes: Bytes): string {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    throw new ApiError('invalid_request_error', 'The request body is not valid UTF-8.')
-  }
-}
-
-function copied(members: JsonObject, names: readonly string[]): JsonObject {
-  return Object.fromEntries(
-    names.flatMap((name) => (members[name] === undefined ? [] : [[name, members[name]]])),
-  )
 }
 
 function effortOf(value: unknown): string | undefined {

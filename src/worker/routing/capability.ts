@@ -1,4 +1,4 @@
-import type { Effort } from '../../protocol/effort.ts'
+import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 import type { Route } from '../provider/route.ts'
 
 /** What a route can do, as plain questions. */
@@ -14,6 +14,17 @@ export function isPriced(route: Route): boolean {
 /** Whether the route publishes this effort; one that publishes no reasoning has none, `off` included. */
 export function supportsEffort(route: Route, effort: Effort | undefined): boolean {
   return effort === undefined || route.config.reasoning?.efforts[effort] !== undefined
+}
+
+/**
+ * The effort of the route that is nearest to the one asked for on the ladder, the weaker of two; undefined where the
+ * route publishes none.
+ */
+export function nearestEffort(route: Route, effort: Effort): Effort | undefined {
+  const wanted = EFFORTS.indexOf(effort)
+  const distance = (other: Effort) => Math.abs(EFFORTS.indexOf(other) - wanted)
+  const published = EFFORTS.filter((other) => route.config.reasoning?.efforts[other] !== undefined)
+  return published.toSorted((a, b) => distance(a) - distance(b))[0]
 }
 
 /** Three names of one container; clients and providers use them alike. */

@@ -2,7 +2,7 @@ import type { Effort } from '../../protocol/effort.ts'
 import { AUTO } from '../../protocol/selector.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Route } from '../provider/route.ts'
-import { isPriced, supportsEffort } from './capability.ts'
+import { isPriced, nearestEffort, supportsEffort } from './capability.ts'
 import type { Catalogue } from './catalogue.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
@@ -12,6 +12,8 @@ export interface ChatRoutingCriteria {
   /** The caller's alternatives, in order. */
   readonly failover: readonly string[]
   readonly reasoning: Effort | undefined
+  /** Whether only routes with exactly this effort will do, as is usual, or each may take the nearest it has. */
+  readonly effortMatch?: 'exact' | 'nearest'
 }
 
 /** One route to try. */
@@ -63,7 +65,10 @@ export function planChat(
   )
   const ocr = isOcr(entries[0])
   const able = narrow(entries, (route) => route.config.ocr === ocr)
-  const willing = ocr ? able : narrow(able, (route) => supportsEffort(route, criteria.reasoning))
+  const anyEffort = ocr || criteria.effortMatch === 'nearest'
+  const willing = anyEffort
+    ? able
+    : narrow(able, (route) => supportsEffort(route, criteria.reasoning))
   if (willing.length === 0) {
     const message = `No route of the requested models supports the reasoning effort '${criteria.reasoning}'.`
     throw new ApiError('invalid_request_error', message, { param: 'reasoning' })
@@ -133,10 +138,18 @@ function inOrder(
   for (const { position, resolutions } of entries) {
     for (const route of resolutions.flatMap(({ routes }) => tools.order(routes))) {
       if (attempts.has(route)) continue
-      const asked = ocr ? undefined : criteria.reasoning
-      const effort = asked ?? route.config.reasoning?.default_effort
+      const effort = effortOn(route, ocr ? { ...criteria, reasoning: undefined } : criteria)
       attempts.set(route, { route, entry: position, failover: position > 0, effort })
     }
   }
   return [...attempts.values()]
+}
+
+/** The effort to ask this route for: the caller's or the one nearest to it, else the route's own default. */
+function effortOn(
+  route: Route,
+  { reasoning, effortMatch }: Pick<ChatRoutingCriteria, 'reasoning' | 'effortMatch'>,
+): Effort | undefined {
+  if (reasoning === undefined) return route.config.reasoning?.default_effort
+  return effortMatch === 'nearest' ? nearestEffort(route, reasoning) : reasoning
 }

@@ -19,6 +19,7 @@ describe('parseChatRequest', () => {
       includeUsage: false,
       includeReasoning: true,
       reasoning: undefined,
+      effortMatch: 'exact',
       reasoningMembers: [],
       failover: [],
       temperature: undefined,

@@ -1,0 +1,24 @@
+import { authenticate } from '../auth/authenticate.ts'
+import { readChatBody } from '../completion/handler.ts'
+import type { Handler } from '../context.ts'
+import { drain } from '../http/drain.ts'
+import { json } from '../http/reply.ts'
+import { estimatePromptTokens } from '../provider/estimate.ts'
+import { planChat } from '../routing/plan.ts'
+import { parseMessagesRequest } from './request.ts'
+
+/**
+ * POST /v1/messages/count_tokens: the router's own estimate of a prompt, made without a provider. It costs nothing and
+ * leaves no row.
+ */
+export const countTokens: Handler = async (request, context) => {
+  try {
+    await authenticate(request, context)
+  } catch (error) {
+    await drain(request.body)
+    throw error
+  }
+  const { chat } = parseMessagesRequest(await readChatBody(request))
+  planChat(context.catalogue, chat, { order: (routes) => routes })
+  return json({ input_tokens: estimatePromptTokens(chat) })
+}

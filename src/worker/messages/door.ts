@@ -1,0 +1,21 @@
+import { serveCompletions } from '../completion/handler.ts'
+import { estimatePromptTokens } from '../provider/estimate.ts'
+import { MessagesEncoder, encodeMessage } from './encoder.ts'
+import { parseMessagesRequest } from './request.ts'
+
+/** POST /v1/messages. */
+export const createMessage = serveCompletions({
+  endpoint: '/v1/messages',
+  decode: (body) => {
+    const { chat, dropped } = parseMessagesRequest(body)
+    return {
+      chat,
+      dropped,
+      format: {
+        idPrefix: 'msg_',
+        streamEncoder: (head) => new MessagesEncoder(head, estimatePromptTokens(chat)),
+        encodeWhole: encodeMessage,
+      },
+    }
+  },
+})

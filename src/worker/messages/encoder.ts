@@ -1,0 +1,190 @@
+import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
+import { anthropicErrorBody } from '../http/anthropic-errors.ts'
+import type { ApiError } from '../http/errors.ts'
+import { Blocks, type BlockHead } from '../stream/blocks.ts'
+import type { Delta } from '../stream/delta.ts'
+import type { AnswerEnd } from '../stream/encoder.ts'
+import type { ProviderAnswer } from '../stream/provider-answer.ts'
+import type { UsageReport } from '../stream/usage-tally.ts'
+import { messageUsage, stopReason } from './message-json.ts'
+
+/** Writes the events of a streamed message: start, each block from start to stop, then the message's delta and stop. */
+export class MessagesEncoder implements AnswerEncoder {
+  readonly #head: AnswerHead
+  /** The router's own count of the prompt, until the provider's is known. */
+  readonly #promptEstimate: number
+  readonly #blocks: Blocks
+  readonly #saw = { tool: false, refusal: false }
+  #index = -1
+  #kind: BlockHead['kind'] = 'text'
+  #events = ''
+  /** The constant part of the open block's text events. */
+  #textStart = ''
+
+  constructor(head: AnswerHead, promptEstimate: number) {
+    this.#head = head
+    this.#promptEstimate = promptEstimate
+    this.#blocks = new Blocks({
+      start: (block) => this.#start(block),
+      piece: (text) => this.#piece(text),
+      end: () => this.#end(),
+    })
+  }
+
+  open(): string {
+    const nothing = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: undefined }
+    const usage = { promptTokens: this.#promptEstimate, completionTokens: 0, ...nothing }
+    const { id, model } = this.#head
+    const message = messageJson({ id, model, content: [], stop: null, usage })
+    this.#event('message_start', { message })
+    this.#event('ping', {})
+    return this.#take()
+  }
+
+  plainText(text: string): string {
+    if (this.#blocks.open !== 'text') {
+      return this.delta({ content: text, ...NOTHING_ELSE })
+    }
+    return `${this.#textStart}"${text}"}}\n\n`
+  }
+
+  delta(delta: Delta): string {
+    this.#blocks.take(delta)
+    return this.#take()
+  }
+
+  finish({ finishReason, usage }: AnswerEnd): string {
+    this.#blocks.finish()
+    const delta = { stop_reason: stopReason(finishReason, this.#saw), stop_sequence: null }
+    this.#event('message_delta', { delta, usage: messageUsage(usage) })
+    return this.#take()
+  }
+
+  close(_end: AnswerEnd, service: object): string {
+    this.#event('message_stop', { service })
+    return this.#take()
+  }
+
+  fail(error: ApiError): string {
+    return `event: error\ndata: ${JSON.stringify(anthropicErrorBody(error))}\n\n`
+  }
+
+  #start(block: BlockHead): void {
+    this.#index += 1
+    this.#kind = block.kind
+    if (block.kind === 'tool') this.#saw.tool = true
+    if (block.kind === 'refusal') this.#saw.refusal = true
+    const index = this.#index
+    this.#event('content_block_start', { index, content_block: blockJson(block, '') })
+    const type = 'content_block_delta'
+    const start = JSON.stringify({ type, index, delta: { type: 'text_delta' } }).slice(0, -2)
+    this.#textStart = `event: ${type}\ndata: ${start},"text":`
+  }
+
+  #piece(text: string): void {
+    if (text === '') return
+    const { type, member } = PIECES[this.#kind]
+    this.#event('content_block_delta', { index: this.#index, delta: { type, [member]: text } })
+  }
+
+  #end(): void {
+    const index = this.#index
+    // Clients keep a signature and send it back; there is none, and none is asked for.
+    if (this.#kind === 'reasoning') {
+      const delta = { type: 'signature_delta', signature: '' }
+      this.#event('content_block_delta', { index, delta })
+    }
+    this.#event('content_block_stop', { index })
+  }
+
+  #event(type: string, members: object): void {
+    this.#events += `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+  }
+
+  #take(): string {
+    const events = this.#events
+    this.#events = ''
+    return events
+  }
+}
+
+const NOTHING_ELSE = { reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
+
+const PIECES = {
+  reasoning: { type: 'thinking_delta', member: 'thinking' },
+  text: { type: 'text_delta', member: 'text' },
+  refusal: { type: 'text_delta', member: 'text' },
+  tool: { type: 'input_json_delta', member: 'partial_json' },
+}
+
+function blockJson(block: BlockHead, text: string): object {
+  if (block.kind === 'tool') {
+    return { type: 'tool_use', id: block.id, name: block.name, input: toolInput(text) }
+  }
+  return block.kind === 'reasoning'
+    ? { type: 'thinking', thinking: text, signature: '' }
+    : { type: 'text', text }
+}
+
+/** Arguments that are no JSON reach the client as text, rather than not at all. */
+function toolInput(args: string): unknown {
+  if (args === '') return {}
+  try {
+    return JSON.parse(args)
+  } catch {
+    return { arguments: args }
+  }
+}
+
+interface MessageState {
+  readonly id: string
+  readonly model: string
+  readonly content: readonly object[]
+  readonly stop: string | null
+  readonly usage: UsageReport | undefined
+}
+
+function messageJson({ id, model, content, stop, usage }: MessageState): object {
+  return {
+    id,
+    type: 'message',
+    role: 'assistant',
+    model,
+    content,
+    stop_reason: stop,
+    stop_sequence: null,
+    usage: messageUsage(usage),
+  }
+}
+
+/** The body of a message that is not streamed: the first choice, for the format has one. */
+export function encodeMessage(
+  { choices: [choice] }: ProviderAnswer,
+  { id, model }: AnswerHead,
+  usage: UsageReport | undefined,
+  service: object,
+): string {
+  if (choice === undefined) throw new Error('internal error: an answer without a choice')
+  const written: { readonly head: BlockHead; text: string }[] = []
+  const blocks = new Blocks({
+    start: (head) => void written.push({ head, text: '' }),
+    piece: (text) => {
+      const last = written.at(-1)
+      if (last !== undefined) last.text += text
+    },
+    end: () => {},
+  })
+  const { reasoning, content, refusal, toolCalls, logprobs, finishReason } = choice
+  blocks.take({
+    reasoning,
+    content: content || undefined,
+    refusal,
+    toolCalls: toolCalls.map((call, index) => ({ index, ...call })),
+    logprobs,
+  })
+  blocks.finish()
+  const saw = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
+  const stop = stopReason(finishReason, saw)
+  const json = written.map(({ head, text }) => blockJson(head, text))
+  return JSON.stringify({ ...messageJson({ id, model, content: json, stop, usage }), service })
+}

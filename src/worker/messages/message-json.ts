@@ -1,0 +1,32 @@
+import type { UsageReport } from '../stream/usage-tally.ts'
+
+/** Stop reasons by finish reason; what is not known here is an end like any other. */
+const STOP_REASONS: Readonly<Record<string, string>> = {
+  length: 'max_tokens',
+  max_tokens: 'max_tokens',
+  tool_calls: 'tool_use',
+  function_call: 'tool_use',
+  content_filter: 'refusal',
+  stop_sequence: 'stop_sequence',
+}
+
+/** Why an answer ended. Some providers say `stop` where they call tools. */
+export function stopReason(finishReason: string, saw: { tool: boolean; refusal: boolean }): string {
+  const known = STOP_REASONS[finishReason]
+  if (known !== undefined) return known
+  if (saw.refusal) return 'refusal'
+  return saw.tool ? 'tool_use' : 'end_turn'
+}
+
+/** Token counts in the terms of this format: cached tokens stand beside the input, not in it. */
+export function messageUsage(usage: UsageReport | undefined): object {
+  const { promptTokens = 0, completionTokens = 0 } = usage ?? {}
+  const read = usage?.cachedTokens ?? 0
+  const written = usage?.cacheWriteTokens ?? 0
+  return {
+    input_tokens: promptTokens - read - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    output_tokens: completionTokens,
+  }
+}

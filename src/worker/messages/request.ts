@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { CheckedMember } from '../completion/checked-member.ts'
+import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
+import { parseChatRequest } from '../completion/request.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+import { readMessages } from './blocks.ts'
+import { MESSAGES_RULES } from './members.ts'
+import { readThinking } from './thinking.ts'
+import { readTools } from './tools.ts'
+
+/** A request to `/v1/messages`, read. */
+export interface MessagesRequest {
+  readonly chat: ChatRequest
+  readonly dropped: readonly string[]
+}
+
+const stopSequences = new CheckedMember('stop_sequences', z.array(z.string()), 'a list of strings')
+
+const format = z
+  .looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) })
+  .nullish()
+const outputFormat = new CheckedMember('output_format', format, 'of type json_schema with a schema')
+const outputConfig = new CheckedMember(
+  'output_config',
+  z.looseObject({ effort: z.string().nullish(), format }),
+  'an object with an effort, or a format of type json_schema',
+)
+
+const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
+
+/**
+ * Reads a request to `/v1/messages` into the internal request: the same question as a chat completion.
+ * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
+ */
+export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
+  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), MESSAGES_RULES)
+  requireMembers(mapped, ['model', 'messages'])
+  const { messages, dropped: droppedBlocks } = readMessages(mapped['system'], mapped['messages'])
+  const tools = readTools(mapped['tools'], mapped['tool_choice'])
+  const config = outputConfig.optional(mapped['output_config'])
+  const thinking = readThinking(mapped['thinking'], config?.effort ?? undefined)
+  const stop = stopSequences.optional(mapped['stop_sequences']) ?? []
+  const chat = {
+    model: mapped['model'],
+    messages,
+    // Clients send `"stream": null` and worse; only the one word asks for events.
+    ...(mapped['stream'] === true && { stream: true }),
+    ...pick(mapped, ['max_tokens', 'temperature', 'top_p', 'top_k', 'failover']),
+    ...(stop.length > 0 && { stop }),
+    ...tools.members,
+    ...responseFormat(config?.format ?? outputFormat.optional(mapped['output_format'])),
+  }
+  return {
+    chat: {
+      ...parseChatRequest(utf8(JSON.stringify(chat))),
+      includeReasoning: thinking.shown,
+      reasoning: thinking.effort,
+      effortMatch: 'nearest',
+    },
+    dropped: [
+      ...dropped,
+      ...droppedBlocks,
+      ...tools.dropped,
+      ...Object.keys(config ?? {}).flatMap((name) =>
+        CONFIG_MEMBERS.has(name) ? [] : `output_config.${name}`,
+      ),
+    ],
+  }
+}
+
+function responseFormat(wanted: z.output<typeof format>): JsonObject {
+  if (wanted === null || wanted === undefined) return {}
+  const { type, schema } = wanted
+  return { response_format: { type, json_schema: { name: 'output', schema, strict: true } } }
+}

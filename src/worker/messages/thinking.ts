@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { EFFORTS, parseEffort, type Effort } from '../../protocol/effort.ts'
+import { CheckedMember } from '../completion/checked-member.ts'
+import { ApiError } from '../http/errors.ts'
+
+/** What a request asks of reasoning. */
+export interface ReadThinking {
+  /** Undefined: the default of the route. */
+  readonly effort: Effort | undefined
+  /** Whether thinking blocks are part of the answer. */
+  readonly shown: boolean
+}
+
+const thinkingMember = new CheckedMember(
+  'thinking',
+  z.looseObject({
+    type: z.enum(['enabled', 'adaptive', 'disabled']),
+    budget_tokens: z.int().min(1).optional(),
+    display: z.string().nullish(),
+  }),
+  'an object of type enabled, adaptive or disabled',
+)
+
+/** The effort that a budget of thinking tokens stands for: the first whose bound it does not exceed. */
+const BUDGETS: readonly (readonly [atMost: number, effort: Effort])[] = [
+  [2_048, 'low'],
+  [8_192, 'medium'],
+  [32_768, 'high'],
+  [Number.POSITIVE_INFINITY, 'max'],
+]
+
+/**
+ * Clients of this format that do not ask for thinking expect none, and count on all of `max_tokens` for text.
+ * @throws ApiError where a member is malformed
+ */
+export function readThinking(thinking: unknown, effort: string | undefined): ReadThinking {
+  const asked = thinkingMember.optional(thinking)
+  const wanted = effort === undefined ? undefined : ladderEffort(effort)
+  if (asked === undefined || asked.type === 'disabled') return { effort: 'off', shown: false }
+  const shown = asked.display !== 'omitted'
+  if (wanted !== undefined) return { effort: wanted, shown }
+  const budget = asked.type === 'enabled' ? asked.budget_tokens : undefined
+  const [, byBudget] = BUDGETS.find(([atMost]) => (budget ?? 0) <= atMost) ?? []
+  return { effort: budget === undefined ? undefined : byBudget, shown }
+}
+
+function ladderEffort(effort: string): Effort {
+  const known = parseEffort(effort)
+  if (known !== undefined) return known
+  const message = `"output_config.effort" must be one of ${EFFORTS.join(', ')}.`
+  throw new ApiError('invalid_request_error', message, { param: 'output_config.effort' })
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { CheckedMember } from '../completion/checked-member.ts'
+import { ApiError } from '../http/errors.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+
+/** The tools of a request as functions, and the types of those that were left out. */
+export interface ReadTools {
+  /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
+  readonly members: JsonObject
+  readonly dropped: readonly string[]
+}
+
+const toolList = new CheckedMember(
+  'tools',
+  z.array(
+    z.looseObject({
+      type: z.string().nullish(),
+      name: z.string().optional(),
+      description: z.string().nullish(),
+      input_schema: z.record(z.string(), z.unknown()).nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  ),
+  'a list of tools with names and an input_schema',
+)
+
+const choice = new CheckedMember(
+  'tool_choice',
+  z.looseObject({
+    type: z.enum(['auto', 'any', 'tool', 'none']),
+    name: z.string().optional(),
+    disable_parallel_tool_use: z.boolean().nullish(),
+  }),
+  'an object of type auto, any, tool or none',
+)
+
+const CHOICES = { auto: 'auto', any: 'required', none: 'none' } as const
+
+/** @throws ApiError where a tool or the choice is malformed */
+export function readTools(tools: unknown, toolChoice: unknown): ReadTools {
+  const offered = toolList.optional(tools) ?? []
+  const own = offered.filter(({ type }) => type === undefined || type === null || type === 'custom')
+  const dropped = offered.flatMap((tool) => (own.includes(tool) ? [] : [`tools.${tool.type}`]))
+  const functions = own.map(({ name, description, input_schema, strict }) => {
+    if (name === undefined) throw invalid('"tools": a tool has no name.', 'tools')
+    const described = { ...(description && { description }), parameters: input_schema ?? {} }
+    return {
+      type: 'function',
+      function: { name, ...described, ...(typeof strict === 'boolean' && { strict }) },
+    }
+  })
+  if (functions.length === 0) return { members: {}, dropped }
+  const names = new Set(functions.map((tool) => tool.function.name))
+  return { members: { tools: functions, ...chosen(toolChoice, names) }, dropped }
+}
+
+function chosen(value: unknown, names: ReadonlySet<string>): JsonObject {
+  const wanted = choice.optional(value)
+  if (wanted === undefined) return {}
+  const { type, name, disable_parallel_tool_use } = wanted
+  const parallel = disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
+  if (type !== 'tool') return { tool_choice: CHOICES[type], ...parallel }
+  if (name === undefined || !names.has(name)) {
+    throw invalid('"tool_choice" names a tool that is not in "tools".', 'tool_choice')
+  }
+  return { tool_choice: { type: 'function', function: { name } }, ...parallel }
+}
+
+function invalid(message: string, param: string): ApiError {
+  return new ApiError('invalid_request_error', message, { param })
+}

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { ApiError } from '../../../src/worker/http/errors.ts'
+import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
+import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
+import { DOORS, eventsOf, type Reading, type ReadableDoor } from '../../support/doors.ts'
+import { OPTIONS, SERVICE, goldenStreams, providerBytes } from '../../support/golden-streams.ts'
+import { frame, streamOf, toolDelta } from '../../support/provider-frames.ts'
+
+/** Every recorded provider stream through every door: what a client can read must be the same. */
+
+const CHAT = DOORS['chat']
+if (CHAT === undefined) throw new Error('no chat door')
+const OTHERS = Object.entries(DOORS).filter(([name]) => name !== 'chat')
+
+/** The text that a door sends for provider bytes that come in these reads. */
+function sent({ format }: ReadableDoor, reads: readonly Uint8Array[], options = OPTIONS): string {
+  const encoder = format.streamEncoder(options)
+  const stream = new AnswerStream(options, encoder)
+  let text = ''
+  try {
+    for (const read of reads) text += fromUtf8(stream.push(read))
+    text += fromUtf8(stream.end())
+    text += fromUtf8(stream.finish())
+    return text + fromUtf8(stream.close(SERVICE))
+  } catch (error) {
+    if (!(error instanceof BrokenStream)) throw error
+    text += fromUtf8(error.output)
+    return text + encoder.fail(new ApiError('bad_gateway', 'The provider broke off its answer.'))
+  }
+}
+
+/** An empty call is an empty object at the doors whose clients parse it at once. */
+function comparable({ calls, ...texts }: Reading): Reading {
+  return { ...texts, calls: calls.map((call) => ({ ...call, arguments: call.arguments || '{}' })) }
+}
+
+describe.each(OTHERS)('%s', (_, door) => {
+  describe.each(goldenStreams())('$provider: $name ($file)', (golden) => {
+    const options = { ...OPTIONS, ...golden.options }
+    const bytes = providerBytes(golden)
+    const whole = sent(door, [bytes], options)
+
+    test('text, reasoning and tool calls are those of the chat door', () => {
+      const chat = CHAT.readStream(eventsOf(sent(CHAT, [bytes], options)))
+      // A call that waits for its turn when a stream breaks is lost with it; no client runs half a call.
+      const lost = 'broken' in golden.outcome ? { calls: [] } : {}
+      const reading = door.readStream(eventsOf(whole))
+      expect({ ...reading, ...lost }).toEqual({ ...comparable(chat), ...lost })
+    })
+
+    test('a cut at any byte changes nothing', () => {
+      const cuts = Array.from({ length: bytes.length + 1 }, (_gap, cut) => cut)
+      const different = cuts.filter(
+        (cut) => sent(door, [bytes.subarray(0, cut), bytes.subarray(cut)], options) !== whole,
+      )
+      expect(different).toEqual([])
+    })
+  })
+
+  test('fragments of calls that interleave, and text among them, come out whole', () => {
+    const more = (index: number, args: string) => ({
+      tool_calls: [{ index, function: { arguments: args } }],
+    })
+    const deltas = [
+      { reasoning: 'Hm' },
+      { content: 'a' },
+      toolDelta(0, 'f', '{"x":'),
+      toolDelta(1, 'g', '{"y":'),
+      { content: 'b' },
+      more(0, '1}'),
+      more(1, '2}'),
+      toolDelta(2, 'h', ''),
+    ]
+    const bytes = utf8(streamOf(deltas, 'tool_calls').join(''))
+    expect(door.readStream(eventsOf(sent(door, [bytes])))).toEqual({
+      reasoning: 'Hm',
+      text: 'ab',
+      calls: [
+        { id: 'call_0', name: 'f', arguments: '{"x":1}' },
+        { id: 'call_1', name: 'g', arguments: '{"y":2}' },
+        { id: 'call_2', name: 'h', arguments: '{}' },
+      ],
+    })
+  })
+
+  test('an answer that is not streamed says what the chat door says', () => {
+    const call = (id: string, args: string) => ({ id, function: { name: 'f', arguments: args } })
+    const messages = [
+      { content: 'a "quoted" é' },
+      { content: '', reasoning: 'Hm', tool_calls: [call('1', '{"a":1}'), call('2', '{}')] },
+      { content: null, refusal: 'No.' },
+      { content: 'both', reasoning: 'Hm', tool_calls: [call('1', '{"b":[1,2]}')] },
+    ]
+    for (const message of messages) {
+      const body = JSON.stringify({ choices: [{ message, finish_reason: 'stop' }] })
+      const answer = readProviderAnswer(utf8(body), OPTIONS)
+      const read = ({ format, readWhole }: ReadableDoor) =>
+        readWhole(JSON.parse(format.encodeWhole(answer, OPTIONS, undefined, SERVICE)))
+      expect(read(door)).toEqual(read(CHAT))
+    }
+  })
+
+  test('`service` stands in the last event alone, which ends the stream', () => {
+    const bytes = utf8(streamOf([{ content: 'a' }]).join(''))
+    const events = eventsOf(sent(door, [bytes]))
+    expect(events.map((event) => 'service' in event).indexOf(true)).toBe(events.length - 1)
+  })
+
+  test('a failure before anything was sent is told in events that stand alone', () => {
+    const encoder = door.format.streamEncoder(OPTIONS)
+    const events = eventsOf(encoder.fail(new ApiError('routes_unavailable', 'No route.')))
+    expect(JSON.stringify(events.at(-1))).toContain('No route.')
+  })
+
+  test('the text of a frame that says nothing else costs no parsing, and reads the same', () => {
+    const texts = ['a', 'b', '"', 'ü', '\\', 'c']
+    const bytes = utf8([...texts.map((content) => frame({ content })), ...streamOf([])].join(''))
+    expect(door.readStream(eventsOf(sent(door, [bytes]))).text).toBe(texts.join(''))
+  })
+})
+
+test('the Responses door sends only events that its client libraries know, in unbroken order', () => {
+  const door = DOORS['responses']
+  if (door === undefined) throw new Error('no such door')
+  for (const golden of goldenStreams()) {
+    const events = eventsOf(sent(door, [providerBytes(golden)]))
+    expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
+    for (const { type } of events) expect(KNOWN_EVENTS).toContain(type)
+    expect(events.at(-1)?.type).toMatch(/^response\.(completed|incomplete|failed)$/)
+  }
+})
+
+const KNOWN_EVENTS = [
+  'response.created',
+  'response.in_progress',
+  'response.output_item.added',
+  'response.content_part.added',
+  'response.output_text.delta',
+  'response.output_text.done',
+  'response.refusal.delta',
+  'response.refusal.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_part.done',
+  'response.reasoning_summary_text.delta',
+  'response.reasoning_summary_text.done',
+  'response.function_call_arguments.delta',
+  'response.function_call_arguments.done',
+  'response.custom_tool_call_input.delta',
+  'response.custom_tool_call_input.done',
+  'response.content_part.done',
+  'response.output_item.done',
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+]
