@@ -39,7 +39,11 @@ function offences(broken: (from: string, to: string) => boolean): string[] {
 const part = (path: string) => (path.startsWith('src/') ? (path.split('/')[1] ?? '') : undefined)
 
 /** What others load by the name of the package or of its part. */
-const ENTRY_POINTS: readonly string[] = ['src/worker/index.ts', 'src/verify/index.ts']
+const ENTRY_POINTS: readonly string[] = [
+  'src/worker/index.ts',
+  'src/verify/index.ts',
+  'src/client/index.ts',
+]
 
 const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   protocol: ['protocol'],
@@ -47,8 +51,9 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   worker: ['worker', 'protocol', 'verify'],
   enclave: ['enclave', 'protocol', 'verify'],
   standin: ['standin', 'protocol', 'verify', 'enclave'],
+  client: ['client', 'protocol', 'verify'],
   host: ['host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
-  cli: ['cli', 'host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
+  cli: ['cli', 'client', 'host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
 }
 
 /** Each rank may import from itself where it is one folder, and from every rank before it. */

@@ -5,6 +5,7 @@ import { InputError } from './verify/input-error.ts'
 import { receiptCommand } from './verify/receipt-command.ts'
 import { printProblem } from './verify/print.ts'
 import { snpCommand } from './verify/snp-command.ts'
+import { ClientError } from '../client/errors.ts'
 import type { Subcommand } from './subcommand.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
@@ -27,7 +28,8 @@ const EXIT_UNUSABLE = 2
 
 function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
-  if (!(error instanceof InputError) && !(error instanceof MalformedEvidence)) throw error
+  const known = [InputError, MalformedEvidence, ClientError].some((kind) => error instanceof kind)
+  if (!known || !(error instanceof Error)) throw error
   printProblem(error.message, process.argv.includes('--json'))
   return EXIT_UNUSABLE
 }

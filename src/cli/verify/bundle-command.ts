@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { headline } from '../../verify/headline.ts'
 import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
-import { defaultStatePath, readSeen, writeSeen } from './bundle-state.ts'
+import { defaultStatePath, readSeen, writeSeen } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { report } from './print.ts'
 import { readBundle, readJson } from './read-input.ts'

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import type { SeenBundle } from '../../verify/trust-bundle.ts'
-import { InputError } from './input-error.ts'
+import { ClientError } from '../errors.ts'
+import type { BundleState } from '../options.ts'
 
 /**
  * The last good bundle of each release root, kept between runs: without it an attacker could show an older one, and
@@ -34,7 +35,7 @@ export function defaultStatePath(environment: NodeJS.ProcessEnv): string {
   return join(base, 'confidential-model-router', 'trust-bundles.json')
 }
 
-/** What was last seen under a root; nothing for the path `none`. Throws `InputError`. */
+/** What was last seen under a root; nothing for the path `none`. Throws `ClientError`. */
 export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBundle | undefined> {
   const root = es256JwkSchema.safeParse(rootJwk)
   if (path === 'none' || !root.success) return undefined
@@ -43,7 +44,7 @@ export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBund
   return seen && { root: thumbprint, ...seen }
 }
 
-/** Remembers a bundle in place of the one before. Throws `InputError`. */
+/** Remembers a bundle in place of the one before. Throws `ClientError`. */
 export async function writeSeen(path: string, seen: KeptBundle): Promise<void> {
   if (path === 'none') return
   const { root, ...kept } = seen
@@ -54,7 +55,7 @@ export async function writeSeen(path: string, seen: KeptBundle): Promise<void> {
     await writeFile(draft, `${text}\n`, { mode: 0o600 })
     await rename(draft, path)
   } catch (error) {
-    throw new InputError(`cannot write the state file ${path}`, { cause: error })
+    throw new ClientError('bundle_state', `cannot write the state file ${path}`, { cause: error })
   }
 }
 
@@ -64,13 +65,25 @@ async function readState(path: string): Promise<State> {
     text = await readFile(path, 'utf8')
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
-    throw new InputError(`cannot read the state file ${path}`, { cause: error })
+    throw new ClientError('bundle_state', `cannot read the state file ${path}`, { cause: error })
   }
   try {
     return stateSchema.parse(JSON.parse(text))
   } catch (error) {
-    throw new InputError(`the state file ${path} is damaged; look into it before removing it`, {
-      cause: error,
-    })
+    throw new ClientError(
+      'bundle_state',
+      `the state file ${path} is damaged; look into it before removing it`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** The state in a file, as `createClient` takes it; every program of this user that names the same file shares it. */
+export function fileState(path: string): BundleState {
+  return {
+    read: (rootJwk) => readSeen(path, rootJwk),
+    write: (seen) => writeSeen(path, seen),
   }
 }

@@ -1,0 +1,243 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { toHex } from '../protocol/bytes.ts'
+import { digestAnswer, type AnswerDigest } from './answer-digest.ts'
+import { ClientError, ReceiptRefused } from './errors.ts'
+import { addressOf, type ClientOptions, type Settings } from './options.ts'
+import type { Proof } from './proof.ts'
+import { ReceiptVerifier, type ReceiptOutcome } from './receipts.ts'
+import {
+  streamOf,
+  type AnswerBody,
+  type IncomingAnswer,
+  type OutgoingRequest,
+  type Transport,
+} from './transport.ts'
+
+/** A client of one router that proves the router before it sends, and its answers afterwards. */
+export interface Client {
+  /** For any SDK that takes a `fetch`. Takes addresses of the router alone. */
+  readonly fetch: typeof fetch
+  readonly receipts: Receipts
+  /**
+   * Proves the router now, with fresh evidence; requests that run go on.
+   * @throws AttestationRefused, AttestationUnavailable
+   */
+  verify(): Promise<readonly Proof[]>
+  /** Proofs in force, one for each host that was met. */
+  proofs(): readonly Proof[]
+  /** Waits for running answers and open receipts, and closes the connections. */
+  close(): Promise<void>
+}
+
+export interface Receipts {
+  /**
+   * The receipt of an answer that `fetch` gave, verified; the answer must have been read to its end. Resolves with
+   * undefined for an answer that can have none.
+   */
+  of(response: Response): Promise<ReceiptOutcome | undefined>
+  /** Waits for those that are being verified. */
+  settled(): Promise<void>
+}
+
+/** Paths whose answers have receipts. */
+const WITH_RECEIPTS =
+  /\/v1\/(chat\/completions|responses|messages|embeddings|audio\/transcriptions)$/
+
+/** By which a customer is known. */
+const CREDENTIALS = ['authorization', 'x-api-key'] as const
+
+/** Statuses whose answers have no body, which `Response` insists on. */
+const NO_BODY = new Set([101, 204, 205, 304])
+
+export function clientOver(
+  settings: Settings,
+  transport: Transport,
+  options: ClientOptions,
+): Client {
+  const verifier = new ReceiptVerifier(settings, transport)
+  const watch = new AnswerWatch(verifier, options)
+  const send = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = await readRequest(input, init, settings)
+    const answer = await transport.send(request)
+    return watch.pass(request, answer)
+  }
+  return {
+    fetch: send,
+    receipts: watch,
+    verify: async () => {
+      transport.refresh()
+      const url = addressOf(settings, '/.well-known/jwks.json')
+      const signal = AbortSignal.timeout(VERIFY_WITHIN_MS)
+      const none = { headers: new Headers(), body: undefined, signal }
+      const { body } = await transport.send({ url, method: 'GET', ...none })
+      await body?.getReader().cancel()
+      return transport.proofs()
+    },
+    proofs: () => transport.proofs(),
+    close: async () => {
+      await watch.settled()
+      await transport.close()
+    },
+  }
+}
+
+const VERIFY_WITHIN_MS = 90_000
+
+/** Brings whatever `fetch` may be given into one form. @throws ClientError for an address that is not the router's */
+async function readRequest(
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+  { base }: Settings,
+): Promise<OutgoingRequest> {
+  const request = new Request(input, init)
+  const url = new URL(request.url)
+  if (url.origin !== base.origin) {
+    throw new ClientError('foreign_address', `${url.origin} is not the router at ${base.origin}`)
+  }
+  const { method, signal } = request
+  const headers = new Headers(request.headers)
+  const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer())
+  return { url, method, headers, body, signal }
+}
+
+/** Follows answers to their end, and sees to their receipts. */
+class AnswerWatch implements Receipts {
+  readonly #verifier: ReceiptVerifier
+  readonly #options: ClientOptions
+  readonly #answers = new WeakMap<Response, () => Promise<ReceiptOutcome | undefined>>()
+  readonly #open = new Set<Promise<unknown>>()
+
+  constructor(verifier: ReceiptVerifier, options: ClientOptions) {
+    this.#verifier = verifier
+    this.#options = options
+  }
+
+  of(response: Response): Promise<ReceiptOutcome | undefined> {
+    return this.#answers.get(response)?.() ?? Promise.resolve(undefined)
+  }
+
+  async settled(): Promise<void> {
+    while (this.#open.size > 0) {
+      // oxlint-disable-next-line no-await-in-loop -- those that begin meanwhile are waited for too
+      await Promise.all(this.#open)
+    }
+  }
+
+  /** The same answer, read through a tap where it can have a receipt. */
+  pass(request: OutgoingRequest, answer: IncomingAnswer): Response {
+    const { method, url } = request
+    const has = method === 'POST' && answer.status === 200 && WITH_RECEIPTS.test(url.pathname)
+    if (!has || answer.body === null) {
+      return asResponse({ ...answer, body: answer.body && streamOf(answer.body) }, url)
+    }
+    const exchange = new WatchedExchange(request, digestAnswer(answer.headers), this.#verifier)
+    const { onReceipt, requireReceipt } = this.#options
+    const verified = () => this.#track(exchange.outcome())
+    const ended = async () => {
+      if (onReceipt !== undefined) void this.#track(verified().then(onReceipt))
+      if (requireReceipt === true) demand(await verified())
+    }
+    const body = exchange.tap(answer.body, ended)
+    const passed = asResponse({ ...answer, body }, url)
+    this.#answers.set(passed, () =>
+      exchange.known.then((known) => (known ? verified() : undefined)),
+    )
+    return passed
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    const entry = work.catch(() => undefined).finally(() => this.#open.delete(entry))
+    this.#open.add(entry)
+    return work
+  }
+}
+
+/** One request and its answer, whose digests are known once the answer has passed. */
+class WatchedExchange {
+  readonly #request: OutgoingRequest
+  readonly #digest: AnswerDigest
+  readonly #verifier: ReceiptVerifier
+  #settle: (known: boolean) => void = () => {}
+  #outcome: Promise<ReceiptOutcome> | undefined
+  /** Resolves when the answer is over: with false where it was cut before it named a receipt. */
+  readonly known: Promise<boolean>
+
+  constructor(request: OutgoingRequest, digest: AnswerDigest, verifier: ReceiptVerifier) {
+    this.#request = request
+    this.#digest = digest
+    this.#verifier = verifier
+    this.known = new Promise((resolve) => (this.#settle = resolve))
+  }
+
+  /** Verified once, however often it is asked for; only after the answer is over. */
+  outcome(): Promise<ReceiptOutcome> {
+    this.#outcome ??= this.#verify()
+    return this.#outcome
+  }
+
+  #verify(): Promise<ReceiptOutcome> {
+    const { sha256: responseSha256, receiptId } = this.#digest.finish()
+    const { body, headers, url } = this.#request
+    const credentials = CREDENTIALS.flatMap((name) => {
+      const value = headers.get(name)
+      return value === null ? [] : [[name, value] as const]
+    })
+    return this.#verifier.verify({
+      path: url.pathname,
+      receiptId,
+      requestSha256: toHex(sha256(body ?? new Uint8Array())),
+      responseSha256,
+      credentials: Object.fromEntries(credentials),
+    })
+  }
+
+  /** The same bytes at the same time. `ended` runs before the end is told, and its failure becomes the end. */
+  tap(body: AnswerBody, ended: () => Promise<void>): ReadableStream<Uint8Array> {
+    const reader = body.getReader()
+    return new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        try {
+          const { done, value } = await reader.read()
+          if (!done && value !== undefined) {
+            this.#digest.update(value)
+            controller.enqueue(value)
+            return
+          }
+          this.#settle(true)
+          await ended()
+          controller.close()
+        } catch (error) {
+          this.#settle(false)
+          controller.error(error)
+        }
+      },
+      cancel: async (reason) => {
+        // Some SDKs stop reading at "[DONE]": the receipt was named by then.
+        const known = this.#digest.finish().receiptId !== undefined
+        this.#settle(known)
+        if (known) await ended().catch(() => undefined)
+        await reader.cancel(reason)
+      },
+    })
+  }
+}
+
+function demand({ failed, ok, path }: ReceiptOutcome): void {
+  if (ok) return
+  throw new ReceiptRefused(failed, `the receipt of ${path} does not hold: ${failed.join(', ')}`)
+}
+
+/** An answer of the runtime's own class, as SDKs expect it. */
+function asResponse(
+  {
+    body,
+    headers,
+    status,
+    statusText,
+  }: Omit<IncomingAnswer, 'body'> & { body: ReadableStream | null },
+  url: URL,
+): Response {
+  const made = new Response(NO_BODY.has(status) ? null : body, { status, statusText, headers })
+  Object.defineProperty(made, 'url', { value: url.href })
+  return made
+}

@@ -1,0 +1,64 @@
+import type { Check } from '../verify/check.ts'
+
+/** Everything this client throws of its own; `code` tells the kinds apart. Network errors are thrown as they are. */
+export class ClientError extends Error {
+  readonly code: ClientErrorCode
+
+  constructor(code: ClientErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = new.target.name
+    this.code = code
+  }
+}
+
+export type ClientErrorCode =
+  | 'attestation_refused'
+  | 'attestation_unavailable'
+  | 'bundle_state'
+  | 'foreign_address'
+  | 'invalid_options'
+  | 'receipt_refused'
+  | 'unsupported_runtime'
+
+/**
+ * The router is not what it should be: nothing of the request has left this machine.
+ *
+ * What to do: look at `failed`; `tls_key` means that somebody else holds the connection.
+ */
+export class AttestationRefused extends ClientError {
+  /** Every check that was made, the failed ones among them. */
+  readonly checks: readonly Check[]
+  /** The names of the failed ones; where a document could not even be read, the name of the document. */
+  readonly failed: readonly string[]
+
+  constructor(checks: readonly Check[], unreadable?: { document: string; reason: string }) {
+    const bad = checks.filter(({ ok }) => !ok)
+    const reasons = [
+      ...bad.map(({ name, detail }) => `${name}: ${detail}`),
+      ...(unreadable === undefined ? [] : [`${unreadable.document}: ${unreadable.reason}`]),
+    ]
+    super('attestation_refused', `the router is not proven: ${reasons.join('; ')}`)
+    this.checks = checks
+    this.failed = [
+      ...bad.map(({ name }) => name),
+      ...(unreadable === undefined ? [] : [unreadable.document]),
+    ]
+  }
+}
+
+/** The router gave no evidence, so nothing was sent. It may do so later. */
+export class AttestationUnavailable extends ClientError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('attestation_unavailable', message, options)
+  }
+}
+
+/** An answer whose receipt does not hold, or that has none where one is required. */
+export class ReceiptRefused extends ClientError {
+  readonly failed: readonly string[]
+
+  constructor(failed: readonly string[], message: string) {
+    super('receipt_refused', message)
+    this.failed = failed
+  }
+}

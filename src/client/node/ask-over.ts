@@ -1,0 +1,76 @@
+import http from 'node:http'
+import { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { concatBytes } from '../../protocol/bytes.ts'
+import type { AskedAnswer } from '../proof.ts'
+
+/** An envelope is some tens of kilobytes; more is an attack on the reader. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** A capture by the platform may take a minute. */
+const WITHIN_MS = 70_000
+
+/**
+ * One GET over a connection that stays open and stays the caller's: what it is used for afterwards goes to the very
+ * peer that answered here.
+ */
+export async function askOver(socket: TLSSocket, host: string, path: string): Promise<AskedAnswer> {
+  const lent = lend(socket)
+  try {
+    return await get(lent.stream, host, path)
+  } finally {
+    lent.takeBack()
+  }
+}
+
+/** A stream over the socket that can end without ending the socket. */
+function lend(socket: TLSSocket): { stream: Duplex; takeBack: () => void } {
+  const stream = new Duplex({
+    read: () => socket.resume(),
+    write: (chunk, _encoding, done) => void socket.write(chunk, (error) => done(error)),
+  })
+  const onData = (chunk: Buffer) => {
+    if (!stream.push(chunk)) socket.pause()
+  }
+  const onEnd = () => stream.push(null)
+  const onError = (error: Error) => stream.destroy(error)
+  const onClose = () => stream.destroy(new Error('the connection was closed'))
+  socket.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+  return {
+    stream,
+    takeBack: () => {
+      socket.pause()
+      socket.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
+      stream.on('error', () => {}).destroy()
+    },
+  }
+}
+
+function get(stream: Duplex, host: string, path: string): Promise<AskedAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<AskedAnswer>()
+  const request = http.get(
+    {
+      createConnection: () => stream,
+      path,
+      headers: { host, connection: 'keep-alive', accept: 'application/json' },
+      signal: AbortSignal.timeout(WITHIN_MS),
+    },
+    (response) => {
+      readBody(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject)
+    },
+  )
+  request.on('error', reject)
+  return promise
+}
+
+async function readBody(response: http.IncomingMessage) {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of response) {
+    const bytes: Buffer = part
+    size += bytes.length
+    if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large')
+    parts.push(bytes)
+  }
+  return concatBytes(...parts)
+}

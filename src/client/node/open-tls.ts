@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import https from 'node:https'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { getProxyForUrl } from 'proxy-from-env'
+
+const CONNECT_WITHIN_MS = 15_000
+
+/**
+ * A TLS connection to the origin, through the proxy that HTTPS_PROXY and NO_PROXY name. Any certificate will do: the
+ * key in it is compared with evidence, which says more than a public authority can.
+ */
+export async function openTls(origin: URL): Promise<TLSSocket> {
+  const proxy = getProxyForUrl(origin.href)
+  const signal = AbortSignal.timeout(CONNECT_WITHIN_MS)
+  const socket = await (proxy === '' ? openTcp(origin) : openTunnel(origin, new URL(proxy), signal))
+  const host = hostOf(origin)
+  const tls = connectTls({
+    socket,
+    ALPNProtocols: ['http/1.1'],
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: false,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  })
+  try {
+    await once(tls, 'secureConnect', { signal })
+  } catch (error) {
+    tls.destroy()
+    throw error
+  }
+  return tls.setNoDelay(true)
+}
+
+function openTcp(origin: URL): Socket {
+  return connectTcp({ host: hostOf(origin), port: portOf(origin) })
+}
+
+/** The proxy sees the name of the router and nothing else. */
+async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
+  const { request: send } = proxy.protocol === 'https:' ? https : http
+  const target = `${origin.hostname}:${portOf(origin)}`
+  const request = send({
+    host: hostOf(proxy),
+    port: proxy.port === '' ? (proxy.protocol === 'https:' ? 443 : 80) : Number(proxy.port),
+    method: 'CONNECT',
+    path: target,
+    agent: false,
+    signal,
+    headers: { host: target, ...credentialsOf(proxy) },
+  })
+  request.end()
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  request.once('error', reject)
+  request.once('connect', ({ statusCode }: http.IncomingMessage, socket: Socket) => {
+    if (statusCode === 200) resolve(socket)
+    else {
+      socket.destroy()
+      reject(new Error(`the proxy answers ${statusCode}`))
+    }
+  })
+  request.once('response', ({ statusCode }: http.IncomingMessage) => {
+    request.destroy()
+    reject(new Error(`the proxy answers ${statusCode}`))
+  })
+  return promise
+}
+
+function credentialsOf({ username, password }: URL): Record<string, string> {
+  if (username === '') return {}
+  const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { 'proxy-authorization': `Basic ${Buffer.from(text).toString('base64')}` }
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+function portOf({ port }: URL): number {
+  return port === '' ? 443 : Number(port)
+}

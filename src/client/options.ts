@@ -1,0 +1,83 @@
+import { es256JwkSchema, type Es256Jwk } from '../protocol/jwk.ts'
+import type { SeenBundle } from '../verify/trust-bundle.ts'
+import type { Anchor } from '../verify/snp/anchors.ts'
+import { ClientError } from './errors.ts'
+import type { ReceiptOutcome } from './receipts.ts'
+
+/** What an application says once, when it makes its client. */
+export interface ClientOptions {
+  /** Where the router is, with or without `/v1`. */
+  readonly baseURL: string
+  /** The release root's public JWK, as the operator publishes it and you checked it. */
+  readonly rootKey: unknown
+  /** The environment the trust bundle must be made for; `production` unless told otherwise. */
+  readonly environment?: string
+  readonly policy?: ClientPolicy
+  /** Where the newest trust bundle seen is remembered; see `BundleState`. */
+  readonly state?: BundleState
+  /** Told of every answer that should have a receipt, once it is verified. It must not throw. */
+  readonly onReceipt?: (outcome: ReceiptOutcome) => void
+  /** Ends an answer with an error where its receipt is missing or does not hold. */
+  readonly requireReceipt?: boolean
+}
+
+export interface ClientPolicy {
+  /** Accepts a simulated platform, which proves nothing: for trying things out alone. */
+  readonly allowSimulated?: boolean
+  /** Evidence older than this is asked for anew; the evidence's own limit holds besides. */
+  readonly maxAgeSeconds?: number
+  /** A receipt counts only where the provider was attested too. */
+  readonly requireProvider?: boolean
+}
+
+/** Keeps the newest bundle seen under each release root, so that nobody can show an older one later. */
+export interface BundleState {
+  read(rootJwk: unknown): Promise<SeenBundle | undefined>
+  write(seen: SeenBundle): Promise<void>
+}
+
+/** What a client takes from its surroundings, for tests to set. */
+export interface ClientDeps {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** 32 fresh random bytes in hex. */
+  readonly nonce: () => string
+  /** In place of AMD's roots. */
+  readonly anchors?: readonly Anchor[]
+}
+
+/** Options that have been looked at. */
+export interface Settings {
+  readonly base: URL
+  readonly rootJwk: Es256Jwk
+  readonly environments: readonly string[]
+  readonly policy: ClientPolicy
+  readonly deps: ClientDeps
+}
+
+/** @throws ClientError `invalid_options` naming what cannot be used */
+export function readOptions(options: ClientOptions, deps: ClientDeps): Settings {
+  const base = URL.canParse(options.baseURL) ? new URL(options.baseURL) : undefined
+  if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {
+    throw new ClientError('invalid_options', 'baseURL: give the address of the router')
+  }
+  base.pathname = base.pathname.replace(/\/(v1\/?)?$/, '')
+  const root = es256JwkSchema.safeParse(options.rootKey)
+  if (!root.success) {
+    throw new ClientError('invalid_options', "rootKey: give the release root's public JWK")
+  }
+  const { environment, policy = {} } = options
+  const standard = policy.allowSimulated === true ? ['production', 'local'] : ['production']
+  return {
+    base,
+    rootJwk: root.data,
+    environments: environment === undefined ? standard : [environment],
+    policy,
+    deps,
+  }
+}
+
+/** The address of a path of the router, such as `/attestation`. */
+export function addressOf({ base }: Pick<Settings, 'base'>, path: string): URL {
+  return new URL(base.pathname.replace(/\/$/, '') + path, base)
+}

@@ -1,0 +1,181 @@
+import { z } from 'zod'
+import { copyBytes, fromBase64, type Bytes } from '../protocol/bytes.ts'
+import { parseCompactJws } from '../protocol/compact-jws.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import type { ReceiptClaims } from '../protocol/receipt.ts'
+import { parseStrictJson } from '../protocol/strict-json.ts'
+import type { Check } from '../verify/check.ts'
+import { verifyReceipt } from '../verify/receipt.ts'
+import { addressOf, type Settings } from './options.ts'
+import { streamOf, type Transport } from './transport.ts'
+
+/** What this client sent and got, and under which name the router has it. */
+export interface Exchange {
+  readonly path: string
+  readonly receiptId: string | undefined
+  readonly requestSha256: string
+  readonly responseSha256: string
+  /** The headers by which the customer is known, to ask for the receipt with. */
+  readonly credentials: Readonly<Record<string, string>>
+}
+
+/** What the receipt of one answer came to. */
+export interface ReceiptOutcome {
+  /** Whether it is there and every check of it holds. */
+  readonly ok: boolean
+  /** Path of the request that it is about. */
+  readonly path: string
+  readonly id: string | undefined
+  /** The compact JWS, to keep as proof. */
+  readonly receipt: string | undefined
+  readonly checks: readonly Check[]
+  /** Names of the failed checks; `receipt_missing` or `receipt_unavailable` where there was nothing to check. */
+  readonly failed: readonly string[]
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
+  /** Only where its signature is verified. */
+  readonly claims: ReceiptClaims | undefined
+}
+
+const answerSchema = z.object({ id: z.string(), receipt: z.string() })
+const keySetSchema = z.looseObject({ keys: z.array(z.looseObject({ kid: z.string().optional() })) })
+const evidenceListSchema = z.object({
+  evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
+})
+const hopSchema = z.looseObject({
+  evidence_raw: z.looseObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+})
+
+/** Fetches receipts over the proven connection and verifies them against what was really sent and got. */
+export class ReceiptVerifier {
+  readonly #settings: Settings
+  readonly #transport: Transport
+  #keys: z.output<typeof keySetSchema> | undefined
+  /** Envelopes that receipts refer to: the same one for all receipts of an hour or so. */
+  readonly #evidence = new Map<string, Bytes>()
+
+  constructor(settings: Settings, transport: Transport) {
+    this.#settings = settings
+    this.#transport = transport
+  }
+
+  /** Never rejects: what is wrong is in the outcome. */
+  async verify(exchange: Exchange): Promise<ReceiptOutcome> {
+    const { path, receiptId: id } = exchange
+    const nothing = {
+      ok: false,
+      path,
+      id,
+      receipt: undefined,
+      checks: [],
+      notes: [],
+      claims: undefined,
+    }
+    if (id === undefined) return { ...nothing, failed: ['receipt_missing'] }
+    try {
+      return await this.#verify(id, exchange)
+    } catch (error) {
+      if (error instanceof MalformedEvidence) {
+        return { ...nothing, failed: [error.document], notes: [error.message] }
+      }
+      const why = error instanceof Error ? error.message : 'it cannot be fetched'
+      return { ...nothing, failed: ['receipt_unavailable'], notes: [why] }
+    }
+  }
+
+  async #verify(id: string, exchange: Exchange): Promise<ReceiptOutcome> {
+    const path = `/v1/receipts/${encodeURIComponent(id)}`
+    const { receipt } = answerSchema.parse(parseJson(await this.#get(path, exchange.credentials)))
+    const { deps, environments, policy, rootJwk } = this.#settings
+    const { ok, checks, notes, claims } = await verifyReceipt(receipt, {
+      now: deps.now(),
+      jwks: await this.#keysFor(receipt),
+      evidence: await this.#evidenceOf(receipt, path, exchange.credentials),
+      environments,
+      simulated: policy.allowSimulated === true ? 'any' : 'refuse',
+      ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
+      routerRoot: rootJwk,
+      requireProvider: policy.requireProvider === true,
+      expected: {
+        id,
+        clientRequestSha256: exchange.requestSha256,
+        clientResponseSha256: exchange.responseSha256,
+      },
+    })
+    const failed = checks.filter((check) => !check.ok).map(({ name }) => name)
+    return { ok, path: exchange.path, id, receipt, checks, failed, notes, claims }
+  }
+
+  async #keysFor(receipt: string): Promise<unknown> {
+    const { kid } = parseCompactJws(receipt, 'receipt').header
+    if (this.#keys?.keys.some((key) => key.kid === kid) !== true) {
+      this.#keys = keySetSchema.parse(parseJson(await this.#get('/.well-known/jwks.json')))
+    }
+    return this.#keys
+  }
+
+  /** Envelopes are public and the same for many receipts; other evidence is the customer's and asked for each time. */
+  async #evidenceOf(
+    receipt: string,
+    path: string,
+    credentials: Exchange['credentials'],
+  ): Promise<ReadonlyMap<string, Bytes>> {
+    const references = referencesOf(receipt)
+    const missing = references.filter((sha256) => !this.#evidence.has(sha256))
+    await Promise.all(
+      missing.map(async (sha256) => {
+        const envelope = await this.#get(`/attestation/${sha256}`).catch(() => undefined)
+        if (envelope !== undefined) this.#remember(sha256, envelope)
+      }),
+    )
+    if (references.every((sha256) => this.#evidence.has(sha256))) return this.#evidence
+    const list = await this.#get(`${path}/evidence`, credentials).catch(() => undefined)
+    if (list === undefined) return this.#evidence
+    const { evidence } = evidenceListSchema.parse(parseJson(list))
+    const own = evidence.map(({ sha256, data_b64: data }) => [sha256, fromBase64(data)] as const)
+    return new Map([...this.#evidence, ...own])
+  }
+
+  #remember(sha256: string, envelope: Bytes): void {
+    const [oldest] = this.#evidence.keys()
+    if (this.#evidence.size >= MAX_KEPT_ENVELOPES && oldest !== undefined) {
+      this.#evidence.delete(oldest)
+    }
+    this.#evidence.set(sha256, envelope)
+  }
+
+  async #get(path: string, headers: Exchange['credentials'] = {}): Promise<Bytes> {
+    const answer = await this.#transport.send({
+      url: addressOf(this.#settings, path),
+      method: 'GET',
+      headers: new Headers(headers),
+      body: undefined,
+      signal: AbortSignal.timeout(GET_WITHIN_MS),
+    })
+    const body = new Uint8Array(
+      await new Response(answer.body && streamOf(answer.body)).arrayBuffer(),
+    )
+    if (answer.status !== 200) throw new Error(`${path} is answered with ${answer.status}`)
+    return copyBytes(body)
+  }
+}
+
+const MAX_KEPT_ENVELOPES = 64
+const GET_WITHIN_MS = 60_000
+
+/** Nothing but digests is taken from a receipt that is not verified yet. */
+function referencesOf(receipt: string): string[] {
+  const claims = z
+    .looseObject({})
+    .safeParse(parseStrictJson(parseCompactJws(receipt, 'receipt').payload, 'receipt'))
+  if (!claims.success) return []
+  const hops = ['router_attestation', 'inference_attestation', 'provider_attestation']
+  return hops.flatMap((name) => {
+    const hop = hopSchema.safeParse(claims.data[name])
+    return hop.success ? [hop.data.evidence_raw.sha256] : []
+  })
+}
+
+function parseJson(bytes: Bytes): unknown {
+  return JSON.parse(new TextDecoder().decode(bytes))
+}

@@ -1,0 +1,55 @@
+import type { Bytes } from '../protocol/bytes.ts'
+import type { Proof } from './proof.ts'
+
+/** A request whose bytes are all known. */
+export interface OutgoingRequest {
+  readonly url: URL
+  readonly method: string
+  readonly headers: Headers
+  readonly body: Bytes | undefined
+  readonly signal: AbortSignal
+}
+
+/** The bytes of an answer, of whichever stream class the runtime or its libraries have. */
+export interface AnswerBody {
+  getReader(): {
+    read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+    cancel(reason?: unknown): Promise<void>
+  }
+}
+
+/** A stream of the runtime's own class with the same bytes at the same time. */
+export function streamOf(body: AnswerBody): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done, value } = await reader.read()
+      if (done) controller.close()
+      else if (value !== undefined) controller.enqueue(value)
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+}
+
+/** An answer as it comes in. */
+export interface IncomingAnswer {
+  readonly status: number
+  readonly statusText: string
+  readonly headers: Headers
+  readonly body: AnswerBody | null
+}
+
+/** How requests reach the router, and nobody else. */
+export interface Transport {
+  /**
+   * @throws AttestationRefused, AttestationUnavailable before a byte of the request has left
+   * @throws TypeError, DOMException as `fetch` does
+   */
+  send(request: OutgoingRequest): Promise<IncomingAnswer>
+  /** Proofs in force. */
+  proofs(): readonly Proof[]
+  /** Forgets every proof, so that the next request asks for fresh evidence. Running answers go on. */
+  refresh(): void
+  /** Ends when running answers have. */
+  close(): Promise<void>
+}

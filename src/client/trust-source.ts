@@ -1,0 +1,66 @@
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import type { TrustBundle } from '../protocol/trust-bundle.ts'
+import type { Check } from '../verify/check.ts'
+import { fetchTrustBundle } from '../verify/fetch-trust-bundle.ts'
+import { verifyTrustBundle } from '../verify/trust-bundle.ts'
+import { AttestationRefused, AttestationUnavailable } from './errors.ts'
+import { addressOf, type BundleState, type Settings } from './options.ts'
+
+/** A bundle in force, with the checks that it passed. */
+export interface NewestTrust {
+  readonly bundle: TrustBundle
+  readonly checks: readonly Check[]
+}
+
+/** Where the newest trust bundle comes from. */
+export interface TrustSource {
+  /** @throws AttestationRefused, AttestationUnavailable, and what the kept state throws */
+  newest(): Promise<NewestTrust>
+}
+
+/** Asks the router each time, once for all who ask at the same moment, and never goes back behind the kept state. */
+export class RouterTrustSource implements TrustSource {
+  readonly #settings: Settings
+  readonly #state: BundleState
+  readonly #fetch: typeof fetch
+  #asking: Promise<NewestTrust> | undefined
+
+  /** @param unproven fetches from the router without proof of it: a bundle is judged by its signature alone */
+  constructor(settings: Settings, state: BundleState, unproven: typeof fetch) {
+    this.#settings = settings
+    this.#state = state
+    this.#fetch = unproven
+  }
+
+  newest(): Promise<NewestTrust> {
+    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined))
+    return this.#asking
+  }
+
+  async #ask(): Promise<NewestTrust> {
+    const { base, deps, environments, rootJwk } = this.#settings
+    const address = addressOf(this.#settings, '/.well-known/trust.json')
+    const [fetched, lastSeen] = await Promise.all([
+      fetchTrustBundle(address.href, base.origin, this.#fetch).catch(unreachable),
+      this.#state.read(rootJwk),
+    ])
+    if (fetched.jws === undefined) throw new AttestationRefused(fetched.checks)
+    const result = await verifyTrustBundle(fetched.jws, rootJwk, {
+      now: deps.now(),
+      environments,
+      lastSeen,
+    })
+    const checks = [...fetched.checks, ...result.checks]
+    const { bundle, seen } = result
+    if (bundle === undefined || seen === undefined) throw new AttestationRefused(checks)
+    if (lastSeen?.sha256 !== seen.sha256 || lastSeen.root !== seen.root) {
+      await this.#state.write(seen)
+    }
+    return { bundle, checks }
+  }
+}
+
+function unreachable(error: unknown): never {
+  if (error instanceof MalformedEvidence) throw error
+  throw new AttestationUnavailable('the router does not give its trust bundle', { cause: error })
+}
