@@ -13,6 +13,8 @@ export interface DigestedAnswer {
 /** Takes the digest of an answer while it passes by. */
 export interface AnswerDigest {
   update(bytes: Uint8Array): void
+  /** Whether nothing that still comes can change it. */
+  readonly complete: boolean
   /** What is known of the bytes so far. */
   finish(): DigestedAnswer
 }
@@ -31,6 +33,7 @@ export function digestAnswer(headers: Headers): AnswerDigest {
 const latin1 = new TextDecoder('latin1')
 
 class WholeDigest implements AnswerDigest {
+  readonly complete = false
   readonly #hash = sha256.create()
   readonly #named: string | undefined
   readonly #parts: Uint8Array[] = []
@@ -76,6 +79,10 @@ class StreamDigest implements AnswerDigest {
       rest = rest.subarray(end)
     }
     this.#open = rest.slice()
+  }
+
+  get complete(): boolean {
+    return this.#ended
   }
 
   /** Whether this event names the receipt, and so is the first that the digest leaves out. */

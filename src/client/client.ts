@@ -133,11 +133,14 @@ class AnswerWatch implements Receipts {
     const exchange = new WatchedExchange(request, digestAnswer(answer.headers), this.#verifier)
     const { onReceipt, requireReceipt } = this.#options
     const verified = () => this.#track(exchange.outcome())
-    const ended = async () => {
-      if (onReceipt !== undefined) void this.#track(verified().then(onReceipt))
-      if (requireReceipt === true) demand(await verified())
-    }
-    const body = exchange.tap(answer.body, ended)
+    const body = exchange.tap(answer.body, {
+      known: () => {
+        if (onReceipt !== undefined) void this.#track(verified().then(onReceipt))
+      },
+      ended: async () => {
+        if (requireReceipt === true) demand(await verified())
+      },
+    })
     const passed = asResponse({ ...answer, body }, url)
     this.#answers.set(passed, () =>
       exchange.known.then((known) => (known ? verified() : undefined)),
@@ -158,6 +161,7 @@ class WatchedExchange {
   readonly #digest: AnswerDigest
   readonly #verifier: ReceiptVerifier
   #settle: (known: boolean) => void = () => {}
+  #settled = false
   #outcome: Promise<ReceiptOutcome> | undefined
   /** Resolves when the answer is over: with false where it was cut before it named a receipt. */
   readonly known: Promise<boolean>
@@ -191,19 +195,26 @@ class WatchedExchange {
     })
   }
 
-  /** The same bytes at the same time. `ended` runs before the end is told, and its failure becomes the end. */
-  tap(body: AnswerBody, ended: () => Promise<void>): ReadableStream<Uint8Array> {
+  /** The same bytes at the same time. */
+  tap(body: AnswerBody, { known, ended }: Moments): ReadableStream<Uint8Array> {
     const reader = body.getReader()
+    const settle = () => {
+      if (this.#settled) return
+      this.#settled = true
+      this.#settle(true)
+      known()
+    }
     return new ReadableStream<Uint8Array>({
       pull: async (controller) => {
         try {
           const { done, value } = await reader.read()
           if (!done && value !== undefined) {
             this.#digest.update(value)
+            if (this.#digest.complete) settle()
             controller.enqueue(value)
             return
           }
-          this.#settle(true)
+          settle()
           await ended()
           controller.close()
         } catch (error) {
@@ -212,14 +223,19 @@ class WatchedExchange {
         }
       },
       cancel: async (reason) => {
-        // Some SDKs stop reading at "[DONE]": the receipt was named by then.
-        const known = this.#digest.finish().receiptId !== undefined
-        this.#settle(known)
-        if (known) await ended().catch(() => undefined)
+        this.#settle(false)
         await reader.cancel(reason)
       },
     })
   }
+}
+
+/** What happens on the way of an answer. */
+interface Moments {
+  /** Once, as soon as its digest and its receipt are known: for a stream before its last event. */
+  readonly known: () => void
+  /** After the last byte and before the end is told; a failure becomes the end. */
+  readonly ended: () => Promise<void>
 }
 
 function demand({ failed, ok, path }: ReceiptOutcome): void {

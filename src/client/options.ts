@@ -1,6 +1,7 @@
 import { es256JwkSchema, type Es256Jwk } from '../protocol/jwk.ts'
 import type { SeenBundle } from '../verify/trust-bundle.ts'
 import type { Anchor } from '../verify/snp/anchors.ts'
+import type { JudgeProviderHop } from '../verify/receipt-provider.ts'
 import { ClientError } from './errors.ts'
 import type { ReceiptOutcome } from './receipts.ts'
 
@@ -26,14 +27,23 @@ export interface ClientPolicy {
   readonly allowSimulated?: boolean
   /** Evidence older than this is asked for anew; the evidence's own limit holds besides. */
   readonly maxAgeSeconds?: number
-  /** A receipt counts only where the provider was attested too. */
+  /** Refuses evidence without AMD's revocation list. */
+  readonly requireCrl?: boolean
+  /** Judges the provider's hop of receipts under a policy of yours; without it the router's record is passed on. */
+  readonly judgeProviderHop?: JudgeProviderHop
+  /** A receipt holds only where `judgeProviderHop` found its provider attested. */
   readonly requireProvider?: boolean
+}
+
+/** A bundle as it is remembered, with its text where that is known. */
+export interface KeptBundle extends SeenBundle {
+  readonly jws?: string | undefined
 }
 
 /** Keeps the newest bundle seen under each release root, so that nobody can show an older one later. */
 export interface BundleState {
-  read(rootJwk: unknown): Promise<SeenBundle | undefined>
-  write(seen: SeenBundle): Promise<void>
+  read(rootJwk: unknown): Promise<KeptBundle | undefined>
+  write(seen: KeptBundle): Promise<void>
 }
 
 /** What a client takes from its surroundings, for tests to set. */

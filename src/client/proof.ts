@@ -19,6 +19,10 @@ export interface Proof {
   readonly checks: readonly Check[]
   readonly envelope: Envelope
   readonly bundle: TrustBundle
+  /** Its text, a compact JWS. */
+  readonly bundleJws: string
+  /** What could not be judged, and why. */
+  readonly notes: readonly string[]
 }
 
 /** An answer of the router to a question about itself. */
@@ -77,6 +81,7 @@ async function prove(
     now: provenAt,
     simulated: policy.allowSimulated === true ? 'any' : 'refuse',
     ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
+    requireCrl: policy.requireCrl === true,
     trust: { bundle: trust.bundle, rootJwk },
     live: { nonce, tlsSpkiSha256, ...(maxAge === undefined ? {} : { maxAgeSeconds: maxAge }) },
   })
@@ -89,6 +94,8 @@ async function prove(
     checks,
     envelope,
     bundle: trust.bundle,
+    bundleJws: trust.jws,
+    notes: result.notes,
   }
 }
 

@@ -33,6 +33,8 @@ export interface ReceiptOutcome {
   readonly failed: readonly string[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
+  /** A simulated platform stands somewhere behind it: it proves nothing about any machine. */
+  readonly simulated: boolean
   /** Only where its signature is verified. */
   readonly claims: ReceiptClaims | undefined
 }
@@ -69,6 +71,7 @@ export class ReceiptVerifier {
       receipt: undefined,
       checks: [],
       notes: [],
+      simulated: false,
       claims: undefined,
     }
     if (id === undefined) return { ...nothing, failed: ['receipt_missing'] }
@@ -87,14 +90,14 @@ export class ReceiptVerifier {
     const path = `/v1/receipts/${encodeURIComponent(id)}`
     const { receipt } = answerSchema.parse(parseJson(await this.#get(path, exchange.credentials)))
     const { deps, environments, policy, rootJwk } = this.#settings
-    const { ok, checks, notes, claims } = await verifyReceipt(receipt, {
+    const { ok, checks, notes, claims, simulated } = await verifyReceipt(receipt, {
       now: deps.now(),
       jwks: await this.#keysFor(receipt),
       evidence: await this.#evidenceOf(receipt, path, exchange.credentials),
-      environments,
+      router: { rootJwk, environments, bundles: this.#bundles() },
       simulated: policy.allowSimulated === true ? 'any' : 'refuse',
       ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
-      routerRoot: rootJwk,
+      judgeProviderHop: policy.judgeProviderHop,
       requireProvider: policy.requireProvider === true,
       expected: {
         id,
@@ -103,7 +106,12 @@ export class ReceiptVerifier {
       },
     })
     const failed = checks.filter((check) => !check.ok).map(({ name }) => name)
-    return { ok, path: exchange.path, id, receipt, checks, failed, notes, claims }
+    return { ok, path: exchange.path, id, receipt, checks, failed, notes, simulated, claims }
+  }
+
+  /** What the router published while it was proven: a receipt is judged by everything revoked since. */
+  #bundles(): string[] {
+    return [...new Set(this.#transport.proofs().map(({ bundleJws }) => bundleJws))]
   }
 
   async #keysFor(receipt: string): Promise<unknown> {

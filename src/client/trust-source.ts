@@ -10,6 +10,8 @@ import { addressOf, type BundleState, type Settings } from './options.ts'
 export interface NewestTrust {
   readonly bundle: TrustBundle
   readonly checks: readonly Check[]
+  /** The compact JWS. */
+  readonly jws: string
 }
 
 /** Where the newest trust bundle comes from. */
@@ -44,8 +46,9 @@ export class RouterTrustSource implements TrustSource {
       fetchTrustBundle(address.href, base.origin, this.#fetch).catch(unreachable),
       this.#state.read(rootJwk),
     ])
-    if (fetched.jws === undefined) throw new AttestationRefused(fetched.checks)
-    const result = await verifyTrustBundle(fetched.jws, rootJwk, {
+    const { jws } = fetched
+    if (jws === undefined) throw new AttestationRefused(fetched.checks)
+    const result = await verifyTrustBundle(jws, rootJwk, {
       now: deps.now(),
       environments,
       lastSeen,
@@ -54,9 +57,9 @@ export class RouterTrustSource implements TrustSource {
     const { bundle, seen } = result
     if (bundle === undefined || seen === undefined) throw new AttestationRefused(checks)
     if (lastSeen?.sha256 !== seen.sha256 || lastSeen.root !== seen.root) {
-      await this.#state.write(seen)
+      await this.#state.write({ ...seen, jws })
     }
-    return { bundle, checks }
+    return { bundle, checks, jws }
   }
 }
 

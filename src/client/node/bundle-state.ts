@@ -3,9 +3,8 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
-import type { SeenBundle } from '../../verify/trust-bundle.ts'
 import { ClientError } from '../errors.ts'
-import type { BundleState } from '../options.ts'
+import type { BundleState, KeptBundle } from '../options.ts'
 
 /**
  * The last good bundle of each release root, kept between runs: without it an attacker could show an older one, and
@@ -23,11 +22,6 @@ const stateSchema = z.record(
 )
 
 type State = z.output<typeof stateSchema>
-
-/** A bundle as it is remembered, with its text where that is known. */
-export interface KeptBundle extends SeenBundle {
-  readonly jws?: string | undefined
-}
 
 /** Where the state is kept unless told otherwise. */
 export function defaultStatePath(environment: NodeJS.ProcessEnv): string {

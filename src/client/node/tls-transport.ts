@@ -37,6 +37,7 @@ export class TlsTransport implements Transport {
   readonly #unproven: Agent
   readonly #closing = new Set<Promise<void>>()
   #epoch: Epoch
+  #closed = false
 
   /** @throws ClientError where the address or the runtime does not let a connection's key be seen */
   constructor(settings: Settings, state: BundleState) {
@@ -84,8 +85,11 @@ export class TlsTransport implements Transport {
   }
 
   async close(): Promise<void> {
-    this.#retire(this.#epoch.agent)
-    this.#retire(this.#unproven)
+    if (!this.#closed) {
+      this.#retire(this.#epoch.agent)
+      this.#retire(this.#unproven)
+    }
+    this.#closed = true
     await Promise.all(this.#closing)
   }
 

@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { ChatOpenAI } from '@langchain/openai'
+import { generateText, streamText } from 'ai'
+import OpenAI, { APIConnectionError, toFile } from 'openai'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  createClient,
+  memoryState,
+  type Client,
+  type ReceiptOutcome,
+} from '../../src/client/index.ts'
+import { wav } from '../support/audio-samples.ts'
+import { gather } from '../support/gather.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+
+/** The client library against a real router over real TLS, inside the SDKs that people use. */
+
+let stack: Stack
+let client: Client
+let baseURL: string
+let apiKey: string
+const outcomes: ReceiptOutcome[] = []
+
+beforeAll(async () => {
+  stack = await startStack()
+  baseURL = `${stack.local.tls_base_url}/v1`
+  apiKey = stack.local.api_key
+  client = makeClient()
+})
+afterAll(async () => {
+  await client.close()
+  await stack.stop()
+})
+beforeEach(() => void (outcomes.length = 0))
+
+function makeClient(more: object = {}): Client {
+  return createClient({
+    baseURL,
+    rootKey: JSON.parse(readFileSync(stack.local.root_key, 'utf8')),
+    policy: { allowSimulated: true },
+    state: memoryState(),
+    onReceipt: (outcome) => outcomes.push(outcome),
+    ...more,
+  })
+}
+
+const ASK = { model: 'glm-5', messages: [{ role: 'user' as const, content: 'Hello!' }] }
+
+/** Every answer so far has a receipt that holds, over the bytes that this client sent and got. */
+async function expectReceipts(count: number): Promise<void> {
+  await client.receipts.settled()
+  expect(outcomes.map(({ ok, failed }) => [ok, failed])).toEqual(
+    Array.from({ length: count }, () => [true, []]),
+  )
+  for (const { checks } of outcomes) {
+    expect(checks.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'receipt_id',
+        'client_request_digest',
+        'client_response_digest',
+        'receipt_key',
+      ]),
+    )
+  }
+}
+
+describe('the openai package over a pinned fetch', () => {
+  const openai = () => new OpenAI({ baseURL, apiKey, fetch: client.fetch, maxRetries: 0 })
+
+  test('gets whole and streamed answers, each with a receipt that holds', async () => {
+    const whole = await openai().chat.completions.create(ASK)
+    expect(whole.choices[0]?.message.content).toContain('You said: Hello!')
+    const chunks = await gather(await openai().chat.completions.create({ ...ASK, stream: true }))
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toContain(
+      'Hello!',
+    )
+    await expectReceipts(2)
+  })
+
+  test('uploads a file and gets its transcript', async () => {
+    const file = await toFile(wav(2).bytes, 'speech.wav')
+    const { text } = await openai().audio.transcriptions.create({ model: 'whisper-large-v3', file })
+    expect(text).not.toBe('')
+    await expectReceipts(1)
+  })
+
+  test("passes the router's own errors on as they are", async () => {
+    const failed = openai().chat.completions.create({ ...ASK, model: 'no-such-model' })
+    await expect(failed).rejects.toMatchObject({ status: 404, code: 'model_not_found' })
+    await expectReceipts(0)
+  })
+
+  test('tells of a refused router as the cause of its connection error', async () => {
+    const strict = makeClient({ policy: {} })
+    const sdk = new OpenAI({ baseURL, apiKey, fetch: strict.fetch, maxRetries: 0 })
+    const failed = sdk.chat.completions.create(ASK)
+    await expect(failed).rejects.toBeInstanceOf(APIConnectionError)
+    await expect(failed).rejects.toMatchObject({
+      cause: { code: 'attestation_refused', failed: ['trust_bundle_environment'] },
+    })
+    await strict.close()
+  })
+})
+
+test('the AI SDK gets whole and streamed answers over a pinned fetch', async () => {
+  const provider = createOpenAICompatible({ name: 'router', baseURL, apiKey, fetch: client.fetch })
+  const { text } = await generateText({ model: provider('glm-5'), prompt: 'Hello!' })
+  expect(text).toContain('You said: Hello!')
+  const streamed = streamText({ model: provider('glm-5'), prompt: 'Hello!' })
+  expect(await streamed.text).toContain('You said: Hello!')
+  await expectReceipts(2)
+})
+
+test('LangChain gets whole and streamed answers over a pinned fetch', async () => {
+  const model = new ChatOpenAI({
+    model: 'glm-5',
+    apiKey,
+    configuration: { baseURL, fetch: client.fetch },
+    maxRetries: 0,
+  })
+  expect((await model.invoke('Hello!')).text).toContain('You said: Hello!')
+  const parts = await gather(await model.stream('Hello!'))
+  expect(parts.map((part) => part.text).join('')).toContain('You said: Hello!')
+  await expectReceipts(2)
+})
+
+describe('receipts', () => {
+  const headers = () => ({ authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' })
+  const post = (by: Client, body: object, more: Record<string, string> = {}) =>
+    by.fetch(`${baseURL}/chat/completions`, {
+      method: 'POST',
+      headers: { ...headers(), ...more },
+      body: JSON.stringify(body),
+    })
+
+  test('are verified on demand, once the answer is read', async () => {
+    const answer = await post(client, ASK)
+    await answer.text()
+    const outcome = await client.receipts.of(answer)
+    expect(outcome).toMatchObject({ ok: true, simulated: true, path: '/v1/chat/completions' })
+    expect(outcome?.receipt).toMatch(/^eyJ/)
+    expect(outcome?.claims?.jti).toBe(outcome?.id)
+  })
+
+  test('are undefined for answers that have none', async () => {
+    const models = await client.fetch(`${baseURL}/models`, { headers: headers() })
+    expect(models.status).toBe(200)
+    expect(await client.receipts.of(models)).toBeUndefined()
+  })
+
+  test.each([false, true])(
+    'where required, end an answer that has none with an error (stream: %s)',
+    async (stream) => {
+      const strict = makeClient({ requireReceipt: true })
+      expect(await (await post(strict, { ...ASK, stream })).text()).toContain('receipt_id')
+      const without = await post(strict, { ...ASK, stream }, { 'x-service-receipt': 'false' })
+      await expect(without.text()).rejects.toMatchObject({
+        code: 'receipt_refused',
+        failed: ['receipt_missing'],
+      })
+      await strict.close()
+    },
+  )
+})
+
+test('a verification asks for fresh evidence, while requests go on', async () => {
+  const [before] = client.proofs()
+  const running = client.fetch(`${baseURL}/models`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  })
+  const [after] = await client.verify()
+  expect((await running).status).toBe(200)
+  expect(after?.tlsSpkiSha256).toBe(before?.tlsSpkiSha256)
+  expect(after?.envelope.report_data_binding?.nonce).not.toBe(
+    before?.envelope.report_data_binding?.nonce,
+  )
+})

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createClient } from '../../src/client/index.ts'
+import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
+import { makeWorld, type World } from '../support/synthetic-world.ts'
+import { TAMPERINGS } from '../support/tamperings.ts'
+
+/** One changed byte anywhere in a proof: the library names it, and not one byte of a prompt has left. */
+
+let world: World
+let host: FakeRouter
+
+beforeAll(async () => {
+  world = await makeWorld()
+  host = await startFakeRouter(world)
+}, 60_000)
+afterAll(() => host.close())
+beforeEach(() => host.misbehave({}))
+
+async function ask(to = host): Promise<Response> {
+  const { options, deps } = clientOf(world, to)
+  const client = createClient(options, deps)
+  try {
+    const prompt = {
+      method: 'POST',
+      body: '{"messages":"SECRET"}',
+      headers: { authorization: 'SECRET' },
+    }
+    return await client.fetch(`${to.baseURL}/v1/chat/completions?SECRET`, prompt)
+  } finally {
+    await client.close()
+  }
+}
+
+describe('a tampered proof', () => {
+  test.each(TAMPERINGS)(
+    '$name is refused as $failed, and no byte of the prompt leaves',
+    async (one) => {
+      host.misbehave(await one.misdeeds(host))
+      const before = host.received.length
+      const refused: unknown = await ask().catch((error: unknown) => error)
+      expect(refused).toMatchObject({ code: 'attestation_refused' })
+      expect(refused).toHaveProperty('failed', expect.arrayContaining([one.failed]))
+      expect(refused).toHaveProperty('message', expect.stringContaining(`${one.failed}: `))
+      expect(host.received.slice(before)).toEqual([])
+    },
+  )
+
+  test('is what refuses: untouched, the same host is asked', async () => {
+    const before = host.received.length
+    expect((await ask()).status).toBe(200)
+    expect(host.received.slice(before)).toHaveLength(1)
+  })
+})
+
+describe('a man in the middle', () => {
+  test('with a certificate of his own and the evidence of the real host gets nothing', async () => {
+    const middle = await startFakeRouter(world)
+    middle.misbehave({ envelopeSpki: host.spki })
+    await expect(ask(middle)).rejects.toMatchObject({ failed: ['tls_key'] })
+    expect(middle.received).toEqual([])
+    middle.close()
+  })
+
+  test('who lets the proof through and takes over the next connection gets nothing', async () => {
+    const swapping = await startFakeRouter(world)
+    const { options, deps } = clientOf(world, swapping)
+    const client = createClient(options, deps)
+    await client.verify()
+    const honest = swapping.spki
+    const before = swapping.received.length
+    swapping.swapKey(await newKeyPair())
+    swapping.misbehave({ envelopeSpki: honest })
+    const requests = Array.from({ length: 3 }, () =>
+      client
+        .fetch(`${swapping.baseURL}/v1/chat/completions`, { method: 'POST', body: 'SECRET' })
+        .catch((error: unknown) => error),
+    )
+    for (const outcome of await Promise.all(requests)) expect(outcome).toBeInstanceOf(Error)
+    expect(swapping.received.slice(before).join()).not.toContain('SECRET')
+    await client.close()
+    swapping.close()
+  })
+
+  test('who takes over between the evidence and the prompt would need the connection itself', async () => {
+    const dropping = await startFakeRouter(world)
+    const { options, deps } = clientOf(world, dropping)
+    const client = createClient(options, deps)
+    const honest = dropping.spki
+    const pair = await newKeyPair()
+    dropping.misbehave({
+      envelopeText: (text) => {
+        // The evidence is right, and everything after it is another host's.
+        setImmediate(() => {
+          dropping.misbehave({ envelopeSpki: honest })
+          dropping.swapKey(pair)
+        })
+        return text
+      },
+    })
+    await expect(
+      client.fetch(`${dropping.baseURL}/v1/chat/completions`, { method: 'POST', body: 'SECRET' }),
+    ).rejects.toThrow()
+    expect(dropping.received).toEqual([])
+    await client.close()
+    dropping.close()
+  })
+})
