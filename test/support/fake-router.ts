@@ -144,7 +144,7 @@ export function clientOf(
   world: World,
   router: Pick<FakeRouter, 'baseURL'>,
   more: Partial<ClientOptions> = {},
-): { options: ClientOptions; deps: ClientDeps; pass(milliseconds: number): void } {
+): { options: ClientOptions; deps: ClientDeps; readonly pass: (milliseconds: number) => void } {
   let now = NOW
   let nonces = 0
   return {

@@ -13,7 +13,11 @@ export interface Tampering {
 }
 
 /** Fields of the report, all signed by the chip; the signature's own two numbers beside them. */
-const REPORT_FIELDS = Object.keys(REPORT_LAYOUT) as ReportField[]
+const REPORT_FIELDS = Object.keys(REPORT_LAYOUT).filter(isField)
+
+function isField(name: string): name is ReportField {
+  return name in REPORT_LAYOUT
+}
 
 /** Where another check speaks before the signature can. */
 const EARLIER: Partial<Record<ReportField, string>> = {

@@ -1,0 +1,91 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { toHex } from '../protocol/bytes.ts'
+import type { AnswerDigest } from './answer-digest.ts'
+import type { ReceiptOutcome, ReceiptVerifier } from './receipts.ts'
+import type { AnswerBody, OutgoingRequest } from './transport.ts'
+
+/** By which a customer is known. */
+const CREDENTIALS = ['authorization', 'x-api-key'] as const
+
+/** One request and its answer, whose digests are known once the answer has passed. */
+export class WatchedExchange {
+  readonly #request: OutgoingRequest
+  readonly #digest: AnswerDigest
+  readonly #verifier: ReceiptVerifier
+  #settle: (known: boolean) => void = () => {}
+  #settled = false
+  #outcome: Promise<ReceiptOutcome> | undefined
+  /** Resolves when the answer is over: with false where it was cut before it named a receipt. */
+  readonly known: Promise<boolean>
+
+  constructor(request: OutgoingRequest, digest: AnswerDigest, verifier: ReceiptVerifier) {
+    this.#request = request
+    this.#digest = digest
+    this.#verifier = verifier
+    this.known = new Promise((resolve) => (this.#settle = resolve))
+  }
+
+  /** Verified once, however often it is asked for; only after the answer is over. */
+  outcome(): Promise<ReceiptOutcome> {
+    this.#outcome ??= this.#verify()
+    return this.#outcome
+  }
+
+  #verify(): Promise<ReceiptOutcome> {
+    const { sha256: responseSha256, receiptId } = this.#digest.finish()
+    const { body, headers, url } = this.#request
+    const credentials = CREDENTIALS.flatMap((name) => {
+      const value = headers.get(name)
+      return value === null ? [] : [[name, value] as const]
+    })
+    return this.#verifier.verify({
+      path: url.pathname,
+      receiptId,
+      requestSha256: toHex(sha256(body ?? new Uint8Array())),
+      responseSha256,
+      credentials: Object.fromEntries(credentials),
+    })
+  }
+
+  /** The same bytes at the same time. */
+  tap(body: AnswerBody, { known, ended }: Moments): ReadableStream<Uint8Array> {
+    const reader = body.getReader()
+    const settle = () => {
+      if (this.#settled) return
+      this.#settled = true
+      this.#settle(true)
+      known()
+    }
+    return new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        try {
+          const { done, value } = await reader.read()
+          if (!done && value !== undefined) {
+            this.#digest.update(value)
+            if (this.#digest.complete) settle()
+            controller.enqueue(value)
+            return
+          }
+          settle()
+          await ended()
+          controller.close()
+        } catch (error) {
+          this.#settle(false)
+          controller.error(error)
+        }
+      },
+      cancel: async (reason) => {
+        this.#settle(false)
+        await reader.cancel(reason)
+      },
+    })
+  }
+}
+
+/** What happens on the way of an answer. */
+interface Moments {
+  /** Once, as soon as its digest and its receipt are known: for a stream before its last event. */
+  readonly known: () => void
+  /** After the last byte and before the end is told; a failure becomes the end. */
+  readonly ended: () => Promise<void>
+}
