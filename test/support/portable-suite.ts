@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 import { toBase64 } from '../../src/protocol/bytes.ts'
-import { hasRealFiles, readRealFile, REAL_FOLDER } from './real-files.ts'
+import { readRealFile, REAL_FOLDER } from './real-files.ts'
 
 /** The suites of `src/verify` as one script without Node: for workerd and for browsers. */
 
@@ -65,13 +65,12 @@ function portableFiles(): string[] {
 }
 
 function realFilesSource(): string {
-  const names = hasRealFiles ? readdirSync(REAL_FOLDER, { recursive: true, encoding: 'utf8' }) : []
+  const names = readdirSync(REAL_FOLDER, { recursive: true, encoding: 'utf8' })
   const files = names
     .filter((name) => /^(snp|gpu)\/.*(alg-none\.json|bin|hex|der|pem)$/.test(name))
     .map((name) => [name, toBase64(readRealFile(name))])
   return `
     import { fromBase64 } from '../../src/protocol/bytes.ts'
     const files = new Map(${JSON.stringify(files)})
-    export const hasRealFiles = files.size > 0
     export const readRealFile = (name) => fromBase64(files.get(name))`
 }

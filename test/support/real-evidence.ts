@@ -1,9 +1,7 @@
 import { fromHex, type Bytes } from '../../src/protocol/bytes.ts'
 import { toPem } from '../../src/enclave/simulated/certificate.ts'
-import { hasRealFiles, readRealFile } from './real-files.ts'
+import { readRealFile } from './real-files.ts'
 import { splitPem } from './synthetic-snp.ts'
-
-export const hasRealEvidence = hasRealFiles
 
 export function realFile(name: string): Bytes {
   return readRealFile(name)

@@ -1,13 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { copyBytes, type Bytes } from '../../src/protocol/bytes.ts'
 
-/** Evidence of real machines, which lies beside a checkout and is no part of it; tests skip without it. */
-export const REAL_FOLDER = fileURLToPath(
-  new URL('../../../shared/data/attestation/', import.meta.url),
-)
-
-export const hasRealFiles = existsSync(REAL_FOLDER)
+/** Evidence of real machines; its README says where each file comes from. */
+export const REAL_FOLDER = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
 export function readRealFile(name: string): Bytes {
   return copyBytes(readFileSync(REAL_FOLDER + name))

@@ -4,7 +4,7 @@ import { MalformedEvidence } from '../../src/protocol/malformed-evidence.ts'
 import { STANDALONE_POLICY } from '../../src/verify/snp/policy.ts'
 import { REPORT_LAYOUT } from '../../src/verify/snp/report-layout.ts'
 import { verifySnp } from '../../src/verify/snp/verify-snp.ts'
-import { hasRealEvidence, realFile, realText } from '../support/real-evidence.ts'
+import { realFile, realText } from '../support/real-evidence.ts'
 import { NOW, syntheticChain, syntheticReport } from '../support/synthetic-snp.ts'
 import { AMD_ANCHORS, type Anchor } from '../../src/verify/snp/anchors.ts'
 
@@ -85,7 +85,7 @@ describe('synthetic evidence', () => {
   }, 60_000)
 })
 
-describe.skipIf(!hasRealEvidence)('evidence of a real Turin machine', () => {
+describe('evidence of a real Turin machine', () => {
   let evidence: Evidence
   beforeAll(() => {
     evidence = {

@@ -6,7 +6,7 @@ import {
   startPublishedRouter,
   type PublishedRouter,
 } from '../../support/published-router.ts'
-import { hasRealFiles, REAL_FOLDER } from '../../support/real-files.ts'
+import { REAL_FOLDER } from '../../support/real-files.ts'
 import { bundleOf, envelopeOf, signBundle, type World } from '../../support/synthetic-world.ts'
 import { failedChecks, summaryOf, verify } from '../../support/verify-command.ts'
 
@@ -157,7 +157,7 @@ const real = (name: string) => join(REAL_FOLDER, 'snp', name)
 const judgeReport = (report: string, chain: string, ...more: string[]) =>
   verify('snp', '--report', report, '--chain', chain, '--now', '2026-11-20', ...more)
 
-describe.skipIf(!hasRealFiles)('verify snp', () => {
+describe('verify snp', () => {
   test('a real report is valid, in a table for people', async () => {
     const run = await judgeReport(real('turin-v5.report.bin'), real('turin-v5.chain.pem'))
     expect(run.out).toMatch(/^VALID: a genuine AMD SEV-SNP report of a closed guest; /)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { checkGpuVerdict } from '../../../src/verify/nvidia/verdict.ts'
-import { hasRealFiles, readRealFile } from '../../support/real-files.ts'
+import { readRealFile } from '../../support/real-files.ts'
 import {
   makeSyntheticNvidia,
   type SyntheticNvidia,
@@ -62,7 +62,7 @@ describe("NVIDIA's verdict", () => {
   })
 })
 
-describe.skipIf(!hasRealFiles)('real tokens', () => {
+describe('real tokens', () => {
   it('are of the expected form, and refused under keys that did not sign them', async () => {
     const verdict: unknown = JSON.parse(fromUtf8(readRealFile('gpu/hopper-detached-eat.json')))
     const expected = {

@@ -2,11 +2,11 @@ import { Quote } from '@phala/dcap-qvl'
 import { describe, expect, it } from 'vitest'
 import { copyBytes, fromHex, fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { replayEventLog } from '../../../src/verify/providers/dstack-event-log.ts'
-import { hasRealFiles, readRealFile } from '../../support/real-files.ts'
+import { readRealFile } from '../../support/real-files.ts'
 
 const EVENT_LOG = 'the event log does not add up to the measured register'
 
-describe.skipIf(!hasRealFiles)('a real event log', () => {
+describe('a real event log', () => {
   it('adds up to RTMR3 of its quote and tells the workload', async () => {
     const { quote, event_log: log }: { quote: string; event_log: string } = JSON.parse(
       fromUtf8(readRealFile('tdx/dstack-quote-report.json')),

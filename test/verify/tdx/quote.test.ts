@@ -8,7 +8,7 @@ import {
   type VerifyQuote,
 } from '../../../src/verify/tdx/quote.ts'
 import { fromUtf8, toHex, type Bytes } from '../../../src/protocol/bytes.ts'
-import { hasRealFiles, readRealFile } from '../../support/real-files.ts'
+import { readRealFile } from '../../support/real-files.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import {
   answerAsIntel,
@@ -292,7 +292,7 @@ function read(name: string): [Bytes, QuoteCollateral] {
   ]
 }
 
-describe.skipIf(!hasRealFiles)('real quotes', () => {
+describe('real quotes', () => {
   const then = Date.parse('2025-06-25T00:00:00Z')
 
   it('are up to date while their collateral is, and refused after', async () => {
