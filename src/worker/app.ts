@@ -4,7 +4,9 @@ import type { Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './browser-rules.ts'
 import type { Random } from './auth/api-key.ts'
+import { KeyGate } from './auth/key-gate.ts'
 import { createKeyring } from './auth/keyring.ts'
+import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
 import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
@@ -52,6 +54,8 @@ export class App {
   readonly #router = createRouter()
   readonly #uploads = new UploadMemoryLimiter(UPLOAD_MEMORY_BYTES)
   readonly #cap: RequestCap
+  readonly #gate: KeyGate
+  readonly #drains = new Drains()
   readonly #env: Env
   readonly #metrics = new Metrics()
   readonly #settleTogether: Coalescer
@@ -69,6 +73,7 @@ export class App {
     )
     this.#settleTogether = createCoalescer(deps, SETTLEMENTS)
     this.#settings = new SettingsSource(this.#link, this.#log)
+    this.#gate = new KeyGate(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
 
@@ -78,9 +83,14 @@ export class App {
     const startedAt = this.#deps.now()
     const seen: Seen = { endpoint: undefined, error: undefined, permit: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
-      openContext: () => this.#openContext(requestId, execution, seen),
+      openContext: () => this.#openContext(request, requestId, execution, seen),
       matched: (endpoint) => (seen.endpoint = endpoint),
-      failed: (error) => (seen.error = error),
+      failed: (error) => {
+        seen.error = error
+        // Who is refused may take their time to read it, and holds nothing meanwhile.
+        seen.permit?.leave()
+      },
+      drain: (body) => this.#drains.drain(body),
     })
     // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
     execution.waitUntil(answer)
@@ -142,13 +152,23 @@ export class App {
     }
   }
 
-  async #openContext(requestId: string, execution: ExecutionContext, seen: Seen): Promise<Context> {
+  async #openContext(
+    request: Request,
+    requestId: string,
+    execution: ExecutionContext,
+    seen: Seen,
+  ): Promise<Context> {
+    const settings = await this.#settings.current()
+    const parts = (this.#parts ??= this.#openParts())
     // What operators and monitors ask is never refused: least of all when there is too much else to do.
-    const permit = seen.endpoint?.audience === 'keyed' ? this.#cap.enter() : undefined
-    seen.permit = permit
+    if (seen.endpoint?.audience === 'keyed') {
+      const { customerId } = await this.#gate.admit(request, parts)
+      seen.permit = this.#cap.enter(customerId)
+    }
+    const { permit } = seen
     return {
-      ...(await this.#settings.current()),
-      ...(this.#parts ??= this.#openParts()),
+      ...settings,
+      ...parts,
       ...this.#deps,
       requestId,
       settleTogether: this.#settleTogether,
@@ -157,6 +177,7 @@ export class App {
       log: this.#log,
       uploads: this.#uploads,
       openRequests: () => this.#cap.seated,
+      takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         execution.waitUntil(work)
         permit?.keepDuring(work)

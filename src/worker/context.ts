@@ -35,6 +35,8 @@ export interface Context extends Settings {
   readonly uploads: UploadMemoryLimiter
   /** How many requests of keyed endpoints are at work, this one included. */
   readonly openRequests: () => number
+  /** Counts bytes of the request's body in. @throws ApiError when there is no memory for them */
+  readonly takeMemory: (bytes: number) => void
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }

@@ -10,6 +10,8 @@ export interface Scope {
   readonly openContext: () => Promise<Context>
   readonly matched: (endpoint: Endpoint) => void
   readonly failed: (error: unknown) => void
+  /** Reads out what is still to come of the body of a request that was refused. */
+  readonly drain: (body: Request['body']) => Promise<void>
 }
 
 type Route = (request: IRequest & Request, scope: Scope) => Promise<Response>
@@ -43,6 +45,7 @@ function routeOf(endpoint: Endpoint): Route {
       return await endpoint.handler(request, await scope.openContext(), params)
     } catch (error) {
       scope.failed(error)
+      await scope.drain(request.body)
       const answer = toApiError(error)
       const { unavailable } = endpoint
       return unavailable && answer.status >= 500

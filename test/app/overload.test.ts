@@ -5,6 +5,8 @@ import { until } from '../support/stack.ts'
 import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
 import { openWorld, type Customer, type World } from '../faults/world.ts'
 
+/** Of the places in all, one customer has half. */
+const PLACES = 6
 const MOST = 3
 
 let world: World
@@ -22,7 +24,7 @@ const slow: Script = ({ wire }) => {
 }
 
 beforeAll(async () => {
-  const env = { MAX_OPEN_REQUESTS: String(MOST) }
+  const env = { MAX_OPEN_REQUESTS: String(PLACES) }
   const timeouts = { idle_ms: 30_000, stream_ms: 30_000 }
   world = await openWorld([{ model: 'slow', at: 'alpha', script: slow }], { env, timeouts })
   customer = await world.newCustomer()
@@ -47,6 +49,11 @@ async function openRequests(): Promise<number> {
   return Number(/^cmr_open_requests (\d+)$/m.exec(await answer.text())?.[1])
 }
 
+function receiptOf({ key }: Customer): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}` }
+  return world.stack.fetch('/v1/receipts/none', { headers })
+}
+
 describe('with as many requests at work as may be', () => {
   test('one more is refused, monitoring is served, and places come free', async () => {
     const streams = await Promise.all(Array.from({ length: MOST }, chat))
@@ -54,12 +61,15 @@ describe('with as many requests at work as may be', () => {
     expect(await openRequests()).toBe(MOST)
 
     const refused = await chat()
-    expect(refused.status).toBe(503)
+    expect(refused.status).toBe(429)
     expect(refused.headers.get('retry-after')).toBe('5')
     expect(await errorOf(refused)).toMatchObject({
-      code: 'service_unavailable',
-      message: 'The router is at work on as many requests as it can carry.',
+      code: 'rate_limit_exceeded',
+      message:
+        'The router is at work on as many of your requests as it can carry beside those of others.',
     })
+    const other = await world.newCustomer()
+    expect((await receiptOf(other)).status).toBe(404)
     for (const path of ['/healthz', '/v1/models', '/.well-known/jwks.json']) {
       expect((await world.stack.fetch(path)).status).toBe(200)
     }

@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
+import { z } from 'zod'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
 import { worldConfig } from '../faults/world.ts'
 import { gatherCrowd, type Crowd, type CrowdPlan } from '../support/crowd.ts'
 import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
+import { rawRequest, RawClient } from '../support/raw-client.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 /** People without a key who take up connections, while a customer is being served. */
@@ -12,6 +15,11 @@ import { startStack, type Stack } from '../support/stack.ts'
 /** The least with which the router starts; workerd alone ended below 8,000 connections then. */
 const OPEN_FILES = 16_384
 const PER_SOURCE = 300
+const PLACES = 20
+
+const CHAT = '/v1/chat/completions'
+
+const keySchema = z.object({ key: z.string(), key_prefix: z.string() })
 
 let provider: FaultProvider
 let stack: Stack
@@ -33,7 +41,7 @@ beforeAll(async () => {
   const routes = [{ model: 'slow', at: 'alpha', script: slow } as const]
   stack = await startStack({
     config: worldConfig(routes, provider.port, provider.port, { timeouts }),
-    env: { CONNECTIONS_PER_SOURCE: String(PER_SOURCE) },
+    env: { CONNECTIONS_PER_SOURCE: String(PER_SOURCE), MAX_OPEN_REQUESTS: String(PLACES) },
     openFiles: OPEN_FILES,
   })
 })
@@ -47,7 +55,7 @@ afterAll(async () => {
 })
 
 function chat(): Promise<Response> {
-  return stack.fetch('/v1/chat/completions', {
+  return stack.fetch(CHAT, {
     method: 'POST',
     body: JSON.stringify({
       model: 'slow',
@@ -145,5 +153,45 @@ describe('fresh attestation', () => {
     expect(asked.filter((answer) => answer === '429 rate_limit_exceeded')).toHaveLength(60)
     expect(await ask('127.0.9.2', 100)).toBe('200')
     expect(await getFrom('127.0.9.1', '/attestation')).toBe('200')
+  })
+})
+
+describe('bodies that do not come hold no place of those that are for requests', () => {
+  test.each(['nobody', 'a customer whose key was revoked'])('of %s', async (whose) => {
+    const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+    const keys = `/admin/customers/${stack.local.customer_id}/keys`
+    const { key, key_prefix: prefix } = keySchema.parse(
+      await admin.call('POST', keys, { name: 'x' }),
+    )
+    await admin.call('DELETE', `${keys}/${prefix}`)
+    const authorization = whose === 'nobody' ? {} : { authorization: `Bearer ${key}` }
+    const head = rawRequest('POST', CHAT, { ...authorization, 'content-length': 100_000 }, '{')
+    const slow = await Promise.all(
+      Array.from({ length: 3 * PLACES }, () => RawClient.connect(stack.local.base_url)),
+    )
+    for (const client of slow) client.send(head)
+    const metrics = await stack.fetch('/admin/metrics', {
+      headers: { authorization: `Bearer ${stack.local.admin_token}` },
+    })
+    expect(await metrics.text()).toMatch(/^cmr_open_requests 0$/m)
+    const stream = await chat()
+    expect(stream.status).toBe(200)
+    for (const end of finish.splice(0)) end()
+    expect(await stream.text()).toContain('[DONE]')
+    // They are told why all the same, as soon as they let themselves be told.
+    const [first] = slow
+    first?.send('x'.repeat(99_999))
+    expect(await first?.hears('401 Unauthorized')).toBe(true)
+    for (const client of slow) client.leave()
+  })
+
+  test('of a customer, for longer than ten seconds', { timeout: 60_000 }, async () => {
+    const authorization = `Bearer ${stack.local.api_key}`
+    const head = rawRequest('POST', CHAT, { authorization, 'content-length': 1_000 }, '{')
+    const slow = await RawClient.connect(stack.local.base_url)
+    slow.send(head)
+    expect(await slow.hears('408 Request Timeout', 30_000)).toBe(true)
+    expect(slow.received).toContain('"code":"request_timeout"')
+    slow.leave()
   })
 })

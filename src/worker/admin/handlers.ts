@@ -21,7 +21,7 @@ const READS_AT_A_TIME = 8
 
 /** POST /admin/customers */
 export const createCustomer = asAdmin(async (request, context) => {
-  const body = await readJson(request, newCustomerSchema)
+  const body = await readJson(request, newCustomerSchema, context)
   if (body.plan !== DEFAULT_PLAN && !Object.hasOwn(context.config.plans, body.plan)) {
     throw new ApiError('invalid_request_error', 'There is no such plan.', { param: 'plan' })
   }
@@ -67,7 +67,7 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
 
 /** POST /admin/customers/{id}/keys: the only time that the key itself is told. */
 export const createKey = asAdmin(async (request, context, { id = '' }) => {
-  const { name } = await readJson(request, newKeySchema)
+  const { name } = await readJson(request, newKeySchema, context)
   const db = await customerDatabase(context, id)
   const made = context.keyring.newApiKey(id)
   const view = await insertKey(db, id, { ...made, name }, context.now())
@@ -92,7 +92,7 @@ export const deleteKey = asAdmin(async (_request, context, params) => {
 
 /** POST /admin/customers/{id}/credits: a reference that repeats changes nothing. */
 export const addCredit = asAdmin(async (request, context, { id = '' }) => {
-  const body = await readJson(request, creditSchema)
+  const body = await readJson(request, creditSchema, context)
   const db = await customerDatabase(context, id)
   const credit = { amountNano: body.amount_eur, reference: body.reference }
   const result = (await creditCustomer(db, id, credit, context.now())) ?? noSuchCustomer()
@@ -101,7 +101,7 @@ export const addCredit = asAdmin(async (request, context, { id = '' }) => {
 
 /** POST /admin/maintenance: runs the sweeps, in local mode also as if it were another time. */
 export const maintenance = asAdmin(async (request, context) => {
-  const body = await readJson(request, maintenanceSchema)
+  const body = await readJson(request, maintenanceSchema, context)
   if (body.now !== undefined && context.config.service.mode !== 'local') {
     const message = 'Only in local mode may maintenance run at another time.'
     throw new ApiError('invalid_request_error', message, { param: 'now' })

@@ -32,10 +32,9 @@ export const amountSchema = z.string().transform((text, check) => {
 export async function readJson<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
+  { now }: { readonly now: () => number },
 ): Promise<z.output<Schema>> {
-  const bytes = await readBody(request, MAX_BYTES, () => {
-    return new ApiError('request_too_large', 'The request body is larger than 64 KiB.')
-  })
+  const bytes = await readBody(request, { maxBytes: MAX_BYTES, tooLarge, now })
   const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes))
   if (result.success) return result.data
   const [issue] = result.error.issues
@@ -45,6 +44,8 @@ export async function readJson<Schema extends z.ZodType>(
     paramOf(issue),
   )
 }
+
+const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 64 KiB.')
 
 function parseJson(bytes: Uint8Array): unknown {
   try {

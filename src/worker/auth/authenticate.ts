@@ -67,7 +67,7 @@ export async function authenticate(
 }
 
 /** The one answer to a key that is malformed, invented, unknown or deleted. */
-function invalidKey(): ApiError {
+export function invalidKey(): ApiError {
   return new ApiError('unauthorized', 'The API key is not valid.')
 }
 

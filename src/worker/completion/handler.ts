@@ -1,8 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
-import { readApiKey, type PresentedKey } from '../auth/authenticate.ts'
+import { readApiKey } from '../auth/authenticate.ts'
 import { readBody } from '../http/body.ts'
-import { drain } from '../http/drain.ts'
 import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
@@ -32,8 +31,8 @@ export function serveCompletions(door: Door): Handler {
 }
 
 async function complete(request: Request, context: Context, door: Door): Promise<Response> {
-  const key = await keyOf(request, context)
-  const clientRequest = await readChatBody(request)
+  const key = await readApiKey(request, context)
+  const clientRequest = await readChatBody(request, context)
   const { chat, format, dropped } = door.decode(clientRequest)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
@@ -93,8 +92,11 @@ async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): P
 }
 
 /** The body of a request to a front door of the chat models. @throws ApiError `request_too_large` above 10 MiB */
-export function readChatBody(request: Request): Promise<Bytes> {
-  return readBody(request, CHAT_BODY_BYTES, tooLarge)
+export function readChatBody(
+  request: Request,
+  { now, takeMemory }: Pick<Context, 'now' | 'takeMemory'>,
+): Promise<Bytes> {
+  return readBody(request, { maxBytes: CHAT_BODY_BYTES, tooLarge, now, takeMemory })
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined
@@ -104,14 +106,4 @@ function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): C
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })
   return { ...plan, attempts: health.restingLast(plan.attempts, at) }
-}
-
-/** The key, or a refusal that also who still sends a long prompt gets to read. */
-async function keyOf(request: Request, context: Context): Promise<PresentedKey> {
-  try {
-    return await readApiKey(request, context)
-  } catch (error) {
-    await drain(request.body)
-    throw error
-  }
 }

@@ -1,33 +1,42 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { drain } from './drain.ts'
+import { BodyClock } from './body-clock.ts'
 import { ApiError } from './errors.ts'
 
 /** Room made for a body of undeclared length; it doubles as needed. */
 const FIRST_BYTES = 65_536
 
+export interface BodyLimits {
+  readonly maxBytes: number
+  readonly tooLarge: () => ApiError
+  /** Ms. */
+  readonly now: () => number
+  /** Asked for memory before it is taken; throws when there is none. */
+  readonly takeMemory?: (bytes: number) => void
+}
+
 /**
- * The whole body of a request, at most `maxBytes` of it, whether its length was declared or not. An absent body
- * is empty. What is not wanted is thrown away, so that its sender gets to read the refusal.
- * @throws ApiError what `tooLarge` makes; `invalid_request_error` for a compressed body or one that breaks off
+ * The whole body of a request, whether its length was declared or not. An absent body is empty.
+ * @throws ApiError what `tooLarge` makes; `invalid_request_error` for a compressed body or one that breaks off;
+ * `request_timeout` for one that comes too slowly; what `takeMemory` throws
  */
-export async function readBody(
-  request: Request,
-  maxBytes: number,
-  tooLarge: () => ApiError,
-): Promise<Bytes> {
+export async function readBody(request: Request, limits: BodyLimits): Promise<Bytes> {
+  const { maxBytes, tooLarge, now, takeMemory } = limits
   const refusal = refusalByHeaders(request.headers, maxBytes, tooLarge)
-  if (refusal) {
-    await drain(request.body)
-    throw refusal
-  }
+  if (refusal) throw refusal
   if (request.body === null) return new Uint8Array()
-  if (!request.headers.has('content-length')) {
-    return collect(request.body, maxBytes, tooLarge)
+  const declared = request.headers.get('content-length')
+  const clock = new BodyClock(now)
+  try {
+    if (declared === null) return await collect(request.body, limits, clock)
+    takeMemory?.(Number(declared))
+    clock.allow(Number(declared))
+    // HTTP holds a body to its declared length. workerd takes a quarter of the time for it that a loop takes.
+    const whole = new Uint8Array(await clock.within(request.arrayBuffer().catch(brokeOff)))
+    if (whole.length > maxBytes) throw tooLarge()
+    return whole
+  } finally {
+    clock.stop()
   }
-  // HTTP holds a body to its declared length. workerd takes a quarter of the time for it that a loop takes.
-  const whole = new Uint8Array(await request.arrayBuffer().catch(brokeOff))
-  if (whole.length > maxBytes) throw tooLarge()
-  return whole
 }
 
 /**
@@ -50,24 +59,30 @@ export function refusalByHeaders(
 
 async function collect(
   body: ReadableStream<Uint8Array>,
-  maxBytes: number,
-  tooLarge: () => ApiError,
+  { maxBytes, tooLarge, takeMemory }: BodyLimits,
+  clock: BodyClock,
 ): Promise<Bytes> {
   const reader = body.getReader()
+  takeMemory?.(FIRST_BYTES)
   let whole: Bytes = new Uint8Array(FIRST_BYTES)
   let length = 0
-  for (;;) {
-    const { done, value } = await reader.read().catch(brokeOff)
-    if (done) return resized(whole, length)
-    const end = length + value.length
-    if (end > maxBytes) {
-      reader.releaseLock()
-      await drain(body)
-      throw tooLarge()
+  try {
+    for (;;) {
+      clock.allow(length)
+      const { done, value } = await clock.within(reader.read().catch(brokeOff))
+      if (done) return resized(whole, length)
+      const end = length + value.length
+      if (end > maxBytes) throw tooLarge()
+      if (end > whole.length) {
+        const room = Math.max(end, 2 * whole.length)
+        takeMemory?.(room - whole.length)
+        whole = resized(whole, room)
+      }
+      whole.set(value, length)
+      length = end
     }
-    if (end > whole.length) whole = resized(whole, Math.max(end, 2 * whole.length))
-    whole.set(value, length)
-    length = end
+  } finally {
+    reader.releaseLock()
   }
 }
 

@@ -1,7 +1,6 @@
 import { authenticate } from '../auth/authenticate.ts'
 import { readChatBody } from '../completion/handler.ts'
 import type { Handler } from '../context.ts'
-import { drain } from '../http/drain.ts'
 import { json } from '../http/reply.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import { planChat } from '../routing/plan.ts'
@@ -12,13 +11,8 @@ import { parseMessagesRequest } from './request.ts'
  * leaves no row.
  */
 export const countTokens: Handler = async (request, context) => {
-  try {
-    await authenticate(request, context)
-  } catch (error) {
-    await drain(request.body)
-    throw error
-  }
-  const { chat } = parseMessagesRequest(await readChatBody(request))
+  await authenticate(request, context)
+  const { chat } = parseMessagesRequest(await readChatBody(request, context))
   planChat(context.catalogue, chat, { order: (routes) => routes })
   return json({ input_tokens: estimatePromptTokens(chat) })
 }

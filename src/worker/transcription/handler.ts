@@ -1,6 +1,5 @@
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
-import { drain } from '../http/drain.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import type { Route } from '../provider/route.ts'
 import { pause } from '../routing/budget.ts'
@@ -19,15 +18,10 @@ import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
  * The key is looked up before room is taken, so that nobody without one can keep others waiting.
  */
 export const transcribe: Handler = async (request, context) => {
-  try {
-    const key = await readApiKey(request, context)
-    await authenticate(request, context)
-    const { room } = checkUploadHeaders(request.headers)
-    return await inTurn(room, context, () => transcribeUpload(request, context, key, room))
-  } catch (error) {
-    await drain(request.body)
-    throw error
-  }
+  const key = await readApiKey(request, context)
+  await authenticate(request, context)
+  const { room } = checkUploadHeaders(request.headers)
+  return inTurn(room, context, () => transcribeUpload(request, context, key, room))
 }
 
 /** Does work that needs `room` bytes of memory when there are as many. */

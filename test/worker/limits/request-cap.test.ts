@@ -2,22 +2,35 @@ import { describe, expect, test } from 'vitest'
 import { RequestCap } from '../../../src/worker/limits/request-cap.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
+const FULL = {
+  code: 'service_unavailable',
+  message: 'The router is at work on as many requests as it can carry.',
+}
+
 describe('the cap on requests at work', () => {
   test('refuses one more than it carries', () => {
     const cap = new RequestCap(2)
-    const first = cap.enter()
-    cap.enter()
-    expect(refusalOf(() => cap.enter())).toEqual({
-      code: 'service_unavailable',
-      message: 'The router is at work on as many requests as it can carry.',
-    })
+    const first = cap.enter('a')
+    cap.enter('b')
+    expect(refusalOf(() => cap.enter('c'))).toEqual(FULL)
     first.leave()
-    expect(cap.enter()).toBeDefined()
+    expect(cap.enter('c')).toBeDefined()
+  })
+
+  test('gives no customer all of it', () => {
+    const cap = new RequestCap(20)
+    for (let i = 0; i < 10; i++) cap.enter('greedy')
+    expect(refusalOf(() => cap.enter('greedy'))).toEqual({
+      code: 'rate_limit_exceeded',
+      message:
+        'The router is at work on as many of your requests as it can carry beside those of others.',
+    })
+    expect(cap.enter('other')).toBeDefined()
   })
 
   test('counts a request until it is answered and all of its work has ended, in whatever way', async () => {
     const cap = new RequestCap(1)
-    const permit = cap.enter()
+    const permit = cap.enter('a')
     const stream = Promise.withResolvers<void>()
     const failing = Promise.withResolvers<void>()
     permit.keepDuring(stream.promise)
@@ -31,5 +44,27 @@ describe('the cap on requests at work', () => {
     failing.reject(new Error('broken'))
     await failing.promise.catch(() => {})
     expect(cap.seated).toBe(0)
+  })
+})
+
+describe('the memory of bodies', () => {
+  test('is shared out as well, and given back with the request', () => {
+    const cap = new RequestCap(100, 1_000)
+    const permits = [1, 2, 3].map(() => cap.enter('greedy'))
+    for (const permit of permits.slice(0, 2)) permit.takeMemory(250)
+    expect(refusalOf(() => permits[2]?.takeMemory(1_001))).toEqual({
+      code: 'service_unavailable',
+      message: 'The router holds as many request bodies as it can carry.',
+    })
+    expect(refusalOf(() => permits[2]?.takeMemory(50))).toEqual({
+      code: 'rate_limit_exceeded',
+      message:
+        'The router holds as many of your request bodies as it can carry beside those of others.',
+    })
+    const other = cap.enter('other')
+    other.takeMemory(200)
+    other.leave()
+    for (const permit of permits) permit.leave()
+    cap.enter('greedy').takeMemory(1_000)
   })
 })

@@ -1,0 +1,58 @@
+import { ApiError } from '../http/errors.ts'
+import type { Storage } from '../storage/database.ts'
+import { authenticate, invalidKey, readApiKey, type PresentedKey } from './authenticate.ts'
+import type { Keyring } from './keyring.ts'
+
+/** How long a key that was found is let through unasked, ms. Whether it still counts is told by what it asks for. */
+const FOUND_MS = 10_000
+/** A key that does not exist never will: its secret cannot be made a second time. */
+const MISSING_MS = 300_000
+const MOST_REMEMBERED = 10_000
+
+/**
+ * Lets requests in whose key exists, before a byte of their body is read or anything is held for them. It remembers
+ * what it found for a moment, so that it costs a request of a known key no call of the storage.
+ */
+export class KeyGate {
+  readonly #now: () => number
+  readonly #found = new Map<string, number>()
+  readonly #missing = new Map<string, number>()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** @throws ApiError `unauthorized` @throws StorageUnavailable */
+  async admit(
+    request: Request,
+    context: { readonly keyring: Keyring; readonly storage: Storage },
+  ): Promise<PresentedKey> {
+    const key = await readApiKey(request, context)
+    if (this.#recalls(this.#found, key, FOUND_MS)) return key
+    if (this.#recalls(this.#missing, key, MISSING_MS)) throw invalidKey()
+    try {
+      await authenticate(request, context)
+      this.#remember(this.#found, key)
+    } catch (error) {
+      if (error instanceof ApiError) this.#remember(this.#missing, key)
+      throw error
+    }
+    return key
+  }
+
+  #recalls(seen: Map<string, number>, { keyHash }: PresentedKey, forMs: number): boolean {
+    const at = seen.get(keyHash)
+    if (at === undefined) return false
+    const age = this.#now() - at
+    if (age >= 0 && age < forMs) return true
+    seen.delete(keyHash)
+    return false
+  }
+
+  /** The oldest is forgotten first. */
+  #remember(seen: Map<string, number>, { keyHash }: PresentedKey): void {
+    seen.set(keyHash, this.#now())
+    const [oldest] = seen.keys()
+    if (seen.size > MOST_REMEMBERED && oldest !== undefined) seen.delete(oldest)
+  }
+}

@@ -1,0 +1,83 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { insertCustomer } from '../../../src/worker/admin/customers.ts'
+import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
+import { KeyGate } from '../../../src/worker/auth/key-gate.ts'
+import type { Keyring } from '../../../src/worker/auth/keyring.ts'
+import { StorageUnavailable, type Storage } from '../../../src/worker/storage/database.ts'
+import { openKeyring } from '../../support/keyring.ts'
+import { told } from '../../support/refusal.ts'
+import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
+
+const INVALID = { code: 'unauthorized', message: 'The API key is not valid.' }
+
+let now = 0
+let reads = 0
+let failing = false
+let customerId: string
+let prefix: string
+let request: Request
+let context: { keyring: Keyring; storage: Storage }
+let gate: KeyGate
+
+beforeEach(async () => {
+  now = 0
+  const plain = sharedStorage(openSqlite())
+  const storage: Storage = {
+    directory: () => plain.directory(),
+    customer: (id) => ({
+      batch: (statements) => {
+        reads += 1
+        if (failing) throw new StorageUnavailable('away')
+        return plain.customer(id).batch(statements)
+      },
+    }),
+  }
+  const keyring = openKeyring(storage)
+  customerId = await keyring.newCustomerId()
+  const made = keyring.newApiKey(customerId)
+  prefix = made.prefix
+  await insertCustomer(plain.customer(customerId), customerId, CUSTOMER, now)
+  await insertKey(plain.customer(customerId), customerId, { ...made, name: 'k' }, now)
+  request = new Request('http://router/', { headers: { authorization: `Bearer ${made.key}` } })
+  context = { keyring, storage }
+  gate = new KeyGate(() => now)
+  reads = 0
+  failing = false
+})
+
+const CUSTOMER = {
+  name: 'acme',
+  plan: 'standard',
+  billing: 'prepaid',
+  balanceNano: 0n,
+  receiptRetentionDays: null,
+} as const
+
+const admit = () => gate.admit(request, context).then(({ customerId: id }) => id, told)
+
+describe('the gate before a request', () => {
+  it('lets a key in that exists, and asks the storage once in ten seconds', async () => {
+    expect(await admit()).toBe(customerId)
+    now = 9_999
+    expect(await admit()).toBe(customerId)
+    expect(reads).toBe(1)
+    now = 10_000
+    expect(await admit()).toBe(customerId)
+    expect(reads).toBe(2)
+  })
+
+  it('keeps a key out that was deleted, and does not ask again', async () => {
+    await markKeyDeleted(context.storage.customer(customerId), customerId, prefix, now)
+    reads = 0
+    expect(await admit()).toEqual(INVALID)
+    expect(await admit()).toEqual(INVALID)
+    expect(reads).toBe(1)
+  })
+
+  it('does not take a storage that is away for a key that is missing', async () => {
+    failing = true
+    await expect(gate.admit(request, context)).rejects.toThrow(StorageUnavailable)
+    failing = false
+    expect(await admit()).toBe(customerId)
+  })
+})
