@@ -26,7 +26,7 @@ let stack: Stack
 let finish: (() => void)[] = []
 let crowds: Crowd[] = []
 
-const slow: Script = ({ wire }) => {
+const slowProvider: Script = ({ wire }) => {
   wire.head(200, EVENT_STREAM)
   wire.send(ROLE + content('Hello'))
   finish.push(() => {
@@ -36,9 +36,9 @@ const slow: Script = ({ wire }) => {
 }
 
 beforeAll(async () => {
-  provider = await startFaultProvider(() => slow)
+  provider = await startFaultProvider(() => slowProvider)
   const timeouts = { idle_ms: 60_000, stream_ms: 120_000 }
-  const routes = [{ model: 'slow', at: 'alpha', script: slow } as const]
+  const routes = [{ model: 'slow', at: 'alpha', script: slowProvider } as const]
   stack = await startStack({
     config: worldConfig(routes, provider.port, provider.port, { timeouts }),
     env: { CONNECTIONS_PER_SOURCE: String(PER_SOURCE), MAX_OPEN_REQUESTS: String(PLACES) },

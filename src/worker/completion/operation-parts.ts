@@ -13,6 +13,7 @@ export const CHAT_ERRORS: readonly ErrorCode[] = [
   'insufficient_balance',
   'model_not_found',
   'request_too_large',
+  'request_timeout',
   'rate_limit_exceeded',
   'upstream_rate_limit',
   'bad_gateway',

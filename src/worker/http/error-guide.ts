@@ -101,6 +101,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Fetch receipts in time and keep them.',
   },
   request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
+  request_timeout: {
+    means: 'The body came too slowly: it has ten seconds, and one more for every 32 KB.',
+    remedy: 'Try again over a faster connection, or send less.',
+  },
   upload_too_large: {
     means: 'The file is larger than 25 MiB, the limit of the router.',
     remedy: 'Split or compress the file.',
