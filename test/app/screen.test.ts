@@ -42,6 +42,18 @@ describe('the welcome screen', () => {
     expect(completionIn(stdout).service.receipt_id).toBeDefined()
   })
 
+  test('has two lines that verify the enclave and both hops of the latest receipt', async () => {
+    const commands = [...stack.output().matchAll(/^ *(STATE_DIR=\S+ npm run verify -- .*)$/gm)]
+    const said = []
+    for (const [, command = ''] of commands) {
+      const { stdout } = await run('/bin/sh', ['-c', command], { cwd: PROJECT_DIR })
+      said.push(stdout)
+    }
+    expect(said).toHaveLength(2)
+    expect(said[0]).toMatch(/ok +tls_key/)
+    expect(said[1]).toMatch(/ok +provider_attested/)
+  })
+
   test('has a client snippet that works as printed', async () => {
     const args = ['--input-type=module', '--eval', paragraph('import OpenAI')]
     const { stdout } = await run(process.execPath, args, { cwd: PROJECT_DIR })

@@ -18,6 +18,7 @@ import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bu
 import { defaultStatePath, readSeen, writeSeen } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { InputError } from './input-error.ts'
+import { localOption, readLocalStack } from './local-stack.ts'
 import { report, type Outcome } from './print.ts'
 import { readInput, readJson } from './read-input.ts'
 import { publishedBundle, readRoot } from './release-trust.ts'
@@ -37,12 +38,19 @@ interface AttestationOptions {
   readonly json?: boolean
 }
 
+/** As they were written: `--local` may stand for the root key. */
+type GivenOptions = Omit<AttestationOptions, 'rootKey'> & {
+  readonly rootKey?: string
+  readonly local?: boolean
+}
+
 /** `verify attestation <base_url> --root-key <file>` */
 export function attestationCommand(): Command {
   return new Command('attestation')
     .description('Verifies a running router: its enclave, its release, and the connection to it.')
-    .argument('<base_url>', 'address of the router')
-    .requiredOption('--root-key <file>', "the release root's public JWK")
+    .argument('[base_url]', 'address of the router')
+    .option('--root-key <file>', "the release root's public JWK")
+    .addOption(localOption())
     .option('--nonce <hex>', 'ask for a report for this nonce (default: a random one)', parseNonce)
     .addOption(
       new Option(
@@ -61,9 +69,27 @@ export function attestationCommand(): Command {
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
     .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--json', 'print JSON')
-    .action(async (address: string, options: AttestationOptions) => {
-      report(await verifyRouter(address, options), options.json === true)
+    .action(async (address: string | undefined, options: GivenOptions) => {
+      const asked = completed(address, options)
+      report(await verifyRouter(asked.address, asked.options), options.json === true)
     })
+}
+
+/** `--local` fills in what else has to be given. */
+function completed(
+  address: string | undefined,
+  given: GivenOptions,
+): { readonly address: string; readonly options: AttestationOptions } {
+  const local = given.local === true ? readLocalStack(process.env) : undefined
+  const base = address ?? local?.tlsBaseUrl
+  const rootKey = given.rootKey ?? local?.rootKey
+  if (base === undefined || rootKey === undefined) {
+    throw new InputError(
+      "give <base_url> and --root-key <file>, or --local for this machine's npm start",
+    )
+  }
+  const allowSimulated = given.allowSimulated === true || local !== undefined
+  return { address: base, options: { ...given, rootKey, allowSimulated } }
 }
 
 const PROVEN = 'this connection ends in a verified router enclave that runs an accepted release'

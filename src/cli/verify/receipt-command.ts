@@ -1,36 +1,29 @@
 import { Command, Option } from 'commander'
 import { z } from 'zod'
-import { sha256Hex } from '../../protocol/digest.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
 import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { envelopeProviderJudge } from '../../verify/provider-envelope.ts'
-import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import { defaultStatePath, writeSeen } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
+import { addExpectations, expectations, type ExpectationOptions } from './expectations.ts'
 import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-source.ts'
 import { InputError } from './input-error.ts'
+import { localOption, readLocalReceipt, readLocalStack } from './local-stack.ts'
 import { parseNow } from './parse-now.ts'
 import { report } from './print.ts'
 import { readPolicy } from './provider-policy.ts'
 import { readInput, readJson, readText } from './read-input.ts'
-import { obtainTrust, readRoot } from './release-trust.ts'
-import { responseDigest } from './response-digest.ts'
+import { asRoot, obtainTrust, readRoot } from './release-trust.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
 
-interface ReceiptCommandOptions {
+interface ReceiptCommandOptions extends ExpectationOptions {
   readonly baseUrl?: string
   readonly jwks?: string
-  readonly request?: string
-  readonly response?: string
-  readonly providerRequest?: string
-  readonly providerResponse?: string
-  readonly requestedRoute?: string
-  readonly routedModel?: string
   readonly requireProvider?: boolean
   readonly rootKey?: string
   readonly signatureOnly?: boolean
@@ -46,13 +39,21 @@ interface ReceiptCommandOptions {
   readonly environment?: string
   readonly now?: number
   readonly json?: boolean
+  readonly local?: boolean
+  /** Of the local router: what its attested provider is judged by, and the key that may read its evidence. */
+  readonly providerRootJwk?: unknown
+  readonly apiKey?: string
 }
 
 /** `verify receipt <file|-> --root-key <file> --base-url <url> | --jwks <file>` */
 export function receiptCommand(): Command {
   const command = new Command('receipt')
     .description('Verifies a receipt: who signed it, what it is about, and where it was made.')
-    .argument('<file>', 'the receipt as the router answers it, or its JWS; - for standard input')
+    .argument(
+      '[file]',
+      'the receipt as the router answers it, or its JWS; - for standard input; with --local an id, or the latest one',
+    )
+    .addOption(localOption())
     .option('--root-key <file>', "the router's release root (public JWK)")
     .addOption(
       new Option('--signature-only', 'ask nothing about the machine; exits 3 at best').conflicts(
@@ -71,7 +72,9 @@ CMR_API_KEY: the key that may read the evidence of a provider.
 Exits 0 where the receipt is valid, 1 where a check failed, 2 where the command or its input cannot be used,
 3 where --signature-only was given and the signature holds.`,
     )
-    .action(verifyReceiptFile)
+    .action((file: string | undefined, options: ReceiptCommandOptions) =>
+      options.local === true ? verifyLocal(file, options) : verifyGiven(file, options),
+    )
 }
 
 function addSources(command: Command): void {
@@ -84,16 +87,6 @@ function addSources(command: Command): void {
     .option('--bundle <file>', 'a newer trust bundle, for what it revokes')
     .option('--state <file|none>', 'remembers the newest bundle', defaultStatePath(process.env))
     .option('--crl <file>', "AMD's revocation list of today in DER")
-}
-
-function addExpectations(command: Command): void {
-  command
-    .option('--request <file>', 'the body that the client sent')
-    .option('--response <file>', 'the body that the client got, a stream included')
-    .option('--provider-request <file>', 'the body that went to the provider')
-    .option('--provider-response <file>', 'the body that came from the provider')
-    .option('--requested-route <route>', 'the route it must say was asked for')
-    .option('--routed-model <route>', 'the route it must say was used')
 }
 
 function addPolicy(command: Command): Command {
@@ -121,13 +114,35 @@ const EXIT_CODES: Readonly<Record<ReceiptOutcome, number>> = {
   signature_only: 3,
 }
 
-async function verifyReceiptFile(file: string, options: ReceiptCommandOptions): Promise<void> {
+function verifyGiven(file: string | undefined, options: ReceiptCommandOptions): Promise<void> {
+  if (file === undefined) throw new InputError('give the receipt, or --local for the latest one')
+  return readText(file).then((text) => verifyText(text, options))
+}
+
+/** By what the local router and its attested provider say of themselves. */
+async function verifyLocal(
+  wanted: string | undefined,
+  options: ReceiptCommandOptions,
+): Promise<void> {
+  const local = readLocalStack(process.env)
+  const isId = wanted === undefined || /^[0-9a-f-]{36}$/.test(wanted)
+  const text = isId ? await readLocalReceipt(local, wanted) : await readText(wanted)
+  await verifyText(text, {
+    ...options,
+    ...local,
+    baseUrl: options.baseUrl ?? local.baseUrl,
+    rootKey: options.rootKey ?? local.rootKey,
+    allowSimulated: true,
+  })
+}
+
+async function verifyText(text: string, options: ReceiptCommandOptions): Promise<void> {
   if (options.rootKey === undefined && options.signatureOnly !== true) {
     throw new InputError(
       'give --root-key, for without it nothing is proven about the machine; or ask for --signature-only',
     )
   }
-  const { id, receipt } = readReceipt(await readText(file))
+  const { id, receipt } = readReceipt(text)
   const client = routerClient(options)
   const { jwks, evidence } = await obtainKeys(receipt, options, client)
   const result = await verifyReceipt(receipt, {
@@ -163,15 +178,15 @@ function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPo
 async function judgeOfProvider(
   options: ReceiptCommandOptions,
 ): Promise<JudgeProviderHop | undefined> {
-  const { providerRootKey, providerPolicy, environment, allowSimulated } = options
+  const { providerRootKey, providerRootJwk, providerPolicy, environment, allowSimulated } = options
   if (providerPolicy !== undefined) {
     return providerJudge(await readPolicy(providerPolicy), {
       simulated: simulatedPolicy(options),
       environments: allowSimulated === true ? ['local'] : [],
     })
   }
-  if (providerRootKey === undefined) return undefined
-  const rootJwk = await readRoot(providerRootKey)
+  if (providerRootKey === undefined && providerRootJwk === undefined) return undefined
+  const rootJwk = providerRootKey ? await readRoot(providerRootKey) : asRoot(providerRootJwk)
   const trust = { rootJwk, environments: acceptedEnvironments(environment, allowSimulated) }
   return envelopeProviderJudge(trust, { simulated: simulatedPolicy(options) })
 }
@@ -198,7 +213,7 @@ async function obtainKeys(
   if (options.jwks !== undefined) return { jwks: await readJson(options.jwks), evidence: given }
   if (client === undefined) throw new InputError('give --base-url or --jwks')
   const jwks = await fetchKeySet(client)
-  const fetched = await fetchEvidence(client, receipt, process.env['CMR_API_KEY'])
+  const fetched = await fetchEvidence(client, receipt, options.apiKey ?? process.env['CMR_API_KEY'])
   return { jwks, evidence: new Map([...fetched, ...given]) }
 }
 
@@ -206,23 +221,6 @@ async function fetchKeySet(client: RouterClient): Promise<unknown> {
   const { status, body } = await client.get('/.well-known/jwks.json')
   if (status !== 200) throw new InputError(`${client.base.origin} answers ${status} for its keys`)
   return parseStrictJson(body, 'JWKS')
-}
-
-async function expectations(options: ReceiptCommandOptions): Promise<ExpectedExchange> {
-  const { response } = options
-  return {
-    requestedRoute: options.requestedRoute,
-    routedModel: options.routedModel,
-    clientRequestSha256: await digestOf(options.request),
-    clientResponseSha256:
-      response === undefined ? undefined : await responseDigest(await readInput(response)),
-    providerRequestSha256: await digestOf(options.providerRequest),
-    providerResponseSha256: await digestOf(options.providerResponse),
-  }
-}
-
-async function digestOf(path: string | undefined): Promise<string | undefined> {
-  return path === undefined ? undefined : sha256Hex(await readInput(path))
 }
 
 function collect(path: string, before: readonly string[]): string[] {

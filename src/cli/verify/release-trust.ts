@@ -18,7 +18,12 @@ export interface ReleaseOptions {
 
 /** A release root's public JWK from a file. Throws `InputError`, `MalformedEvidence`. */
 export async function readRoot(path: string): Promise<Es256Jwk> {
-  return readDocument(es256JwkSchema, await readJson(path), 'release root key')
+  return asRoot(await readJson(path))
+}
+
+/** A release root as it was read. @throws MalformedEvidence */
+export function asRoot(json: unknown): Es256Jwk {
+  return readDocument(es256JwkSchema, json, 'release root key')
 }
 
 /**

@@ -1,3 +1,6 @@
+import { resolve } from 'node:path'
+import { USUAL_STATE_DIR } from './settings.ts'
+
 /** What a person sees when everything is up. */
 export interface ScreenFacts {
   readonly baseUrl: string
@@ -11,7 +14,7 @@ export interface ScreenFacts {
 export function screen(facts: ScreenFacts): string {
   const { baseUrl, tlsBaseUrl, apiKey, model, stateDir } = facts
   return `
-  Confidential Model Router is up (local mode: simulated SNP platform, stand-in provider)
+  Confidential Model Router is up (local mode: simulated SNP platforms, stand-in provider)
 
     address   ${baseUrl}
     TLS       ${tlsBaseUrl}  (its key is named in ${baseUrl}/attestation)
@@ -26,8 +29,19 @@ ${curlCommand(baseUrl, apiKey, model)}
 
 ${sdkSnippet(baseUrl, apiKey, model)}
 
+  Verify the enclave, and the receipt of the latest answer (router and provider):
+
+    ${verifyCommand('attestation', stateDir)}
+    ${verifyCommand('receipt', stateDir)}
+
   Keys and credit: npm run admin -- --help      Stop: Ctrl-C
 `
+}
+
+/** The command finds the router by its state directory, which need not be named where it is the usual one. */
+function verifyCommand(what: string, stateDir: string): string {
+  const where = stateDir === resolve(USUAL_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
+  return `${where}npm run verify -- ${what} --local`
 }
 
 /** A shell command that asks for one completion. */

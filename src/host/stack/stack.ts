@@ -1,5 +1,6 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { writeWorkerBundle } from '../worker-bundle.ts'
+import { AdminApi } from './admin-api.ts'
 import { inWords } from './daemon-messages.ts'
 import { firstCustomer, type FirstCustomer } from './first-customer.ts'
 import { untilHealthy } from './healthy.ts'
@@ -8,6 +9,7 @@ import { makeLinkCertificates } from './link-certificates.ts'
 import { LOCAL_FILE, writeLocalFile } from './local-file.ts'
 import { Parts } from './parts.ts'
 import type { RouterConfigFile } from './router-config.ts'
+import { untilProvidersJudged } from './providers-judged.ts'
 import { screen } from './screen.ts'
 import type { Settings } from './settings.ts'
 import { keptSecret, type StateDir } from './state-dir.ts'
@@ -23,6 +25,7 @@ export interface StackPlan {
 }
 
 const HEALTHY_WITHIN_MS = 60_000
+const JUDGED_WITHIN_MS = 10_000
 /** A local stack proves nothing of the machine under it, so it never asks one. */
 const LOCAL = { mode: 'local', platform: 'simulated' } as const
 
@@ -83,6 +86,8 @@ export class Stack {
     const { config, state, tell } = this.#plan
     await this.#supervisor.start()
     await untilHealthy(this.#baseUrl, HEALTHY_WITHIN_MS)
+    const admin = new AdminApi(this.#baseUrl, this.#adminToken)
+    await untilProvidersJudged(admin, JUDGED_WITHIN_MS)
     this.#customer = await firstCustomer(state, this.#baseUrl, this.#adminToken)
     this.#publish()
     tell(

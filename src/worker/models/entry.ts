@@ -2,10 +2,12 @@ import type { Pricing, RouteConfig, RouteType, ServiceConfig } from '../../proto
 import type { Resolution, RouteKind } from '../routing/resolve.ts'
 import { ceilingOf, type CeilingPricing } from './ceiling.ts'
 import {
+  attestationOf,
   combineCaching,
   combineReasoning,
   commonPrecision,
   reasoningOf,
+  type Attestation,
   type PromptCaching,
   type Reasoning,
 } from './traits.ts'
@@ -26,6 +28,7 @@ export interface ModelDetails {
   readonly region?: string
   readonly provider?: string
   readonly type: RouteType
+  readonly attestation: Attestation
   readonly pricing?: Pricing | CeilingPricing
   readonly precision?: string
   readonly prompt_caching?: PromptCaching
@@ -56,6 +59,7 @@ export function detailsOf(resolution: Resolution, service: ServiceConfig): Model
     ...(region === undefined ? {} : { region }),
     ...(provider === undefined ? {} : { provider }),
     type: first.type,
+    attestation: attestationOf(resolution.routes.map((route) => route.provider.adapter)),
     ...present(kind === 'concrete' ? ownTraits(first) : combinedTraits(configs, service)),
   }
 }

@@ -13,6 +13,10 @@ const details = z.looseObject({
   region: z.string().optional(),
   provider: z.string().optional(),
   type: z.enum(ROUTE_TYPES),
+  attestation: z.object({
+    attested: z.boolean().describe('Whether every route behind the entry is attested.'),
+    adapters: z.array(z.string()).describe('The kinds of evidence.'),
+  }),
   pricing: z
     .looseObject({ ...pricingSchema.shape, pricing_type: z.literal('variable').optional() })
     .optional(),

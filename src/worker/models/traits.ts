@@ -1,4 +1,5 @@
 import type { RouteConfig } from '../../protocol/config.ts'
+import type { Provider } from '../provider/route.ts'
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 
 /** What entries publish of the routes behind them beside their price (interface: Model entry). */
@@ -11,6 +12,22 @@ export interface Reasoning {
   /** Aggregates only: what every route can do. */
   readonly guaranteed_efforts?: readonly Effort[]
   readonly default_effort?: Effort
+}
+
+/** How the providers of an entry prove what they run. */
+export interface Attestation {
+  /** Whether every route is reached only after its provider's evidence was verified. */
+  readonly attested: boolean
+  /** The kinds of evidence, each once; empty where no provider gives any. */
+  readonly adapters: readonly string[]
+}
+
+/** By the adapters of the routes' providers. */
+export function attestationOf(adapters: readonly Provider['adapter'][]): Attestation {
+  return {
+    attested: adapters.every((adapter) => adapter !== 'none'),
+    adapters: [...new Set(adapters)].filter((adapter) => adapter !== 'none'),
+  }
 }
 
 /** The precision that every route has; undefined where they disagree or one does not say. */

@@ -22,6 +22,8 @@ const CATALOGUE = catalogueOf(
   { usd_eur: 0.5, auto: ['glm'] },
 )
 
+const UNATTESTED = { attested: false, adapters: [] }
+
 const ALL_IDS = [
   'glm',
   'eu/glm',
@@ -167,6 +169,7 @@ describe('the service block', () => {
       region: 'eu',
       provider: 'nova',
       type: 'chat',
+      attestation: UNATTESTED,
       pricing: {
         currency: 'eur',
         input_per_mtok: 0.6,
@@ -185,6 +188,7 @@ describe('the service block', () => {
       route_kind: 'concrete',
       region: 'eu',
       provider: 'orbit',
+      attestation: UNATTESTED,
       type: 'chat',
     })
   })
@@ -195,6 +199,7 @@ describe('the service block', () => {
       route_kind: 'provider',
       provider: 'nova',
       type: 'chat',
+      attestation: UNATTESTED,
       pricing: {
         currency: 'eur',
         input_per_mtok: 0.6,
@@ -214,6 +219,7 @@ describe('the service block', () => {
       route_kind: 'region',
       region: 'us',
       type: 'chat',
+      attestation: UNATTESTED,
       pricing: { ...tokenPrice('usd', 1, 2), pricing_type: 'variable' },
       precision: 'fp8',
     })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RouteConfig } from '../../../src/protocol/config.ts'
 import {
+  attestationOf,
   combineCaching,
   combineReasoning,
   commonPrecision,
@@ -94,5 +95,16 @@ describe('combineCaching', () => {
   ])('where %s', (_, caching, expected) => {
     const several = routes(...caching.map((prompt_caching) => ({ prompt_caching })))
     expect(combineCaching(several)).toEqual(expected)
+  })
+})
+
+describe('attestation', () => {
+  it.each([
+    [['envelope'], true, ['envelope']],
+    [['envelope', 'dstack', 'envelope'], true, ['envelope', 'dstack']],
+    [['envelope', 'none'], false, ['envelope']],
+    [['none'], false, []],
+  ] as const)('of routes with %j', (adapters, attested, kinds) => {
+    expect(attestationOf(adapters)).toEqual({ attested, adapters: kinds })
   })
 })

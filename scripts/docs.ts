@@ -1,0 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PROJECT_DIR } from '../src/host/stack/settings.ts'
+import { errorsPage } from './docs/errors-page.ts'
+
+/** `npm run docs`: writes the pages that are made from the code. */
+writeFileSync(join(PROJECT_DIR, 'docs/errors.md'), errorsPage())

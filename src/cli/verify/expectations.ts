@@ -1,0 +1,43 @@
+import type { Command } from 'commander'
+import { sha256Hex } from '../../protocol/digest.ts'
+import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
+import { readInput } from './read-input.ts'
+import { responseDigest } from './response-digest.ts'
+
+/** What the caller knows of the exchange that a receipt is about: paths of files, and routes. */
+export interface ExpectationOptions {
+  readonly request?: string
+  readonly response?: string
+  readonly providerRequest?: string
+  readonly providerResponse?: string
+  readonly requestedRoute?: string
+  readonly routedModel?: string
+}
+
+export function addExpectations(command: Command): void {
+  command
+    .option('--request <file>', 'the body that the client sent')
+    .option('--response <file>', 'the body that the client got, a stream included')
+    .option('--provider-request <file>', 'the body that went to the provider')
+    .option('--provider-response <file>', 'the body that came from the provider')
+    .option('--requested-route <route>', 'the route it must say was asked for')
+    .option('--routed-model <route>', 'the route it must say was used')
+}
+
+/** @throws InputError for a file that cannot be read */
+export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
+  const { response } = options
+  return {
+    requestedRoute: options.requestedRoute,
+    routedModel: options.routedModel,
+    clientRequestSha256: await digestOf(options.request),
+    clientResponseSha256:
+      response === undefined ? undefined : await responseDigest(await readInput(response)),
+    providerRequestSha256: await digestOf(options.providerRequest),
+    providerResponseSha256: await digestOf(options.providerResponse),
+  }
+}
+
+async function digestOf(path: string | undefined): Promise<string | undefined> {
+  return path === undefined ? undefined : sha256Hex(await readInput(path))
+}
