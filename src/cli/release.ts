@@ -51,6 +51,7 @@ A template holds what a person decides on, for instance:
     "tcb_floor": { "genoa": { "bootloader": 10, "tee": 0, "snp": 27, "microcode": 88 } },
     "snp_policy": { "allow_smt": true, "required_platform_info": ["alias_check_complete"] },
     "revoked": { "measurements": [], "identity_tags": [], "keys": [] } }
+Each list under "revoked" takes values, or { "value": "...", "since": "2026-11-01T00:00:00Z" }.
 Dates, version and the lists of tags are filled in. The next bundle is signed with --previous trust.json,
 so that its version is higher; sign it before the last one expires.`,
   )

@@ -114,8 +114,12 @@ interface Verified {
 /** `npm run verify -- receipt` on the receipt read last. */
 async function verify(...options: string[]): Promise<Verified> {
   const receipt = join(stack.stateDir, 'receipt.json')
-  const args = ['src/cli/main.ts', 'verify', 'receipt', receipt, '--base-url', stack.local.base_url]
-  const command = run(process.execPath, [...args, '--json', ...options], {
+  return runVerify('receipt', receipt, '--base-url', stack.local.base_url, ...options)
+}
+
+async function runVerify(...options: string[]): Promise<Verified> {
+  const args = ['src/cli/main.ts', 'verify', ...options, '--state', 'none', '--json']
+  const command = run(process.execPath, args, {
     cwd: PROJECT_DIR,
     env: { ...process.env, CMR_API_KEY: stack.local.api_key },
   })
@@ -194,6 +198,22 @@ describe('providers', () => {
       verified: false,
       verification_mode: 'none',
     })
+  })
+})
+
+describe('the router itself', () => {
+  test("proves itself for a nonce over its TLS address, and brings its platform's revocation list", async () => {
+    const root = ['--root-key', stack.local.root_key]
+    const address = ['attestation', stack.local.tls_base_url, ...root, '--require-crl']
+    const verdict = await runVerify(...address, '--allow-simulated')
+    expect(verdict.checks.filter(({ ok }) => !ok)).toEqual([])
+    expect(verdict.ok).toBe(true)
+    const names = verdict.checks.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['nonce', 'tls_key', 'revocation']))
+    const refused = await runVerify(...address, '--environment', 'local')
+    expect(refused.checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual([
+      'simulated_platform',
+    ])
   })
 })
 

@@ -10,8 +10,10 @@ import {
   writePrivateKey,
   writePublicKey,
 } from './files.ts'
-import { rotateManifestKey, rotateRoot } from './rotate.ts'
+import { ReleaseError } from './release-error.ts'
+import { rotateManifestKey, rotateRoot, type ManifestKeyRotation } from './rotate.ts'
 import { print, wholeNumber } from './terminal.ts'
+import { parseNow } from '../verify/parse-now.ts'
 
 interface RotateManifestOptions {
   rootKey: string
@@ -20,6 +22,7 @@ interface RotateManifestOptions {
   private: string
   public: string
   revoke?: boolean
+  revokedSince?: number
   days: number
   keyDays: number
   outManifest: string
@@ -46,6 +49,7 @@ export function addRotateCommands(program: Command): void {
     .requiredOption('--private <file>', 'private JWK to write, mode 0600')
     .requiredOption('--public <file>', 'public JWK to write')
     .option('--revoke', 'withdraw the old key and the old identity tag')
+    .option('--revoked-since <time>', 'with --revoke: not to be trusted since (RFC 3339)', parseNow)
     .option('--days <n>', 'how long the bundle is in force', wholeNumber, 30)
     .option('--key-days <n>', 'how long the new key may sign', wholeNumber, 365)
     .requiredOption('--out-manifest <file>', 'manifest to write')
@@ -70,7 +74,7 @@ async function replaceManifestKey(options: RotateManifestOptions): Promise<void>
     previous: await openBundle(await readText(options.bundle), root.publicJwk),
     manifestJws: await readText(options.manifest),
     newKey,
-    revoke: options.revoke === true,
+    revoke: revocation(options),
     now: new Date(),
     days: options.days,
     keyDays: options.keyDays,
@@ -80,6 +84,17 @@ async function replaceManifestKey(options: RotateManifestOptions): Promise<void>
   await writeDocument(options.outManifest, rotated.manifestJws)
   await writeDocument(options.outBundle, rotated.bundle)
   print({ kid: newKey.kid, workload_identity_tag: await sha256Hex(rotated.manifestJws) })
+}
+
+function revocation({
+  revoke,
+  revokedSince,
+}: RotateManifestOptions): ManifestKeyRotation['revoke'] {
+  if (revoke !== true) {
+    if (revokedSince !== undefined) throw new ReleaseError('--revoked-since needs --revoke')
+    return false
+  }
+  return { since: revokedSince === undefined ? undefined : new Date(revokedSince) }
 }
 
 async function replaceRoot(options: RotateRootOptions): Promise<void> {

@@ -23,8 +23,8 @@ export interface ManifestKeyRotation extends Rotation {
   readonly newKey: SigningKey
   readonly keyDays: number
   readonly manifestJws: string
-  /** Withdraw the old key and the old tag at once. */
-  readonly revoke: boolean
+  /** Withdraw the old key and the old tag; with a time, as not to be trusted since then. */
+  readonly revoke: false | { readonly since?: Date | undefined }
 }
 
 /**
@@ -43,7 +43,8 @@ export async function rotateManifestKey(
     sha256Hex(manifestJws),
   ])
   const moved = await moveEntries(previous.content, oldTag, newTag)
-  const template = rotation.revoke ? await withdraw(moved, oldTag) : moved
+  const template =
+    rotation.revoke === false ? moved : await withdraw(moved, oldTag, rotation.revoke)
   const bundle = await issueBundle(
     {
       template,
@@ -93,15 +94,22 @@ async function moveEntries(
   return readTemplate({ ...content, allowed_measurements: moved })
 }
 
-async function withdraw(content: BundleTemplate, oldTag: string): Promise<BundleTemplate> {
+async function withdraw(
+  content: BundleTemplate,
+  oldTag: string,
+  { since }: { readonly since?: Date | undefined },
+): Promise<BundleTemplate> {
   const { revoked, delegated_keys: keys } = trustBundleSchema.parse(content)
   const oldKey = keys.workload_manifest?.jwk
+  const entry = (value: string) =>
+    since === undefined ? value : { value, since: since.toISOString() }
   return {
     ...content,
     revoked: {
       ...revoked,
-      identity_tags: [...revoked.identity_tags, oldTag],
-      keys: oldKey === undefined ? revoked.keys : [...revoked.keys, await jwkThumbprint(oldKey)],
+      identity_tags: [...revoked.identity_tags, entry(oldTag)],
+      keys:
+        oldKey === undefined ? revoked.keys : [...revoked.keys, entry(await jwkThumbprint(oldKey))],
     },
   }
 }

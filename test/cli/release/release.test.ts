@@ -243,6 +243,21 @@ describe('rotate', () => {
     expect(verdict(checks).ok).toBe(true)
   })
 
+  it('says since when the old key and tag are revoked, only where they are', async () => {
+    const parts = [
+      'rotate manifest-key --root-key root.private.jwk.json --revoked-since 2026-11-01T00:00:00Z',
+      '--bundle trust.json --manifest manifest.jws',
+      '--private mk3.private.jwk.json --public mk3.jwk.json',
+      '--out-manifest manifest3.jws --out-bundle trust3.json',
+    ] as const
+    expect(await refusal(...parts)).toBe('--revoked-since needs --revoke')
+    await release(...parts, '--revoke')
+    const { revoked } = await openBundle('trust3.json')
+    const since = '2026-11-01T00:00:00.000Z'
+    expect(revoked.identity_tags).toEqual([{ value: expect.any(String), since }])
+    expect(revoked.keys).toEqual([{ value: expect.any(String), since }])
+  })
+
   it('moves a bundle to a new root', async () => {
     await release('keygen', '--private', 'root2.private.jwk.json', '--public', 'root2.jwk.json')
     await release(
