@@ -132,7 +132,10 @@ describe('a release from nothing', () => {
         manifest: at('manifest.jws'),
       },
     }
-    const daemon = await startDaemonProcess({ service, providers: {}, routes: [] })
+    const daemon = await startDaemonProcess(
+      { service, providers: {}, routes: [] },
+      { mode: 'production' },
+    )
     const { ready } = await daemon.next('ready')
     expect(ready.release).toBeNull()
     expect((await daemon.call(ready, '/v1/trust')).text).toBe(await document(at('trust.json')))
@@ -163,7 +166,10 @@ describe('a release from nothing', () => {
         manifest: at('manifest.jws'),
       },
     }
-    const daemon = await startDaemonProcess({ service, providers: {}, routes: [] })
+    const daemon = await startDaemonProcess(
+      { service, providers: {}, routes: [] },
+      { mode: 'production' },
+    )
     expect((await daemon.next('refused')).reason).toMatch(
       /^this instance cannot prove its release:\n {2}measurement_allowed: measurement [0-9a-f]{96} is not in the bundle$/,
     )
