@@ -117,6 +117,16 @@ program
     }),
   )
 
+const quarantine = program
+  .command('quarantine')
+  .description('Settlements that the storage refused although their answers were delivered')
+quarantine.command('list').action(() => call('GET', '/admin/quarantine'))
+quarantine
+  .command('settle <request>')
+  .action((request: string) =>
+    call('POST', `/admin/quarantine/${encodeURIComponent(request)}/settle`),
+  )
+
 program
   .command('maintenance')
   .description('Release stale reservations and expire receipts')

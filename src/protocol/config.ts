@@ -107,6 +107,21 @@ const audioSchema = z.strictObject({
   mime_types: z.array(z.string()).min(1).optional(),
 })
 
+/**
+ * The most tokens that a provider can make of a request's input: what is reserved before it is sent, and where its
+ * count is capped. Tokenizers that fall back to bytes make at most one token of each.
+ */
+const inputBoundSchema = z.strictObject({
+  tokens_per_byte: z.number().positive().max(4).default(1),
+  /** What a chat template adds of itself. */
+  base_tokens: z.int().min(0).max(1_000_000).default(1024),
+  /** For each part of that kind; the bytes of an inline image or video count for nothing else. */
+  image_tokens: z.int().min(0).max(10_000_000).default(16_384),
+  audio_tokens: z.int().min(0).max(10_000_000).default(32_768),
+  video_tokens: z.int().min(0).max(10_000_000).default(131_072),
+  file_tokens: z.int().min(0).max(10_000_000).default(32_768),
+})
+
 export const routeSchema = z.strictObject({
   model_key: name,
   provider: name,
@@ -119,6 +134,7 @@ export const routeSchema = z.strictObject({
   reasoning: reasoningSchema.optional(),
   ocr: z.boolean().default(false),
   max_output_tokens: z.int().min(1).default(32_768),
+  input_bound: inputBoundSchema.prefault({}),
   audio: audioSchema.optional(),
   cache_salt_field: name.optional(),
   /** Members of chat requests that the provider gets besides those that every provider gets. */

@@ -10,7 +10,7 @@ import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
 import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
-import { UploadMemoryLimiter } from './limits/upload-memory.ts'
+import { openSharedLimits } from './limits/shared-limits.ts'
 import { HttpLink } from './link/http-link.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
@@ -21,9 +21,6 @@ import { SettingsSource } from './settings.ts'
 import { StorageUnavailable } from './storage/database.ts'
 import { openStorage } from './storage/open.ts'
 import { watchedStorage } from './storage/watched-storage.ts'
-
-/** Memory for uploads in one isolate: a dozen of full size at a time, the rest of a gigabyte for all else. */
-const UPLOAD_MEMORY_BYTES = 320 * 1024 * 1024
 
 /** One trigger clears a few thousand rows at most, within what a Worker host grants an event. */
 const ROUNDS_OF_A_TRIGGER = 20
@@ -52,7 +49,7 @@ export class App {
   readonly #link: HttpLink
   readonly #settings: SettingsSource
   readonly #router = createRouter()
-  readonly #uploads = new UploadMemoryLimiter(UPLOAD_MEMORY_BYTES)
+  readonly #shared = openSharedLimits()
   readonly #cap: RequestCap
   readonly #gate: KeyGate
   readonly #drains = new Drains()
@@ -175,7 +172,7 @@ export class App {
       link: this.#link,
       metrics: this.#metrics,
       log: this.#log,
-      uploads: this.#uploads,
+      shared: this.#shared,
       openRequests: () => this.#cap.seated,
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {

@@ -1,7 +1,7 @@
 import type { Coalescer } from './batching/coalescer.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
-import type { UploadMemoryLimiter } from './limits/upload-memory.ts'
+import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ProviderCall } from './provider/call.ts'
@@ -31,8 +31,8 @@ export interface Context extends Settings {
   /** A new UUID v4. */
   readonly newId: () => string
   readonly probeConnect: ProbeConnect
-  /** The memory that uploads share, all requests of the isolate together. */
-  readonly uploads: UploadMemoryLimiter
+  /** What all requests of the isolate share, fairly among customers. */
+  readonly shared: SharedLimits
   /** How many requests of keyed endpoints are at work, this one included. */
   readonly openRequests: () => number
   /** Counts bytes of the request's body in. @throws ApiError when there is no memory for them */

@@ -1,6 +1,7 @@
 import { ADMIN_OPERATIONS } from './admin/operations.ts'
 import * as admin from './admin/handlers.ts'
 import { showMetrics } from './admin/metrics.ts'
+import { listQuarantine, settleOne } from './admin/quarantine.ts'
 import {
   getAttestation,
   getJwks,
@@ -149,6 +150,20 @@ export const ENDPOINTS: readonly Endpoint[] = [
       'admin.credits.add',
       admin.addCredit,
       ADMIN_OPERATIONS.addCredit,
+    ],
+    [
+      'GET',
+      '/admin/quarantine',
+      'admin.quarantine.list',
+      listQuarantine,
+      ADMIN_OPERATIONS.listQuarantine,
+    ],
+    [
+      'POST',
+      '/admin/quarantine/:request_id/settle',
+      'admin.quarantine.settle',
+      settleOne,
+      ADMIN_OPERATIONS.settleQuarantined,
     ],
     [
       'POST',

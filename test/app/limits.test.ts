@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
-import { errorOf } from '../support/answers.ts'
+import { errorOf, usageOf } from '../support/answers.ts'
 import { wav } from '../support/audio-samples.ts'
 import { answerSlowly } from '../support/crash/slow-answers.ts'
 import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/customer.ts'
@@ -196,5 +196,71 @@ describe('a plan with two requests a minute', () => {
       code: 'rate_limit_exceeded',
       message: 'This key may send 2 requests per minute.',
     })
+  })
+})
+
+describe('a prepaid balance', () => {
+  test('is never overdrawn by bytes that are forwarded unread', async () => {
+    const customer = await newCustomer(routerOf(stack), { balance_eur: '0.01' })
+    const messages = [
+      { role: 'user', content: 'Hello!' },
+      { role: 'assistant', content: null, function_call: { arguments: 'x'.repeat(2_000_000) } },
+      { role: 'user', content: 'Hello!' },
+    ]
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => chat(customer, { messages, max_tokens: 1 })),
+    )
+    for (const answer of answers) {
+      expect([answer.status, (await errorOf(answer)).code]).toEqual([402, 'insufficient_balance'])
+    }
+    expect(await customer.show()).toMatchObject({ balance_eur: '0.01', reserved_eur: '0.00' })
+  })
+
+  test.each([1e12, 2 ** 53 - 1])(
+    'pays for no more than was asked for when the provider claims %i tokens',
+    async (claimed) => {
+      const customer = await newCustomer(routerOf(stack), { balance_eur: '5.00' })
+      const usage = { prompt_tokens: claimed, completion_tokens: claimed }
+      const finish = { id: 'x', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage }
+      const frames = [DELTA, `data: ${JSON.stringify(finish)}\n\n`, 'data: [DONE]\n\n']
+      await standin.script({ frames })
+      const answer = await chat(customer, { stream: true, max_tokens: 10 })
+      expect(await answer.text()).toContain('[DONE]')
+      const headers = { authorization: `Bearer ${customer.key}` }
+      const { data } = await usageOf(await stack.fetch('/v1/usage', { headers }))
+      expect(data).toMatchObject([{ completion_tokens: 10, usage_capped: true }])
+      const { balance_eur: balance, reserved_eur: reserved } = await customer.show()
+      expect(Number(balance)).toBeGreaterThan(4.9)
+      expect(reserved).toBe('0.00')
+      const admin = { headers: { authorization: `Bearer ${stack.local.admin_token}` } }
+      const metrics = await (await stack.fetch('/admin/metrics', admin)).text()
+      expect(metrics).toMatch(/^cmr_usage_capped_total\{route="standin\/glm-5"\} [1-9]/m)
+    },
+  )
+})
+
+describe('reads of a customer', () => {
+  test('that come in a flood are limited, and take nothing from the requests of others', async () => {
+    const greedy = await newCustomer(routerOf(stack), { billing: 'postpaid' })
+    const modest = await newCustomer(routerOf(stack), { billing: 'postpaid' })
+    const headers = { authorization: `Bearer ${greedy.key}` }
+    const flood = Array.from({ length: 128 }, () =>
+      stack.fetch('/v1/usage?limit=1000', { headers }),
+    )
+    const chats = await Promise.all([chat(modest), chat(modest), chat(modest)])
+    expect(chats.map(({ status }) => status)).toEqual([200, 200, 200])
+    const answers = await Promise.all(flood)
+    const counts = Map.groupBy(answers, ({ status }) => status)
+    expect(new Set(counts.keys())).toEqual(new Set([200, 429]))
+    const [refused] = counts.get(429) ?? []
+    if (refused === undefined) throw new Error('none was refused')
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(await errorOf(refused)).toMatchObject({
+      code: 'rate_limit_exceeded',
+      message: 'Too many reads are in progress. Try again in a second, with fewer at a time.',
+    })
+    const others = { headers: { authorization: `Bearer ${modest.key}` } }
+    expect((await stack.fetch('/v1/usage', others)).status).toBe(200)
+    expect((await modest.show()).reserved_eur).toBe('0.00')
   })
 })

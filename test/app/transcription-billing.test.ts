@@ -53,7 +53,11 @@ describe('a route priced by audio', () => {
     ['no length, so that the file is measured', {}, null, 4, 0.04],
     ['a length of 0, so that the file is measured', { duration: 0 }, null, 4, 0.04],
   ])('bills %s and says what was billed', async (_what, said, seconds, billed, cost) => {
-    const { service, row } = await transcribed('by-second', said)
+    const { service, row } = await transcribed(
+      'by-second',
+      said,
+      wav(seconds === null ? 4 : 10).bytes,
+    )
     expect(service).toEqual({ billing_unit: 'audio_second', audio_seconds: billed })
     expect(row).toMatchObject({
       billing_unit: 'audio_second',
@@ -65,7 +69,7 @@ describe('a route priced by audio', () => {
   test.each(['json', 'text', 'verbose_json'])(
     'failure 31: costs the same as %s',
     async (format) => {
-      const { row } = await transcribed('nova/whisper', { duration: 90.5 }, wav(4).bytes, format)
+      const { row } = await transcribed('nova/whisper', { duration: 90.5 }, wav(91).bytes, format)
       expect(row).toMatchObject({
         billing_unit: 'audio_minute',
         audio_seconds: 90.5,
@@ -73,6 +77,21 @@ describe('a route priced by audio', () => {
       })
     },
   )
+
+  test('bills no more than the file can be, and flags a provider that reports more', async () => {
+    const { service, row } = await transcribed('by-second', { duration: 3600 })
+    expect(service).toEqual({ billing_unit: 'audio_second', audio_seconds: 5 })
+    expect(row).toMatchObject({ audio_seconds: 5, cost_eur: 0.05, usage_capped: true })
+  })
+
+  test('bills the bytes and not the header of a file that claims to be short', async () => {
+    const { bytes } = wav(60)
+    bytes.writeUInt32LE(0x7fffffff, 28)
+    const fact = Buffer.from('fact\x04\0\0\0\x10\0\0\0', 'latin1')
+    const claimed = Buffer.concat([bytes.subarray(0, 36), fact, bytes.subarray(36)])
+    const { row } = await transcribed('by-second', {}, claimed)
+    expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.6 })
+  })
 
   test('says what was billed by the minute where the provider told no length', async () => {
     const { service, row } = await transcribed('nova/whisper', {})
@@ -94,9 +113,9 @@ describe('a route priced by audio', () => {
 })
 
 test('a route priced by request costs the same whatever the length', async () => {
-  const { service, row } = await transcribed('by-request', { duration: 3000 })
-  expect(service).toEqual({ billing_unit: 'request', audio_seconds: 3000 })
-  expect(row).toMatchObject({ billing_unit: 'request', audio_seconds: 3000, cost_eur: 0.05 })
+  const { service, row } = await transcribed('by-request', { duration: 30 }, wav(30).bytes)
+  expect(service).toEqual({ billing_unit: 'request', audio_seconds: 30 })
+  expect(row).toMatchObject({ billing_unit: 'request', audio_seconds: 30, cost_eur: 0.05 })
 })
 
 describe('a route priced by tokens', () => {

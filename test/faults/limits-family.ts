@@ -61,8 +61,8 @@ function limit(
   }))
 }
 
-/** A reservation for the prompt estimate and 1,000 tokens of output is 2,019,000 nano. */
-const TWO_RESERVATIONS = '0.005'
+/** A reservation for the bound of the prompt and 1,000 tokens of output is a little more than 3,000,000 nano. */
+const TWO_RESERVATIONS = '0.007'
 
 export const LIMITS_FAMILY: AnyFamily = family({
   name: 'more than the limits',

@@ -90,6 +90,7 @@ export function settlementOf(
       promptTokens: 10,
       completionTokens: 5,
       cost: { nano, billingUnit: 'token', discountPct: 0, usdEur: null },
+      usageCapped: false,
       failover: false,
       createdAtMs: NOW,
       ...row,

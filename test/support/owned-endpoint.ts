@@ -6,6 +6,7 @@ import type { Keyring } from '../../src/worker/auth/keyring.ts'
 import { openKeyring } from './keyring.ts'
 import type { PresentedKey } from '../../src/worker/auth/authenticate.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
+import { openSharedLimits } from '../../src/worker/limits/shared-limits.ts'
 import type { Database, Statement } from '../../src/worker/storage/database.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
 import { addCustomer, NOW, type NewCustomer } from './ledger.ts'
@@ -53,7 +54,8 @@ export function ownedEndpoints(): OwnedEndpoints {
   const storage = sharedStorage(watched)
   const keyring = openKeyring(storage)
   const clock = { now: NOW }
-  const parts: Partial<Context> = { storage, keyring, now: () => clock.now }
+  const shared = openSharedLimits()
+  const parts: Partial<Context> = { storage, keyring, shared, now: () => clock.now }
   // The endpoints under test take no other part of a context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const context = parts as Context

@@ -1,11 +1,11 @@
-import type { Context, Handler } from '../context.ts'
-import { requireAdmin } from '../auth/authenticate.ts'
+import type { Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { integerFrom, readParameter } from '../http/query.ts'
 import { json } from '../http/reply.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import type { Database } from '../storage/database.ts'
 import { customerIds, listCustomer } from '../storage/directory.ts'
+import { asAdmin } from './as-admin.ts'
 import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
 import { gather } from './gather.ts'
 import { insertKey, listKeysOf, markKeyDeleted } from './keys.ts'
@@ -120,13 +120,6 @@ export const listRoutes = asAdmin(async (_request, { health, catalogue, now }) =
 export const listProviders = asAdmin(async (_request, { link }) =>
   json({ data: await link.providers() }),
 )
-
-function asAdmin(handler: Handler): Handler {
-  return async (request, context, params) => {
-    await requireAdmin(request, context.adminToken)
-    return handler(request, context, params)
-  }
-}
 
 /** The storage of a customer, reached only for ids that were made here. */
 async function customerDatabase(context: Context, id: string): Promise<Database> {

@@ -21,6 +21,17 @@ const customer = z.object({
 
 const key = z.object({ key_prefix: z.string(), name: z.string(), created_at: z.iso.datetime() })
 
+const quarantined = z.object({
+  request_id: z.string(),
+  customer_id: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  cost_eur: z.string(),
+  created_at: z.iso.datetime(),
+})
+
 const route = z.looseObject({
   route: z.string(),
   state: z.enum(['closed', 'open', 'half_open']),
@@ -87,6 +98,21 @@ export const ADMIN_OPERATIONS = {
     body: body('Credit', creditSchema),
     answer: json('CreditedCustomer', customer.extend({ applied: z.boolean() })),
     errors: [...refused, ...unknown],
+  },
+  listQuarantine: {
+    summary: 'List the settlements that the storage refused although their answers were delivered',
+    tag,
+    answer: json('QuarantineList', z.object({ data: z.array(quarantined) })),
+    errors: [],
+  },
+  settleQuarantined: {
+    summary: 'Settle one of them, if the storage takes it by now',
+    tag,
+    answer: json(
+      'SettledQuarantine',
+      z.object({ request_id: z.string(), settled: z.literal(true) }),
+    ),
+    errors: ['invalid_request_error', ...unknown],
   },
   maintenance: {
     summary: 'Run the sweeps',

@@ -3,6 +3,8 @@ export interface BatchRules<Item, Answer> {
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** How many items one call may carry. */
   readonly maxItems: number
+  /** How large an item is, and how large all items of a call may be together; a larger one travels alone. */
+  readonly size?: { readonly of: (item: Item) => number; readonly max: number }
   /** How long an item that travels in another request's call waits for its answer, ms. */
   readonly joinTimeoutMs: number
   /** What an item fails with whose answer did not come in time. */
@@ -41,18 +43,21 @@ export function createBatcher<Item, Answer>(
     }
   }
 
-  function mayJoin(batch: Batch<Item, Answer>): boolean {
+  function mayJoin(batch: Batch<Item, Answer>, size: number): boolean {
     const age = host.now() - batch.openedAt
-    return batch.items.length < rules.maxItems && age >= 0 && age < FRESH_MS
+    const fits = rules.size === undefined || batch.size + size <= rules.size.max
+    return fits && batch.items.length < rules.maxItems && age >= 0 && age < FRESH_MS
   }
 
   return async (item) => {
-    if (open !== undefined && mayJoin(open)) {
+    const size = rules.size?.of(item) ?? 0
+    if (open !== undefined && mayJoin(open, size)) {
       const { items, outcome } = open
+      open.size += size
       const index = items.push(item) - 1
       return answerAt(await inTime(outcome, rules), index)
     }
-    const batch = newBatch<Item, Answer>(item, host.now())
+    const batch = newBatch<Item, Answer>(item, size, host.now())
     open = batch
     host.keepAlive(lead(batch))
     return answerAt(await batch.outcome, 0)
@@ -66,14 +71,15 @@ type Outcome<Answer> =
 interface Batch<Item, Answer> {
   readonly openedAt: number
   readonly items: Item[]
+  size: number
   /** Never rejects: a rejection of a batch that nobody joined would be unhandled. */
   readonly outcome: Promise<Outcome<Answer>>
   readonly settle: (outcome: Outcome<Answer>) => void
 }
 
-function newBatch<Item, Answer>(first: Item, openedAt: number): Batch<Item, Answer> {
+function newBatch<Item, Answer>(first: Item, size: number, openedAt: number): Batch<Item, Answer> {
   const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
-  return { openedAt, items: [first], outcome: promise, settle: resolve }
+  return { openedAt, items: [first], size, outcome: promise, settle: resolve }
 }
 
 function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {

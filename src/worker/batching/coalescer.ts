@@ -10,7 +10,7 @@ export type Coalescer = (work: () => Promise<void>) => Promise<void>
  */
 export function createCoalescer(
   host: BatchHost,
-  rules: Omit<BatchRules<never, never>, 'run'>,
+  rules: Omit<BatchRules<never, never>, 'run' | 'size'>,
 ): Coalescer {
   const run = createBatcher<() => Promise<void>, PromiseSettledResult<void>>(host, {
     ...rules,

@@ -1,10 +1,9 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
-import { settleTools, type Context } from '../context.ts'
+import type { Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { ChatPlan } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
-import { release } from '../settle/release.ts'
 import type { AnswerFormat } from './format.ts'
 import type { ChatOptions } from './options.ts'
 
@@ -31,9 +30,4 @@ export interface AdmittedChat {
   readonly clientRequest: Bytes
   /** Aborts when the client is seen to leave. */
   readonly clientSignal: AbortSignal
-}
-
-/** Gives the reservation of a request that costs nothing back. */
-export function releaseAdmission({ context, admission }: AdmittedChat): Promise<void> {
-  return release(context.requestId, settleTools(context, admission.customerId))
 }

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import { admitRequest } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { readBody } from '../http/body.ts'
@@ -8,12 +9,11 @@ import { estimatePromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
-import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
-import { worstCase } from '../settle/price.ts'
 import type { AdmittedChat } from './admitted.ts'
 import type { Door } from './format.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
+import { mostUsage } from './settling.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
@@ -40,25 +40,16 @@ async function complete(request: Request, context: Context, door: Door): Promise
   else checkReasoningMembers(chat)
   await daemonAlive(context, chat.stream || !options.receipt)
 
-  const promptEstimate = estimatePromptTokens(chat)
-  const { plans, service } = context.config
+  const { service } = context.config
+  const { stream_open_ms: openMs, stream_ms: streamMs } = service.timeouts
   const routes = plan.attempts.slice(0, service.max_attempts).map(({ route }) => route)
-  const longestMs = chat.stream
-    ? service.timeouts.stream_open_ms + service.timeouts.stream_ms
-    : options.timeoutMs
-  const now = context.now()
-  const admission = await admit(context.storage.customer(key.customerId), {
-    requestId: context.requestId,
-    key,
-    plans,
-    reserveNano: (discountPct) =>
-      worstCase(
-        routes,
-        { promptTokens: promptEstimate, maxTokens: chat.maxTokens, choices: chat.choices },
-        { discountPct, usdEur: service.usd_eur },
-      ),
-    expiresAt: now + longestMs + RESERVATION_SLACK_MS,
-    now,
+  const cacheSalt = routes.some(takesSalt)
+    ? await context.keyring.cacheSalt(key.customerId)
+    : undefined
+  const admission = await admitRequest(context, key, {
+    routes,
+    mostOn: (route) => mostUsage(chat, route),
+    longestMs: chat.stream ? openMs + streamMs : options.timeoutMs,
   })
   const receiptId = options.receipt ? context.newId() : null
   const admitted: AdmittedChat = {
@@ -75,8 +66,8 @@ async function complete(request: Request, context: Context, door: Door): Promise
       ...admission.rateLimitHeaders,
       ...receiptHeader(receiptId),
     },
-    promptEstimate,
-    cacheSalt: routes.some(takesSalt) ? await context.keyring.cacheSalt(key.customerId) : undefined,
+    promptEstimate: estimatePromptTokens(chat),
+    cacheSalt,
     clientRequest,
     clientSignal: request.signal,
   }

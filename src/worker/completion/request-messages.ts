@@ -1,20 +1,28 @@
 import type { JsonCursor, Range } from '../json/scan.ts'
-import type { Messages } from '../provider/chat-request.ts'
+import type { MediaKind, Messages } from '../provider/chat-request.ts'
+import { scanPart } from './request-parts.ts'
 
 /** What the pass over `messages` finds: the facts, or what is wrong with them in words for the caller. */
 export type MessagesScan = Messages | (Range & { readonly problem: string })
+
+/** What the messages hold, counted on the way. */
+interface Content {
+  textBytes: number
+  readonly media: Record<MediaKind, number>
+  pictureBytes: number
+  audioBytes: number
+}
 
 /** What one message has shown so far. */
 interface Message {
   role: string | undefined
   contentFits: boolean
   hasReasoning: boolean
-  textBytes: number
-  images: number
+  /** Of all messages. */
+  readonly content: Content
+  /** The body. */
+  readonly bytes: Uint8Array
 }
-
-/** Content parts whose text counts as text; a part of any other type counts as an image. */
-const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'thinking'])
 
 const MEMBER_READERS: ReadonlyMap<string, (cursor: JsonCursor, message: Message) => void> = new Map(
   [
@@ -28,35 +36,41 @@ const MEMBER_READERS: ReadonlyMap<string, (cursor: JsonCursor, message: Message)
 
 /**
  * Walks `messages` in the one pass over the body. Each must be an object with a string `role` and a string, an
- * array or nothing as `content`; what is deeper is between the caller and the provider.
+ * array or nothing as `content`; what is deeper is between the caller and the provider. `bytes` is the body.
  */
-export function scanMessages(cursor: JsonCursor): MessagesScan {
+export function scanMessages(cursor: JsonCursor, bytes: Uint8Array): MessagesScan {
   if (cursor.peek() !== 'array') {
     return { ...cursor.skip(), problem: '"messages" must be an array.' }
   }
-  const sum = { count: 0, textBytes: 0, images: 0 }
+  let count = 0
+  const content: Content = {
+    textBytes: 0,
+    media: { image: 0, audio: 0, video: 0, file: 0 },
+    pictureBytes: 0,
+    audioBytes: 0,
+  }
   const withReasoning: Range[] = []
   let problem: string | undefined
   const range = cursor.array((index) => {
     const start = cursor.at
-    const message = scanMessage(cursor)
-    sum.count += 1
+    const message = scanMessage(cursor, content, bytes)
+    count += 1
     if (typeof message === 'string') {
       problem ??= `"messages[${index}]" ${message}.`
       return
     }
-    sum.textBytes += message.textBytes
-    sum.images += message.images
     if (message.role === 'assistant' && message.hasReasoning) {
       withReasoning.push({ start, end: cursor.at })
     }
   })
-  if (sum.count === 0) problem = '"messages" must not be empty.'
-  return problem === undefined ? { ...range, ...sum, withReasoning } : { ...range, problem }
+  if (count === 0) problem = '"messages" must not be empty.'
+  return problem === undefined
+    ? { ...range, count, ...content, withReasoning }
+    : { ...range, problem }
 }
 
 /** One message, or what is wrong with it. */
-function scanMessage(cursor: JsonCursor): Message | string {
+function scanMessage(cursor: JsonCursor, content: Content, bytes: Uint8Array): Message | string {
   if (cursor.peek() !== 'object') {
     cursor.skip()
     return 'must be an object'
@@ -65,8 +79,8 @@ function scanMessage(cursor: JsonCursor): Message | string {
     role: undefined,
     contentFits: true,
     hasReasoning: false,
-    textBytes: 0,
-    images: 0,
+    content,
+    bytes,
   }
   cursor.object((name) => MEMBER_READERS.get(name)?.(cursor, message))
   if (message.role === undefined) return 'must have a string as "role"'
@@ -81,27 +95,25 @@ function readRole(cursor: JsonCursor, message: Message): void {
 function readContent(cursor: JsonCursor, message: Message): void {
   const kind = cursor.peek()
   message.contentFits = kind === 'string' || kind === 'array' || kind === 'null'
-  if (kind === 'string') message.textBytes += cursor.textBytes()
+  if (kind === 'string') message.content.textBytes += cursor.textBytes()
   if (kind === 'array') cursor.array(() => readPart(cursor, message))
 }
 
-function readPart(cursor: JsonCursor, message: Message): void {
+function readPart(cursor: JsonCursor, { content, bytes }: Message): void {
   if (cursor.peek() !== 'object') return
-  let isText = false
-  cursor.object((name) => {
-    if (cursor.peek() !== 'string') return
-    if (name === 'type') isText = TEXT_PARTS.has(cursor.string())
-    else if (TEXT_PARTS.has(name)) message.textBytes += cursor.textBytes()
-  })
-  if (!isText) message.images += 1
+  const part = scanPart(cursor, bytes)
+  content.textBytes += part.textBytes
+  content.pictureBytes += part.pictureBytes
+  content.audioBytes += part.audioBytes
+  if (part.media !== undefined) content.media[part.media] += 1
 }
 
 function readReasoning(cursor: JsonCursor, message: Message): void {
   message.hasReasoning = true
-  if (cursor.peek() === 'string') message.textBytes += cursor.textBytes()
+  if (cursor.peek() === 'string') message.content.textBytes += cursor.textBytes()
 }
 
 function readToolCalls(cursor: JsonCursor, message: Message): void {
   const { start, end } = cursor.skip()
-  message.textBytes += end - start
+  message.content.textBytes += end - start
 }

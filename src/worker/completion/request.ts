@@ -91,7 +91,7 @@ function readOutline(bytes: Bytes): Outline {
     if (cursor.peek() !== 'object') throw invalid('The request body must be a JSON object.')
     cursor.object((name) => {
       if (name === 'messages') {
-        messages = scanMessages(cursor)
+        messages = scanMessages(cursor, bytes)
         members.set(name, messages)
       } else if (KNOWN_MEMBERS.has(name)) {
         members.set(name, cursor.skip())

@@ -1,8 +1,23 @@
-import { estimateCompletionTokens } from '../provider/estimate.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import {
+  estimateCompletionTokens,
+  mostCompletionTokens,
+  mostPromptTokens,
+} from '../provider/estimate.ts'
+import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
+import { capTokens, type UsageBound } from '../settle/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedChat } from './admitted.ts'
+
+/** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
+export function mostUsage(chat: ChatRequest, route: Route): UsageBound {
+  return {
+    promptTokens: mostPromptTokens(chat, route),
+    completionTokens: mostCompletionTokens(chat, route),
+  }
+}
 
 /** What a provider has produced, as far as it was received: delivered to the client or not. */
 interface Produced {
@@ -15,7 +30,7 @@ interface Produced {
 /**
  * The record of a chat exchange for settlement. What the provider produced is billed, whether the client took it,
  * asked not to see it or left before: the provider's counts, and the router's own estimate, which is logged, of what
- * came after them.
+ * came after them. What is more than the request can have used is not billed, and logged too.
  */
 export function chatExchange(
   admitted: AdmittedChat,
@@ -23,10 +38,18 @@ export function chatExchange(
   produced: Produced,
 ): Exchange {
   const { context, plan, admission } = admitted
-  const { usage, uncountedTextBytes } = produced
-  if (usage === undefined || uncountedTextBytes > 0) {
-    context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
+  const { usage: counted, uncountedTextBytes } = produced
+  const claimed = {
+    promptTokens: counted?.promptTokens ?? admitted.promptEstimate,
+    completionTokens:
+      (counted?.completionTokens ?? 0) + estimateCompletionTokens(uncountedTextBytes),
+    cachedTokens: counted?.cachedTokens ?? 0,
+    cacheWriteTokens: counted?.cacheWriteTokens ?? 0,
   }
+  const { usage, capped } = capTokens(claimed, mostUsage(admitted.chat, attempt.route))
+  const facts = { request_id: context.requestId, route: attempt.route.id }
+  if (counted === undefined || uncountedTextBytes > 0) context.log('usage_estimated', facts)
+  if (capped) context.log('usage_capped', facts)
   return {
     requestId: context.requestId,
     admission,
@@ -35,13 +58,8 @@ export function chatExchange(
     requestedRoute: plan.requestedRoute,
     route: attempt.route,
     failover: attempt.failover,
-    usage: {
-      promptTokens: usage?.promptTokens ?? admitted.promptEstimate,
-      completionTokens:
-        (usage?.completionTokens ?? 0) + estimateCompletionTokens(uncountedTextBytes),
-      cachedTokens: usage?.cachedTokens ?? 0,
-      cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
-    },
+    usage,
+    usageCapped: capped,
     billedSeconds: undefined,
     reportedSeconds: null,
   }

@@ -5,7 +5,7 @@ import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { pause } from '../routing/budget.ts'
 import { serviceObject } from '../settle/service-object.ts'
-import { settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
+import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import type { AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
@@ -93,7 +93,7 @@ async function settleLater(admitted: AdmittedChat, exchange: Exchange): Promise<
 async function wasSettled(admitted: AdmittedChat, exchange: Exchange): Promise<boolean> {
   const { context, admission } = admitted
   try {
-    await settleWithoutReceipt(exchange, settleTools(context, admission.customerId))
+    await settleDelivered(exchange, settleTools(context, admission.customerId))
     return true
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })

@@ -1,3 +1,4 @@
+import { releaseAdmission } from '../admission.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import { streamAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
@@ -12,7 +13,7 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import type { AnswerStream } from '../stream/answer-stream.ts'
 import { answerHead } from './answer-head.ts'
-import { releaseAdmission, type AdmittedChat } from './admitted.ts'
+import type { AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { chatExchange } from './settling.ts'
 import { endStream, settleUnreceipted } from './stream-end.ts'
@@ -119,7 +120,7 @@ class StreamReply {
       const exchange = chatExchange(this.#admitted, attempt, stream)
       await settleUnreceipted(this.#admitted, exchange)
     } else {
-      await releaseAdmission(this.#admitted)
+      await releaseAdmission(this.#admitted.context, this.#admitted.admission)
     }
     const answer = toApiError(error)
     if (!this.client.started) throw error

@@ -1,3 +1,4 @@
+import { releaseAdmission } from '../admission.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
@@ -9,7 +10,7 @@ import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
 import { answerHead } from './answer-head.ts'
-import { releaseAdmission, type AdmittedChat } from './admitted.ts'
+import type { AdmittedChat } from './admitted.ts'
 import { chatExchange } from './settling.ts'
 import { askWhole, type WholeAnswer } from './whole-attempt.ts'
 
@@ -24,7 +25,7 @@ export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
     const dropped = droppedMembersHeader(admitted, [answer.attempt.route])
     return jsonText(body, { ...admitted.headers, ...dropped })
   } catch (error) {
-    await releaseAdmission(admitted)
+    await releaseAdmission(admitted.context, admitted.admission)
     throw error
   }
 }

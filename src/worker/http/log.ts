@@ -41,6 +41,10 @@ export type LogEvent =
   /** A reservation stays open until the sweep closes it. */
   | 'release_failed'
   | 'usage_estimated'
+  /** A provider claimed more than the request can have used. */
+  | 'usage_capped'
+  /** The storage refuses a settlement, which is kept for the operator. */
+  | 'settle_quarantined'
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'

@@ -39,6 +39,10 @@ export class Metrics {
     'Settled exchanges, by whether they have a receipt.',
   )
   readonly #estimates = new Counter('cmr_usage_estimated_total', 'Exchanges billed by an estimate.')
+  readonly #caps = new Counter(
+    'cmr_usage_capped_total',
+    'Exchanges in which a provider claimed more than the request can have used.',
+  )
   readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
 
   readonly #takers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
@@ -67,6 +71,8 @@ export class Metrics {
       this.#settles.observe({}, (rest.duration_ms ?? 0) / 1000)
     },
     usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),
+    usage_capped: ({ route = '' }) => this.#caps.add({ route }),
+    settle_quarantined: () => this.#faults.add({ part: 'settlement', failure: 'quarantined' }),
     release_failed: ({ code = '' }) => this.#faults.add({ part: 'release', failure: code }),
     settle_failed: ({ code = '' }) => this.#faults.add({ part: 'settlement', failure: code }),
     link_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'link', failure }),
@@ -94,6 +100,7 @@ export class Metrics {
       this.#settles,
       this.#receipts,
       this.#estimates,
+      this.#caps,
       this.#faults,
     ]
     return families.map((family) => family.render()).join('')

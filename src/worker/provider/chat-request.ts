@@ -26,13 +26,22 @@ export const REASONING_MEMBERS = ['reasoning', 'reasoning_effort', 'chat_templat
 
 export type ReasoningMember = (typeof REASONING_MEMBERS)[number]
 
+/** Kinds of content parts that are no text; `file` also stands for those that nobody knows. */
+export const MEDIA_KINDS = ['image', 'audio', 'video', 'file'] as const
+
+export type MediaKind = (typeof MEDIA_KINDS)[number]
+
 /** What the messages hold, as far as the router needs to know. */
 export interface Messages extends Range {
   readonly count: number
   /** UTF-8 bytes of text: contents, text parts, earlier reasoning; tool calls as written. */
   readonly textBytes: number
-  /** Content parts that are no text. */
-  readonly images: number
+  /** Content parts that are no text, by what they hold. */
+  readonly media: Readonly<Record<MediaKind, number>>
+  /** Bytes of inline images and videos as written, whose tokens are not made of bytes. */
+  readonly pictureBytes: number
+  /** Bytes of inline audio as written. */
+  readonly audioBytes: number
   /** Assistant messages that carry earlier reasoning, in order. */
   readonly withReasoning: readonly Range[]
 }

@@ -1,6 +1,7 @@
-import type { ChatRequest } from './chat-request.ts'
+import { MEDIA_KINDS, PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
+import type { Route } from './route.ts'
 
-/** The router's own token counts: for reservations, and for billing where no provider gave a count. */
+/** The router's own token counts: bounds for reservations, and estimates for billing where no provider gave a count. */
 
 /** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
 const BYTES_PER_TOKEN = 3
@@ -15,11 +16,44 @@ export function estimatePromptTokens(request: ChatRequest): number {
   return (
     Math.ceil((messages.textBytes + toolBytes) / BYTES_PER_TOKEN) +
     TOKENS_PER_MESSAGE * messages.count +
-    TOKENS_PER_IMAGE * messages.images
+    TOKENS_PER_IMAGE * MEDIA_KINDS.reduce((sum, kind) => sum + messages.media[kind], 0)
   )
 }
 
 /** ceil(UTF-8 bytes of content, reasoning and tool arguments / 3). */
 export function estimateCompletionTokens(producedBytes: number): number {
   return Math.ceil(producedBytes / BYTES_PER_TOKEN)
+}
+
+/** Base64 of the slowest codec, 6 kbit/s, has 20 characters for each token of an encoder that makes 50 a second. */
+const AUDIO_CHARACTERS_PER_TOKEN = 16
+
+/**
+ * The most tokens that a route's provider can make of a request's input (docs/configuration.md, "input_bound"):
+ * every forwarded byte counts, and media by a bound for each kind.
+ */
+export function mostPromptTokens(request: ChatRequest, { config }: Route): number {
+  const { messages, members } = request
+  const bound = config.input_bound
+  const forwarded = PASSED_MEMBERS.flatMap((name) => members.get(name) ?? [])
+  const bytes = [messages, ...forwarded].reduce((sum, { start, end }) => sum + end - start, 0)
+  const asText = bytes - messages.pictureBytes - messages.audioBytes
+  const media = MEDIA_KINDS.reduce(
+    (sum, kind) => sum + messages.media[kind] * bound[`${kind}_tokens`],
+    0,
+  )
+  return (
+    bound.base_tokens +
+    Math.ceil(asText * bound.tokens_per_byte) +
+    Math.ceil(messages.audioBytes / AUDIO_CHARACTERS_PER_TOKEN) +
+    media
+  )
+}
+
+/** The most output tokens that a request can be billed for: its cap, else the route's, for each answer. */
+export function mostCompletionTokens(
+  { maxTokens, choices }: Pick<ChatRequest, 'maxTokens' | 'choices'>,
+  { config }: Route,
+): number {
+  return Math.min((maxTokens ?? config.max_output_tokens) * choices, Number.MAX_SAFE_INTEGER)
 }

@@ -1,35 +1,48 @@
 import type { Context, Handler } from '../context.ts'
-import { authenticate } from '../auth/authenticate.ts'
+import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import { json } from '../http/reply.ts'
+import { pause } from '../routing/budget.ts'
 import type { Database } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
 import { list, sql } from '../storage/sql.ts'
 import { findReceipt, type LiveReceipt } from './find.ts'
 
 /** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (interface: "Receipt response"). */
-export const getReceipt: Handler = async (request, context, params) => {
-  const { receipt } = await ownReceipt(request, context, params['id'] ?? '')
-  return json({ id: receipt.id, receipt: receipt.jws })
-}
+export const getReceipt: Handler = (request, context, params) =>
+  inTurn(request, context, async () => {
+    const { receipt } = await ownReceipt(request, context, params['id'] ?? '')
+    return json({ id: receipt.id, receipt: receipt.jws })
+  })
 
 /**
  * `GET /v1/receipts/{id}/evidence`: the evidence that the receipt names by digest, for as long as the receipt
  * lives: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
  */
-export const getReceiptEvidence: Handler = async (request, context, params) => {
-  const { receipt, ledger, customerId } = await ownReceipt(request, context, params['id'] ?? '')
-  const stored = await readEvidence(ledger, customerId, receipt.evidenceRefs)
-  const evidence = receipt.evidenceRefs.flatMap((sha256) => {
-    const dataB64 = stored.get(sha256)
-    return dataB64 === undefined ? [] : [{ sha256, data_b64: dataB64 }]
+export const getReceiptEvidence: Handler = (request, context, params) =>
+  inTurn(request, context, async () => {
+    const { receipt, ledger, customerId } = await ownReceipt(request, context, params['id'] ?? '')
+    const stored = await readEvidence(ledger, customerId, receipt.evidenceRefs)
+    const evidence = receipt.evidenceRefs.flatMap((sha256) => {
+      const dataB64 = stored.get(sha256)
+      return dataB64 === undefined ? [] : [{ sha256, data_b64: dataB64 }]
+    })
+    return json({ evidence })
   })
-  return json({ evidence })
-}
 
 interface OwnReceipt {
   readonly receipt: LiveReceipt
   readonly ledger: Database
   readonly customerId: string
+}
+
+/** Does the reads of one request, among those of its customer. */
+async function inTurn(
+  request: Request,
+  context: Context,
+  work: () => Promise<Response>,
+): Promise<Response> {
+  const { customerId } = await readApiKey(request, context)
+  return context.shared.reads.during(customerId, 1, { now: context.now, pause }, work)
 }
 
 async function ownReceipt(request: Request, context: Context, id: string): Promise<OwnReceipt> {

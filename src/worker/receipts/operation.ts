@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Operation } from '../http/operation.ts'
 
 const path = { id: 'The `receipt_id` of an answer.' }
-const errors = ['missing_field', 'not_found', 'expired'] as const
+const errors = ['missing_field', 'not_found', 'expired', 'rate_limit_exceeded'] as const
 
 export const RECEIPT_OPERATION: Operation = {
   summary: 'Fetch the signed receipt of an answer',

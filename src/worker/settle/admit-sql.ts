@@ -17,7 +17,7 @@ const NO_LIMIT = raw(String(UNLIMITED))
 /**
  * One batch that admits a request or leaves everything as it was. Its first statement takes the customer's row
  * lock, so on PostgreSQL (READ COMMITTED) each later statement sees all that earlier holders committed:
- * races are decided there, one after another. `customers.turn` names the request only once all conditions
+ * races are decided there, one after another. `customers.lock_request_id` names the request only once all conditions
  * held, and the remaining writes hang on it. Running the batch twice admits once.
  */
 export function admissionBatch(ask: AdmissionRequest): readonly Statement[] {
@@ -35,17 +35,17 @@ export function admissionBatch(ask: AdmissionRequest): readonly Statement[] {
 /** Locks the customer and notes what its plan makes of the reservation. */
 function lockCustomer({ plans, key, reserveNano }: AdmissionRequest): Statement {
   const amount = planAmount(plans, (discountPct) => atMost(reserveNano(discountPct)))
-  return sql`UPDATE customers SET turn = '', turn_nano = ${amount}
+  return sql`UPDATE customers SET lock_request_id = '', lock_reserve_nano = ${amount}
     WHERE customer_id = ${key.customerId}`
 }
 
 function reserve({ requestId, key, plans, now }: AdmissionRequest): Statement {
   const perMinute = planLimit(plans, 'requests_per_minute')
   const concurrent = planLimit(plans, 'concurrent_requests')
-  return sql`UPDATE customers SET turn = ${requestId}, reserved_nano = reserved_nano + turn_nano
+  return sql`UPDATE customers SET lock_request_id = ${requestId}, reserved_nano = reserved_nano + lock_reserve_nano
     WHERE customer_id = ${key.customerId}
       AND NOT EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
-      AND (billing = 'postpaid' OR balance_nano - reserved_nano >= turn_nano)
+      AND (billing = 'postpaid' OR balance_nano - reserved_nano >= lock_reserve_nano)
       AND EXISTS (SELECT 1 FROM api_keys
         WHERE api_keys.customer_id = customers.customer_id
           AND key_prefix = ${key.keyPrefix} AND key_hash = ${key.keyHash} AND deleted_at IS NULL
@@ -56,9 +56,9 @@ function reserve({ requestId, key, plans, now }: AdmissionRequest): Statement {
 function openReservation({ requestId, key, expiresAt, now }: AdmissionRequest): Statement {
   return sql`INSERT INTO reservations
       (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
-    SELECT ${text(requestId)}, customer_id, ${text(key.keyPrefix)}, turn_nano,
+    SELECT ${text(requestId)}, customer_id, ${text(key.keyPrefix)}, lock_reserve_nano,
       ${int64(now)}, ${int64(expiresAt)}
-    FROM customers WHERE customer_id = ${key.customerId} AND turn = ${requestId}`
+    FROM customers WHERE customer_id = ${key.customerId} AND lock_request_id = ${requestId}`
 }
 
 /** Counts an admitted request in its key's window, opening a new one where the old is over. */
@@ -69,7 +69,7 @@ function countRequest({ requestId, key, plans, now }: AdmissionRequest): Stateme
         ELSE window_started_at END
     WHERE customer_id = ${key.customerId} AND key_prefix = ${key.keyPrefix}
       AND EXISTS (SELECT 1 FROM customers
-        WHERE customer_id = ${key.customerId} AND turn = ${requestId}
+        WHERE customer_id = ${key.customerId} AND lock_request_id = ${requestId}
           AND ${planLimit(plans, 'requests_per_minute')} < ${NO_LIMIT})`
 }
 
@@ -79,7 +79,7 @@ function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
       api_keys.window_started_at, api_keys.window_requests,
       CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
         THEN 1 ELSE 0 END AS admitted,
-      CASE WHEN customers.turn = ${requestId} THEN 0
+      CASE WHEN customers.lock_request_id = ${requestId} THEN 0
         ELSE ${openOfKey(key.keyPrefix, now)} END AS open_requests
     FROM customers JOIN api_keys ON api_keys.customer_id = customers.customer_id
     WHERE customers.customer_id = ${key.customerId} AND api_keys.key_prefix = ${key.keyPrefix}

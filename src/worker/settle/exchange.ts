@@ -16,6 +16,8 @@ export interface Exchange {
   readonly route: Route
   readonly failover: boolean
   readonly usage: TokenUsage
+  /** Whether the provider claimed more than the request can have used. */
+  readonly usageCapped: boolean
   /** Seconds of audio to bill; undefined for chat. */
   readonly billedSeconds: number | undefined
   /** Seconds as the provider reported them; null where it reported none. */

@@ -24,6 +24,8 @@ export interface UsageEntry {
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cost: Cost
+  /** Whether the provider claimed more than the request can have used; what is billed is what it can. */
+  readonly usageCapped: boolean
   readonly failover: boolean
   /** The row is never dated before the customer's latest one, whatever the clocks of two instances say. */
   readonly createdAtMs: number
@@ -110,27 +112,31 @@ export async function storeEvidence(
   ])
 }
 
-/** Ends the reservation of a request that costs nothing. Without one, or repeated, it changes nothing. */
-export async function releaseReservation(db: Database, requestId: string): Promise<void> {
+/**
+ * Ends the reservation of a request that costs nothing. Without one, or repeated, it changes nothing.
+ * @returns whether there was one
+ */
+export async function releaseReservation(db: Database, requestId: string): Promise<boolean> {
   const own = sql`(SELECT customer_id FROM reservations WHERE request_id = ${requestId})`
   const amount = sql`(SELECT amount_nano FROM reservations WHERE request_id = ${requestId})`
-  await db.batch([
-    sql`UPDATE customers SET turn = '' WHERE customer_id = ${own}`,
+  const rows = await db.batch([
+    sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${own}`,
     sql`UPDATE customers SET reserved_nano = reserved_nano - ${amount} WHERE customer_id = ${own}`,
-    sql`DELETE FROM reservations WHERE request_id = ${requestId}`,
+    sql`DELETE FROM reservations WHERE request_id = ${requestId} RETURNING request_id`,
   ])
+  return rows.at(-1)?.length === 1
 }
 
 /** Locks the customer, so that on PostgreSQL the statements that follow see what earlier holders committed. */
 function lockCustomer({ admission }: Settlement): Statement {
-  return sql`UPDATE customers SET turn = '' WHERE customer_id = ${admission.customerId}
+  return sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${admission.customerId}
     RETURNING customer_id`
 }
 
 /** Unless the request has its row already: takes the cost, frees the reservation, gives the row its place. */
 function bill({ requestId, admission, row }: Settlement): Statement {
   const now = int64(row.createdAtMs)
-  return sql`UPDATE customers SET turn = ${requestId},
+  return sql`UPDATE customers SET lock_request_id = ${requestId},
       balance_nano = balance_nano - ${int64(row.cost.nano)},
       reserved_nano = reserved_nano - COALESCE(
         (SELECT amount_nano FROM reservations WHERE request_id = ${requestId}), 0),
@@ -144,18 +150,19 @@ function writeUsage({ requestId, admission, row, receipt }: Settlement): Stateme
   const { cost } = row
   return sql`INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality,
       provider, region, billing_unit, audio_seconds, prompt_tokens, completion_tokens, cost_nano,
-      discount_pct, usd_eur, receipt_id, failover)
-    SELECT turn, customer_id, usage_count, last_usage_at, ${text(admission.keyPrefix)},
+      discount_pct, usd_eur, receipt_id, failover, capped)
+    SELECT lock_request_id, customer_id, usage_count, last_usage_at, ${text(admission.keyPrefix)},
       ${text(row.model)}, ${text(row.modality)}, ${text(row.provider)}, ${text(row.region)},
       ${text(cost.billingUnit)}, ${real(row.audioSeconds)}, ${int64(row.promptTokens)},
       ${int64(row.completionTokens)}, ${int64(cost.nano)}, ${small(cost.discountPct)},
-      ${text(cost.usdEur)}, ${text(receipt?.id ?? null)}, ${small(row.failover ? 1 : 0)}
-    FROM customers WHERE customer_id = ${admission.customerId} AND turn = ${requestId}`
+      ${text(cost.usdEur)}, ${text(receipt?.id ?? null)}, ${small(row.failover ? 1 : 0)},
+      ${small(row.usageCapped ? 1 : 0)}
+    FROM customers WHERE customer_id = ${admission.customerId} AND lock_request_id = ${requestId}`
 }
 
 function closeReservation({ requestId, admission }: Settlement): Statement {
   return sql`DELETE FROM reservations WHERE request_id = ${requestId} AND EXISTS (
-    SELECT 1 FROM customers WHERE customer_id = ${admission.customerId} AND turn = ${requestId})`
+    SELECT 1 FROM customers WHERE customer_id = ${admission.customerId} AND lock_request_id = ${requestId})`
 }
 
 /** The receipt's row, a longer life for evidence it shares with others, and which of that is there. */
@@ -172,7 +179,7 @@ function writeReceipt(
       ${text(receipt.kid)}, ${text(JSON.stringify(refs))}, ${text(row.model)},
       ${text(row.provider)}, ${int64(row.promptTokens)}, ${int64(row.completionTokens)},
       last_usage_at, ${expiry}
-    FROM customers WHERE customer_id = ${customerId} AND turn = ${requestId}`
+    FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId}`
   if (refs.length === 0) return [insert]
   const named = sql`customer_id = ${customerId} AND sha256 IN ${list(refs)}`
   const kept = int64(keptUntil(receipt.expiresAtMs))

@@ -10,6 +10,7 @@ import {
 } from '../../protocol/money.ts'
 import type { Route } from '../provider/route.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
+import type { AudioBound, UsageBound } from './cap-tokens.ts'
 
 /** What one exchange is billed for. */
 export interface BilledUsage {
@@ -35,15 +36,6 @@ export interface Cost {
   readonly usdEur: string | null
 }
 
-/** What a request may use at most, as known before it is sent. */
-export interface Estimate {
-  readonly promptTokens: number
-  /** The caller's cap on output tokens, for each choice; undefined: the route's own cap. */
-  readonly maxTokens: number | undefined
-  readonly choices: number
-  readonly audioSeconds?: number
-}
-
 /**
  * The net cost of an exchange on a route (docs/storage.md, "How a price is made").
  * @throws Error when the route has no full price, or an audio price and no duration: callers have checked
@@ -52,11 +44,15 @@ export function priceOf(route: Route, usage: BilledUsage, terms: Terms): Cost {
   return costOf(pricingOf(route), usage, terms)
 }
 
-/** The most a request can cost by its estimate on any of the routes that may serve it; 0 of none. */
-export function worstCase(routes: readonly Route[], estimate: Estimate, terms: Terms): Nano {
+/** The most a request can cost on any of the routes that may serve it; 0 of none. */
+export function worstCase(
+  routes: readonly Route[],
+  mostOn: (route: Route) => UsageBound | AudioBound,
+  terms: Terms,
+): Nano {
   let most = 0n
   for (const route of routes) {
-    const { nano } = costOf(dearest(pricingOf(route)), usageAtMost(route, estimate), terms)
+    const { nano } = costOf(dearest(pricingOf(route)), uncached(mostOn(route)), terms)
     if (nano > most) most = nano
   }
   return most
@@ -126,16 +122,11 @@ function dearest(pricing: Pricing): Pricing {
   return { ...pricing, input_per_mtok: Math.max(pricing.input_per_mtok, cached, read, written) }
 }
 
-function usageAtMost(route: Route, estimate: Estimate): BilledUsage {
-  const output = (estimate.maxTokens ?? route.config.max_output_tokens) * estimate.choices
+function uncached(most: UsageBound | AudioBound): BilledUsage {
+  const { promptTokens, completionTokens } = most
   return {
-    tokens: {
-      promptTokens: estimate.promptTokens,
-      completionTokens: Math.min(output, Number.MAX_SAFE_INTEGER),
-      cachedTokens: 0,
-      cacheWriteTokens: 0,
-    },
-    audioSeconds: estimate.audioSeconds,
+    tokens: { promptTokens, completionTokens, cachedTokens: 0, cacheWriteTokens: 0 },
+    audioSeconds: 'audioSeconds' in most ? most.audioSeconds : undefined,
   }
 }
 

@@ -3,14 +3,42 @@ import type { Log } from '../http/log.ts'
 import type { Database } from '../storage/database.ts'
 import { releaseReservation } from './ledger.ts'
 
+interface ReleaseTools {
+  readonly ledger: Database
+  readonly log: Log
+}
+
 /** Gives the reservation of a request that costs nothing back; where that fails the sweep does it later. */
-export async function release(
-  requestId: string,
-  { ledger, log }: { readonly ledger: Database; readonly log: Log },
-): Promise<void> {
+export async function release(requestId: string, { ledger, log }: ReleaseTools): Promise<void> {
   try {
     await releaseReservation(ledger, requestId)
   } catch (error) {
     log('release_failed', { request_id: requestId, ...errorFields(error) })
+  }
+}
+
+/**
+ * An admission may be committed after its answer was given up, within the ten seconds that a storage has for a
+ * batch: one look comes after that.
+ */
+const LOOKS_AFTER_MS = [500, 2_500, 12_000]
+
+/** Gives back the reservation of a request that may have been admitted although nobody was told. */
+export async function releaseLost(
+  requestId: string,
+  { ledger, log, pause }: ReleaseTools & { readonly pause: (ms: number) => Promise<void> },
+): Promise<void> {
+  let failure: unknown
+  for (const ms of LOOKS_AFTER_MS) {
+    await pause(ms)
+    try {
+      if (await releaseReservation(ledger, requestId)) return
+      failure = undefined
+    } catch (error) {
+      failure = error
+    }
+  }
+  if (failure !== undefined) {
+    log('release_failed', { request_id: requestId, ...errorFields(failure) })
   }
 }

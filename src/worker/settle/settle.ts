@@ -1,13 +1,16 @@
 import { DIGEST_VERSION, sha256Hex } from '../../protocol/digest.ts'
 import type { ExchangeClaims } from '../../protocol/receipt.ts'
 import type { Coalescer } from '../batching/coalescer.ts'
+import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
-import type { Database } from '../storage/database.ts'
+import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { keepEvidence } from './evidence.ts'
 import type { Exchange, ExchangeProof } from './exchange.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
+import { quarantine } from './quarantine.ts'
+import { release } from './release.ts'
 
 export interface SettleTools {
   /** Settles with others that end in the same moment. */
@@ -44,6 +47,27 @@ export function settleWithReceipt(
 /** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
 export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
   return tools.together(async () => void (await commit(exchange, tools, null)))
+}
+
+/**
+ * Settles an exchange whose answer was delivered and that gets no receipt. One that the storage refuses, or that
+ * cannot be settled for another reason that waiting does not mend, is kept for the operator.
+ * @throws StorageUnavailable when it could not be stored either way
+ */
+export async function settleDelivered(exchange: Exchange, tools: SettleTools): Promise<void> {
+  try {
+    await settleWithoutReceipt(exchange, tools)
+  } catch (error) {
+    if (error instanceof StorageUnavailable) throw error
+    await quarantine(tools.ledger, settlementOf(exchange, tools, null), tools.now())
+    const { requestId, route } = exchange
+    tools.log('settle_quarantined', {
+      request_id: requestId,
+      route: route.id,
+      ...errorFields(error),
+    })
+    await release(requestId, tools)
+  }
 }
 
 async function signAndCommit(
@@ -85,28 +109,9 @@ async function commit(
   receipt: Settlement['receipt'],
   startedAt = tools.now(),
 ) {
-  const { admission, route, usage } = exchange
-  const cost = priceOf(
-    route,
-    { tokens: usage, audioSeconds: exchange.billedSeconds },
-    { discountPct: admission.discountPct, usdEur: tools.usdEur },
-  )
-  const committed = await commitSettlement(tools.ledger, {
-    requestId: exchange.requestId,
-    admission,
-    row: {
-      model: route.id,
-      modality: exchange.modality,
-      provider: route.provider.name,
-      region: route.region ?? null,
-      audioSeconds: exchange.reportedSeconds,
-      ...billedTokens(exchange),
-      cost,
-      failover: exchange.failover,
-      createdAtMs: tools.now(),
-    },
-    receipt,
-  })
+  const { route, usage } = exchange
+  const settlement = settlementOf(exchange, tools, receipt)
+  const committed = await commitSettlement(tools.ledger, settlement)
   tools.log('settled', {
     request_id: exchange.requestId,
     route: route.id,
@@ -116,6 +121,36 @@ async function commit(
     duration_ms: tools.now() - startedAt,
   })
   return committed
+}
+
+function settlementOf(
+  exchange: Exchange,
+  { usdEur, now }: Pick<SettleTools, 'usdEur' | 'now'>,
+  receipt: Settlement['receipt'],
+): Settlement {
+  const { requestId, admission, route } = exchange
+  const cost = priceOf(
+    route,
+    { tokens: exchange.usage, audioSeconds: exchange.billedSeconds },
+    { discountPct: admission.discountPct, usdEur },
+  )
+  return {
+    requestId,
+    admission,
+    row: {
+      model: route.id,
+      modality: exchange.modality,
+      provider: route.provider.name,
+      region: route.region ?? null,
+      audioSeconds: exchange.reportedSeconds,
+      ...billedTokens(exchange),
+      cost,
+      usageCapped: exchange.usageCapped,
+      failover: exchange.failover,
+      createdAtMs: now(),
+    },
+    receipt,
+  }
 }
 
 /** Token counts stand on rows and receipts only where tokens are what is billed. */

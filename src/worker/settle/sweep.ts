@@ -117,7 +117,7 @@ function releaseOf(customerId: string, now: number, limit: number): readonly Sta
     WHERE customer_id = ${customerId} AND expires_at <= ${int64(now)}
     ORDER BY expires_at, request_id LIMIT ${limit}`
   return [
-    sql`UPDATE customers SET turn = '' WHERE customer_id = ${customerId}`,
+    sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`,
     sql`UPDATE customers SET reserved_nano = reserved_nano -
         CAST((SELECT COALESCE(SUM(amount_nano), 0) FROM (${due}) AS due) AS BIGINT)
       WHERE customer_id = ${customerId}`,

@@ -3,6 +3,7 @@ import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 import { packBatches, type PackedBatches } from './packed-batches.ts'
+import { isRead } from './sql.ts'
 
 /** The calls a `StoreObject` answers. */
 export interface StoreTarget {
@@ -15,6 +16,9 @@ const OBJECT = 'ledger'
 /** As many as a transaction may hold up others for, some tens of milliseconds. */
 const MAX_BATCHES = 128
 
+/** A call between objects carries 32 MiB; a receipt has some ten thousand characters, evidence up to millions. */
+const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
+
 /** Far longer than any transaction takes; after it, whether the batch was committed is unknown. */
 const PATIENCE_MS = 10_000
 
@@ -22,18 +26,40 @@ const PATIENCE_MS = 10_000
  * One object, and so one SQLite file, for everything. Batches of requests that come together reach it in one
  * call and are committed in one transaction: with a file for each customer every request would wait for the
  * disk by itself, twice, on the one thread that serves all of them.
+ *
+ * What only reads travels alone: it has nothing to commit, its answer may be large, and a slow or failing one must
+ * not take the writes of others with it.
  */
 export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,
   host: BatchHost,
 ): Storage {
-  const ask = createBatcher<readonly Statement[], BatchOutcome>(host, {
-    run: (batches) =>
-      callObject(namespace, OBJECT, (target) => target.batches(packBatches(batches))),
+  const run = (batches: readonly (readonly Statement[])[]) =>
+    callObject(namespace, OBJECT, (target) => target.batches(packBatches(batches)))
+  const write = createBatcher<readonly Statement[], BatchOutcome>(host, {
+    run,
     maxItems: MAX_BATCHES,
+    size: { of: charactersOf, max: MAX_BATCH_CHARACTERS },
     joinTimeoutMs: PATIENCE_MS,
     timeoutError: () => new StorageUnavailable('the storage object did not answer in time'),
   })
-  const database: Database = { batch: async (statements) => rowsOf(await ask(statements)) }
+  const read = async (statements: readonly Statement[]) => {
+    const [outcome] = await run([statements])
+    if (outcome === undefined) throw new Error('internal error: a read was left unanswered')
+    return outcome
+  }
+  const database: Database = {
+    batch: async (statements) =>
+      rowsOf(await (statements.every(isRead) ? read(statements) : write(statements))),
+  }
   return { customer: () => database, directory: () => database }
+}
+
+/** Characters of the parameters: the texts of one moment are few, and travel once. */
+function charactersOf(statements: readonly Statement[]): number {
+  let sum = 0
+  for (const { params } of statements) {
+    for (const value of params) sum += typeof value === 'string' ? value.length : 1
+  }
+  return sum
 }

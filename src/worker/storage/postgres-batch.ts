@@ -1,7 +1,8 @@
 import type postgres from 'postgres'
 import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
-import { isRead, numberPlaceholders } from './postgres-dialect.ts'
+import { numberPlaceholders } from './postgres-dialect.ts'
+import { isRead } from './sql.ts'
 
 /** A batch failed (`cause` says why) at a point where it cannot have written, so it may be run again. */
 export class NothingWritten extends Error {

@@ -1,4 +1,4 @@
-import type { SqlValue, Statement } from './database.ts'
+import type { SqlValue } from './database.ts'
 
 /** The few differences between the shared dialect and PostgreSQL's wire. */
 
@@ -9,11 +9,6 @@ const PLACEHOLDER = /'(?:[^']|'')*'|"[^"]*"|--[^\n]*|\?/g
 export function numberPlaceholders(sql: string): string {
   let count = 0
   return sql.replace(PLACEHOLDER, (found) => (found === '?' ? `$${++count}` : found))
-}
-
-/** Whether a statement only reads. What begins with `WITH` may write and counts as writing. */
-export function isRead(statement: Statement): boolean {
-  return /^\s*SELECT\b/i.test(statement.sql)
 }
 
 /**

@@ -52,3 +52,8 @@ export function list(values: readonly string[]): Statement {
 export function raw(sqlText: string): Statement {
   return { sql: sqlText, params: [] }
 }
+
+/** Whether a statement only reads. What begins with `WITH` may write and counts as writing. */
+export function isRead(statement: Statement): boolean {
+  return /^\s*SELECT\b/i.test(statement.sql)
+}

@@ -1,7 +1,7 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { jsonText, text } from '../http/reply.ts'
 import type { Exchange } from '../settle/exchange.ts'
-import type { AdmittedTranscription } from './admitted.ts'
+import type { TranscriptionRequest } from './request.ts'
 import { transcriptionService } from './settling.ts'
 import type { Transcript } from './transcript.ts'
 
@@ -13,18 +13,17 @@ export interface Answer {
 
 /**
  * The answer in the format that was asked for (interface: POST /v1/audio/transcriptions, rules 5 to 7). Length and
- * language are the provider's; where it told none, the router's measurement and the caller's hint.
+ * language are the provider's; where it told none, `measuredSeconds` and the caller's hint.
  */
 export function makeAnswer(
-  admitted: AdmittedTranscription,
-  transcript: Transcript,
+  ask: TranscriptionRequest,
+  transcript: Transcript & { readonly measuredSeconds: number | undefined },
   exchange: Exchange,
   receiptId: string | null,
 ): Answer {
-  const { ask, measuredSeconds } = admitted
   if (ask.format === 'text') return textAnswer(transcript.text, exchange, receiptId)
   const language = transcript.language ?? ask.language
-  const duration = transcript.seconds ?? measuredSeconds
+  const duration = transcript.seconds ?? transcript.measuredSeconds
   const { segments, words } = transcript
   const body = utf8(
     JSON.stringify({

@@ -1,11 +1,13 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import { estimateCompletionTokens } from '../provider/estimate.ts'
+import type { Route } from '../provider/route.ts'
+import type { AudioBound } from '../settle/cap-tokens.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { TranscriptionRequest } from './request.ts'
+import { mostSeconds } from './seconds-bounds.ts'
 
 /** The router's own figures for audio (docs/transcription.md, "Billing"). */
 
-/** The lowest bit rate of any accepted codec, which is Opus. */
-const LOWEST_BITS_PER_SECOND = 6_000
 /** A common bit rate of compressed speech. */
 const USUAL_BITS_PER_SECOND = 64_000
 
@@ -13,19 +15,22 @@ const USUAL_BITS_PER_SECOND = 64_000
 const MAX_TOKENS_PER_SECOND = 50
 const USUAL_TOKENS_PER_SECOND = 10
 
-/** The longest that a file nobody can measure may be. */
-export function longestSeconds(bytes: number): number {
-  return (bytes * 8) / LOWEST_BITS_PER_SECOND
-}
-
 /** What a file is billed for that neither the provider nor the router could measure. */
 export function usualSeconds(bytes: number): number {
   return (bytes * 8) / USUAL_BITS_PER_SECOND
 }
 
-/** Prompt tokens to reserve for. */
-export function mostPromptTokens(ask: TranscriptionRequest, seconds: number): number {
-  return Math.ceil(seconds * MAX_TOKENS_PER_SECOND) + promptTextTokens(ask)
+/** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
+export function mostUsage(ask: TranscriptionRequest, { config }: Route): AudioBound {
+  const audioSeconds = mostSeconds(ask.file.bytes, ask.audio.container)
+  const { tokens_per_byte: perByte, base_tokens: base } = config.input_bound
+  const promptBytes = utf8(ask.prompt ?? '').length
+  return {
+    promptTokens:
+      base + Math.ceil(audioSeconds * MAX_TOKENS_PER_SECOND) + Math.ceil(promptBytes * perByte),
+    completionTokens: config.max_output_tokens,
+    audioSeconds,
+  }
 }
 
 /** Counts to bill where the route settles on tokens and the provider told none. */
@@ -43,5 +48,5 @@ function promptTextTokens({ prompt = '' }: TranscriptionRequest): number {
 }
 
 function textTokens(text: string): number {
-  return estimateCompletionTokens(new TextEncoder().encode(text).length)
+  return estimateCompletionTokens(utf8(text).length)
 }

@@ -1,13 +1,11 @@
+import { admitRequest } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import type { Route } from '../provider/route.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
-import { admit, RESERVATION_SLACK_MS } from '../settle/admit.ts'
-import { worstCase } from '../settle/price.ts'
-import { measureSeconds } from './duration.ts'
-import { longestSeconds, mostPromptTokens } from './estimate.ts'
+import { mostUsage } from './estimate.ts'
 import { parseForm } from './form.ts'
 import { answerTranscription } from './reply.ts'
 import { parseTranscriptionRequest, type TranscriptionRequest } from './request.ts'
@@ -21,21 +19,10 @@ export const transcribe: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   await authenticate(request, context)
   const { room } = checkUploadHeaders(request.headers)
-  return inTurn(room, context, () => transcribeUpload(request, context, key, room))
-}
-
-/** Does work that needs `room` bytes of memory when there are as many. */
-async function inTurn(
-  room: number,
-  { uploads, now }: Context,
-  work: () => Promise<Response>,
-): Promise<Response> {
-  const pass = await uploads.enter(room, { now, pause })
-  try {
-    return await work()
-  } finally {
-    pass.leave()
-  }
+  const tools = { now: context.now, pause }
+  return context.shared.uploads.during(key.customerId, room, tools, () =>
+    transcribeUpload(request, context, key, room),
+  )
 }
 
 /** The plan of the request, but routes that rest are tried last; what counts as failover is as before. */
@@ -50,7 +37,7 @@ function planByHealth(
   return { ...plan, attempts: health.restingLast(plan.attempts, at) }
 }
 
-/** body -> form -> checked -> plan -> daemon alive -> measured -> admitted -> answered. */
+/** body -> form -> checked -> plan -> daemon alive -> admitted -> answered. */
 async function transcribeUpload(
   request: Request,
   context: Context,
@@ -61,33 +48,16 @@ async function transcribeUpload(
   try {
     const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
     const ask = parseTranscriptionRequest(form)
-    const { container } = ask.audio
     const plan = planByHealth(context, ask)
     // A receipt is signed before the answer leaves; without one nothing else would ask the daemon.
     const receipt = wantsReceipt(request.headers)
     await (receipt ? context.link.state() : context.link.stateSince(context.now()))
-    const measuredSeconds = await measureSeconds(ask.file.bytes, container, () => pause(0))
-
-    const routes = plan.attempts.map(({ route }) => route)
-    const audioSeconds = measuredSeconds ?? longestSeconds(ask.file.bytes.length)
-    const promptTokens = mostPromptTokens(ask, audioSeconds)
-    const { plans, service } = context.config
-    const now = context.now()
-    const admission = await admit(context.storage.customer(key.customerId), {
-      requestId: context.requestId,
-      key,
-      plans,
-      reserveNano: (discountPct) =>
-        worstCase(
-          routes,
-          { promptTokens, maxTokens: undefined, choices: 1, audioSeconds },
-          { discountPct, usdEur: service.usd_eur },
-        ),
-      expiresAt: now + service.timeouts.transcription_ms + RESERVATION_SLACK_MS,
-      now,
+    const admission = await admitRequest(context, key, {
+      routes: plan.attempts.map(({ route }) => route),
+      mostOn: (route) => mostUsage(ask, route),
+      longestMs: context.config.service.timeouts.transcription_ms,
     })
-    const admitted = { context, ask, plan, admission, receipt, measuredSeconds, clientRequest }
-    return await answerTranscription(admitted)
+    return await answerTranscription({ context, ask, plan, admission, receipt, clientRequest })
   } finally {
     freeUpload(clientRequest)
   }

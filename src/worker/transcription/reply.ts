@@ -1,13 +1,16 @@
+import { releaseAdmission } from '../admission.ts'
 import { settleTools, wholeAttemptTools } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
-import { Budget } from '../routing/budget.ts'
+import { Budget, pause } from '../routing/budget.ts'
 import { TRANSCRIPTION_VERDICTS } from '../routing/failure-mapping.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
-import { releaseAdmission, type AdmittedTranscription } from './admitted.ts'
+import type { AdmittedTranscription } from './admitted.ts'
 import { makeAnswer, type Answer } from './answer.ts'
+import { measureSeconds } from './duration.ts'
 import { transcriptionExchange } from './settling.ts'
+import type { Transcript } from './transcript.ts'
 import { askTranscript, type TranscriptAnswer } from './attempt.ts'
 
 /**
@@ -23,7 +26,7 @@ export async function answerTranscription(admitted: AdmittedTranscription): Prom
       ...receiptHeader(receiptId),
     })
   } catch (error) {
-    await releaseAdmission(admitted)
+    await releaseAdmission(admitted.context, admitted.admission)
     throw error
   }
 }
@@ -51,10 +54,28 @@ async function settled(
   { attempt, value }: Served<TranscriptAnswer>,
   receiptId: string | null,
 ): Promise<Answer> {
-  const { context, admission, clientRequest } = admitted
-  const exchange = transcriptionExchange(admitted, attempt, value.transcript)
-  const answer = makeAnswer(admitted, value.transcript, exchange, receiptId)
+  const { context, admission, ask, clientRequest } = admitted
+  const measuredSeconds = await measuredIfUntold(admitted, value.transcript)
+  const exchange = transcriptionExchange(admitted, attempt, value.transcript, measuredSeconds)
+  const transcript = { ...value.transcript, measuredSeconds }
+  const answer = makeAnswer(ask, transcript, exchange, receiptId)
   const proof = { ...value, clientRequest, clientResponse: answer.body }
   await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))
   return answer
+}
+
+/** Between two slices of a measurement, which takes the thread for as long. */
+const PAUSE_MS = 2
+
+const letOthersRun = () => pause(PAUSE_MS)
+
+/** The router's own measurement, only where the provider tells no length: it may cost seconds of work. */
+async function measuredIfUntold(
+  { context, admission, ask }: AdmittedTranscription,
+  { seconds }: Transcript,
+): Promise<number | undefined> {
+  if (seconds !== undefined) return undefined
+  return context.shared.measuring.during(admission.customerId, 1, { now: context.now, pause }, () =>
+    measureSeconds(ask.file.bytes, ask.audio.container, letOthersRun),
+  )
 }

@@ -1,3 +1,4 @@
+import { capTokens } from '../settle/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { serviceObject, type ServiceObject } from '../settle/service-object.ts'
 import type { BillingUnit } from '../../protocol/config.ts'
@@ -5,7 +6,7 @@ import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedTranscription } from './admitted.ts'
-import { usualSeconds, usualUsage } from './estimate.ts'
+import { mostUsage, usualSeconds, usualUsage } from './estimate.ts'
 import type { Transcript } from './transcript.ts'
 
 /** `service.usage` (interface: "Extension object `service`"). */
@@ -25,32 +26,43 @@ const NO_TOKENS: TokenUsage = {
 }
 
 /**
- * The record of a transcription for settlement. The provider's own figures win; the price never depends on the
- * response format, and audio that nobody reports is billed as measured, never as nothing.
+ * The record of a transcription for settlement. The provider's own figures win, held to what the file can be; the
+ * price never depends on the response format, and audio that nobody reports is billed as measured, never as nothing.
+ * `measuredSeconds` is the router's own measurement, made where the provider reported no length.
  */
 export function transcriptionExchange(
   admitted: AdmittedTranscription,
   attempt: PlannedAttempt,
   transcript: Transcript,
+  measuredSeconds: number | undefined,
 ): Exchange {
   const { context, plan, admission, ask } = admitted
-  const known = transcript.seconds ?? admitted.measuredSeconds
-  const seconds = known ?? usualSeconds(ask.file.bytes.length)
-  const byToken = billingUnit(attempt.route) === 'token'
-  if (byToken ? !transcript.usage : known === undefined) {
-    context.log('usage_estimated', { request_id: context.requestId, route: attempt.route.id })
-  }
+  const { route } = attempt
+  const most = mostUsage(ask, route)
+  const reported = transcript.seconds
+  const known = reported ?? measuredSeconds
+  const seconds = Math.min(known ?? usualSeconds(ask.file.bytes.length), most.audioSeconds)
+  const byToken = billingUnit(route) === 'token'
+  const claimed = byToken
+    ? (transcript.usage ?? usualUsage(ask, seconds, transcript.text))
+    : NO_TOKENS
+  const { usage, capped } = capTokens(claimed, most)
+  const usageCapped = capped || (reported !== undefined && reported > seconds)
+  const facts = { request_id: context.requestId, route: route.id }
+  if (byToken ? !transcript.usage : known === undefined) context.log('usage_estimated', facts)
+  if (usageCapped) context.log('usage_capped', facts)
   return {
     requestId: context.requestId,
     admission,
     endpoint: '/v1/audio/transcriptions',
     modality: 'transcription',
     requestedRoute: plan.requestedRoute,
-    route: attempt.route,
+    route,
     failover: attempt.failover,
-    usage: byToken ? (transcript.usage ?? usualUsage(ask, seconds, transcript.text)) : NO_TOKENS,
+    usage,
+    usageCapped,
     billedSeconds: seconds,
-    reportedSeconds: transcript.seconds ?? null,
+    reportedSeconds: reported === undefined ? null : seconds,
   }
 }
 

@@ -17,13 +17,27 @@ const BLOCKS: ReadonlySet<number> = new Set([0xa1, 0xa3]) // Block, SimpleBlock
 const DEFAULT_SCALE_NS = 1_000_000
 const NS_PER_SECOND = 1_000_000_000
 
-/** Seconds up to the start of the last block; undefined where there is none. */
-export function webmSeconds(bytes: Uint8Array): number | undefined {
+/** Elements between two pauses, a millisecond of work. */
+const ELEMENTS_AT_A_TIME = 20_000
+
+/** Two blocks for each hundredth of a second of ten hours; a file of more elements is not measured. */
+const MAX_ELEMENTS = 8_000_000
+
+/**
+ * Seconds up to the start of the last block; undefined where there is none, or too much to walk over. `pause` lets
+ * other requests run.
+ */
+export async function webmSeconds(
+  bytes: Uint8Array,
+  pause: () => Promise<void>,
+): Promise<number | undefined> {
   let scale = DEFAULT_SCALE_NS
   let cluster = 0
   let last: number | undefined
   let at = 0
-  while (at < bytes.length) {
+  for (let elements = 1; at < bytes.length; elements++) {
+    if (elements > MAX_ELEMENTS) return undefined
+    if (elements % ELEMENTS_AT_A_TIME === 0) await pause()
     const id = variableInteger(bytes, at, true)
     const size = id && variableInteger(bytes, id.end, false)
     if (!id || !size) break

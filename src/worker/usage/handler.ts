@@ -1,8 +1,9 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { Handler } from '../context.ts'
-import { authenticate } from '../auth/authenticate.ts'
+import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
+import { pause } from '../routing/budget.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { readUsagePage, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
@@ -12,12 +13,21 @@ const RETRY_AFTER_SECONDS = 5
 
 /** `GET /v1/usage`: the caller's own ledger, newest first. */
 export const listUsage: Handler = async (request, context) => {
-  const { customerId } = await authenticate(request, context)
-  const query = readUsageQuery(new URL(request.url).searchParams)
-  const ledger = context.storage.customer(customerId)
-  const { rows, total } = await queryLedger(ledger, customerId, query)
+  const { customerId } = await readApiKey(request, context)
+  const tools = { now: context.now, pause }
+  const { rows, total, limit, offset } = await context.shared.queries.during(
+    customerId,
+    1,
+    tools,
+    async () => {
+      await authenticate(request, context)
+      const query = readUsageQuery(new URL(request.url).searchParams)
+      const ledger = context.storage.customer(customerId)
+      return { ...query, ...(await queryLedger(ledger, customerId, query)) }
+    },
+  )
   const data = rows.map(usageRowJson).join(',')
-  const tail = JSON.stringify({ total_count: total, limit: query.limit, offset: query.offset })
+  const tail = JSON.stringify({ total_count: total, limit, offset })
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 

@@ -18,6 +18,8 @@ export const usageRowSchema = z.object({
   discount_applied_pct: z.int(),
   receipt_id: z.uuid().nullable(),
   failover: z.boolean(),
+  /** Present where the provider claimed more than the request can have used. */
+  usage_capped: z.literal(true).optional(),
   key_prefix: z.string().nullable(),
   key_name: z.string().nullable(),
   created_at: z.iso.datetime(),
@@ -45,5 +47,5 @@ export const USAGE_OPERATION: Operation = {
       }),
     },
   },
-  errors: ['invalid_parameter'],
+  errors: ['invalid_parameter', 'rate_limit_exceeded'],
 }

@@ -34,7 +34,7 @@ export async function readUsagePage(
 const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
   usage.billing_unit, usage.audio_seconds, usage.prompt_tokens, usage.completion_tokens,
   CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
-  usage.failover, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
+  usage.failover, usage.capped, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
 
 const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
   AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)

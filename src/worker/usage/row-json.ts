@@ -30,6 +30,7 @@ export function usageRowJson(row: Row): string {
     discount_applied_pct: numberOf(row, 'discount_pct'),
     receipt_id: optionalTextOf(row, 'receipt_id'),
     failover: flagOf(row, 'failover'),
+    ...(flagOf(row, 'capped') && { usage_capped: true }),
     key_prefix: optionalTextOf(row, 'key_prefix'),
     key_name: optionalTextOf(row, 'key_name'),
     created_at: new Date(numberOf(row, 'created_at')).toISOString(),

@@ -57,6 +57,19 @@ describe('batched calls', () => {
     expect(calls).toEqual([[1, 2], [3, 4], [5]])
   })
 
+  it('are split where one would be too large, and what is too large by itself travels alone', async () => {
+    const calls: (readonly number[])[] = []
+    const ask = createBatcher(HOST, {
+      run: doubling(calls),
+      maxItems: 10,
+      size: { of: (item: number) => item, max: 6 },
+      joinTimeoutMs: 1_000,
+      timeoutError,
+    })
+    expect(await Promise.all([1, 5, 2, 9, 3, 3].map(ask))).toEqual([2, 10, 4, 18, 6, 6])
+    expect(new Set(calls)).toEqual(new Set([[1, 5], [2], [9], [3, 3]]))
+  })
+
   it('fail all together, and the next ones anew', async () => {
     const failure = new Error('broken')
     let broken = true

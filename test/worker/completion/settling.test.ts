@@ -1,35 +1,42 @@
 import { expect, test } from 'vitest'
 import { chatExchange } from '../../../src/worker/completion/settling.ts'
-import { chatRoute } from '../../support/chat-fixtures.ts'
+import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
-/** The tokens that an exchange is billed for, and whether an estimate was logged. */
-function billed(produced: Parameters<typeof chatExchange>[2]) {
+/** The tokens that an exchange is billed for, and what was logged of them. */
+function billed(produced: Parameters<typeof chatExchange>[2], members: object = {}) {
   const events: string[] = []
+  const messages = [{ role: 'user', content: 'Hello' }]
   // Only what the record is made from; the rest of an admitted request has no part in it.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const admitted = {
     context: { requestId: 'r', log: (event: string) => events.push(event) },
+    chat: chatRequest({ model: 'm', messages, ...members }),
     plan: { requestedRoute: 'glm-5' },
     admission: {},
     promptEstimate: 20,
   } as unknown as Parameters<typeof chatExchange>[0]
-  const attempt = { route: chatRoute(), effort: undefined, failover: false, entry: 0 }
-  const { usage } = chatExchange(admitted, attempt, produced)
-  return { ...usage, estimated: events.includes('usage_estimated') }
+  const attempt = { route: chatRoute(), entry: 0, effort: undefined, failover: false }
+  const { usage, usageCapped } = chatExchange(admitted, attempt, produced)
+  return { ...usage, capped: usageCapped, events }
 }
 
 const COUNTED = { promptTokens: 7, completionTokens: 5, cachedTokens: 3, cacheWriteTokens: 1 }
 
 test("the provider's counts are billed as they are, and nothing is logged as an estimate", () => {
   const usage = { ...COUNTED }
-  expect(billed({ usage, uncountedTextBytes: 0 })).toEqual({ ...COUNTED, estimated: false })
+  expect(billed({ usage, uncountedTextBytes: 0 })).toEqual({
+    ...COUNTED,
+    capped: false,
+    events: [],
+  })
 })
 
 test('text that came after the last count is billed on top of it', () => {
   expect(billed({ usage: COUNTED, uncountedTextBytes: 7 })).toEqual({
     ...COUNTED,
     completionTokens: 5 + 3,
-    estimated: true,
+    capped: false,
+    events: ['usage_estimated'],
   })
 })
 
@@ -39,6 +46,49 @@ test("without counts the router's own are billed", () => {
     completionTokens: 100,
     cachedTokens: 0,
     cacheWriteTokens: 0,
-    estimated: true,
+    capped: false,
+    events: ['usage_estimated'],
   })
+})
+
+const CLAIMED = { ...COUNTED, completionTokens: 1e12 }
+
+test('more output than was asked for is not billed, and flagged', () => {
+  expect(billed({ usage: CLAIMED, uncountedTextBytes: 0 }, { max_tokens: 10, n: 3 })).toEqual({
+    ...COUNTED,
+    completionTokens: 30,
+    capped: true,
+    events: ['usage_capped'],
+  })
+})
+
+test("without a cap of the caller's the route's own holds", () => {
+  const { completionTokens } = billed({ usage: CLAIMED, uncountedTextBytes: 0 })
+  expect(completionTokens).toBe(chatRoute().config.max_output_tokens)
+})
+
+test('more input than can be made of the bytes is not billed, and neither is more cached of it', () => {
+  const usage = {
+    promptTokens: 2 ** 53 - 1,
+    completionTokens: 1,
+    cachedTokens: 2 ** 53 - 1,
+    cacheWriteTokens: 2 ** 53 - 1,
+  }
+  const most = 1024 + JSON.stringify([{ role: 'user', content: 'Hello' }]).length
+  expect(billed({ usage, uncountedTextBytes: 0 })).toEqual({
+    promptTokens: most,
+    completionTokens: 1,
+    cachedTokens: most,
+    cacheWriteTokens: 0,
+    capped: true,
+    events: ['usage_capped'],
+  })
+})
+
+test("the router's own estimate is held to the cap as well", () => {
+  const { completionTokens, capped } = billed(
+    { usage: undefined, uncountedTextBytes: 3000 },
+    { max_tokens: 10 },
+  )
+  expect([completionTokens, capped]).toEqual([10, true])
 })

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import {
   estimateCompletionTokens,
   estimatePromptTokens,
+  mostCompletionTokens,
+  mostPromptTokens,
 } from '../../../src/worker/provider/estimate.ts'
-import { chatRequest } from '../../support/chat-fixtures.ts'
+import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
 const estimate = (messages: unknown[], members = {}) =>
   estimatePromptTokens(chatRequest({ model: 'm', messages, ...members }))
@@ -66,5 +68,101 @@ describe('estimateCompletionTokens', () => {
     [4, 2],
   ])('takes %d bytes for %d tokens', (bytes, tokens) => {
     expect(estimateCompletionTokens(bytes)).toBe(tokens)
+  })
+})
+
+/** What the bound says beyond the base. */
+function most(body: string | object): number {
+  return mostPromptTokens(chatRequest(body), chatRoute()) - 1024
+}
+
+const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+
+describe('mostPromptTokens', () => {
+  it.each([
+    ['text', content('é机😀 and more')],
+    [
+      'calls in the older form',
+      [{ role: 'assistant', function_call: { arguments: 'x'.repeat(99) } }],
+    ],
+    ['members that nobody knows', [{ role: 'user', content: null, notes: 'x'.repeat(99) }]],
+    ['names', [{ role: 'user', content: 'a', name: 'x'.repeat(99) }]],
+    ['text in parts', content([{ type: 'text', text: 'x'.repeat(99) }])],
+    ['an image in a text part', content([{ type: 'text', text: 'a', image_url: image.image_url }])],
+  ])('counts every byte of %s', (_, messages) => {
+    expect(most({ model: 'm', messages })).toBe(bytesOf(messages))
+  })
+
+  it('counts every byte of members that are passed on, and of no other', () => {
+    const messages = content('a')
+    const passed = { tools: [{ type: 'function' }], response_format: { type: 'x' }, user: 'me' }
+    const bytes = Object.values(passed).reduce((sum, value) => sum + bytesOf(value), 0)
+    expect(most({ model: 'm', messages, ...passed, unknown: 'x'.repeat(99) })).toBe(
+      bytesOf(messages) + bytes,
+    )
+  })
+
+  const without = (part: object, payload: string) => bytesOf(content([part])) - bytesOf(payload)
+  const url = `data:image/png;base64,${'A'.repeat(9000)}`
+  const data = 'A'.repeat(1600)
+  const video = { type: 'video_url', video_url: { url: 'data:video/mp4;base64,AAAA' } }
+  const audio = { type: 'input_audio', input_audio: { data, format: 'wav' } }
+  const elsewhere = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
+  const bare = { type: 'image_url', image_url: url }
+  const file = { type: 'file', file: { file_data: data } }
+  const text = { type: 'image_url', text: 'x'.repeat(500), image_url: { url } }
+  const spoken = Math.ceil(bytesOf(data) / 16)
+
+  it.each<[what: string, part: object, tokens: number]>([
+    ['an inline image by its kind', image, without(image, image.image_url.url) + 16_384],
+    ['an inline image under a bare name', bare, without(bare, url) + 16_384],
+    ['an inline video by its kind', video, without(video, video.video_url.url) + 131_072],
+    ['inline audio by its length', audio, without(audio, data) + spoken + 32_768],
+    ['an image elsewhere by its kind', elsewhere, bytesOf(content([elsewhere])) + 16_384],
+    ['a file by its kind and every byte', file, bytesOf(content([file])) + 32_768],
+    ['text beside an image by every byte', text, without(text, url) + 16_384],
+  ])('counts %s', (_, part, tokens) => {
+    expect(most({ model: 'm', messages: content([part]) })).toBe(tokens)
+  })
+
+  it('follows what the route says of its provider', () => {
+    const input_bound = {
+      ...chatRoute().config.input_bound,
+      tokens_per_byte: 0.5,
+      base_tokens: 10,
+      image_tokens: 100,
+    }
+    const messages = content([image])
+    const request = chatRequest({ model: 'm', messages })
+    const bytes = without(image, image.image_url.url)
+    expect(mostPromptTokens(request, chatRoute({ input_bound }))).toBe(
+      10 + Math.ceil(bytes / 2) + 100,
+    )
+  })
+
+  it('is never less than the estimate', () => {
+    for (const messages of [
+      content(''),
+      content('a'),
+      content([image]),
+      content('机'.repeat(99)),
+    ]) {
+      const request = chatRequest({ model: 'm', messages })
+      expect(mostPromptTokens(request, chatRoute())).toBeGreaterThanOrEqual(
+        estimatePromptTokens(request),
+      )
+    }
+  })
+})
+
+describe('mostCompletionTokens', () => {
+  const route = chatRoute({ max_output_tokens: 500 })
+
+  it.each([
+    ['the cap, for each answer', { maxTokens: 7, choices: 3 }, 21],
+    ["the route's cap without one", { maxTokens: undefined, choices: 2 }, 1000],
+    ['no more than a double holds', { maxTokens: 2 ** 53 - 1, choices: 9 }, 2 ** 53 - 1],
+  ])('is %s', (_, asked, tokens) => {
+    expect(mostCompletionTokens(asked, route)).toBe(tokens)
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Pricing } from '../../../src/protocol/config.ts'
+import type { Route } from '../../../src/worker/provider/route.ts'
 import { priceOf, worstCase, type BilledUsage } from '../../../src/worker/settle/price.ts'
 import { pricedRoute } from '../../support/routes.ts'
 
@@ -202,39 +203,44 @@ describe('the price of an exchange', () => {
 
 describe('the worst case of a request', () => {
   const terms = { discountPct: 0, usdEur: 0.86 }
-  const estimate = { promptTokens: 1000, maxTokens: 100, choices: 1 }
+  const most = () => ({ promptTokens: 1000, completionTokens: 100 })
 
   test('is that of the dearest route that may serve', () => {
     const routes = [pricedRoute(EUR), pricedRoute(USD)]
-    expect(worstCase(routes, estimate, terms)).toBe(820_000n)
+    expect(worstCase(routes, most, terms)).toBe(820_000n)
   })
 
-  test("takes the route's own cap where the caller names none, and every choice", () => {
-    const route = pricedRoute(EUR, { max_output_tokens: 10 })
-    const open = { promptTokens: 0, maxTokens: undefined, choices: 3 }
-    expect(worstCase([route], open, terms)).toBe(66_000n)
+  test('takes what each route can use at most by itself', () => {
+    const routes = [pricedRoute(EUR), pricedRoute(EUR, { max_output_tokens: 10 })]
+    const own = ({ config }: Route) => ({
+      promptTokens: 0,
+      completionTokens: config.max_output_tokens === 10 ? 30 : 20,
+    })
+    expect(worstCase(routes, own, terms)).toBe(66_000n)
   })
 
   test('puts all input at the dearest input price', () => {
-    expect(worstCase([pricedRoute(SPLIT)], { ...estimate, maxTokens: 0 }, terms)).toBe(750_000n)
+    expect(worstCase([pricedRoute(SPLIT)], () => ({ ...most(), completionTokens: 0 }), terms)).toBe(
+      750_000n,
+    )
   })
 
   test('is after the discount', () => {
     const discounted = { ...terms, discountPct: 50 }
-    expect(worstCase([pricedRoute(EUR)], estimate, discounted)).toBe(410_000n)
+    expect(worstCase([pricedRoute(EUR)], most, discounted)).toBe(410_000n)
   })
 
   test('measures audio by its length', () => {
-    const audio = { promptTokens: 0, maxTokens: undefined, choices: 1, audioSeconds: 90.5 }
+    const audio = () => ({ promptTokens: 0, completionTokens: 0, audioSeconds: 90.5 })
     expect(worstCase([pricedRoute(MINUTE)], audio, terms)).toBe(9_100_000n)
   })
 
   test('an absurd cap gives a great amount and no error', () => {
-    const absurd = { promptTokens: 1, maxTokens: Number.MAX_SAFE_INTEGER, choices: 128 }
+    const absurd = () => ({ promptTokens: 1, completionTokens: Number.MAX_SAFE_INTEGER })
     expect(worstCase([pricedRoute(EUR)], absurd, terms)).toBe(19_815_838_360_430_180_800n + 0n)
   })
 
   test('of no route is nothing', () => {
-    expect(worstCase([], estimate, terms)).toBe(0n)
+    expect(worstCase([], most, terms)).toBe(0n)
   })
 })

@@ -47,13 +47,13 @@ describe('a measurement', () => {
 })
 
 describe('the walk over a WebM file', () => {
-  it('finds the last block', () => {
-    expect(webmSeconds(recordedWebm(31).bytes)).toBe(31)
+  it('finds the last block', async () => {
+    expect(await webmSeconds(recordedWebm(31).bytes, noPause)).toBe(31)
   })
 
-  it('ends on nonsense', () => {
-    expect(webmSeconds(wav(1).bytes)).toBeUndefined()
-    expect(webmSeconds(new Uint8Array(1_000))).toBeUndefined()
-    expect(webmSeconds(new Uint8Array(1_000).fill(0xff))).toBeUndefined()
+  it('ends on nonsense', async () => {
+    expect(await webmSeconds(wav(1).bytes, noPause)).toBeUndefined()
+    expect(await webmSeconds(new Uint8Array(1_000), noPause)).toBeUndefined()
+    expect(await webmSeconds(new Uint8Array(1_000).fill(0xff), noPause)).toBeUndefined()
   })
 })

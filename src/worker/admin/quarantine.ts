@@ -1,0 +1,40 @@
+import { ApiError } from '../http/errors.ts'
+import { json } from '../http/reply.ts'
+import { formatNano } from '../../protocol/money.ts'
+import { listQuarantined, settleQuarantined } from '../settle/quarantine.ts'
+import { StatementRefused } from '../storage/batch-outcome.ts'
+import { asAdmin } from './as-admin.ts'
+
+/** More than anybody looks through; the oldest are settled first. */
+const MAX_LISTED = 1000
+
+/** GET /admin/quarantine: what was delivered and cannot be booked, oldest first. */
+export const listQuarantine = asAdmin(async (_request, { storage }) => {
+  const kept = await listQuarantined(storage.directory(), MAX_LISTED)
+  const data = kept.map(({ requestId, customerId, createdAtMs, settlement: { row } }) => ({
+    request_id: requestId,
+    customer_id: customerId,
+    model: row.model,
+    provider: row.provider,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    cost_eur: formatNano(row.cost.nano),
+    created_at: new Date(createdAtMs).toISOString(),
+  }))
+  return json({ data })
+})
+
+/** POST /admin/quarantine/{request_id}/settle: books it, if the storage takes it by now. */
+export const settleOne = asAdmin(async (_request, { storage }, params) => {
+  const { request_id: requestId = '' } = params
+  const databases = {
+    directory: storage.directory(),
+    customer: (id: string) => storage.customer(id),
+  }
+  const settled = await settleQuarantined(databases, requestId).catch((error: unknown) => {
+    if (!(error instanceof StatementRefused)) throw error
+    throw new ApiError('invalid_request_error', 'The storage still refuses this settlement.')
+  })
+  if (!settled) throw new ApiError('not_found', 'There is no such settlement in quarantine.')
+  return json({ request_id: requestId, settled })
+})

@@ -1,0 +1,55 @@
+import type { PresentedKey } from './auth/authenticate.ts'
+import type { Context } from './context.ts'
+import type { Route } from './provider/route.ts'
+import { pause } from './routing/budget.ts'
+import { admit, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
+import type { AudioBound, UsageBound } from './settle/cap-tokens.ts'
+import { worstCase } from './settle/price.ts'
+import { release, releaseLost } from './settle/release.ts'
+import { StorageUnavailable } from './storage/database.ts'
+
+/** What a request may cost at most, and for how long. */
+export interface CostBound {
+  /** Those that may serve it. */
+  readonly routes: readonly Route[]
+  readonly mostOn: (route: Route) => UsageBound | AudioBound
+  /** The longest that the request may run. */
+  readonly longestMs: number
+}
+
+/**
+ * Admits the request of a key with a reservation of its worst case. Whether one was admitted whose answer is lost
+ * nobody knows: its reservation is given back in the background, whatever became of it.
+ * @throws ApiError as `admit` does @throws StorageUnavailable
+ */
+export async function admitRequest(
+  context: Context,
+  key: PresentedKey,
+  { routes, mostOn, longestMs }: CostBound,
+): Promise<Admission> {
+  const { requestId, log, config } = context
+  const usdEur = config.service.usd_eur
+  const ledger = context.storage.customer(key.customerId)
+  const now = context.now()
+  try {
+    return await admit(ledger, {
+      requestId,
+      key,
+      plans: config.plans,
+      reserveNano: (discountPct) => worstCase(routes, mostOn, { discountPct, usdEur }),
+      expiresAt: now + longestMs + RESERVATION_SLACK_MS,
+      now,
+    })
+  } catch (error) {
+    if (error instanceof StorageUnavailable) {
+      context.waitUntil(releaseLost(requestId, { ledger, log, pause }))
+    }
+    throw error
+  }
+}
+
+/** Gives the reservation of a request that costs nothing back. */
+export function releaseAdmission(context: Context, { customerId }: Admission): Promise<void> {
+  const { requestId, storage, log } = context
+  return release(requestId, { ledger: storage.customer(customerId), log })
+}

@@ -1,0 +1,66 @@
+import { ApiError } from '../http/errors.ts'
+import { FairLimiter } from './fair-limiter.ts'
+
+/** What all requests of one isolate share, fairly among customers. */
+export interface SharedLimits {
+  /** Memory for uploads, in bytes. */
+  readonly uploads: FairLimiter
+  /** Measurements of audio, which take the thread. */
+  readonly measuring: FairLimiter
+  /** Reads of one row or a few. */
+  readonly reads: FairLimiter
+  /** Reads of the ledger that take the storage some milliseconds. */
+  readonly queries: FairLimiter
+}
+
+const MIB = 1024 * 1024
+
+/** A dozen uploads of full size at a time, the rest of a gigabyte for all else. */
+const UPLOAD_MEMORY_BYTES = 320 * MIB
+
+/** Three uploads of full size: a customer whose uploads trickle leaves room for nine of others. */
+const UPLOAD_SHARE_BYTES = 80 * MIB
+
+/** Opens the limits of an isolate. */
+export function openSharedLimits(): SharedLimits {
+  return {
+    uploads: new FairLimiter({
+      capacity: UPLOAD_MEMORY_BYTES,
+      share: UPLOAD_SHARE_BYTES,
+      maxWaiting: 64,
+      maxWaitMs: 180_000,
+      refusal: tooManyUploads,
+    }),
+    measuring: new FairLimiter({
+      capacity: 2,
+      share: 1,
+      maxWaiting: 64,
+      maxWaitMs: 180_000,
+      refusal: tooManyUploads,
+    }),
+    reads: new FairLimiter({
+      capacity: 64,
+      share: 16,
+      maxWaiting: 64,
+      maxWaitMs: 10_000,
+      refusal: tooManyReads,
+    }),
+    queries: new FairLimiter({
+      capacity: 2,
+      share: 1,
+      maxWaiting: 16,
+      maxWaitMs: 10_000,
+      refusal: tooManyReads,
+    }),
+  }
+}
+
+function tooManyUploads(): ApiError {
+  const message = 'Too many uploads are in progress. Try again in a few seconds.'
+  return new ApiError('service_unavailable', message, { retryAfter: 10 })
+}
+
+function tooManyReads(): ApiError {
+  const message = 'Too many reads are in progress. Try again in a second, with fewer at a time.'
+  return new ApiError('rate_limit_exceeded', message, { retryAfter: 1 })
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { Database, Row } from '../storage/database.ts'
+import { numberOf, textOf } from '../storage/row.ts'
+import { int64, sql } from '../storage/sql.ts'
+import { commitSettlement, type Settlement } from './ledger.ts'
+
+/**
+ * Settlements that the storage refuses are kept here as they are, for the operator to look at and to settle once the
+ * reason is gone. They hold counts, amounts and names, and nothing of what was asked or answered.
+ */
+export interface QuarantinedSettlement {
+  readonly requestId: string
+  readonly customerId: string
+  readonly createdAtMs: number
+  readonly settlement: Settlement
+}
+
+const settlementSchema = z.object({
+  requestId: z.string(),
+  admission: z.object({ customerId: z.string(), keyPrefix: z.string() }),
+  row: z.object({
+    model: z.string(),
+    modality: z.enum(['chat', 'transcription', 'embedding']),
+    provider: z.string(),
+    region: z.string().nullable(),
+    audioSeconds: z.number().nullable(),
+    promptTokens: z.number(),
+    completionTokens: z.number(),
+    cost: z.object({
+      nano: z.string().transform(BigInt),
+      billingUnit: z.enum(['token', 'audio_minute', 'audio_second', 'request']),
+      discountPct: z.number(),
+      usdEur: z.string().nullable(),
+    }),
+    usageCapped: z.boolean(),
+    failover: z.boolean(),
+    createdAtMs: z.number(),
+  }),
+})
+
+/** Keeps a settlement without its receipt. Keeping it twice changes nothing. @throws StorageUnavailable */
+export async function quarantine(db: Database, settlement: Settlement, now: number): Promise<void> {
+  const { requestId, admission, row } = settlement
+  const { customerId, keyPrefix } = admission
+  const kept = { requestId, admission: { customerId, keyPrefix }, row }
+  const text = JSON.stringify(kept, (_name, value: unknown) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  )
+  await db.batch([
+    sql`INSERT INTO quarantined_settlements (request_id, customer_id, settlement, created_at)
+      VALUES (${requestId}, ${customerId}, ${text}, ${int64(now)})
+      ON CONFLICT (request_id) DO NOTHING`,
+  ])
+}
+
+/** The oldest of those that are kept. */
+export async function listQuarantined(
+  directory: Database,
+  limit: number,
+): Promise<readonly QuarantinedSettlement[]> {
+  const [rows = []] = await directory.batch([
+    sql`SELECT request_id, customer_id, settlement, created_at FROM quarantined_settlements
+      ORDER BY created_at, request_id LIMIT ${limit}`,
+  ])
+  return rows.map(readRow)
+}
+
+/**
+ * Settles one that is kept, and forgets it then.
+ * @returns whether there was one
+ * @throws StatementRefused when the storage still refuses it; it stays then @throws StorageUnavailable
+ */
+export async function settleQuarantined(
+  storage: { readonly directory: Database; readonly customer: (id: string) => Database },
+  requestId: string,
+): Promise<boolean> {
+  const [rows = []] = await storage.directory.batch([
+    sql`SELECT request_id, customer_id, settlement, created_at FROM quarantined_settlements
+      WHERE request_id = ${requestId}`,
+  ])
+  const [row] = rows
+  if (row === undefined) return false
+  const { customerId, settlement } = readRow(row)
+  await commitSettlement(storage.customer(customerId), settlement)
+  await storage.directory.batch([
+    sql`DELETE FROM quarantined_settlements WHERE request_id = ${requestId}`,
+  ])
+  return true
+}
+
+function readRow(row: Row): QuarantinedSettlement {
+  const settlement = settlementSchema.parse(JSON.parse(textOf(row, 'settlement')))
+  return {
+    requestId: textOf(row, 'request_id'),
+    customerId: textOf(row, 'customer_id'),
+    createdAtMs: numberOf(row, 'created_at'),
+    settlement: { ...settlement, receipt: null },
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * What a customer's lock holds gets a name that says so; a row tells whether its usage was capped; settlements that
+ * the storage refuses are kept for the operator. Every column is explained in docs/storage.md.
+ */
+
+const SAFE = 'BETWEEN 0 AND 9007199254740991'
+
+/** `settlement` is JSON of counts, amounts and names: nothing of what was asked or answered. */
+const QUARANTINED_SETTLEMENTS = `CREATE TABLE IF NOT EXISTS quarantined_settlements (
+  request_id TEXT PRIMARY KEY,
+  customer_id TEXT NOT NULL,
+  settlement TEXT NOT NULL,
+  created_at BIGINT NOT NULL CHECK (created_at ${SAFE})
+)`
+
+export const statements: readonly string[] = [
+  'ALTER TABLE customers RENAME COLUMN turn TO lock_request_id',
+  'ALTER TABLE customers RENAME COLUMN turn_nano TO lock_reserve_nano',
+  'ALTER TABLE usage ADD COLUMN capped INTEGER NOT NULL DEFAULT 0 CHECK (capped IN (0, 1))',
+  QUARANTINED_SETTLEMENTS,
+]

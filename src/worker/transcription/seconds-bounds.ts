@@ -1,0 +1,109 @@
+import type { Container } from './audio-type.ts'
+import { readWav, uncompressedSeconds } from './wav-audio.ts'
+
+/**
+ * Bounds of a file's length that rest on its bytes (docs/transcription.md, "Billing"). What a header says of its
+ * length may be false; how many bits a second takes is held within limits by the codecs.
+ */
+
+/** What a file says of its audio, as far as it is known. */
+export interface AudioFormat {
+  readonly sampleRate?: number | undefined
+  readonly numberOfChannels?: number | undefined
+  readonly bitsPerSample?: number | undefined
+  readonly lossless?: boolean | undefined
+  readonly hasVideo?: boolean | undefined
+}
+
+/** The lowest bit rates of the codecs that come in each container; Opus goes down to six. */
+const LOWEST_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
+  flac: 6_000,
+  mp4: 6_000,
+  mpeg: 8_000,
+  ogg: 6_000,
+  wav: 6_000,
+  webm: 6_000,
+}
+
+/** Silence costs a coder next to nothing, so a small file may be longer than those rates say. */
+const SILENT_SECONDS = 60
+
+/** Providers round up. */
+const ROUNDED_SECONDS = 1
+
+/** The highest bit rates of their lossy codecs, all channels together. */
+const HIGHEST_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
+  flac: 1_536_000,
+  mp4: 1_536_000,
+  mpeg: 384_000,
+  ogg: 512_000,
+  wav: 1_536_000,
+  webm: 512_000,
+}
+
+/** Two channels of 24 bits at 192 kHz, where a lossless file does not tell. */
+const LOSSLESS_BITS_PER_SECOND = 9_216_000
+const VIDEO_BITS_PER_SECOND = 50_000_000
+
+const MAX_RATE = 192_000
+const MAX_CHANNELS = 8
+const MAX_BITS = 32
+
+/** A lossless coder that does not compress adds a little of its own; rounding must not add a second to an honest file. */
+const HONEST_SHARE = 0.95
+const ROUNDING = 1e-6
+
+/** The longest that a file may be: what is reserved for it, and all that it is billed. */
+export function mostSeconds(file: Uint8Array, container: Container): number {
+  const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
+  if (exact !== undefined) return exact + ROUNDED_SECONDS
+  return Math.max(SILENT_SECONDS, (8 * file.length) / LOWEST_BITS_PER_SECOND[container])
+}
+
+/** The shortest that a file of this format may be. */
+export function leastSeconds(file: Uint8Array, container: Container, format: AudioFormat): number {
+  const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
+  if (exact !== undefined) return exact * (1 - ROUNDING)
+  const bits = 8 * (file.length - tagBytes(file, container))
+  return (bits / highestRate(container, format)) * HONEST_SHARE
+}
+
+function highestRate(container: Container, format: AudioFormat): number {
+  if (format.hasVideo) return VIDEO_BITS_PER_SECOND
+  if (container !== 'flac' && !format.lossless) return HIGHEST_BITS_PER_SECOND[container]
+  const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = format
+  const told =
+    Math.min(sampleRate, MAX_RATE) *
+    Math.min(numberOfChannels, MAX_CHANNELS) *
+    Math.min(bitsPerSample, MAX_BITS)
+  return told > 0 ? told : LOSSLESS_BITS_PER_SECOND
+}
+
+/** Bytes in front of the audio that hold names and pictures. */
+function tagBytes(file: Uint8Array, container: Container): number {
+  const tagged = container === 'flac' ? flacMetadata(file) : id3Tag(file)
+  return Math.min(tagged, file.length)
+}
+
+const ID3_HEADER_BYTES = 10
+
+/** ID3v2, section 3.1: four times seven bits of size. */
+function id3Tag(file: Uint8Array): number {
+  if (String.fromCharCode(...file.subarray(0, 3)) !== 'ID3') return 0
+  const size = file.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
+  return ID3_HEADER_BYTES + size
+}
+
+const FLAC_MARKER_BYTES = 4
+const FLAC_BLOCK_HEADER_BYTES = 4
+
+/** RFC 9639, section 8: blocks up to one that says that it is the last. */
+function flacMetadata(file: Uint8Array): number {
+  let at = FLAC_MARKER_BYTES
+  while (at + FLAC_BLOCK_HEADER_BYTES <= file.length) {
+    const [kind = 0, ...size] = file.subarray(at, at + FLAC_BLOCK_HEADER_BYTES)
+    at += FLAC_BLOCK_HEADER_BYTES + size.reduce((sum, byte) => sum * 256 + byte, 0)
+    if (kind >= 0x80) break
+  }
+  return at
+}

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { Exchange } from '../../../src/worker/settle/exchange.ts'
+import { listQuarantined } from '../../../src/worker/settle/quarantine.ts'
+import { settleDelivered, type SettleTools } from '../../../src/worker/settle/settle.ts'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
+import { addCustomer, askOf, NOW, readBooks } from '../../support/ledger.ts'
+import { pricedRoute } from '../../support/routes.ts'
+import { openSqlite } from '../../support/sqlite-database.ts'
+
+const ROUTE = pricedRoute({ currency: 'eur', input_per_mtok: 1, output_per_mtok: 1 })
+
+async function delivered(ledgerOf: (db: Database) => Database) {
+  const db = openSqlite()
+  const key = await addCustomer(db, { balance: 100_000n })
+  const admission = await admit(db, askOf(key, 'r1', { nano: 80n }))
+  const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 }
+  const events: string[] = []
+  const exchange = {
+    requestId: 'r1',
+    admission,
+    modality: 'chat',
+    requestedRoute: 'glm-5',
+    route: ROUTE,
+    failover: false,
+    usage,
+    usageCapped: false,
+    billedSeconds: undefined,
+    reportedSeconds: null,
+  } satisfies Partial<Exchange>
+  const tools: Partial<SettleTools> = {
+    together: (work) => work(),
+    ledger: ledgerOf(db),
+    log: (event) => events.push(event),
+    usdEur: undefined,
+    now: () => NOW,
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that settling without a receipt touches
+  const run = () => settleDelivered(exchange as Exchange, tools as SettleTools)
+  return { db, events, run }
+}
+
+/** Refuses usage rows, as an engine does whose constraint one of them breaks. */
+const refusingRows = (db: Database): Database => ({
+  batch: (statements) =>
+    statements.some(({ sql }) => sql.includes('INSERT INTO usage'))
+      ? Promise.reject(new Error('SQLITE_CONSTRAINT'))
+      : db.batch(statements),
+})
+
+test('what the storage refuses is kept for the operator, and the reservation given back', async () => {
+  const { db, events, run } = await delivered(refusingRows)
+  await run()
+  expect(events).toEqual(['settle_quarantined'])
+  expect(await listQuarantined(db, 10)).toMatchObject([{ requestId: 'r1', customerId: 'acme' }])
+  expect(await readBooks(db)).toEqual({ balance: 100_000n, reserved: 0n, rows: 0, open: 0 })
+})
+
+test('a storage that is away is no reason to keep anything: it is asked again later', async () => {
+  const { db, events, run } = await delivered(() => ({
+    batch: () => Promise.reject(new StorageUnavailable('away')),
+  }))
+  await expect(run()).rejects.toThrow(new StorageUnavailable('away'))
+  expect([events, await listQuarantined(db, 10)]).toEqual([[], []])
+})

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import { copyBytes } from '../../../src/protocol/bytes.ts'
+import { audioOf } from '../../../src/worker/transcription/audio-type.ts'
+import { measureSeconds } from '../../../src/worker/transcription/duration.ts'
+import { leastSeconds, mostSeconds } from '../../../src/worker/transcription/seconds-bounds.ts'
+import { everySample, flac, mp3, variableMp3, wav } from '../../support/audio-samples.ts'
+
+const noPause = async () => {}
+
+/** The offsets of fields in the sample's canonical header of 44 bytes. */
+const WAV = { rate: 24, bytesPerSecond: 28, bits: 34, dataSize: 40 }
+
+function changedWav(seconds: number, at: number, value: number): Uint8Array<ArrayBuffer> {
+  const { bytes } = wav(seconds)
+  bytes.writeUInt32LE(value, at)
+  return copyBytes(bytes)
+}
+
+/** A FLAC header that claims some samples, and as many bytes of audio behind it. */
+function falseFlac(samples: bigint, audioBytes: number): Uint8Array<ArrayBuffer> {
+  const head = copyBytes(flac(1).bytes)
+  new DataView(head.buffer).setBigUint64(18, (16_000n << 44n) | (15n << 36n) | samples)
+  return copyBytes(Buffer.concat([head, Buffer.alloc(audioBytes, 0x55)]))
+}
+
+describe('a false header', () => {
+  it.each<[what: string, bytes: Uint8Array<ArrayBuffer>]>([
+    ['a WAV with a false byte rate', changedWav(600, WAV.bytesPerSecond, 0x7fffffff)],
+    ['a WAV whose audio says that it has no length', changedWav(600, WAV.dataSize, 0)],
+    ['a WAV whose audio is longer than the file', changedWav(600, WAV.dataSize, 0xfffffff0)],
+    ['a WAV with a count of samples of its own', withFact(wav(600).bytes, 160)],
+  ])('does not shorten %s', async (_, bytes) => {
+    const measured = await measureSeconds(bytes, 'wav', noPause)
+    expect(Math.ceil(measured ?? 0)).toBe(600)
+  })
+
+  it('does not make a FLAC of 20 MB that claims 160 samples last a second', async () => {
+    const measured = await measureSeconds(falseFlac(160n, 20_000_000), 'flac', noPause)
+    expect(measured).toBeGreaterThan(590)
+  })
+
+  it('does not make an MP3 shorter than at the highest bit rate', async () => {
+    const bytes = copyBytes(Buffer.concat([falseXing(), variableMp3(12_000).bytes]))
+    const measured = await measureSeconds(bytes, 'mpeg', noPause)
+    expect(measured).toBeGreaterThan(70)
+  })
+})
+
+describe('an honest file', () => {
+  const samples = everySample().map((sample) => [sample.name, sample] as const)
+
+  it.each(samples)('%s is not made longer, and may be as long as it is', async (_, sample) => {
+    const bytes = copyBytes(sample.bytes)
+    const { container } = audioOf({ bytes, name: sample.name, type: undefined })
+    expect(leastSeconds(bytes, container, {})).toBeLessThanOrEqual(sample.seconds)
+    expect(mostSeconds(bytes, container)).toBeGreaterThanOrEqual(sample.seconds)
+  })
+
+  it('of whole seconds is billed for no second more', async () => {
+    for (const seconds of [1, 7, 60, 599]) {
+      const measured = await measureSeconds(copyBytes(wav(seconds).bytes), 'wav', noPause)
+      expect(Math.ceil(measured ?? 0)).toBe(seconds)
+    }
+  })
+
+  it('with a large picture in front is not made longer for it', () => {
+    const { bytes, seconds } = variableMp3(200)
+    const size = 4_000_000
+    const digits = [21, 14, 7, 0].map((shift) => (size >> shift) & 0x7f)
+    const tag = Buffer.concat([Buffer.from('ID3\x04\0\0'), Buffer.from(digits), Buffer.alloc(size)])
+    const tagged = copyBytes(Buffer.concat([tag, bytes]))
+    expect(leastSeconds(tagged, 'mpeg', {})).toBeLessThanOrEqual(seconds)
+  })
+
+  it('whose FLAC blocks hold a picture is not made longer for it', () => {
+    const marker = Buffer.from('fLaC')
+    const picture = Buffer.concat([Buffer.from([0x86, 0x0f, 0x42, 0x40]), Buffer.alloc(1_000_000)])
+    const bytes = copyBytes(Buffer.concat([marker, picture, Buffer.alloc(32_000)]))
+    const format = { sampleRate: 16_000, numberOfChannels: 1, bitsPerSample: 16 }
+    expect(leastSeconds(bytes, 'flac', format)).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('the longest that a file may be', () => {
+  it('is exact for uncompressed audio, but for what providers round up', () => {
+    expect(mostSeconds(copyBytes(wav(90).bytes), 'wav')).toBeCloseTo(91)
+  })
+
+  it('is that of the lowest bit rate elsewhere, and a minute at least', () => {
+    expect(mostSeconds(new Uint8Array(750_000), 'ogg')).toBe(1_000)
+    expect(mostSeconds(copyBytes(mp3(10).bytes), 'mpeg')).toBe(60)
+  })
+
+  it('is that of the lowest bit rate for a WAV that tells nothing', () => {
+    for (const bytes of [new Uint8Array(75_000), changedWav(1, WAV.rate, 0)]) {
+      expect(mostSeconds(bytes, 'wav')).toBe(Math.max(60, (8 * bytes.length) / 6_000))
+    }
+  })
+})
+
+/** The count of samples that a chunk of its own claims. */
+function withFact(bytes: Buffer, samples: number): Uint8Array<ArrayBuffer> {
+  const fact = Buffer.from('fact\x04\0\0\0\0\0\0\0', 'latin1')
+  fact.writeUInt32LE(samples, 8)
+  return copyBytes(Buffer.concat([bytes.subarray(0, 36), fact, bytes.subarray(36)]))
+}
+
+/** A first frame of layer III whose Xing header claims two frames in all. */
+function falseXing(): Buffer {
+  const frame = Buffer.alloc(417)
+  frame.set([0xff, 0xfb, 0x90, 0xc4])
+  frame.write('Xing', 4 + 17, 'latin1')
+  frame.writeUInt32BE(1, 4 + 17 + 4)
+  frame.writeUInt32BE(2, 4 + 17 + 8)
+  return frame
+}
