@@ -29,6 +29,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'verify attestation, receipts, SNP reports and trust bundles',
     load: async () => (await import('./verify.ts')).verifySubcommand(),
   },
+  proxy: {
+    description: 'a proven way to a router for every program of this machine',
+    load: async () => (await import('./proxy.ts')).proxySubcommand(),
+  },
   release: {
     description: 'keys, manifests and trust bundles of a release, offline',
     load: async () => (await import('./release.ts')).releaseSubcommand(),

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { Command, InvalidArgumentError } from 'commander'
+import { ClientError } from '../client/errors.ts'
+import { createClient } from '../client/index.ts'
+import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
+import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
+import type { Subcommand } from './subcommand.ts'
+import { InputError } from './verify/input-error.ts'
+import { readRoot } from './verify/release-trust.ts'
+
+interface ProxyOptions {
+  readonly router: string
+  readonly rootKey: string
+  readonly port: number
+  readonly apiKeyFile?: string
+  readonly environment?: string
+  readonly allowSimulated?: boolean
+  readonly requireCrl?: boolean
+  readonly state: string
+}
+
+const HOST = '127.0.0.1'
+
+/** `proxy`: a proven way to a router for every program of this machine. SIGINT and SIGTERM end it with status 0. */
+export function proxySubcommand(): Subcommand {
+  const command = new Command('proxy')
+    .description(
+      'Serves on loopback what a router serves, and sends nothing to it before it is proven. /verification shows the proof.',
+    )
+    .requiredOption('--router <url>', 'the router, https')
+    .requiredOption('--root-key <file>', "the release root's public JWK")
+    .option('--port <port>', 'where to listen, on 127.0.0.1; 0 for any free port', parsePort, 8790)
+    .option('--api-key-file <file>', 'the key to send, so that tools need none (or CMR_API_KEY)')
+    .option('--environment <name>', 'the environment it must be for (default: production)')
+    .option('--require-crl', "refuse evidence without AMD's revocation list")
+    .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
+    .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .action(async (options: ProxyOptions) => {
+      await serve(options)
+      process.exit(0)
+    })
+  return { command, explain }
+}
+
+async function serve(options: ProxyOptions): Promise<void> {
+  const { allowSimulated = false, environment, port, requireCrl = false, router } = options
+  const client = createClient({
+    baseURL: router,
+    rootKey: await readRoot(options.rootKey),
+    policy: { allowSimulated, requireCrl },
+    state: fileState(options.state),
+    ...(environment === undefined ? {} : { environment }),
+  })
+  const now = () => Date.now()
+  const proxy = createProxy({
+    client,
+    router: new URL(router.replace(/\/(v1\/?)?$/, '')),
+    apiKey: readApiKey(options.apiKeyFile),
+    now,
+    told: (request) => console.log(lineOf(request)),
+  })
+  const { server } = proxy
+  server.listen(port, HOST)
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://${HOST}:${typeof address === 'object' ? address?.port : port}`
+  console.log(`  proxy    ${url}  (base URL for tools: ${url}/v1)`)
+  console.log(`  proof    ${url}/verification`)
+  client.verify().then(
+    (proofs) => console.log(`  router   ${router} is proven: ${proofs[0]?.tlsSpkiSha256}`),
+    (error: unknown) => console.error(`  router   ${reasonOf(error)}; every request tries again`),
+  )
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve)
+  })
+  server.close()
+}
+
+function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest): string {
+  const verdict =
+    receipt === undefined
+      ? ''
+      : `  receipt ${receipt.id ?? 'missing'} ${receipt.ok ? 'holds' : `DOES NOT HOLD: ${receipt.failed.join(', ')}`}`
+  return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdict}`
+}
+
+/** A path is written by whichever tool asks: nothing of it may steer the terminal. */
+function printable(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '?')
+}
+
+function readApiKey(file: string | undefined): string | undefined {
+  if (file === undefined) return process.env['CMR_API_KEY']
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw new InputError(`${file} cannot be read`, { cause })
+  }
+}
+
+function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new InvalidArgumentError('give a port number, or 0 for any free port')
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'it cannot be proven'
+}
+
+function explain(error: unknown): never {
+  const known = error instanceof ClientError || error instanceof InputError
+  const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+  if (taken) console.error('error: the port is in use: give another one with --port')
+  else console.error(known ? `error: ${error.message}` : error)
+  process.exit(1)
+}

@@ -1,0 +1,34 @@
+import { isLoopbackHost } from '../../protocol/loopback.ts'
+
+/** What a browser says of a request, beside the address it was sent to. */
+export interface RequestOrigin {
+  readonly host: string | undefined
+  readonly origin: string | undefined
+  readonly fetchSite: string | undefined
+}
+
+/**
+ * Why a request is not from a program of this machine, or undefined where it may be one. A web page could otherwise
+ * have the browser send prompts with the kept key: by its own name for 127.0.0.1 (DNS rebinding), or across sites.
+ */
+export function foreignFault({ host, origin, fetchSite }: RequestOrigin): string | undefined {
+  const address = `http://${host ?? ''}`
+  if (!URL.canParse(address) || !isOwn(new URL(address).hostname)) {
+    return 'it was sent to another name than this machine'
+  }
+  if (origin !== undefined) {
+    return isOwnOrigin(origin) ? undefined : 'a web page sent it'
+  }
+  return fetchSite === 'cross-site' || fetchSite === 'same-site' ? 'a web page sent it' : undefined
+}
+
+function isOwn(hostname: string): boolean {
+  return isLoopbackHost(hostname) || hostname.endsWith('.localhost')
+}
+
+/** Pages of this machine, and desktop programs that show their own pages under schemes of their own. */
+function isOwnOrigin(origin: string): boolean {
+  if (!URL.canParse(origin)) return false
+  const { hostname, protocol } = new URL(origin)
+  return protocol === 'http:' || protocol === 'https:' ? isOwn(hostname) : true
+}

@@ -1,0 +1,225 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Client } from '../client.ts'
+import { AttestationRefused, ClientError } from '../errors.ts'
+import type { ReceiptOutcome } from '../receipts.ts'
+import { foreignFault } from './loopback-rules.ts'
+import { VerificationLog, type VerificationState } from './verification-log.ts'
+import { verificationPage } from './verification-page.ts'
+
+/** Everything about one request that may be printed: nothing of what was asked or answered. */
+export interface ProxiedRequest {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly milliseconds: number
+  /** Undefined where the answer can have none. */
+  readonly receipt: ReceiptOutcome | undefined
+}
+
+export interface ProxyPlan {
+  readonly client: Client
+  /** The router's address, to which paths are appended. */
+  readonly router: URL
+  /** Sent in place of whatever a tool sends. */
+  readonly apiKey?: string | undefined
+  readonly now: () => number
+  readonly told: (request: ProxiedRequest) => void
+}
+
+/** Headers that belong to one connection (RFC 9110 section 7.6.1), and those that only concern this machine. */
+const NOT_FORWARDED = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'content-length',
+  'expect',
+  'origin',
+  'referer',
+  'cookie',
+  'accept-encoding',
+])
+
+/** A little more than the router takes. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024
+
+export interface LoopbackProxy {
+  readonly server: Server
+  /** What `/verification` says. */
+  state(): VerificationState
+}
+
+/**
+ * A server for this machine's own programs, to listen on loopback: it passes every path through a client that proves the
+ * router first, and tells of the proof and of the receipts at `/verification`.
+ */
+export function createProxy(plan: ProxyPlan): LoopbackProxy {
+  const log = new VerificationLog(plan)
+  const server = createServer((request, response) => {
+    handle(plan, log, request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy()
+      else refuse(response, failureOf(error))
+    })
+  })
+  // A model may think for as long as the router lets it.
+  server.requestTimeout = 0
+  return { server, state: () => log.state() }
+}
+
+async function handle(
+  plan: ProxyPlan,
+  log: VerificationLog,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { headers, url = '/' } = request
+  const fault = foreignFault({
+    host: headers.host,
+    origin: headers.origin,
+    fetchSite: one(headers['sec-fetch-site']),
+  })
+  if (fault !== undefined) {
+    refuse(response, { status: 403, code: 'not_from_this_machine', message: `refused: ${fault}` })
+    return
+  }
+  if (headers.origin !== undefined) allowOrigin(response, headers.origin)
+  if (request.method === 'OPTIONS') response.writeHead(204).end()
+  else if (url.split('?')[0] === '/verification') showVerification(log, request, response)
+  else await forward(plan, log, request, response)
+}
+
+async function forward(
+  { apiKey, client, now, router, told }: ProxyPlan,
+  log: VerificationLog,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const began = now()
+  const { method = 'GET', url = '/' } = request
+  const path = url.split('?')[0] ?? url
+  const hungUp = new AbortController()
+  response.once('close', () => hungUp.abort())
+  const body = await readBody(request)
+  if (body === undefined) {
+    refuse(response, { status: 413, code: 'body_too_large', message: 'more than 64 MiB' })
+    return
+  }
+  let answer: Response
+  try {
+    answer = await client.fetch(new URL(router.pathname.replace(/\/$/, '') + url, router), {
+      method,
+      headers: outgoingHeaders(request, apiKey),
+      signal: hungUp.signal,
+      ...(body.length === 0 ? {} : { body }),
+    })
+    log.proven()
+  } catch (error) {
+    log.failed(error)
+    const failure = failureOf(error)
+    refuse(response, failure)
+    told({ method, path, status: failure.status, milliseconds: now() - began, receipt: undefined })
+    return
+  }
+  const receipt = client.receipts.of(answer)
+  response.writeHead(answer.status, answerHeaders(answer))
+  response.flushHeaders()
+  if (answer.body === null) response.end()
+  // A cut answer is cut here too: its end must not look like a whole one.
+  else await pipeline(Readable.from(answer.body), response).catch(() => undefined)
+  const outcome = await receipt
+  if (outcome !== undefined) log.add(outcome)
+  told({ method, path, status: answer.status, milliseconds: now() - began, receipt: outcome })
+}
+
+function showVerification(
+  log: VerificationLog,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const state = log.state()
+  const forPeople = headers.accept?.includes('text/html') === true
+  response.writeHead(200, {
+    'cache-control': 'no-store',
+    'content-type': forPeople ? 'text/html; charset=utf-8' : 'application/json',
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(forPeople ? verificationPage(state) : `${JSON.stringify(state, null, 2)}\n`)
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer<ArrayBuffer> | undefined> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of request) {
+    const bytes: Buffer = part
+    size += bytes.length
+    if (size > MAX_BODY_BYTES) return undefined
+    parts.push(bytes)
+  }
+  return Buffer.concat(parts)
+}
+
+function outgoingHeaders({ headers }: IncomingMessage, apiKey: string | undefined): Headers {
+  const listed = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  const outgoing = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || NOT_FORWARDED.has(name) || listed.includes(name)) continue
+    if (name.startsWith('sec-fetch-')) continue
+    for (const each of [value].flat()) outgoing.append(name, each)
+  }
+  if (apiKey === undefined) return outgoing
+  outgoing.delete('x-api-key')
+  outgoing.set('authorization', `Bearer ${apiKey}`)
+  return outgoing
+}
+
+function answerHeaders({ headers }: Response): Record<string, string> {
+  const kept = [...headers].filter(
+    ([name]) =>
+      name === 'content-length' ||
+      (!NOT_FORWARDED.has(name) && !name.startsWith('access-control-')),
+  )
+  return Object.fromEntries(kept)
+}
+
+function allowOrigin(response: ServerResponse, origin: string): void {
+  response.setHeader('access-control-allow-origin', origin)
+  response.setHeader('access-control-allow-headers', '*, authorization')
+  response.setHeader('access-control-allow-methods', '*')
+  response.setHeader('access-control-expose-headers', '*')
+  response.setHeader('vary', 'origin')
+}
+
+interface Failure {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly failed?: readonly string[]
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof AttestationRefused) {
+    const { failed, message } = error
+    return { status: 503, code: 'router_not_proven', message, failed }
+  }
+  if (error instanceof ClientError) return { status: 503, code: error.code, message: error.message }
+  return { status: 502, code: 'router_unreachable', message: 'the router cannot be reached' }
+}
+
+/** In the form that SDKs of the OpenAI format read; nothing of it is worth a retry by the tool itself. */
+function refuse(response: ServerResponse, { status, ...error }: Failure): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'x-should-retry': 'false' })
+  response.end(JSON.stringify({ error: { ...error, type: 'proxy_error', param: null } }))
+}
+
+function one(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
+}

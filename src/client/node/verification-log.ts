@@ -1,0 +1,111 @@
+import type { Client } from '../client.ts'
+import { AttestationRefused } from '../errors.ts'
+import type { ReceiptOutcome } from '../receipts.ts'
+
+/** What `/verification` says: times are RFC 3339. */
+export interface VerificationState {
+  readonly router: string
+  readonly proven: boolean
+  /** Why the last attempt failed, where it did. */
+  readonly problem: {
+    readonly at: string
+    readonly failed: readonly string[]
+    readonly message: string
+  } | null
+  readonly hosts: readonly ProvenHost[]
+  /** Newest first. */
+  readonly receipts: readonly LoggedReceipt[]
+}
+
+export interface ProvenHost {
+  readonly tls_spki_sha256: string
+  readonly proven_at: string
+  readonly expires_at: string
+  readonly workload: string
+  readonly workload_identity_tag: string
+  readonly environment: string
+  readonly checks: readonly {
+    readonly name: string
+    readonly ok: boolean
+    readonly proves: string
+    readonly detail: string
+  }[]
+  readonly notes: readonly string[]
+}
+
+export interface LoggedReceipt {
+  readonly at: string
+  readonly path: string
+  readonly id: string | null
+  readonly holds: boolean
+  readonly simulated: boolean
+  readonly failed: readonly string[]
+  readonly route: string | null
+}
+
+const KEPT_RECEIPTS = 50
+
+/** What was proven and what came of it, for people to look at. It holds nothing of what was asked or answered. */
+export class VerificationLog {
+  readonly #client: Client
+  readonly #router: URL
+  readonly #now: () => number
+  #problem: VerificationState['problem'] = null
+  #receipts: LoggedReceipt[] = []
+
+  constructor({ client, now, router }: { client: Client; now: () => number; router: URL }) {
+    this.#client = client
+    this.#now = now
+    this.#router = router
+  }
+
+  proven(): void {
+    this.#problem = null
+  }
+
+  failed(error: unknown): void {
+    if (error instanceof DOMException) return
+    const message = error instanceof Error ? error.message : 'unknown'
+    const failed = error instanceof AttestationRefused ? error.failed : []
+    this.#problem = { at: rfc3339(this.#now()), failed, message }
+  }
+
+  add({ claims, failed, id, ok, path, simulated }: ReceiptOutcome): void {
+    const entry = {
+      at: rfc3339(this.#now()),
+      path,
+      id: id ?? null,
+      holds: ok,
+      simulated,
+      failed,
+      route: claims?.routed_model ?? null,
+    }
+    this.#receipts = [entry, ...this.#receipts].slice(0, KEPT_RECEIPTS)
+  }
+
+  state(): VerificationState {
+    const proofs = this.#client.proofs()
+    return {
+      router: this.#router.origin,
+      proven: proofs.length > 0 && this.#problem === null,
+      problem: this.#problem,
+      hosts: proofs.map(
+        ({ bundle, checks, envelope, expiresAt, notes, provenAt, tlsSpkiSha256 }) => ({
+          tls_spki_sha256: tlsSpkiSha256,
+          proven_at: rfc3339(provenAt),
+          expires_at: rfc3339(expiresAt),
+          workload: envelope.workload,
+          workload_identity_tag: envelope.workload_identity_tag,
+          environment: bundle.environment,
+          checks: checks.map(({ detail, name, ok, proves }) => ({ name, ok, proves, detail })),
+          notes,
+        }),
+      ),
+      receipts: this.#receipts,
+    }
+  }
+}
+
+function rfc3339(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}
