@@ -52,12 +52,11 @@ async function serve(options: ProxyOptions): Promise<void> {
     state: fileState(options.state),
     ...(environment === undefined ? {} : { environment }),
   })
-  const now = () => Date.now()
   const proxy = createProxy({
     client,
     router: new URL(router.replace(/\/(v1\/?)?$/, '')),
     apiKey: readApiKey(options.apiKeyFile),
-    now,
+    now: () => Date.now(),
     told: (request) => console.log(lineOf(request)),
   })
   const { server } = proxy
