@@ -69,9 +69,9 @@ const dstackPolicySchema = z.strictObject({
   allowed_compose_hashes: z.array(hex(32)).min(1),
   /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS nobody checked. */
   allowed_measurements: z.array(hex(192)).min(1).optional(),
-  /** `optional` also takes guests that were created without MRCONFIGID. */
-  mr_config_id: z.enum(['required', 'optional']).default('required'),
-  /** MRCONFIGID to accept besides one that names the compose hash. */
+  /** `required` refuses guests that were created without MRCONFIGID, as the provider's own tools do unless told. */
+  mr_config_id: z.enum(['required', 'optional']).default('optional'),
+  /** MRCONFIGID to demand in place of one that names the compose hash. */
   allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
   tcb_statuses: tcbStatuses,
   tdx_policy: tdxPolicySchema,

@@ -1,4 +1,5 @@
-import { concatBytes, equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { concatBytes, equalBytes, fromUtf8, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
+import { canonicalJson } from '../../protocol/canonical-json.ts'
 import type { DstackEvent } from './dstack-report.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
@@ -15,6 +16,8 @@ export interface BootFacts {
   readonly osImageHash: string | undefined
   readonly appId: string | undefined
   readonly instanceId: string | undefined
+  /** JSON with `name` and `id`, measured after boot: no more than a claim. */
+  readonly keyProvider: string | undefined
 }
 
 /**
@@ -34,7 +37,6 @@ export async function replayEventLog(
     // Each extension needs the one before it.
     // eslint-disable-next-line no-await-in-loop
     const digest = await eventDigest(event)
-    if (toHex(digest) !== event.digest) throw new EvidenceRefused('event_log')
     // eslint-disable-next-line no-await-in-loop
     register = await sha384(concatBytes(register, digest))
   }
@@ -42,12 +44,28 @@ export async function replayEventLog(
   return readFacts(runtime)
 }
 
-/** SHA-384 over the type in four bytes, the name and the payload, with colons between. */
-async function eventDigest({ type, name, payload }: DstackEvent): Promise<Bytes> {
-  const typeBytes = new Uint8Array(4)
-  new DataView(typeBytes.buffer).setUint32(0, type, true)
-  const colon = utf8(':')
-  return sha384(concatBytes(typeBytes, colon, utf8(name), colon, payload))
+/** What the log says of digest and pre-image beside the payload must agree with it. Throws `EvidenceRefused`. */
+async function eventDigest(event: DstackEvent): Promise<Bytes> {
+  const preimage = PREIMAGES[event.version](event)
+  const digest = await sha384(preimage)
+  const agrees =
+    (event.digest === '' || event.digest === toHex(digest)) &&
+    (event.preimage === undefined || event.preimage === toHex(preimage))
+  if (!agrees) throw new EvidenceRefused('event_log')
+  return digest
+}
+
+/** What the digest of an event is over, by the version of the log (dstack, `cc-eventlog`). */
+const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) => Bytes>> = {
+  /** The type in four bytes, the name and the payload, with colons between. */
+  1({ type, name, payload }) {
+    const typeBytes = new Uint8Array(4)
+    new DataView(typeBytes.buffer).setUint32(0, type, true)
+    const colon = utf8(':')
+    return concatBytes(typeBytes, colon, utf8(name), colon, payload)
+  },
+  /** Canonical JSON (RFC 8785) of the three. */
+  2: ({ type, name, payload }) => utf8(canonicalJson({ name, payload: toHex(payload), type })),
 }
 
 function readFacts(events: readonly DstackEvent[]): BootFacts {
@@ -65,6 +83,15 @@ function readFacts(events: readonly DstackEvent[]): BootFacts {
     osImageHash: fact('os-image-hash'),
     appId: fact('app-id'),
     instanceId: fact('instance-id'),
+    keyProvider: textOf(events.find(({ name }) => name === 'key-provider')),
+  }
+}
+
+function textOf(event: DstackEvent | undefined): string | undefined {
+  try {
+    return event && fromUtf8(event.payload)
+  } catch {
+    return undefined
   }
 }
 

@@ -15,9 +15,14 @@ const hexText = z
 const eventSchema = z.looseObject({
   imr: z.int(),
   event_type: z.int().min(0).max(0xffff_ffff),
-  digest: hexText,
+  /** Since 0.5.6 empty for the events of the guest itself, whose digest everybody can compute. */
+  digest: hexText.default(''),
   event: z.string(),
   event_payload: hexText,
+  /** How the digest is made; absent in older logs. */
+  version: z.union([z.literal(1), z.literal(2)]).default(1),
+  /** What the digest is over, in version 2. */
+  preimage: hexText.nullish(),
 })
 
 const tcbInfoSchema = z.looseObject({ app_compose: z.string() })
@@ -29,8 +34,11 @@ const attestationSchema = z.looseObject({
   /** A string that holds JSON. Anything else in its place is an error, never an absence. */
   nvidia_payload: z.string().nullish(),
   event_log: z.unknown(),
-  info: z.looseObject({ tcb_info: z.unknown() }),
+  info: z.looseObject({ tcb_info: z.unknown(), vm_config: z.unknown().optional() }),
+  vm_config: z.unknown().optional(),
 })
+
+const vmConfigSchema = z.looseObject({ mr_config: z.string().nullish() })
 
 const fleetSchema = z.looseObject({
   gateway_attestation: z.unknown().optional(),
@@ -40,7 +48,10 @@ const fleetSchema = z.looseObject({
 export interface DstackEvent {
   readonly imr: number
   readonly type: number
+  readonly version: 1 | 2
+  /** Lowercase hex; empty where the log leaves it to be computed, as `preimage` may be undefined. */
   readonly digest: string
+  readonly preimage: string | undefined
   readonly name: string
   readonly payload: Bytes
 }
@@ -51,6 +62,8 @@ export interface DstackReport {
   readonly quote: Bytes
   readonly eventLog: readonly DstackEvent[]
   readonly appCompose: string
+  /** The document that MRCONFIGID is a digest of in its third form, where the report brings it. */
+  readonly mrConfig: string | undefined
   readonly nvidiaPayload: string | undefined
 }
 
@@ -76,19 +89,28 @@ function readReport(json: unknown): DstackReport {
     quote: fromHex(node.intel_quote),
     eventLog: readEvents(node.event_log),
     appCompose: readDocument(tcbInfoSchema, unwrap(node.info.tcb_info), NAME).app_compose,
+    mrConfig: readMrConfig(node.vm_config ?? node.info.vm_config),
     nvidiaPayload: node.nvidia_payload ?? undefined,
   }
 }
 
 function readEvents(log: unknown): DstackEvent[] {
   const events = readDocument(z.array(eventSchema).max(4096), unwrap(log), 'dstack event log')
-  return events.map(({ imr, event_type: type, digest, event: name, event_payload: payload }) => ({
-    imr,
+  return events.map(({ event_type: type, event: name, event_payload: payload, ...event }) => ({
+    imr: event.imr,
     type,
-    digest,
+    version: event.version,
+    digest: event.digest,
+    preimage: event.preimage ?? undefined,
     name,
     payload: fromHex(payload),
   }))
+}
+
+/** Of a machine's configuration only this document is read; a configuration of another form has none. */
+function readMrConfig(vmConfig: unknown): string | undefined {
+  if (vmConfig === undefined || vmConfig === null || vmConfig === '') return undefined
+  return readDocument(vmConfigSchema, unwrap(vmConfig), NAME).mr_config ?? undefined
 }
 
 /** Some members are JSON, or JSON in a string, by the age of the software. */

@@ -2,6 +2,7 @@ import { toHex, utf8 } from '../../protocol/bytes.ts'
 import { sha256 } from '../../protocol/digest.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import type { BootFacts } from './dstack-event-log.ts'
+import { demandConfigId } from './dstack-config-id.ts'
 import type { DstackReport } from './dstack-report.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { VerifiedQuote } from '../tdx/quote.ts'
@@ -14,12 +15,9 @@ export interface WorkloadInputs {
   readonly policy: PolicyOf<'dstack'>
 }
 
-/** First byte of MRCONFIGID: a compose hash follows. */
-const COMPOSE_HASH_V1 = '01'
-
 /**
  * Checks that the workload is the measured one and one the operator allows: the compose file has the hash that boot
- * measured, the guest was created for that hash, and the hash is in the list. Then the same for firmware and OS, where
+ * measured, the hash is in the list, and the guest was created for it where it was created for anything. Then the same for firmware and OS, where
  * the operator pins them. Throws `EvidenceRefused`.
  */
 export async function checkWorkload({
@@ -33,12 +31,7 @@ export async function checkWorkload({
   if (actual !== composeHash || !policy.allowed_compose_hashes.includes(composeHash)) {
     throw new EvidenceRefused('compose_hash')
   }
-  const configId = toHex(quote.mrConfigId)
-  const unset = /^0+$/.test(configId)
-  const named = configId === (COMPOSE_HASH_V1 + composeHash).padEnd(configId.length, '0')
-  if (!named && !(unset && policy.mr_config_id === 'optional')) {
-    throw new EvidenceRefused('compose_hash', ['mr_config_id'])
-  }
+  await demandConfigId(quote.mrConfigId, { facts, mrConfig: report.mrConfig, policy })
   const { allowed_measurements: allowed } = policy
   if (allowed !== undefined && !allowed.includes(tdxMeasurement(quote))) {
     throw new EvidenceRefused('measurement')

@@ -171,8 +171,8 @@ describe('a node of the dstack family', () => {
     ['with an Ethereum address', { node: { algorithm: 'ecdsa', address: 'cd'.repeat(20) } }],
     ['with firmware and OS pinned', { policy: { allowed_measurements: [MEASUREMENT] } }],
     [
-      'created without MRCONFIGID, where the operator takes that',
-      { policy: { mr_config_id: 'optional' }, node: { guest: { mrConfigId: register(0) } } },
+      'created without MRCONFIGID, as the tools do',
+      { node: { guest: { mrConfigId: register(0) } } },
     ],
     [
       'without GPUs, where the operator takes that',
@@ -280,13 +280,13 @@ describe('not a byte of a prompt goes to a node', () => {
       COMPOSE,
     ],
     [
-      'that was created for another workload',
-      { node: { guest: { mrConfigId: register(0) } } },
+      'created without MRCONFIGID, where the operator requires it',
+      { policy: { mr_config_id: 'required' }, node: { guest: { mrConfigId: register(0) } } },
       `${COMPOSE} (mr_config_id)`,
     ],
     [
-      'created for another workload, however little the operator asks',
-      { policy: { mr_config_id: 'optional' }, node: { guest: { mrConfigId: register(1) } } },
+      'created for another workload',
+      { node: { guest: { mrConfigId: register(1) } } },
       `${COMPOSE} (mr_config_id)`,
     ],
     [

@@ -1,0 +1,110 @@
+import { keccak_256 } from '@noble/hashes/sha3.js'
+import { z } from 'zod'
+import {
+  concatBytes,
+  copyBytes,
+  equalBytes,
+  fromHex,
+  utf8,
+  type Bytes,
+} from '../../protocol/bytes.ts'
+import { sha256 } from '../../protocol/digest.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import type { BootFacts } from './dstack-event-log.ts'
+import { demandLaunchBinding } from './launch-binding.ts'
+
+export interface ConfigIdInputs {
+  /** What RTMR3 proves of the guest; MRCONFIGID must say the same. */
+  readonly facts: BootFacts
+  /** The document of the third form. */
+  readonly mrConfig: string | undefined
+  readonly policy: Pick<PolicyOf<'dstack'>, 'mr_config_id' | 'allowed_mr_config_id'>
+}
+
+/**
+ * Checks what the host created a dstack guest for (dstack, `mr_config`): nothing, which is all zero and what its tools
+ * write unless told; or, by the first byte, the compose hash (01), a digest over compose hash, app id and key provider
+ * (02), or the digest of a document that names them (03). Rejects with `EvidenceRefused`.
+ */
+export async function demandConfigId(configId: Bytes, inputs: ConfigIdInputs): Promise<void> {
+  const { allowed_mr_config_id: pinned, mr_config_id: demanded } = inputs.policy
+  if (pinned !== undefined) return demandLaunchBinding('mr_config_id', configId, pinned)
+  const unset = configId.every((byte) => byte === 0)
+  if (unset && demanded === 'optional') return undefined
+  const [form = 0] = configId
+  const digest = await FORMS[form]?.(inputs)
+  const expected = digest && concatBytes(Uint8Array.of(form), digest, new Uint8Array(15))
+  if (expected === undefined || !equalBytes(configId, expected)) {
+    throw new EvidenceRefused('compose_hash', ['mr_config_id'])
+  }
+}
+
+/** The 32 bytes that a form has for these facts; undefined where the facts do not make one. */
+type ConfigDigest = (inputs: ConfigIdInputs) => Promise<Bytes | undefined>
+
+const FORMS: Readonly<Record<number, ConfigDigest>> = {
+  1: async ({ facts }) => fromHex(facts.composeHash),
+  2: async ({ facts }) => {
+    const provider = readKeyProvider(facts.keyProvider)
+    if (provider === undefined || facts.appId === undefined) return undefined
+    const { kind, id } = provider
+    const named = concatBytes(fromHex(facts.composeHash), fromHex(facts.appId))
+    return copyBytes(keccak_256(concatBytes(named, Uint8Array.of(kind), id)))
+  },
+  3: async ({ facts, mrConfig }) => {
+    if (mrConfig === undefined || !namesFacts(mrConfig, facts)) return undefined
+    return sha256(concatBytes(utf8(DOCUMENT_LABEL), Uint8Array.of(0), utf8(mrConfig)))
+  },
+}
+
+const DOCUMENT_LABEL = 'dstack-mr-config-v3:'
+
+const hexText = z.string().regex(/^([0-9a-f]{2})*$/)
+
+const KINDS = { none: 0, 'local-sgx': 1, kms: 2, tpm: 3 } as const
+const keyProviderSchema = z.looseObject({
+  name: z.enum(['none', 'local-sgx', 'kms', 'tpm']),
+  id: hexText,
+})
+
+/** The event comes after the end of boot; that the digest covers it is what makes it more than a claim. */
+function readKeyProvider(text: string | undefined): { kind: number; id: Bytes } | undefined {
+  const provider = keyProviderSchema.safeParse(text === undefined ? undefined : read(text))
+  if (!provider.success) return undefined
+  const { name, id } = provider.data
+  return { kind: KINDS[name], id: fromHex(id) }
+}
+
+const documentSchema = z.strictObject({
+  version: z.literal(3).default(3),
+  compose_hash: hexText,
+  app_id: hexText.nullish(),
+  instance_id: hexText.nullish(),
+  gpu_policy_hash: hexText.nullish(),
+  key_provider: z.string(),
+  key_provider_id: hexText.nullish(),
+  init_script_hashes: z.array(hexText).nullish(),
+})
+
+function namesFacts(text: string, facts: BootFacts): boolean {
+  const document = documentSchema.safeParse(read(text))
+  if (!document.success) return false
+  const { compose_hash: compose, app_id: app, instance_id: instance } = document.data
+  return (
+    compose === facts.composeHash &&
+    (app ?? facts.appId) === facts.appId &&
+    (instance ?? facts.instanceId) === facts.instanceId
+  )
+}
+
+function read(text: string): unknown {
+  try {
+    return parseStrictJson(text, 'dstack configuration')
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return undefined
+    throw error
+  }
+}
