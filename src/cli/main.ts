@@ -33,6 +33,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'a proven way to a router for every program of this machine',
     load: async () => (await import('./proxy.ts')).proxySubcommand(),
   },
+  unseal: {
+    description: 'give a sealed router its secrets, after it has proven itself',
+    load: async () => (await import('./unseal.ts')).unsealSubcommand(),
+  },
   release: {
     description: 'keys, manifests and trust bundles of a release, offline',
     load: async () => (await import('./release.ts')).releaseSubcommand(),

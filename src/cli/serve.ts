@@ -48,20 +48,22 @@ async function serve(options: ServeOptions): Promise<void> {
   const state = openStateDir(options.stateDir)
   state.remove(SERVING_FILE)
   const tell = openServeLog(state)
-  const server = await Server.create({ start, state, tell })
+  const planUnsealed = (secrets: Readonly<Record<string, string>>) =>
+    planStart(options, environment, secrets)
+  const server = await Server.create({ start, state, tell, planUnsealed })
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
   })
   process.on('SIGHUP', () => {
     try {
-      server.reload(planStart(options, environment))
+      server.reload((given) => planStart(options, environment, given))
     } catch (error) {
       tell(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
     }
   })
   process.on('SIGUSR2', () => server.renewTls())
   try {
-    await Promise.race([stopped, server.start().then(() => stopped)])
+    await Promise.race([stopped, server.failed, server.start().then(() => stopped)])
   } finally {
     tell(`  draining, at most ${options.drainSeconds} s`)
     await server.stop(options.drainSeconds * 1_000)

@@ -6,7 +6,7 @@ import type {
   TlsMaterial,
 } from '../protocol/boot.ts'
 import { Generations, type GenerationTools } from './config/generations.ts'
-import { ConfigSource } from './config/config-source.ts'
+import { ConfigSource, type GivenConfig } from './config/config-source.ts'
 import { makeReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import { createDispatcher } from './link/dispatch.ts'
@@ -17,6 +17,8 @@ import type { ProofTools } from './proofs/provider-evidence.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
 import type { Machine } from './snp/machine.ts'
+import { openGate } from './sealed/open-gate.ts'
+import type { Offers } from './sealed/offers.ts'
 import { startIdentity } from './identity.ts'
 import { openUpstream } from './upstream.ts'
 
@@ -26,6 +28,8 @@ export interface DaemonTools {
   readonly now: () => number
   readonly notify: (message: FromDaemon) => void
   readonly log: Log
+  /** Have the supervisor put secrets into force. */
+  readonly offers: Pick<Offers, 'offer'>
   readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
   /** In place of the network and of vendors' verifiers. */
   readonly proofTools?: Partial<ProofTools>
@@ -34,7 +38,7 @@ export interface DaemonTools {
 export interface Daemon {
   readonly ready: DaemonReady
   /** Takes over this configuration, or looks again at the one it has. Never rejects: the outcome is notified. */
-  reload(configText?: string): Promise<void>
+  reload(given?: GivenConfig): Promise<void>
   /** Moves to the given TLS key or a new one, and to an envelope for it. Rejects when no report can be captured. */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
   close(): Promise<void>
@@ -68,7 +72,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     ...outcomes(notify),
   })
   const routes = createLinkRoutes({
-    adminToken: boot.adminToken,
+    unsealing: openGate({ ...tools, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
     signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
     envelopes: identity.envelopes,
     proofs,
@@ -87,7 +91,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
       generation: generations.current.generation,
       release: await releases.handBack(),
     },
-    reload: (configText) => generations.reload(configText),
+    reload: (given) => generations.reload(given),
     async renewTls(given) {
       const domains = generations.current.config.service.tls?.domains ?? []
       const renewed = await obtainTls(given ?? null, domains, now())
@@ -106,10 +110,11 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
 /** What the supervisor is told of a reload. */
 function outcomes(
   notify: DaemonTools['notify'],
-): Pick<GenerationTools, 'onReloaded' | 'onRefused'> {
+): Pick<GenerationTools, 'onReloaded' | 'onUnchanged' | 'onRefused'> {
   return {
     onReloaded: ({ generation, text }) =>
       notify({ type: 'reloaded', generation, configText: text }),
+    onUnchanged: () => notify({ type: 'reload_unchanged' }),
     onRefused: (reason) => notify({ type: 'reload_refused', reason }),
   }
 }

@@ -18,6 +18,8 @@ import type { ReportSource } from './snp/report-source.ts'
 export interface Identity {
   readonly envelopes: EnvelopeCache
   readonly release: () => Release
+  /** SHA-256 over the SPKI of the TLS key in service, lowercase hex. */
+  readonly tlsSpkiSha256: () => string
   /** This instance's hop under the configuration of that SHA-256; undefined where it was never in force here. */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /** Moves to the release of a new configuration. Rejects, and changes nothing, when no report can be captured. */
@@ -97,6 +99,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   return {
     envelopes,
     release: () => bound.release,
+    tlsSpkiSha256: () => bound.tls.spkiSha256,
     routerHop: (sha256) =>
       sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
     adoptConfig: (nextLoaded) =>

@@ -10,6 +10,7 @@ const STATUS = {
   provider_unreachable: 502,
   provider_malformed: 502,
   attestation_unavailable: 503,
+  sealed: 503,
   provider_unproven: 503,
   connect_timeout: 504,
 } as const

@@ -17,6 +17,9 @@ export type LogEvent =
   | 'link_failed'
   /** The evidence of a provider did not hold, or did not come. */
   | 'attestation_failed'
+  /** An unseal document was refused, for `reason`. */
+  | 'unseal_refused'
+  | 'unsealed'
   /** Work that nobody waits for ended in an error that nobody foresaw. */
   | 'unexpected_error'
 

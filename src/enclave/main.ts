@@ -3,6 +3,7 @@ import { traceError } from '../protocol/error-trace.ts'
 import { startDaemon, type Daemon } from './daemon.ts'
 import { makeTlsIdentity } from './keys/tls-identity.ts'
 import { jsonLog } from './log.ts'
+import { Offers } from './sealed/offers.ts'
 import { openMachine } from './open-machine.ts'
 
 /**
@@ -14,18 +15,23 @@ function main(): void {
   const log = jsonLog(Date.now, (line) => void process.stdout.write(line))
   const env: Record<string, string | undefined> = { ...process.env }
 
+  const offers = new Offers(tell)
+
   const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = { env, now: Date.now, notify: tell, log, openMachine }
+      const tools = { env, now: Date.now, notify: tell, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
       tell({ type: 'ready', ready: (await starting).ready })
     },
     async reload(message) {
       if (message.type === 'reload') Object.assign(env, message.secrets)
-      const text = message.type === 'reload' ? message.configText : undefined
-      await (await starting)?.reload(text)
+      const { configText: text, adminToken } = message.type === 'reload' ? message : {}
+      await (await starting)?.reload({ text, adminToken })
+    },
+    async unseal_answered(message) {
+      if (message.type === 'unseal_answered') offers.answered(message.problem)
     },
     async prepare_tls(message) {
       if (message.type !== 'prepare_tls') return

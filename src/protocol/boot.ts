@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { MODES } from './config.ts'
+import type { UnsealDocument } from './unseal.ts'
 
 /**
  * What the supervisor and the enclave daemon tell each other over the child process's IPC channel. Private
@@ -46,7 +47,8 @@ export const daemonBootSchema = z.strictObject({
    */
   configText: z.string().nullable(),
   stateDir: z.string().min(1),
-  adminToken: z.string().min(1),
+  /** Null: the router is sealed, and gets this and every other secret by a document of its operator. */
+  adminToken: z.string().min(1).nullable(),
   link: z.strictObject({
     /** 0 = any free port. */
     port: z.int().min(0).max(65_535),
@@ -76,7 +78,10 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
     configText: z.string().optional(),
     /** As in `boot`; those of before are kept. */
     secrets: z.record(z.string(), z.string()).optional(),
+    adminToken: z.string().min(1).optional(),
   }),
+  /** The answer to `unseal_offered`: null where the secrets are in force, else why they are not. */
+  z.strictObject({ type: z.literal('unseal_answered'), problem: z.string().nullable() }),
   /** Asks for a key that is not in service yet, so that a certificate for it can be ordered. */
   z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
   /** Moves to this key, or to a new one. */
@@ -106,6 +111,10 @@ export type FromDaemon =
   /** In force from now on: the configuration of this text. */
   | { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }
   | { readonly type: 'reload_refused'; readonly reason: string }
+  /** What was read is in force already. */
+  | { readonly type: 'reload_unchanged' }
+  /** An unseal document was accepted; the supervisor puts its secrets into force and answers. One at a time. */
+  | { readonly type: 'unseal_offered'; readonly document: UnsealDocument }
   | { readonly type: 'tls_prepared'; readonly tls: DaemonTls }
   /** The envelope in service names this key from now on. */
   | { readonly type: 'tls_renewed'; readonly tls: DaemonTls }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EFFORTS } from './effort.ts'
 import { DEFAULT_FORWARD } from './forwarded-members.ts'
+import { es256JwkSchema } from './jwk.ts'
 import { providerPolicySchema } from './provider-policy.ts'
 
 /**
@@ -57,6 +58,15 @@ const tlsSchema = z.strictObject({
   chain_file: z.string().optional(),
 })
 
+/** No member but those of a public key: a private half in a configuration would be everybody's. */
+const { d: _private, ...publicMembers } = es256JwkSchema.shape
+const operatorKeySchema = z.strictObject(publicMembers)
+
+const unsealSchema = z.strictObject({
+  /** Public half (JWK, P-256) of the key whose documents give this router its secrets. */
+  operator_key: operatorKeySchema,
+})
+
 const releaseSchema = z.strictObject({
   root_key: z.string(),
   bundle: z.string(),
@@ -81,6 +91,7 @@ export const serviceSchema = z.strictObject({
   cors_origins: z.array(z.string()).default([]),
   tls: tlsSchema.optional(),
   release: releaseSchema.optional(),
+  unseal: unsealSchema.optional(),
 })
 
 export const providerSchema = z.strictObject({

@@ -17,6 +17,8 @@ export const LINK_PATHS = {
   attestation: '/v1/attestation',
   /** GET: `{"trust_bundle_jws"}` as served to clients. */
   trust: '/v1/trust',
+  /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
+  unseal: '/v1/unseal',
   /** GET: `ProviderProof[]` under `providers`. */
   providers: '/v1/providers',
   /** GET `/v1/evidence/<sha256>`: the raw evidence bytes a receipt refers to by digest. */

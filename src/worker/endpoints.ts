@@ -1,5 +1,7 @@
+import { UNSEAL_PATH } from '../protocol/unseal.ts'
 import { ADMIN_OPERATIONS } from './admin/operations.ts'
 import * as admin from './admin/handlers.ts'
+import { showLedger } from './admin/ledger.ts'
 import { showMetrics } from './admin/metrics.ts'
 import { listQuarantine, settleOne } from './admin/quarantine.ts'
 import {
@@ -14,8 +16,10 @@ import {
   JWKS_OPERATION,
   STORED_ENVELOPE_OPERATION,
   TRUST_OPERATION,
+  UNSEAL_OPERATION,
 } from './attestation/operation.ts'
 import { getHealth } from './attestation/health-handler.ts'
+import { postUnseal } from './attestation/unseal-handler.ts'
 import { completeChat } from './chat/door.ts'
 import { CHAT_OPERATION } from './chat/operation.ts'
 import type { Handler } from './context.ts'
@@ -69,6 +73,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ],
     ['GET', '/openapi.json', 'openapi', describeInterface(() => ENDPOINTS), OPENAPI_OPERATION],
     ['GET', '/healthz', 'health', getHealth, HEALTH_OPERATION],
+    ['POST', UNSEAL_PATH, 'unseal', postUnseal, UNSEAL_OPERATION],
   ]),
   {
     method: 'GET',
@@ -102,6 +107,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
   ]),
   ...rows('admin', [
+    ['GET', '/admin/ledger', 'admin.ledger', showLedger, ADMIN_OPERATIONS.ledger],
     [
       'POST',
       '/admin/customers',

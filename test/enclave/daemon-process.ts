@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../src/protocol/boot.ts'
 import { callLink, type LinkReply } from './link-client.ts'
 import { makeCertificatePair, type CertificatePair } from './link-material.ts'
@@ -43,7 +44,7 @@ export async function startDaemonProcess(
     makeCertificatePair('worker'),
   ])
   const boot: DaemonBoot = {
-    mode: 'local',
+    mode: modeOf(config),
     configText: null,
     configPath,
     stateDir: join(directory, 'state'),
@@ -83,6 +84,15 @@ export async function startDaemonProcess(
     },
   }
 }
+
+/** A daemon is started in the mode that its configuration is for. */
+function modeOf(config: unknown): DaemonBoot['mode'] {
+  return configSchema.parse(config).service?.mode ?? 'production'
+}
+
+const configSchema = z.looseObject({
+  service: z.looseObject({ mode: z.enum(['production', 'local']).optional() }).optional(),
+})
 
 function createInbox(child: ChildProcess): DaemonProcess['next'] {
   const received: FromDaemon[] = []

@@ -106,6 +106,7 @@ function configFor(port: number, { attestation, mode, scheme, apiKey }: Attested
     config: check.config,
     text: '',
     sha256: 'cf'.repeat(32),
+    adminToken: 'admin-token',
     providerApiKeys: apiKey === undefined ? {} : { nova: apiKey },
   }
 }

@@ -41,12 +41,14 @@ export interface ServeOptions {
   readonly config: unknown
   readonly env?: Readonly<Record<string, string>>
   readonly args?: readonly string[]
+  /** In place of one that is made and removed with the run. */
+  readonly stateDir?: string
 }
 
 /** Runs the command and waits for nothing. */
-export function runServe({ config, env = {}, args = [] }: ServeOptions): ServeRun {
+export function runServe({ config, env = {}, args = [], stateDir: kept }: ServeOptions): ServeRun {
   const directory = mkdtempSync(join(tmpdir(), 'cmr-serve-'))
-  const [stateDir, configFile] = [join(directory, 'state'), join(directory, 'router.json')]
+  const [stateDir, configFile] = [kept ?? join(directory, 'state'), join(directory, 'router.json')]
   writeFileSync(configFile, JSON.stringify(config))
   const flags = ['--config', configFile, '--state-dir', stateDir, ...args]
   const ports = ['--http', '127.0.0.1:0', '--https', '127.0.0.1:0']
@@ -132,7 +134,8 @@ export async function getOverTls(port: number, path: string) {
   return promise
 }
 
-async function makeKey(baseUrl: string): Promise<string> {
+/** A key of a new customer who pays afterwards. */
+export async function makeKey(baseUrl: string): Promise<string> {
   const admin = new AdminApi(baseUrl, ADMIN_TOKEN)
   const customer = await admin.call('POST', '/admin/customers', { name: 't', billing: 'postpaid' })
   const { id } = z.object({ id: z.string() }).parse(customer)

@@ -181,10 +181,15 @@ async function readPolicy(path: string): Promise<LogPolicy> {
   }
 }
 
-async function obtainBundle(
+/** The bundle that the router publishes, judged and remembered. Throws `InputError`, `MalformedEvidence`. */
+export async function obtainBundle(
   client: RouterClient,
   rootJwk: Es256Jwk,
-  options: AttestationOptions,
+  options: {
+    readonly environment?: string | undefined
+    readonly allowSimulated?: boolean | undefined
+    readonly state: string
+  },
 ): Promise<PublishedTrust> {
   const fetched = await publishedBundle(client)
   if (fetched.jws === undefined) return fetched

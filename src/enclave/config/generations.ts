@@ -1,3 +1,4 @@
+import type { GivenConfig } from './config-source.ts'
 import type { LoadedConfig } from './load-config.ts'
 
 /** A configuration the daemon accepted, numbered from 1. */
@@ -7,9 +8,10 @@ export interface Generation extends LoadedConfig {
 
 export interface GenerationTools {
   /** The given configuration, or the one that is found. */
-  readonly load: (given?: string) => Promise<LoadedConfig>
+  readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and leaves everything as it was. */
   readonly adopt: (loaded: LoadedConfig) => Promise<void>
+  readonly onUnchanged: () => void
   readonly onReloaded: (generation: Generation) => void
   readonly onRefused: (reason: string) => void
 }
@@ -30,16 +32,19 @@ export class Generations {
   }
 
   /** Takes over the given configuration, or looks for one; calls queue up behind each other. Never rejects. */
-  reload(given?: string): Promise<void> {
+  reload(given?: GivenConfig): Promise<void> {
     this.#running = this.#running.then(() => this.#reloadNow(given))
     return this.#running
   }
 
-  async #reloadNow(given: string | undefined): Promise<void> {
+  async #reloadNow(given: GivenConfig | undefined): Promise<void> {
     try {
       const loaded = await this.#tools.load(given)
       await this.#tools.adopt(loaded)
-      if (textOf(loaded) === textOf(this.#current)) return
+      if (textOf(loaded) === textOf(this.#current)) {
+        this.#tools.onUnchanged()
+        return
+      }
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
       this.#tools.onReloaded(this.#current)
     } catch (error) {
@@ -49,6 +54,6 @@ export class Generations {
 }
 
 /** A file that was only touched makes no generation. */
-function textOf({ sha256, providerApiKeys }: LoadedConfig): string {
-  return JSON.stringify([sha256, providerApiKeys])
+function textOf({ sha256, providerApiKeys, adminToken }: LoadedConfig): string {
+  return JSON.stringify([sha256, providerApiKeys, adminToken])
 }

@@ -17,6 +17,8 @@ export interface LoadedConfig {
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
+  /** Null: the router is sealed. */
+  readonly adminToken: string | null
 }
 
 export interface StartupEnv {
@@ -24,6 +26,8 @@ export interface StartupEnv {
   readonly platform: Platform
   /** Of the program that was started. */
   readonly mode: Mode
+  /** Null: the router is sealed, and no secret is there yet. */
+  readonly adminToken: string | null
 }
 
 /** The configuration cannot be used. The message lists every problem; the operator edits the file. */
@@ -58,6 +62,7 @@ export async function parseConfig(
     text,
     sha256: await sha256Hex(text),
     providerApiKeys: readApiKeys(check.config, surroundings.env),
+    adminToken: surroundings.adminToken,
   }
 }
 

@@ -16,10 +16,15 @@ export function findStartProblems(config: RouterConfig, around: StartupEnv): Con
     ...unattestedProviders(config),
     ...unpinnedProviders(config),
     ...plainProviders(config),
-    ...missingApiKeys(config, around.env),
+    ...(around.adminToken === null ? sealedForEver(config) : missingApiKeys(config, around.env)),
     ...simulatedPlatform(config, around.platform),
     ...missingRelease(config, around.platform),
   ]
+}
+
+function sealedForEver({ service }: RouterConfig): ConfigProblem[] {
+  if (service.unseal !== undefined) return []
+  return [{ path: 'service.unseal', reason: 'is needed by a router that starts sealed' }]
 }
 
 function otherMode(started: StartupEnv['mode']): ConfigProblem {

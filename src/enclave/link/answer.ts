@@ -38,6 +38,11 @@ function send(response: ServerResponse, status: number, { contentType, body }: L
   response.end(body)
 }
 
+/** Reads a body of at most `maxBytes` as text. Rejects with `LinkError`. */
+export async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
+  return (await readBody(request, maxBytes)).toString('utf8')
+}
+
 /** Reads a JSON body of at most `maxBytes`. Rejects with `LinkError`. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const body = await readBody(request, maxBytes)

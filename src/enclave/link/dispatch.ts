@@ -34,9 +34,11 @@ export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkLi
   }
 }
 
-function routeOf(routes: readonly LinkRoute[], { url = '/' }: IncomingMessage) {
+/** Of two routes on one path the one that takes the method; with neither, the first tells what it takes. */
+function routeOf(routes: readonly LinkRoute[], { url = '/', method }: IncomingMessage) {
   const { pathname } = new URL(`https://link${url}`)
-  return routes.find((route) => matches(route, pathname))
+  const here = routes.filter((route) => matches(route, pathname))
+  return here.find((route) => route.method === method) ?? here[0]
 }
 
 async function answer(

@@ -1,17 +1,19 @@
 import { LINK_PATHS, type LinkConfig, type LinkState } from '../../protocol/link.ts'
+import { MAX_UNSEAL_BYTES } from '../../protocol/unseal.ts'
 import { parseEgressTarget, type Egress } from '../open-egress.ts'
 import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import type { Release } from '../release/release.ts'
 import { createReceiptSigner, type SignerTools } from '../sign/receipt-signer.ts'
-import { jsonAnswer, jsonTextAnswer, readJson, type LinkAnswer } from './answer.ts'
+import type { Unsealing } from '../sealed/open-gate.ts'
+import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from './answer.ts'
 import type { LinkCall, LinkRoute } from './dispatch.ts'
 import { LinkError } from '../link-error.ts'
 
 /** What the link's paths read and ask. */
 export interface LinkSubject {
-  readonly adminToken: string
+  readonly unsealing: Unsealing
   readonly signer: SignerTools
   readonly envelopes: EnvelopeCache
   readonly proofs: ProviderProofs
@@ -24,7 +26,7 @@ const MAX_SIGN_BYTES = 1_048_576
 
 /** Every path of the link (src/protocol/link.ts). */
 export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
-  const { envelopes, proofs } = subject
+  const { proofs } = subject
   const signReceipts = createReceiptSigner(subject.signer)
   return [
     get(LINK_PATHS.state, async () => jsonAnswer(describeState(subject))),
@@ -35,8 +37,17 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       handle: async ({ request }) =>
         jsonTextAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
     },
-    get(LINK_PATHS.attestation, ({ url }) => answerAttestation(envelopes, url)),
+    get(LINK_PATHS.attestation, ({ url }) => answerAttestation(subject, url)),
     get(LINK_PATHS.trust, async () => jsonAnswer(describeTrust(subject))),
+    get(LINK_PATHS.unseal, async () => jsonAnswer({ refused: subject.unsealing.gate.refused })),
+    {
+      method: 'POST',
+      path: LINK_PATHS.unseal,
+      handle: async ({ request }) => {
+        const document = await readText(request, MAX_UNSEAL_BYTES)
+        return jsonAnswer(await subject.unsealing.gate.accept(document.trim()))
+      },
+    },
     get(LINK_PATHS.providers, async () => jsonAnswer({ providers: proofs.list() })),
     {
       method: 'GET',
@@ -76,8 +87,11 @@ function describeState({ generation, signer, envelopes }: LinkSubject): LinkStat
   }
 }
 
-function describeConfig({ adminToken, generation }: LinkSubject): LinkConfig {
-  const { generation: number, config, sha256, providerApiKeys } = generation()
+function describeConfig({ generation }: LinkSubject): LinkConfig {
+  const { generation: number, config, sha256, providerApiKeys, adminToken } = generation()
+  if (adminToken === null) {
+    throw new LinkError('sealed', 'the router has not been given its secrets yet')
+  }
   return {
     generation: number,
     config,
@@ -88,7 +102,10 @@ function describeConfig({ adminToken, generation }: LinkSubject): LinkConfig {
 
 const NONCE = /^[0-9a-f]{64}$/
 
-async function answerAttestation(envelopes: EnvelopeCache, url: URL): Promise<LinkAnswer> {
+async function answerAttestation(
+  { envelopes, unsealing }: LinkSubject,
+  url: URL,
+): Promise<LinkAnswer> {
   const nonces = url.searchParams.getAll('nonce')
   const [nonce] = nonces
   if (nonce === undefined) return jsonTextAnswer((await envelopes.get()).json)
@@ -96,7 +113,9 @@ async function answerAttestation(envelopes: EnvelopeCache, url: URL): Promise<Li
     throw new LinkError('invalid_request', 'a nonce is 64 lowercase hex digits')
   }
   const [source = ''] = url.searchParams.getAll('source')
-  return jsonTextAnswer((await envelopes.fresh(nonce, source)).json)
+  const { json } = await envelopes.fresh(nonce, source)
+  unsealing.nonces.remember(nonce)
+  return jsonTextAnswer(json)
 }
 
 function answerEvidence({ envelopes, proofs }: LinkSubject, sha256: string): LinkAnswer {

@@ -7,6 +7,7 @@ const ANSWER_WITHIN_MS = 90_000
 /** Questions to the daemon that it answers with a message of its own. One at a time. */
 export class DaemonRpc {
   readonly #tell: (message: ToDaemon) => void
+  #turn: Promise<unknown> = Promise.resolve()
   #waiting: ((message: FromDaemon) => void) | undefined
 
   constructor(tell: (message: ToDaemon) => void) {
@@ -36,14 +37,34 @@ export class DaemonRpc {
     throw new Error(answer.type === 'tls_refused' ? answer.reason : answer.type)
   }
 
-  async #ask(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
+  /**
+   * What comes of a reload that this sends: null where it is in force.
+   * @throws Error when the daemon does not answer
+   */
+  async reloaded(send: () => void): Promise<string | null> {
+    const answer = await this.#await(send, ['reloaded', 'reload_unchanged', 'reload_refused'])
+    return answer.type === 'reload_refused' ? answer.reason : null
+  }
+
+  #ask(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
+    return this.#await(() => this.#tell(question), answers)
+  }
+
+  /** One question after the other. */
+  #await(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
+    const turn = this.#turn.then(() => this.#awaitNow(send, answers))
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  async #awaitNow(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
     const { promise, resolve } = Promise.withResolvers<FromDaemon>()
     this.#waiting = (message) => {
       if (answers.includes(message.type)) resolve(message)
     }
     const late = new AbortController()
     try {
-      this.#tell(question)
+      send()
       return await Promise.race([promise, timedOut(late.signal)])
     } finally {
       this.#waiting = undefined

@@ -15,6 +15,8 @@ export interface ServeOptions {
   readonly maxOpenRequests?: number
   /** One client's connections to one worker; without it, a quarter of what the worker can carry. */
   readonly connectionsPerSource?: number
+  /** Starts without secrets, and takes them by a document of the operator. */
+  readonly sealed?: boolean
   /** In place of `service.tls.chain_file`. */
   readonly tlsChain?: string
   /** Where challenges of the certificate authority are answered, over plain HTTP. */
@@ -60,6 +62,11 @@ export function addServeOptions(command: Command): Command {
         'CONNECTIONS_PER_SOURCE',
         [1, 16_384],
         'connections of one address to one process (default: a quarter of what it carries)',
+      ),
+    )
+    .addOption(
+      new Option('--sealed', 'start without secrets, and wait for a document of the operator').env(
+        'SEALED',
       ),
     )
     .addOption(

@@ -23,6 +23,8 @@ export interface StartFacts {
   readonly hardware: boolean
   /** Permission bits of the configuration file. */
   readonly configMode: number
+  /** The router gets its secrets later, by a document of its operator. */
+  readonly sealed: boolean
 }
 
 const LEAST_TOKEN_LENGTH = 24
@@ -33,17 +35,30 @@ export function findRefusals(facts: StartFacts): string[] {
   if (config.service.mode !== 'production') {
     return ['service.mode: is "local"; leave it out, or use "npm start" for a local stack']
   }
-  const around = { env: secrets.values, platform: facts.platform, mode: 'production' } as const
+  const around = {
+    env: secrets.values,
+    platform: facts.platform,
+    mode: 'production',
+    adminToken: facts.sealed ? null : (secrets.values['ADMIN_TOKEN'] ?? ''),
+  } as const
   return [
     ...missingHardware(facts),
     ...findStartProblems(config, around).map(({ path, reason }) => `${path}: ${reason}`),
     ...secrets.problems,
-    ...weakAdminToken(secrets),
+    ...(facts.sealed ? openSecrets(secrets) : weakAdminToken(secrets)),
     ...storageProblems(facts),
     ...plainListener(facts),
     ...openConfigFile(facts),
     ...tlsProblems(config.service.tls),
   ]
+}
+
+/** What is in the environment was seen by whoever started this, who is the very one that must not see it. */
+function openSecrets({ values }: Secrets): string[] {
+  return Object.keys(values).map(
+    (name) =>
+      `--sealed: ${name} is given at the start; a sealed router takes secrets by document only`,
+  )
 }
 
 function missingHardware({ config, hardware }: StartFacts): string[] {
@@ -63,7 +78,7 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
   return [`ADMIN_TOKEN: is shorter than ${LEAST_TOKEN_LENGTH} characters`]
 }
 
-function storageProblems({ options, storage, secrets }: StartFacts): string[] {
+function storageProblems({ options, storage, secrets, sealed }: StartFacts): string[] {
   if (!isSelfHostedEngine(storage)) {
     const known = SELF_HOSTED_ENGINES.map((name) => `"${name}"`).join(' or ')
     return [`STORAGE: is "${storage}"; it can be ${known}`]
@@ -71,7 +86,7 @@ function storageProblems({ options, storage, secrets }: StartFacts): string[] {
   const { secret, shared } = STORAGE_ENGINES[storage]
   if (secret !== undefined) {
     const told = secrets.problems.some((problem) => problem.startsWith(secret))
-    const missing = secrets.values[secret] === undefined && !told
+    const missing = secrets.values[secret] === undefined && !told && !sealed
     return missing ? [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`] : []
   }
   if (shared || options.workers === 1) return []

@@ -7,9 +7,12 @@ import { untilHealthy } from '../stack/healthy.ts'
 import type { RestartPolicy } from '../stack/process-restarter.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
 import { formatAddress } from '../stack/listen-address.ts'
+import { AdminApi } from '../stack/admin-api.ts'
 import { Parts } from '../stack/parts.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 import { Supervisor } from '../stack/supervisor.ts'
+import type { UnsealDocument } from '../../protocol/unseal.ts'
+import { Unsealing } from './unsealing.ts'
 import { Certificates } from './certificates.ts'
 import { DaemonRpc } from './daemon-rpc.ts'
 import { watchLiveness } from './liveness.ts'
@@ -20,6 +23,8 @@ import { tlsSettings, type Start } from './start-plan.ts'
 
 export interface ServerPlan {
   readonly start: Start
+  /** The start that the secrets of a document make. @throws StartError */
+  readonly planUnsealed: (secrets: UnsealDocument['secrets']) => Start
   readonly state: StateDir
   readonly tell: (text: string) => void
 }
@@ -30,6 +35,13 @@ const HEALTHY_WITHIN_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
 const LIVENESS = { everyMs: 5_000, misses: 6 }
 
+interface ServerParts {
+  readonly parts: Parts
+  readonly fronts: Fronts
+  readonly talk: DaemonRpc
+  readonly unsealing: Unsealing
+}
+
 /** A router in production mode: its sockets, the parts behind them, and their certificates. */
 export class Server {
   readonly #plan: ServerPlan
@@ -37,7 +49,11 @@ export class Server {
   readonly #supervisor: Supervisor
   readonly #fronts: Fronts
   readonly #talk: DaemonRpc
+  readonly #unsealing: Unsealing
+  readonly #failure = Promise.withResolvers<never>()
   readonly #closing: (() => void)[] = []
+  #start: Start
+  #given: UnsealDocument['secrets'] | undefined
   #certificates: Certificates | undefined
   #ready = false
 
@@ -67,9 +83,11 @@ export class Server {
       daemonSaid: (message: FromDaemon) => {
         talk.heard(message)
         plan.tell(`  enclave  ${inWords(message)}`)
+        if (message.type === 'unseal_offered') void server.#take(message.document)
       },
     })
-    const server = new Server(plan, parts, fronts, talk)
+    const unsealing = new Unsealing({ parts, talk, link, plan: plan.planUnsealed, tell: plan.tell })
+    const server: Server = new Server(plan, { parts, fronts, talk, unsealing })
     const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
       watchLiveness(() => (server.#ready ? probes.watched() : []), {
@@ -81,11 +99,14 @@ export class Server {
     return server
   }
 
-  private constructor(plan: ServerPlan, parts: Parts, fronts: Fronts, talk: DaemonRpc) {
+  private constructor(plan: ServerPlan, { parts, fronts, talk, unsealing }: ServerParts) {
     this.#plan = plan
+    this.#start = plan.start
     this.#parts = parts
     this.#fronts = fronts
     this.#talk = talk
+    this.#unsealing = unsealing
+    this.failed.catch(() => {})
     this.#supervisor = new Supervisor({
       parts,
       standin: plan.start.config.usesStandin,
@@ -96,17 +117,35 @@ export class Server {
     })
   }
 
+  /** Never resolves; rejects with a StartError when what began with an operator's document came to nothing. */
+  get failed(): Promise<never> {
+    return this.#failure.promise
+  }
+
+  /** Whether it waits for its secrets. */
+  get sealed(): boolean {
+    return this.#start.adminToken === null
+  }
+
   /** Starts every part; tells and writes where it serves when all answer. @throws StartError */
   async start(): Promise<void> {
-    const { tell, start, state } = this.#plan
-    this.#warn(start)
-    await this.#supervisor.start()
+    this.#warn(this.#start)
+    await this.#supervisor.startEnclave()
+    if (!this.sealed) return this.#serve()
+    this.#fronts.relayTo(await this.#unsealing.open())
+    this.#publish()
+    this.#plan.tell(`  sealed   waits for a document of its operator: https ${this.#httpsAddress}`)
+  }
+
+  async #serve(): Promise<void> {
+    const { tell, state } = this.#plan
+    const start = this.#start
+    await this.#supervisor.startWorkers()
     await untilHealthy(this.#httpUrl, HEALTHY_WITHIN_MS)
     this.#ready = true
     this.#publish()
     const { options } = start
-    const https = formatAddress({ ...options.https, port: this.#fronts.httpsPort })
-    tell(`  Confidential Model Router is serving: https ${https}, ${this.#httpUrl}`)
+    tell(`  Confidential Model Router is serving: https ${this.#httpsAddress}, ${this.#httpUrl}`)
     const { tls } = this.#parts
     if (tls === undefined) return
     this.#certificates = new Certificates(
@@ -127,10 +166,29 @@ export class Server {
     void this.#certificates.start()
   }
 
+  /** A document of the operator: the first one opens the router, a later one replaces its secrets. */
+  async #take(document: UnsealDocument): Promise<void> {
+    const before = this.#start
+    const start = await this.#unsealing.take(document)
+    if (start === undefined) return
+    this.#start = start
+    this.#given = document.secrets
+    try {
+      if (before.adminToken === null) {
+        await this.#serve()
+        await this.#unsealing.opened(document, new AdminApi(this.#httpUrl, start.adminToken ?? ''))
+      } else if (before.storage.secret !== start.storage.secret) await this.#replaceWorkers()
+    } catch (error) {
+      this.#failure.reject(error)
+    }
+  }
+
   /** Takes over a changed configuration and changed secrets, without a pause; the daemon has the last word. */
-  reload(start: Start): void {
+  reload(plan: (given?: UnsealDocument['secrets']) => Start): void {
+    const start = plan(this.#given)
     this.#warn(start)
-    this.#parts.reload(start.config, start.providerSecrets)
+    this.#start = { ...start, storage: this.#start.storage }
+    this.#parts.reload(start.config, start.providerSecrets, start.adminToken ?? undefined)
     void this.#certificates?.reload(tlsSettings(start))
   }
 
@@ -148,6 +206,7 @@ export class Server {
     this.#plan.state.remove(SERVING_FILE)
     this.#certificates?.close()
     for (const close of this.#closing) close()
+    this.#unsealing.close()
     this.#fronts.refuse(this.#parts.tls ?? null)
     await this.#supervisor.stop(graceMs, OTHERS_GRACE_MS)
     await this.#fronts.close()
@@ -155,9 +214,14 @@ export class Server {
 
   /** Durable Objects have one writer: with them, connections wait in the queue until the old process is gone. */
   #replaceWorkers(): Promise<void> {
-    const { options, storage } = this.#plan.start
+    const { options, storage } = this.#start
     const together = STORAGE_ENGINES[storage.engine].shared
     return this.#supervisor.replaceWorkers(options.drainSeconds * 1_000, together)
+  }
+
+  get #httpsAddress(): string {
+    const { https } = this.#plan.start.options
+    return formatAddress({ ...https, port: this.#fronts.httpsPort })
   }
 
   get #httpUrl(): string {
@@ -171,10 +235,11 @@ export class Server {
 
   #publish(): void {
     const { daemon } = this.#parts
-    if (!this.#ready || daemon === undefined) return
+    if ((!this.#ready && !this.sealed) || daemon === undefined) return
     writeServingFile(this.#plan.state, {
       http_url: this.#httpUrl,
       https_port: this.#fronts.httpsPort,
+      sealed: this.sealed,
       simulated: this.#plan.start.platform === 'simulated',
       root_key: daemon.rootKeyPath,
       pid: process.pid,

@@ -11,6 +11,8 @@ const servingSchema = z.object({
   https_port: z.int(),
   /** Whether attestation is made up. */
   simulated: z.boolean(),
+  /** Whether it waits for its secrets. */
+  sealed: z.boolean().default(false),
   /** Path of the release root's public JWK. */
   root_key: z.string(),
   /** Of the supervisor, to which signals go. */

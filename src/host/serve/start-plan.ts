@@ -23,7 +23,8 @@ export interface Start {
   readonly config: RouterConfigFile
   readonly platform: Platform
   readonly storage: StorageSettings
-  readonly adminToken: string
+  /** Null: the router is sealed. */
+  readonly adminToken: string | null
   /** Values of the variables that the configuration names. */
   readonly providerSecrets: Readonly<Record<string, string>>
 }
@@ -34,12 +35,19 @@ const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
 
 /**
  * Reads the configuration and the secrets, for a start or a reload.
+ * @param given the secrets of a document, for a router that was started sealed; before there is one it starts without
  * @throws StartError listing every reason not to serve with them
  */
-export function planStart(options: ServeOptions, environment: Environment): Start {
+export function planStart(
+  options: ServeOptions,
+  environment: Environment,
+  given?: Readonly<Record<string, string>>,
+): Start {
   const config = readRouterConfig(options.config)
   const variables = secretNames(config.config)
-  const secrets = readSecrets([...OWN_SECRETS, ...variables], environment)
+  const known = [...OWN_SECRETS, ...variables]
+  const secrets = given === undefined ? readSecrets(known, environment) : checkNames(given, known)
+  const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service.allow_simulated, hardware)
   const storage = environment['STORAGE'] || DEFAULT_STORAGE_ENGINE
@@ -51,20 +59,30 @@ export function planStart(options: ServeOptions, environment: Environment): Star
     platform,
     hardware,
     configMode: statSync(options.config).mode,
+    sealed,
   })
   if (refusals.length > 0) {
     const lines = refusals.map((refusal) => `\n  ${refusal}`)
     throw new StartError(`production mode refuses to start:${lines.join('')}`)
   }
   const { ADMIN_TOKEN: adminToken = '' } = secrets.values
-  const given = variables.filter((name) => secrets.values[name] !== undefined)
+  const present = variables.filter((name) => secrets.values[name] !== undefined)
   return {
     options,
     config,
     platform,
     storage: storageSettings(storage, secrets.values),
-    adminToken,
-    providerSecrets: Object.fromEntries(given.map((name) => [name, secrets.values[name] ?? ''])),
+    adminToken: sealed ? null : adminToken,
+    providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
+  }
+}
+
+/** A document holds nothing that nobody asks for: a misspelt name would be a secret that is missing. */
+function checkNames(values: Readonly<Record<string, string>>, known: readonly string[]): Secrets {
+  const unknown = Object.keys(values).filter((name) => !known.includes(name))
+  return {
+    values,
+    problems: unknown.map((name) => `${name}: the configuration asks for no such secret`),
   }
 }
 

@@ -14,6 +14,8 @@ export interface Fronts {
   readonly httpPort: number
   readonly httpsPort: number
   of(name: WorkerName): Front
+  /** Connections go to these ports of loopback from now on, whatever front they come by. */
+  relayTo(ports: { readonly http: number; readonly https: number }): void
   /** Answers every request on a new connection with 503. */
   refuse(tls: TlsMaterial | null): void
   close(): Promise<void>
@@ -59,6 +61,9 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
     httpPort,
     httpsPort,
     of: (name) => byName.get(name) ?? first,
+    relayTo: (ports) => {
+      for (const front of byName.values()) front.relayTo(ports)
+    },
     refuse: (tls) => {
       for (const front of byName.values()) front.refuse(tls)
     },

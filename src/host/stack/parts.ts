@@ -39,12 +39,20 @@ export interface PartsPlan {
   readonly secrets?: Readonly<Record<string, string>>
   readonly state: StateDir
   readonly config: RouterConfigFile
-  readonly adminToken: string
+  /** Null: the router is sealed. */
+  readonly adminToken: string | null
   readonly link: LinkCertificates
   /** The bundled worker. */
   readonly bundlePath: string
   /** What the daemon says after it was ready. */
   readonly daemonSaid: (message: FromDaemon) => void
+}
+
+/** What a document of the operator brings. */
+export interface GivenSecrets {
+  readonly adminToken: string
+  readonly secrets: Readonly<Record<string, string>>
+  readonly storage: Settings['storage']
 }
 
 const EFFECTIVE_CONFIG = 'config.json'
@@ -133,14 +141,33 @@ export class Parts {
   }
 
   /** Gives the daemon a changed configuration file, and what its variables stand for now. */
-  reload(config: RouterConfigFile, secrets?: Readonly<Record<string, string>>): void {
-    this.#plan = { ...this.#plan, config, ...(secrets === undefined ? {} : { secrets }) }
+  reload(
+    config: RouterConfigFile,
+    secrets?: Readonly<Record<string, string>>,
+    adminToken?: string,
+  ): void {
+    const given = {
+      ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
+      ...(adminToken === undefined ? {} : { adminToken }),
+    }
+    this.#plan = { ...this.#plan, config, ...given }
     const configText = this.#offer(config)
     this.tellDaemon({
       type: 'reload',
       ...(configText === undefined ? {} : { configText }),
-      ...(secrets === undefined ? {} : { secrets }),
+      ...given,
     })
+  }
+
+  /** Offers the daemon the secrets of a document; nothing is kept of them before `unsealed`. */
+  offerSecrets({ adminToken, secrets }: GivenSecrets): void {
+    this.tellDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
+  }
+
+  /** The daemon has put them into force: parts that start from now on have them. */
+  unsealed({ adminToken, secrets, storage }: GivenSecrets): void {
+    const settings = { ...this.#plan.settings, storage }
+    this.#plan = { ...this.#plan, adminToken, secrets, settings }
   }
 
   /** One that is away misses the message. */

@@ -68,8 +68,18 @@ export class Supervisor {
 
   /** Starts every part, in the order in which they need each other. @throws StartError */
   async start(): Promise<void> {
+    await this.startEnclave()
+    await this.startWorkers()
+  }
+
+  /** Starts the daemon, and the stand-in before it. @throws StartError */
+  async startEnclave(): Promise<void> {
     if (this.#plan.standin) await this.#start('standin', this.#standin)
     await this.#start('enclave', this.#enclave)
+  }
+
+  /** The daemon must be up. @throws StartError */
+  async startWorkers(): Promise<void> {
     await Promise.all([...this.#workers].map(([name, keeper]) => this.#start(name, keeper)))
   }
 

@@ -124,6 +124,12 @@ export const ADMIN_OPERATIONS = {
     ),
     errors: refused,
   },
+  ledger: {
+    summary: 'Show the position of the ledger, which never falls',
+    tag,
+    answer: json('LedgerPosition', z.object({ position: z.int() })),
+    errors: [],
+  },
   routes: {
     summary: 'Show the health of the routes',
     tag,

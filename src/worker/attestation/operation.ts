@@ -58,3 +58,19 @@ export const HEALTH_OPERATION: Operation = {
   },
   errors: [],
 }
+
+export const UNSEAL_OPERATION: Operation = {
+  summary: 'Give the router new secrets, by a document that its operator signed',
+  tag: 'Operation',
+  body: {
+    mediaType: 'application/jose',
+    content: { name: 'UnsealDocument', schema: z.string().meta({ description: 'A compact JWS.' }) },
+  },
+  answer: {
+    'application/json': {
+      name: 'Unsealed',
+      schema: z.object({ outcome: z.literal('accepted') }),
+    },
+  },
+  errors: ['unseal_refused', 'request_too_large', 'invalid_request_error'],
+}

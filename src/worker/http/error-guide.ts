@@ -76,6 +76,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'The API key, or the admin token, is missing or not valid.',
     remedy: 'Send `Authorization: Bearer <key>` with a key that exists.',
   },
+  unseal_refused: {
+    means: 'A document of the operator was refused; `reason` says why.',
+    remedy: 'Have the router attest a nonce again, and sign a new document for it.',
+  },
   insufficient_balance: {
     means: 'The balance does not cover the most that the request may cost.',
     remedy: 'Add credit, or set a smaller `max_tokens`.',
@@ -131,6 +135,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   service_unavailable: {
     means: 'The enclave or the storage cannot be reached, or the router is full.',
+    remedy: retryLater,
+  },
+  sealed: {
+    means: 'The router was started without its secrets, and waits for its operator.',
     remedy: retryLater,
   },
   routes_unavailable: {

@@ -6,6 +6,7 @@ export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'insufficient_quota',
+  403: 'invalid_request_error',
   404: 'invalid_request_error',
   405: 'invalid_request_error',
   408: 'invalid_request_error',
@@ -40,6 +41,7 @@ export const ERROR_STATUS = {
   invalid_response_format: 400,
   unauthorized: 401,
   insufficient_balance: 402,
+  unseal_refused: 403,
   not_found: 404,
   model_not_found: 404,
   unsupported_endpoint: 404,
@@ -57,6 +59,8 @@ export const ERROR_STATUS = {
   routes_unavailable: 503,
   route_not_priced: 503,
   attestation_unavailable: 503,
+  /** A router that waits for its secrets; it is not the worker that says so. */
+  sealed: 503,
   upstream_timeout: 504,
 } as const satisfies Record<string, Status>
 

@@ -9,8 +9,15 @@ import {
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
+import { unsealAnswerSchema } from '../../protocol/unseal.ts'
 import type { BatchHost } from '../batching/batcher.ts'
-import { LinkUnavailable, type AttestationAnswer, type Link, type LinkFailure } from './link.ts'
+import {
+  LINK_FAILURES,
+  LinkUnavailable,
+  type AttestationAnswer,
+  type Link,
+  type LinkFailure,
+} from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
@@ -170,6 +177,11 @@ export class HttpLink implements Link {
     return body
   }
 
+  unseal(document: string) {
+    const post = { method: 'POST', body: document }
+    return this.#json(LINK_PATHS.unseal, unsealAnswerSchema, post, CAPTURE_TIMEOUT_MS)
+  }
+
   async providers() {
     return (await this.#json(LINK_PATHS.providers, providersSchema)).providers
   }
@@ -227,15 +239,8 @@ export class HttpLink implements Link {
 
   #failure(failure: LinkFailure, cause?: unknown): LinkUnavailable {
     this.#onFailure(failure)
-    return new LinkUnavailable(MEANING[failure], { cause, failure })
+    return new LinkUnavailable(LINK_FAILURES[failure], { cause, failure })
   }
-}
-
-const MEANING: Readonly<Record<LinkFailure, string>> = {
-  unreachable: 'the enclave daemon cannot be reached',
-  refused: 'the enclave daemon refused',
-  broken_off: 'the enclave daemon broke off its answer',
-  malformed: 'the enclave daemon answered in an unknown form',
 }
 
 function pause(ms: number): Promise<void> {

@@ -6,6 +6,8 @@ import type {
   SignResponse,
 } from '../../protocol/link.ts'
 
+import type { UnsealAnswer } from '../../protocol/unseal.ts'
+
 /** The worker's side of the link to the enclave daemon. Every call has a time-out of its own. */
 export interface Link {
   /** The daemon's state, at most a quarter of a second old. */
@@ -21,6 +23,8 @@ export interface Link {
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
   trustBundle(): Promise<string>
+  /** Hands in a document of the operator (docs/unsealing.md). */
+  unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
   /** The bytes of one piece of evidence, or undefined when the daemon no longer holds it. */
   evidence(sha256: string): Promise<Response>
@@ -48,6 +52,14 @@ export type AttestationAnswer =
 
 /** In what way the daemon was found wanting. */
 export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'
+
+/** What each of them means. */
+export const LINK_FAILURES: Readonly<Record<LinkFailure, string>> = {
+  unreachable: 'the enclave daemon cannot be reached',
+  refused: 'the enclave daemon refused',
+  broken_off: 'the enclave daemon broke off its answer',
+  malformed: 'the enclave daemon answered in an unknown form',
+}
 
 /** The daemon does not answer, or answers nonsense: no new work may start. */
 export class LinkUnavailable extends Error {

@@ -7,7 +7,12 @@ import type { StartupEnv } from '../../../src/enclave/config/load-config.ts'
 
 type Json = Record<string, unknown>
 
-const REAL: StartupEnv = { env: {}, platform: 'configfs-tsm', mode: 'production' }
+const REAL: StartupEnv = {
+  env: {},
+  platform: 'configfs-tsm',
+  mode: 'production',
+  adminToken: 'token',
+}
 const RELEASE = { root_key: 'root.jwk.json', bundle: 'trust.json', manifest: 'manifest.jws' }
 const ATTESTED = { adapter: 'tinfoil', allowed_measurements: ['ab'.repeat(48)] }
 

@@ -47,7 +47,13 @@ function loaded(providers: Record<string, object>, keys = {}): LoadedConfig {
     routes: [],
   })
   if (!check.ok) throw new Error(JSON.stringify(check.problems))
-  return { config: check.config, text: '', sha256: 'cf'.repeat(32), providerApiKeys: keys }
+  return {
+    config: check.config,
+    text: '',
+    sha256: 'cf'.repeat(32),
+    adminToken: 'admin-token',
+    providerApiKeys: keys,
+  }
 }
 
 describe('the proofs of a configuration', () => {

@@ -42,6 +42,7 @@ function refusals(changes: Partial<StartFacts> = {}): string[] {
     platform: 'simulated',
     hardware: false,
     configMode: 0o100_644,
+    sealed: false,
     ...changes,
   })
 }

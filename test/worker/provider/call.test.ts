@@ -36,6 +36,7 @@ function call(provider: Partial<Provider>, answer?: Response) {
     sign: nothing,
     attestation: nothing,
     trustBundle: nothing,
+    unseal: nothing,
     providers: nothing,
     evidence: nothing,
     egress: async () => answer ?? nothing(),

@@ -1,0 +1,124 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Command, CommanderError } from 'commander'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import { readPrivateKey } from './release/files.ts'
+import { ReleaseError } from './release/release-error.ts'
+import type { Subcommand } from './subcommand.ts'
+import { Broker } from './unseal/broker.ts'
+import { readHostsFile } from './unseal/hosts-file.ts'
+import { digestOfConfiguration, readSecretsFile } from './unseal/inputs.ts'
+import { LedgerPositions } from './unseal/ledger-positions.ts'
+import { unsealGuest, type UnsealOutcome } from './unseal/unseal-guest.ts'
+import { defaultStatePath } from '../client/node/bundle-state.ts'
+import { InputError } from './verify/input-error.ts'
+import { printProblem, report, type Outcome } from './verify/print.ts'
+import { readRoot } from './verify/release-trust.ts'
+
+interface UnsealOptions {
+  readonly rootKey?: string
+  readonly operatorKey?: string
+  readonly secrets?: string
+  readonly configuration?: string
+  readonly environment?: string
+  readonly allowSimulated?: boolean
+  readonly state: string
+  readonly watch?: string
+  readonly json?: boolean
+}
+
+/**
+ * `unseal`: gives a sealed router its secrets, after proof, or a serving one new secrets. Exits 0 where they are in force,
+ * 1 where the router did not prove itself or refused them, 2 where the command or its input cannot be used.
+ */
+export function unsealSubcommand(): Subcommand {
+  const command = new Command('unseal')
+    .description('Give a sealed router its secrets, after it has proven itself.')
+    .argument('[address]', 'https address of the router')
+    .option('--root-key <file>', "the release root's public JWK")
+    .option('--operator-key <file>', "the operator's private JWK, made by `release keygen`")
+    .option('--secrets <file>', 'JSON object of the secrets by the name of their variable')
+    .option('--configuration <file>', 'the configuration that the router must have in force')
+    .option('--environment <name>', 'the environment it must be for (default: production)')
+    .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
+    .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
+    .option('--watch <hosts.json>', 'unseal these hosts whenever they come up, without a person')
+    .option('--json', 'print JSON')
+    .exitOverride()
+    .action(async (address: string | undefined, options: UnsealOptions) => {
+      if (options.watch === undefined)
+        report(await unsealOnce(address, options), options.json === true)
+      else await watch(options.watch)
+    })
+  return { command, explain }
+}
+
+async function unsealOnce(address: string | undefined, options: UnsealOptions): Promise<Outcome> {
+  const given = {
+    address: demand(address, 'the address of the router'),
+    rootKey: demand(options.rootKey, '--root-key'),
+    operatorKey: demand(options.operatorKey, '--operator-key'),
+    secrets: demand(options.secrets, '--secrets'),
+    configuration: demand(options.configuration, '--configuration'),
+  }
+  const outcome = await unsealGuest({
+    address: given.address,
+    policy: {
+      rootJwk: await readRoot(given.rootKey),
+      configurationSha256: await digestOfConfiguration(given.configuration),
+      allowSimulated: options.allowSimulated === true,
+      environment: options.environment,
+      state: options.state,
+    },
+    operator: await readPrivateKey(given.operatorKey),
+    secrets: await readSecretsFile(given.secrets),
+  })
+  return describe(outcome)
+}
+
+function demand(value: string | undefined, name: string): string {
+  if (value !== undefined) return value
+  throw new InputError(`${name} is missing`)
+}
+
+function describe(outcome: UnsealOutcome): Outcome {
+  const { checks } = outcome.proof
+  if (outcome.kind === 'unsealed') {
+    return { ok: true, summary: 'UNSEALED: the router proved itself and has its secrets', checks }
+  }
+  if (outcome.kind === 'unproven') {
+    const failed = checks.find(({ ok }) => !ok)
+    const summary = `NOT UNSEALED: ${failed?.name ?? 'its evidence'} does not hold; nothing was sent`
+    return { ok: false, summary, checks }
+  }
+  const summary = `REFUSED BY THE ROUTER: ${outcome.reason}: ${outcome.message}`
+  return { ok: false, summary, checks }
+}
+
+/** Looks at the hosts for ever, one JSON line for each decision. */
+async function watch(path: string): Promise<void> {
+  const file = await readHostsFile(path)
+  const broker = new Broker({
+    file,
+    rootJwk: await readRoot(file.root_key),
+    operator: await readPrivateKey(file.operator_key),
+    positions: await LedgerPositions.open(file.ledger_positions),
+    log: (decision) => {
+      const at = new Date().toISOString()
+      process.stdout.write(`${JSON.stringify({ at, ...decision })}\n`)
+    },
+  })
+  for (;;) {
+    await broker.lookAtAll()
+    await delay(file.poll_seconds * 1_000)
+  }
+}
+
+const EXIT_UNUSABLE = 2
+
+function explain(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
+  const known = [InputError, MalformedEvidence, ReleaseError].some((kind) => error instanceof kind)
+  if (!known || !(error instanceof Error)) throw error
+  printProblem(error.message, process.argv.includes('--json'))
+  return EXIT_UNUSABLE
+}

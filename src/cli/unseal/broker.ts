@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import type { SigningKey } from '../../enclave/release/signing-key.ts'
+import type { Es256Jwk } from '../../protocol/jwk.ts'
+import { connectGuest, type GuestConnection } from './guest-connection.ts'
+import type { Host, HostsFile } from './hosts-file.ts'
+import { digestOfConfiguration, readSecretsFile } from './inputs.ts'
+import type { LedgerPositions } from './ledger-positions.ts'
+import { proveGuest, type GuestPolicy } from './prove-guest.ts'
+import { unsealOver, type UnsealOutcome } from './unseal-guest.ts'
+
+/** What the broker did about a host, as one line of its log. Nothing of a secret is in it. */
+export interface Decision {
+  readonly host: string
+  readonly decision:
+    | 'unsealed'
+    /** Its evidence does not hold: it gets nothing. */
+    | 'unproven'
+    /** It would not take the document. */
+    | 'refused'
+    | 'serving'
+    /** Its ledger is at an earlier position than it was seen at. */
+    | 'ledger_behind'
+    | 'unreachable'
+  readonly reason?: string
+}
+
+export interface BrokerTools {
+  readonly file: HostsFile & { readonly state: string }
+  readonly rootJwk: Es256Jwk
+  readonly operator: SigningKey
+  readonly positions: LedgerPositions
+  readonly log: (decision: Decision) => void
+}
+
+/**
+ * Looks at every host once: one that is sealed is proven and unsealed, one that serves is proven and asked for its ledger
+ * position. A decision is logged when it is another one than before; unsealing always.
+ */
+export class Broker {
+  readonly #tools: BrokerTools
+  #turn: Promise<unknown> = Promise.resolve()
+  readonly #last = new Map<string, string>()
+
+  constructor(tools: BrokerTools) {
+    this.#tools = tools
+  }
+
+  async lookAtAll(): Promise<void> {
+    await Promise.all(this.#tools.file.hosts.map((host) => this.#lookAt(host)))
+  }
+
+  async #lookAt(host: Host): Promise<void> {
+    const decision = await this.#decide(host).catch((error: unknown) => ({
+      decision: 'unreachable' as const,
+      reason: error instanceof Error ? error.message : 'unknown error',
+    }))
+    const text = JSON.stringify(decision)
+    const told = this.#last.get(host.name) === text
+    this.#last.set(host.name, text)
+    if (!told || decision.decision === 'unsealed') this.#tools.log({ host: host.name, ...decision })
+  }
+
+  /** One proof after the other: they share what is remembered of bundles, and it must only move on. */
+  #decide(host: Host): Promise<Omit<Decision, 'host'>> {
+    const turn = this.#turn.then(() => this.#decideNow(host))
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  async #decideNow(host: Host): Promise<Omit<Decision, 'host'>> {
+    const policy = await this.#policyOf(host)
+    const secrets = await readSecretsFile(host.secrets)
+    const connection = await connectGuest(host.address)
+    try {
+      if (await isSealed(connection)) {
+        const { operator, positions } = this.#tools
+        const ledgerPosition = positions.of(host.name)
+        const ask = { policy, operator, secrets, ledgerPosition }
+        return describe(await unsealOver(connection, ask))
+      }
+      const proof = await proveGuest(connection, policy)
+      if (!proof.ok) return { decision: 'unproven', reason: faultsOf(proof.checks) }
+      return await this.#compareLedger(host, connection, secrets['ADMIN_TOKEN'] ?? '')
+    } finally {
+      connection.close()
+    }
+  }
+
+  async #compareLedger(
+    host: Host,
+    connection: GuestConnection,
+    adminToken: string,
+  ): Promise<Omit<Decision, 'host'>> {
+    const headers = { authorization: `Bearer ${adminToken}` }
+    const { status, body } = await connection.get('/admin/ledger', headers)
+    if (status !== 200) {
+      return { decision: 'serving', reason: `its ledger position is not known: status ${status}` }
+    }
+    const { position } = positionSchema.parse(JSON.parse(body.toString('utf8')))
+    const before = await this.#tools.positions.note(host.name, position)
+    if (before === undefined) return { decision: 'serving' }
+    return {
+      decision: 'ledger_behind',
+      reason: `it is at position ${position}, and was at ${before} before`,
+    }
+  }
+
+  async #policyOf(host: Host): Promise<GuestPolicy> {
+    const { file, rootJwk } = this.#tools
+    return {
+      rootJwk,
+      configurationSha256: await digestOfConfiguration(host.configuration),
+      allowSimulated: file.allow_simulated,
+      environment: file.environment,
+      state: file.state,
+    }
+  }
+}
+
+const positionSchema = z.object({ position: z.int() })
+const healthSchema = z.object({ status: z.string() })
+
+async function isSealed(connection: GuestConnection): Promise<boolean> {
+  const { body } = await connection.get('/healthz')
+  const health = healthSchema.safeParse(JSON.parse(body.toString('utf8')))
+  return health.success && health.data.status === 'sealed'
+}
+
+function describe(outcome: UnsealOutcome): Omit<Decision, 'host'> {
+  if (outcome.kind === 'unsealed') return { decision: 'unsealed' }
+  if (outcome.kind === 'refused') {
+    return { decision: 'refused', reason: `${outcome.reason}: ${outcome.message}` }
+  }
+  return { decision: 'unproven', reason: faultsOf(outcome.proof.checks) }
+}
+
+function faultsOf(checks: UnsealOutcome['proof']['checks']): string {
+  const failed = checks.filter(({ ok }) => !ok)
+  return failed.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+}

@@ -1,0 +1,55 @@
+import { dirname, resolve } from 'node:path'
+import { z } from 'zod'
+import { defaultStatePath } from '../../client/node/bundle-state.ts'
+import { InputError } from '../verify/input-error.ts'
+import { readJson } from '../verify/read-input.ts'
+
+const hostSchema = z.strictObject({
+  name: z.string().min(1),
+  /** `https://host:port` */
+  address: z.url({ protocol: /^https$/ }),
+  /** The configuration that the router must have in force. */
+  configuration: z.string(),
+  secrets: z.string(),
+})
+
+const hostsSchema = z.strictObject({
+  /** The release root's public JWK. */
+  root_key: z.string(),
+  /** The operator's private JWK. */
+  operator_key: z.string(),
+  environment: z.string().optional(),
+  allow_simulated: z.boolean().default(false),
+  /** The last good trust bundle is remembered there. */
+  state: z.string().optional(),
+  /** The last ledger position of each host is kept there. */
+  ledger_positions: z.string(),
+  poll_seconds: z.number().min(0.1).max(3_600).default(10),
+  hosts: z.array(hostSchema).min(1),
+})
+
+export type HostsFile = z.output<typeof hostsSchema>
+export type Host = HostsFile['hosts'][number]
+
+/** Paths in it are relative to the file. Throws `InputError`, `MalformedEvidence`. */
+export async function readHostsFile(path: string): Promise<HostsFile & { readonly state: string }> {
+  const parsed = hostsSchema.safeParse(await readJson(path))
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw new InputError(`${path}: ${issue?.path.join('.') || 'the top'}: ${issue?.message}`)
+  }
+  const at = (file: string) => resolve(dirname(path), file)
+  const { hosts, state, ...rest } = parsed.data
+  return {
+    ...rest,
+    root_key: at(rest.root_key),
+    operator_key: at(rest.operator_key),
+    ledger_positions: at(rest.ledger_positions),
+    state: state === undefined ? defaultStatePath(process.env) : at(state),
+    hosts: hosts.map((host) => ({
+      ...host,
+      configuration: at(host.configuration),
+      secrets: at(host.secrets),
+    })),
+  }
+}

@@ -1,0 +1,51 @@
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { InputError } from '../verify/input-error.ts'
+
+/** The last ledger position of each host, kept between runs: without it a ledger put back to an earlier state is not noticed. */
+export class LedgerPositions {
+  readonly #path: string
+  readonly #positions: Map<string, number>
+
+  private constructor(path: string, positions: Map<string, number>) {
+    this.#path = path
+    this.#positions = positions
+  }
+
+  /** A file that is there and cannot be read is an error and not a fresh start. Throws `InputError`. */
+  static async open(path: string): Promise<LedgerPositions> {
+    let text: string
+    try {
+      text = await readFile(path, 'utf8')
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+        return new LedgerPositions(path, new Map())
+      }
+      throw new InputError(`cannot read ${path}`, { cause: error })
+    }
+    try {
+      const positions = z.record(z.string(), z.int().min(0)).parse(JSON.parse(text))
+      return new LedgerPositions(path, new Map(Object.entries(positions)))
+    } catch (error) {
+      throw new InputError(`${path} is damaged; look into it before removing it`, { cause: error })
+    }
+  }
+
+  of(host: string): number | undefined {
+    return this.#positions.get(host)
+  }
+
+  /** Keeps the position, and answers the former one where that was higher: it is kept then. */
+  async note(host: string, position: number): Promise<number | undefined> {
+    const before = this.#positions.get(host) ?? 0
+    if (position < before) return before
+    if (position > before) {
+      this.#positions.set(host, position)
+      const draft = `${this.#path}.${process.pid}`
+      const text = JSON.stringify(Object.fromEntries(this.#positions), null, 2)
+      await writeFile(draft, `${text}\n`, { mode: 0o600 })
+      await rename(draft, this.#path)
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,60 @@
+import { REPORT_DATA_V2, type Envelope } from '../../protocol/envelope.ts'
+import type { Es256Jwk } from '../../protocol/jwk.ts'
+import { toHex } from '../../protocol/bytes.ts'
+import { judge, verdict, type Check } from '../../verify/check.ts'
+import { verifyEnvelope } from '../../verify/envelope.ts'
+import { readEnvelope } from '../../verify/envelope-hardware.ts'
+import { obtainBundle } from '../verify/attestation-command.ts'
+import { InputError } from '../verify/input-error.ts'
+import type { GuestConnection } from './guest-connection.ts'
+
+/** What a router must prove before it gets secrets. */
+export interface GuestPolicy {
+  readonly rootJwk: Es256Jwk
+  /** SHA-256 of the configuration that its secrets are meant for, lowercase hex. */
+  readonly configurationSha256: string
+  readonly allowSimulated: boolean
+  readonly environment?: string | undefined
+  /** Where the last good bundle is remembered; `none` for nowhere. */
+  readonly state: string
+}
+
+export interface GuestProof {
+  readonly ok: boolean
+  readonly checks: readonly Check[]
+  /** Made for this proof; the router answers one document for it. */
+  readonly nonce: string
+}
+
+/**
+ * Verifies a router by the rules of production, on the very connection that will carry secrets: release root -> bundle ->
+ * report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
+ * Throws `InputError`, `MalformedEvidence`.
+ */
+export async function proveGuest(
+  connection: GuestConnection,
+  policy: GuestPolicy,
+): Promise<GuestProof> {
+  const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)))
+  const trusted = await obtainBundle(connection, policy.rootJwk, policy)
+  if (trusted.bundle === undefined) return { ok: false, checks: trusted.checks, nonce }
+  const answer = await connection.get(`/attestation?nonce=${nonce}`)
+  if (answer.status !== 200) {
+    throw new InputError(`${connection.base.origin}/attestation answers ${answer.status}`)
+  }
+  const envelope = readEnvelope(answer.body)
+  const result = await verifyEnvelope(envelope, {
+    now: Date.now(),
+    simulated: policy.allowSimulated ? 'any' : 'refuse',
+    trust: { bundle: trusted.bundle, rootJwk: policy.rootJwk },
+    live: { nonce, tlsSpkiSha256: connection.tlsSpkiSha256 },
+  })
+  const configuration = checkConfiguration(envelope, policy.configurationSha256)
+  return { ...verdict([...trusted.checks, ...result.checks, configuration]), nonce }
+}
+
+function checkConfiguration({ report_data_binding: binding }: Envelope, wanted: string): Check {
+  const bound = binding?.label === REPORT_DATA_V2 ? binding.configuration_sha256 : 'none'
+  const fault = bound === wanted ? undefined : `the router has the configuration ${bound} in force`
+  return judge('configuration', fault, wanted)
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import type { SigningKey } from '../../enclave/release/signing-key.ts'
+import { UNSEAL_PATH, type UnsealDocument } from '../../protocol/unseal.ts'
+import { connectGuest, type GuestConnection } from './guest-connection.ts'
+import { proveGuest, type GuestPolicy, type GuestProof } from './prove-guest.ts'
+import { signUnsealDocument } from './sign-document.ts'
+
+export interface UnsealRequest {
+  readonly address: string
+  readonly policy: GuestPolicy
+  readonly operator: SigningKey
+  readonly secrets: UnsealDocument['secrets']
+  /** The last position that the ledger of this router was seen at. */
+  readonly ledgerPosition?: number | undefined
+}
+
+export type UnsealOutcome =
+  | { readonly kind: 'unsealed'; readonly proof: GuestProof }
+  /** Its evidence did not hold; nothing was sent. */
+  | { readonly kind: 'unproven'; readonly proof: GuestProof }
+  /** It proved itself, and would not take the document. */
+  | {
+      readonly kind: 'refused'
+      readonly proof: GuestProof
+      readonly reason: string
+      readonly message: string
+    }
+
+/** Proves a router, and gives it its secrets on the connection that was proven. Throws `InputError`, `MalformedEvidence`. */
+export async function unsealGuest(request: UnsealRequest): Promise<UnsealOutcome> {
+  const connection = await connectGuest(request.address)
+  try {
+    return await unsealOver(connection, request)
+  } finally {
+    connection.close()
+  }
+}
+
+/** The same on a connection that is open already. */
+export async function unsealOver(
+  connection: GuestConnection,
+  { policy, operator, secrets, ledgerPosition }: Omit<UnsealRequest, 'address'>,
+): Promise<UnsealOutcome> {
+  const proof = await proveGuest(connection, policy)
+  if (!proof.ok) return { kind: 'unproven', proof }
+  const terms = {
+    nonce: proof.nonce,
+    tls_spki_sha256: connection.tlsSpkiSha256,
+    configuration_sha256: policy.configurationSha256,
+    secrets,
+    ledger_position: ledgerPosition,
+  }
+  const document = await signUnsealDocument(terms, operator, Date.now())
+  const { status, body } = await connection.post(UNSEAL_PATH, document)
+  if (status === 200) return { kind: 'unsealed', proof }
+  return { kind: 'refused', proof, ...readRefusal(status, body) }
+}
+
+const refusalSchema = z.object({
+  error: z.object({ message: z.string(), code: z.string(), reason: z.string().optional() }),
+})
+
+function readRefusal(status: number, body: Uint8Array): { reason: string; message: string } {
+  const parsed = refusalSchema.safeParse(parseJson(body))
+  if (!parsed.success) return { reason: 'unknown', message: `the router answers ${status}` }
+  const { message, code, reason } = parsed.data.error
+  return { reason: reason ?? code, message }
+}
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,31 @@
+/** How long after its attestation a nonce can be answered with a document. */
+const NONCE_LIFE_MS = 600_000
+
+/** Far more than the daemon attests in that time. */
+const MOST_NONCES = 4_096
+
+/** The nonces that this instance attested lately, each good for one document. */
+export class NonceMemory {
+  readonly #now: () => number
+  /** Nonce to the time of its attestation, in the order of these. */
+  readonly #attested = new Map<string, number>()
+
+  /** `now` in milliseconds. */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  remember(nonce: string): void {
+    this.#attested.delete(nonce)
+    this.#attested.set(nonce, this.#now())
+    const [oldest] = this.#attested.keys()
+    if (this.#attested.size > MOST_NONCES && oldest !== undefined) this.#attested.delete(oldest)
+  }
+
+  /** Whether it was attested lately and not taken yet; from now on it is taken. */
+  take(nonce: string): boolean {
+    const at = this.#attested.get(nonce)
+    this.#attested.delete(nonce)
+    return at !== undefined && this.#now() - at < NONCE_LIFE_MS
+  }
+}

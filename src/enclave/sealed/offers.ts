@@ -1,0 +1,30 @@
+import type { FromDaemon } from '../../protocol/boot.ts'
+import type { UnsealDocument } from '../../protocol/unseal.ts'
+
+/** Hands documents to the supervisor, one after the other, so that each answer belongs to its question. */
+export class Offers {
+  readonly #tell: (message: FromDaemon) => void
+  #turn: Promise<unknown> = Promise.resolve()
+  #answered: ((problem: string | null) => void) | undefined
+
+  constructor(tell: (message: FromDaemon) => void) {
+    this.#tell = tell
+  }
+
+  /** What keeps the secrets of a document out of force, or null. */
+  offer(document: UnsealDocument): Promise<string | null> {
+    const turn = this.#turn.then(() => {
+      const { promise, resolve } = Promise.withResolvers<string | null>()
+      this.#answered = resolve
+      this.#tell({ type: 'unseal_offered', document })
+      return promise
+    })
+    this.#turn = turn
+    return turn
+  }
+
+  answered(problem: string | null): void {
+    this.#answered?.(problem)
+    this.#answered = undefined
+  }
+}

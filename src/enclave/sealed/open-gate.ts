@@ -1,0 +1,34 @@
+import type { LoadedConfig } from '../config/load-config.ts'
+import type { Log } from '../log.ts'
+import { NonceMemory } from './nonce-memory.ts'
+import type { Offers } from './offers.ts'
+import { UnsealGate } from './unseal-gate.ts'
+
+export interface GateInputs {
+  /** The configuration in effect. */
+  readonly current: () => LoadedConfig
+  /** Of the TLS key in use, lowercase hex. */
+  readonly tlsSpkiSha256: () => string
+  readonly offers: Pick<Offers, 'offer'>
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The gate for the operator's documents, and the nonces that open it. */
+export interface Unsealing {
+  readonly gate: UnsealGate
+  readonly nonces: NonceMemory
+}
+
+export function openGate({ current, tlsSpkiSha256, offers, now, log }: GateInputs): Unsealing {
+  const nonces = new NonceMemory(now)
+  const target = () => ({
+    operatorKey: current().config.service.unseal?.operator_key,
+    configurationSha256: current().sha256,
+    tlsSpkiSha256: tlsSpkiSha256(),
+  })
+  return {
+    nonces,
+    gate: new UnsealGate({ target, nonces, now, log, offer: (document) => offers.offer(document) }),
+  }
+}

@@ -1,0 +1,114 @@
+import { parseCompactJws, verifyJwsSignature } from '../../protocol/compact-jws.ts'
+import { jwkThumbprint, type EcPoint } from '../../protocol/jwk.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import {
+  MAX_VALIDITY_SECONDS,
+  UNSEAL_REFUSALS,
+  UNSEAL_TYP,
+  unsealDocumentSchema,
+  type UnsealAnswer,
+  type UnsealDocument,
+  type UnsealRefusal,
+} from '../../protocol/unseal.ts'
+import { headerFault } from '../../verify/jws.ts'
+import type { Log } from '../log.ts'
+import type { NonceMemory } from './nonce-memory.ts'
+
+/** What a document must be for. */
+export interface UnsealTarget {
+  /** Absent: this router takes no documents. */
+  readonly operatorKey: EcPoint | undefined
+  readonly configurationSha256: string
+  readonly tlsSpkiSha256: string
+}
+
+export interface UnsealTools {
+  readonly target: () => UnsealTarget
+  readonly nonces: NonceMemory
+  /** Milliseconds. */
+  readonly now: () => number
+  readonly log: Log
+  /** Puts secrets into force; what keeps them from it, in words for the operator, or null. Never a secret. */
+  readonly offer: (document: UnsealDocument) => Promise<string | null>
+}
+
+const DOCUMENT = 'unseal document'
+
+/** The operator's clock and the host's need not agree to the second. */
+const CLOCK_SKEW_SECONDS = 60
+
+/**
+ * Takes the documents by which an operator hands secrets to this very router: signed by his key, in time, for the TLS
+ * key and the configuration that were attested, and for a nonce that was attested here and not used since. Everything
+ * else is refused by name and counted.
+ */
+export class UnsealGate {
+  readonly #tools: UnsealTools
+  readonly #refused = new Map<UnsealRefusal, number>()
+  /** The latest time that an accepted document proved; a clock that is behind it runs backwards. Unix seconds. */
+  #provenTime = 0
+
+  constructor(tools: UnsealTools) {
+    this.#tools = tools
+  }
+
+  /** How often each refusal was given. */
+  get refused(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#refused)
+  }
+
+  async accept(jws: string): Promise<UnsealAnswer> {
+    const read = await this.#read(jws)
+    if (typeof read === 'string') return this.#refuse(read)
+    const fault = this.#faultOf(read)
+    if (fault !== undefined) return this.#refuse(fault)
+    this.#provenTime = Math.max(this.#provenTime, read.issued_at)
+    const problem = await this.#tools.offer(read)
+    if (problem !== null) return this.#refuse('secrets_refused', problem)
+    this.#tools.log('unsealed', {})
+    return { outcome: 'accepted' }
+  }
+
+  async #read(jws: string): Promise<UnsealDocument | UnsealRefusal> {
+    const { operatorKey } = this.#tools.target()
+    if (operatorKey === undefined) return 'not_configured'
+    try {
+      const parsed = parseCompactJws(jws, DOCUMENT)
+      if (headerFault(parsed, [UNSEAL_TYP]) !== undefined) return 'malformed'
+      if (parsed.header.kid !== (await jwkThumbprint(operatorKey))) return 'bad_signature'
+      if (!(await verifyJwsSignature(parsed, operatorKey, 'ES256'))) return 'bad_signature'
+      return readDocument(unsealDocumentSchema, parseStrictJson(parsed.payload, DOCUMENT), DOCUMENT)
+    } catch (error) {
+      if (error instanceof MalformedEvidence) return 'malformed'
+      throw error
+    }
+  }
+
+  /** The nonce is looked at last, since looking uses it up. */
+  #faultOf(document: UnsealDocument): UnsealRefusal | undefined {
+    const { configurationSha256, tlsSpkiSha256 } = this.#tools.target()
+    const { issued_at: from, expires_at: until } = document
+    const now = Math.floor(this.#tools.now() / 1000)
+    if (from > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
+    if (this.#provenTime > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
+    if (until <= now) return 'expired'
+    if (until - from > MAX_VALIDITY_SECONDS) return 'validity_too_long'
+    if (document.tls_spki_sha256 !== tlsSpkiSha256) return 'wrong_router'
+    if (document.configuration_sha256 !== configurationSha256) return 'wrong_configuration'
+    if (!this.#tools.nonces.take(document.nonce)) return 'unknown_nonce'
+    return undefined
+  }
+
+  #refuse(reason: UnsealRefusal, problem?: string): UnsealAnswer {
+    this.#refused.set(reason, (this.#refused.get(reason) ?? 0) + 1)
+    this.#tools.log('unseal_refused', { reason })
+    const message = UNSEAL_REFUSALS[reason]
+    return {
+      outcome: 'refused',
+      reason,
+      message: problem === undefined ? message : `${message}: ${problem}`,
+    }
+  }
+}

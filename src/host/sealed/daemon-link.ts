@@ -1,0 +1,42 @@
+import { copyBytes } from '../../protocol/bytes.ts'
+import { createLinkBinding, type LinkBinding } from '../stack/link-binding.ts'
+import type { LinkCertificates } from '../stack/link-certificates.ts'
+
+export interface DaemonAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+/** The supervisor's own way over the link, for what it asks the daemon in the place of a worker. */
+export interface DaemonLink {
+  get(path: string): Promise<DaemonAnswer>
+  post(path: string, body: Uint8Array): Promise<DaemonAnswer>
+  close(): void
+}
+
+/** @param port of the daemon's link, which is known once the daemon has been up */
+export function createDaemonLink(
+  link: LinkCertificates,
+  port: () => number | undefined,
+): DaemonLink {
+  let binding: LinkBinding<Promise<DaemonAnswer>> | undefined
+  const ask = async (method: string, path: string, body: Uint8Array): Promise<DaemonAnswer> => {
+    binding ??= createLinkBinding(
+      { port: port() ?? 0, worker: link.worker, serverCertPem: link.server.certPem },
+      async (stream, { status }) => ({ status, body: await textOf(stream) }),
+    )
+    const arrayBuffer = async () => copyBytes(body).buffer
+    return await binding.fetch({ url: `https://link${path}`, method, headers: {}, arrayBuffer })
+  }
+  return {
+    get: (path) => ask('GET', path, new Uint8Array()),
+    post: (path, body) => ask('POST', path, body),
+    close: () => void binding?.close().catch(() => {}),
+  }
+}
+
+async function textOf(stream: AsyncIterable<unknown> | null): Promise<string> {
+  const parts: Uint8Array[] = []
+  for await (const part of stream ?? []) if (part instanceof Uint8Array) parts.push(part)
+  return Buffer.concat(parts).toString('utf8')
+}

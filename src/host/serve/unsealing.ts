@@ -1,0 +1,78 @@
+import type { UnsealDocument } from '../../protocol/unseal.ts'
+import type { DaemonRpc } from './daemon-rpc.ts'
+import type { Start } from './start-plan.ts'
+import type { LinkCertificates } from '../stack/link-certificates.ts'
+import type { Parts } from '../stack/parts.ts'
+import { StartError } from '../stack/start-error.ts'
+import type { AdminApi } from '../stack/admin-api.ts'
+import { findRollback } from '../sealed/ledger-check.ts'
+import { createDaemonLink, type DaemonLink } from '../sealed/daemon-link.ts'
+import { openSealedServer, type SealedServer } from '../sealed/sealed-server.ts'
+
+export interface UnsealingTools {
+  readonly parts: Parts
+  readonly talk: DaemonRpc
+  readonly link: LinkCertificates
+  /** The start that these secrets make. @throws StartError */
+  readonly plan: (secrets: UnsealDocument['secrets']) => Start
+  readonly tell: (text: string) => void
+}
+
+/** How a router that started sealed comes by its secrets, and by new ones later. */
+export class Unsealing {
+  readonly #tools: UnsealingTools
+  readonly #daemon: DaemonLink
+  #server: SealedServer | undefined
+
+  constructor(tools: UnsealingTools) {
+    this.#tools = tools
+    this.#daemon = createDaemonLink(tools.link, () => tools.parts.daemon?.linkPort)
+  }
+
+  /** Serves in the place of workers, with the key that the evidence names. Answers the ports on loopback. */
+  async open(): Promise<SealedServer['ports']> {
+    const { tls } = this.#tools.parts
+    if (tls === undefined) throw new Error('the sealed server needs the daemon first')
+    this.#server = await openSealedServer(tls, this.#daemon)
+    return this.#server.ports
+  }
+
+  /** Puts the secrets of a document into force and tells the daemon what came of it; undefined where they are not. */
+  async take({ secrets }: UnsealDocument): Promise<Start | undefined> {
+    const { parts, tell } = this.#tools
+    const outcome = await this.#putIntoForce(secrets)
+    const problem = typeof outcome === 'string' ? outcome : null
+    parts.tellDaemon({ type: 'unseal_answered', problem })
+    if (typeof outcome !== 'string') return outcome
+    tell(`  sealed   the secrets of a document were refused: ${outcome}`)
+    return undefined
+  }
+
+  /** Workers serve now. Tells where their ledger is behind the position that the document names. */
+  async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
+    this.close()
+    const rollback = await findRollback(admin, expected)
+    if (rollback !== undefined) this.#tools.tell(`  !!!!!!!! ROLLBACK: ${rollback} !!!!!!!!`)
+  }
+
+  close(): void {
+    this.#server?.close()
+    this.#daemon.close()
+  }
+
+  async #putIntoForce(secrets: UnsealDocument['secrets']): Promise<Start | string> {
+    const { parts, talk, plan } = this.#tools
+    try {
+      const start = plan(secrets)
+      const { adminToken, providerSecrets, storage } = start
+      if (adminToken === null) return 'ADMIN_TOKEN: is missing'
+      const given = { adminToken, secrets: providerSecrets, storage }
+      const refusal = await talk.reloaded(() => parts.offerSecrets(given))
+      if (refusal !== null) return refusal
+      parts.unsealed(given)
+      return start
+    } catch (error) {
+      return error instanceof StartError ? error.message : 'the router failed on it'
+    }
+  }
+}

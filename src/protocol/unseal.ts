@@ -1,0 +1,73 @@
+import { z } from 'zod'
+
+/**
+ * How a sealed router is given its secrets (docs/unsealing.md): a compact JWS, signed by the operator's key, whose public
+ * half stands in the configuration. It travels inside a TLS connection that ends in the attested router.
+ */
+
+export const UNSEAL_SCHEMA = 'service.unseal/v1'
+
+/** `typ` of the JWS header; keeps a document of another kind from being read as this one. */
+export const UNSEAL_TYP = 'unseal+jwt'
+
+/** POST with the JWS as the body. */
+export const UNSEAL_PATH = '/unseal'
+
+/** A document lives for as long as it travels. */
+export const MAX_VALIDITY_SECONDS = 600
+
+export const MAX_UNSEAL_BYTES = 262_144
+
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
+
+export const unsealDocumentSchema = z.strictObject({
+  schema: z.literal(UNSEAL_SCHEMA),
+  /** Unix seconds. */
+  issued_at: z.int(),
+  expires_at: z.int(),
+  /** The nonce that the operator had the router attest, just before. */
+  nonce: hex32,
+  /** Of the router's TLS key, as that attestation binds it. */
+  tls_spki_sha256: hex32,
+  /** Of the configuration, as that attestation binds it. */
+  configuration_sha256: hex32,
+  /** By the name of their variable. */
+  secrets: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), z.string().min(1)),
+  /** The least position that the ledger must have: the last that the router reported to the operator. */
+  ledger_position: z.int().min(0).optional(),
+})
+
+/** Why a document is refused. */
+export const UNSEAL_REFUSALS = {
+  not_configured: 'the configuration names no operator key, so no document is taken',
+  malformed: 'this is no unseal document',
+  bad_signature: 'the document is not signed by the operator key of the configuration',
+  not_yet_valid: 'the document is from the future, or the clock of this router is behind',
+  expired: 'the time of the document is over',
+  validity_too_long: `the document is valid for more than ${MAX_VALIDITY_SECONDS} seconds`,
+  wrong_router: 'the document is for another router: its TLS key is not the one in use',
+  wrong_configuration: 'the document is for another configuration than the one in force',
+  unknown_nonce: 'this router attested no such nonce lately, or the document was used already',
+  secrets_refused: 'the secrets of the document cannot be put into force',
+} as const
+
+export type UnsealRefusal = keyof typeof UNSEAL_REFUSALS
+
+const refusalNames = Object.keys(UNSEAL_REFUSALS).filter(isRefusal)
+
+function isRefusal(name: string): name is UnsealRefusal {
+  return Object.hasOwn(UNSEAL_REFUSALS, name)
+}
+
+/** What came of a document. */
+export const unsealAnswerSchema = z.discriminatedUnion('outcome', [
+  z.object({ outcome: z.literal('accepted') }),
+  z.object({
+    outcome: z.literal('refused'),
+    reason: z.enum(refusalNames),
+    message: z.string(),
+  }),
+])
+
+export type UnsealDocument = z.output<typeof unsealDocumentSchema>
+export type UnsealAnswer = z.output<typeof unsealAnswerSchema>

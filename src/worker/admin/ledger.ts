@@ -1,0 +1,27 @@
+import type { Handler } from '../context.ts'
+import { requireAdmin } from '../auth/authenticate.ts'
+import { json } from '../http/reply.ts'
+import { numberOf } from '../storage/row.ts'
+import type { Database } from '../storage/database.ts'
+
+/**
+ * GET /admin/ledger: the position of the ledger, which never falls. Whoever remembers it notices a ledger that was put
+ * back to an earlier state.
+ */
+export const showLedger: Handler = async (request, context) => {
+  await requireAdmin(request, context.adminToken)
+  return json({ position: await ledgerPosition(context.storage.directory()) })
+}
+
+/** How many rows of usage, credits, customers and keys there have ever been: none of these is ever deleted. */
+export async function ledgerPosition(directory: Database): Promise<number> {
+  const [rows = []] = await directory.batch([
+    {
+      sql: `SELECT CAST(
+          (SELECT COALESCE(SUM(usage_count), 0) FROM customers) + (SELECT COUNT(*) FROM customers)
+          + (SELECT COUNT(*) FROM credits) + (SELECT COUNT(*) FROM api_keys) AS TEXT) AS position`,
+      params: [],
+    },
+  ])
+  return rows[0] === undefined ? 0 : numberOf(rows[0], 'position')
+}
