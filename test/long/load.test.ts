@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { siege } from '../load/siege.ts'
 import { slowStreams } from '../load/slow-streams.ts'
 import { soak } from '../load/soak.ts'
 
-/** Short forms of `npm run load` and `npm run soak`. */
+/** Short forms of `npm run load`, `npm run soak` and `npm run siege`. */
 
 describe('slow streams side by side', () => {
   test('all come to their end, each with a row and a receipt', { timeout: 120_000 }, async () => {
@@ -21,5 +22,14 @@ describe('a mixed load with faults switched on', () => {
     expect(faults).toEqual([])
     expect(ledger.rows).toBeGreaterThan(50)
     expect(ledger.receipts).toBeGreaterThan(50)
+  })
+})
+
+describe('a siege by customers, strangers and a provider', () => {
+  test('leaves a well-behaved customer every row and receipt', { timeout: 180_000 }, async () => {
+    const { faults, ledger, attacked } = await siege({ seconds: 5 })
+    expect(faults).toEqual([])
+    expect(attacked.answers).toBeGreaterThan(0)
+    expect(ledger.rows).toBe(ledger.receipts)
   })
 })

@@ -47,7 +47,7 @@ export async function askWhole(
       ...callTools(context),
       classify: classifyResponse,
     })
-    const bytes = await readWholeBody(reply, clock)
+    const bytes = await readWholeBody(reply, clock, context.takeMemory)
     return {
       answer: readAnswer(bytes, admitted),
       requestDigest: await sha256Hex(body),

@@ -49,7 +49,7 @@ export async function askTranscript(
       ...callTools(context),
       classify: classifyTranscriptionResponse,
     })
-    const bytes = await readWholeBody(reply, clock)
+    const bytes = await readWholeBody(reply, clock, context.takeMemory)
     clock.enter(DIGEST_MS)
     return {
       transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),

@@ -42,6 +42,7 @@ export const LARGE_CASES: readonly ProviderCase[] = [
     failures: [16],
     script: longLine(17 * MIB),
     stream: UNCLASSIFIED,
+    whole: UNCLASSIFIED,
   },
   {
     name: 'a body of 33 MiB',
