@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { Response as MiniflareResponse } from 'miniflare'
-import { unstable_startWorker as startWorker } from 'wrangler'
+import { program } from 'commander'
 import { firstCustomer } from '../src/host/stack/first-customer.ts'
 import { createLinkBinding, type BoundRequest } from '../src/host/stack/link-binding.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
@@ -13,7 +12,17 @@ import { startWithoutWorker } from '../src/host/stack/without-worker.ts'
  * The worker under `wrangler dev`, rebuilt at every change of its source, with the stand-in and the daemon
  * beside it. wrangler.toml's own `LINK` works on a Worker host only; here a function does its mTLS.
  */
+program
+  .name('dev')
+  .description(
+    'Run the worker under wrangler dev, rebuilt at every change, with stand-in and daemon beside it.',
+  )
+  .addHelpText('after', '\nPORT (8787) and STATE_DIR (.state-dev) are taken from the environment.')
+  .parse()
 checkRuntime()
+// Both take seconds to load, and neither has anything to do with help.
+const { Response: MiniflareResponse } = await import('miniflare')
+const { unstable_startWorker: startWorker } = await import('wrangler')
 // Both look for hosts that a local run has no need of.
 Object.assign(process.env, { WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' })
 const settings = readSettings({ STATE_DIR: '.state-dev', ...process.env })

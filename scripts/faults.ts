@@ -1,3 +1,4 @@
+import { program } from 'commander'
 import { FAMILIES } from '../test/faults/families.ts'
 
 /**
@@ -24,4 +25,11 @@ async function main(only = '', named = ''): Promise<number> {
   return failures === 0 ? 0 : 1
 }
 
-process.exit(await main(...process.argv.slice(2)))
+program
+  .name('faults')
+  .description('Run the fault matrix against the real stack and print it case by case.')
+  .argument('[family]', 'only the families with this in their names')
+  .argument('[case]', 'only the cases with this in their names')
+  .parse()
+const [family, named] = program.args
+process.exit(await main(family, named))
