@@ -29,6 +29,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'verify attestation, receipts, SNP reports and trust bundles',
     load: async () => (await import('./verify.ts')).verifySubcommand(),
   },
+  provider: {
+    description: 'attested providers: is what the configuration demands proven',
+    load: async () => (await import('./provider.ts')).providerSubcommand(),
+  },
   proxy: {
     description: 'a proven way to a router for every program of this machine',
     load: async () => (await import('./proxy.ts')).proxySubcommand(),

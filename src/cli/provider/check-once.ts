@@ -1,0 +1,82 @@
+import type { Mode, ProviderConfig } from '../../protocol/config.ts'
+import { copyBytes } from '../../protocol/bytes.ts'
+import type { EvidenceTools } from '../../enclave/adapters/adapter.ts'
+import { openAdapter } from '../../enclave/adapters/table.ts'
+import { admitEvidence, type VerifiedEvidence } from '../../enclave/adapters/verified-evidence.ts'
+import { describeInferenceHop } from '../../enclave/proofs/inference-hop.ts'
+import { judge } from '../../verify/check.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
+import { isProven } from '../../verify/providers/judged-evidence.ts'
+import { providerJudge } from '../../verify/providers/provider-judge.ts'
+import { InputError } from '../verify/input-error.ts'
+import type { Outcome } from '../verify/print.ts'
+
+/** A provider of a configuration, and how it would be reached. */
+export interface CheckedProvider {
+  readonly name: string
+  readonly provider: ProviderConfig
+  readonly apiKey: string | undefined
+  readonly mode: Mode
+}
+
+/**
+ * Obtains and judges the evidence of one provider as the daemon does before a prompt goes there, and then once more from
+ * what would be stored with a receipt, as an auditor does. Nothing is served and nothing is kept. Throws `InputError`
+ * where there is nothing to check.
+ */
+export async function checkOnce(
+  { name, provider, apiKey, mode }: CheckedProvider,
+  tools: EvidenceTools,
+): Promise<Outcome> {
+  const { attestation, base_url: address } = provider
+  const subject = { baseUrl: address.replace(/\/+$/, ''), apiKey, mode }
+  const opened = openAdapter(attestation, subject, tools)
+  if (opened === undefined) throw new InputError(`${name} is called without attestation`)
+  try {
+    const evidence = await admitEvidence(await opened.obtain(), tools.now())
+    return await lookAgain(name, provider, evidence, { mode, ...tools })
+  } catch (error) {
+    if (!(error instanceof EvidenceRefused)) throw error
+    const refused = judge('provider_attested', error.message, '')
+    return { ok: false, summary: `NOT PROVEN: ${name}: ${error.message}`, checks: [refused] }
+  }
+}
+
+async function lookAgain(
+  name: string,
+  { attestation }: ProviderConfig,
+  evidence: VerifiedEvidence,
+  { mode, ownSimulated, verifyQuote, now }: EvidenceTools & { readonly mode: Mode },
+): Promise<Outcome> {
+  const { block } = describeInferenceHop(evidence)
+  const judgeAgain = providerJudge(attestation, {
+    simulated: mode === 'local' ? ownSimulated : 'refuse',
+    environments: mode === 'local' ? ['local'] : [],
+    verifyQuote,
+  })
+  const { checks } = await judgeAgain({
+    block,
+    evidence: new Map([[evidence.evidence_digest, copyBytes(evidence.evidence_raw)]]),
+    exchange: { requestDigest: '', responseDigest: '' },
+    at: now(),
+  })
+  const ok = checks.every((check) => check.ok)
+  const { verification_mode: path, attestation_strength: strength } = evidence
+  const verdict = isProven(evidence) && ok ? 'PROVEN' : 'NOT PROVEN'
+  return {
+    ok,
+    summary: `${verdict}: ${name} by ${path}, ${strength}`,
+    checks,
+    notes: [...factsOf(evidence)],
+  }
+}
+
+/** What the evidence says, in the names of receipts: what an operator compares, and pins. */
+function* factsOf(evidence: VerifiedEvidence): Generator<string> {
+  const { claims, evidence_summary: summary, binding, expires_at: end } = evidence
+  yield `measurement: ${claims.measurement ?? 'none'}`
+  for (const [name, value] of Object.entries({ ...summary, ...binding })) {
+    yield `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`
+  }
+  yield `in force until: ${new Date(end * 1000).toISOString()}`
+}
