@@ -113,6 +113,14 @@ const promptCachingSchema = z.strictObject({
   billing_mode: z.string().optional(),
 })
 
+/** What an embedding route takes. */
+const embeddingSchema = z.strictObject({
+  /** Whether callers may choose the length of the vectors. */
+  dimensions: z.boolean().default(false),
+  /** Inputs in one request. */
+  max_inputs: z.int().min(1).max(2048).default(2048),
+})
+
 const audioSchema = z.strictObject({
   max_bytes: z.int().min(1).optional(),
   mime_types: z.array(z.string()).min(1).optional(),
@@ -147,6 +155,7 @@ export const routeSchema = z.strictObject({
   max_output_tokens: z.int().min(1).default(32_768),
   input_bound: inputBoundSchema.prefault({}),
   audio: audioSchema.optional(),
+  embedding: embeddingSchema.optional(),
   cache_salt_field: name.optional(),
   /** Members of chat requests that the provider gets besides those that every provider gets. */
   forward: z

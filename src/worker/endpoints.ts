@@ -31,6 +31,8 @@ import { COUNT_TOKENS_OPERATION, MESSAGES_OPERATION } from './messages/operation
 import { createResponse } from './responses/door.ts'
 import { RESPONSES_OPERATION } from './responses/operation.ts'
 import { listModels, retrieveModel } from './models/handler.ts'
+import { createEmbeddings } from './embeddings/handler.ts'
+import { EMBEDDINGS_OPERATION } from './embeddings/operation.ts'
 import { LIST_MODELS_OPERATION, RETRIEVE_MODEL_OPERATION } from './models/operation.ts'
 import { describeInterface, OPENAPI_OPERATION } from './openapi/handler.ts'
 import { getReceipt, getReceiptEvidence } from './receipts/handler.ts'
@@ -95,6 +97,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
       countTokens,
       COUNT_TOKENS_OPERATION,
     ],
+    ['POST', '/v1/embeddings', 'embeddings', createEmbeddings, EMBEDDINGS_OPERATION],
     ['POST', '/v1/audio/transcriptions', 'transcription', transcribe, TRANSCRIPTION_OPERATION],
     [
       'GET',

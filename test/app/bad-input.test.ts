@@ -174,7 +174,7 @@ describe('a request is refused', () => {
     expect(await refusalOf(answer)).toEqual(refusal(405, 'method_not_allowed'))
   })
 
-  test.each(['/v1/embeddings', '/v1/completions', '/v1/audio/speech', '/v1/batches'])(
+  test.each(['/v1/completions', '/v1/audio/speech', '/v1/batches'])(
     'on the unsupported path %s',
     async (path) => {
       const answer = await stack.fetch(path, { method: 'POST', body: JSON.stringify(OK) })

@@ -1,9 +1,6 @@
-import type { Bytes } from '../../protocol/bytes.ts'
 import { admitRequest } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
-import { readBody } from '../http/body.ts'
-import { ApiError } from '../http/errors.ts'
 import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
@@ -11,15 +8,13 @@ import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import type { AdmittedChat } from './admitted.ts'
 import type { Door } from './format.ts'
+import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
+import { readChatBody } from './request-body.ts'
 import { mostUsage } from './settling.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
-
-const CHAT_BODY_BYTES = 10 * 1024 * 1024
-
-const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 
 /**
  * The handler of one front door of the chat models: key -> body -> decoded -> options -> plan -> daemon alive ->
@@ -33,7 +28,8 @@ export function serveCompletions(door: Door): Handler {
 async function complete(request: Request, context: Context, door: Door): Promise<Response> {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
-  const { chat, format, dropped } = door.decode(clientRequest)
+  const { chat: decoded, format, dropped } = door.decode(clientRequest)
+  const chat = withHeaderMembers(decoded, request.headers)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
@@ -80,14 +76,6 @@ async function complete(request: Request, context: Context, door: Door): Promise
  */
 async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
   await (deliversUnsigned ? link.stateSince(now()) : link.state())
-}
-
-/** The body of a request to a front door of the chat models. @throws ApiError `request_too_large` above 10 MiB */
-export function readChatBody(
-  request: Request,
-  { now, takeMemory }: Pick<Context, 'now' | 'takeMemory'>,
-): Promise<Bytes> {
-  return readBody(request, { maxBytes: CHAT_BODY_BYTES, tooLarge, now, takeMemory })
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined

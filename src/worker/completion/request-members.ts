@@ -5,7 +5,7 @@ import { PASSED_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 
 /** Types and ranges of the small members of a chat request (interface: POST /v1/chat/completions). */
 
-const MAX_FAILOVERS = 5
+export const MAX_FAILOVERS = 5
 
 const flag = z.boolean('must be true or false').optional()
 
@@ -15,7 +15,7 @@ const tokens = z.int(TOKENS).min(1, TOKENS).optional()
 const TEMPERATURE = 'must be a number from 0 to 2'
 
 /** Counted before the entries are looked at, so that a long list costs nothing. */
-const failover = z
+export const failoverSchema = z
   .array(z.unknown(), 'must be an array of strings')
   .max(MAX_FAILOVERS, `must have at most ${MAX_FAILOVERS} entries`)
   .pipe(z.array(z.string('must be an array of strings')))
@@ -29,7 +29,7 @@ const members = z.object({
   temperature: z.number(TEMPERATURE).min(0, TEMPERATURE).max(2, TEMPERATURE).optional(),
   max_tokens: tokens,
   max_completion_tokens: tokens,
-  failover: failover.optional(),
+  failover: failoverSchema.optional(),
   include_reasoning: flag.describe('`false` leaves reasoning out of the answer.'),
   stream_options: z
     .object(

@@ -56,6 +56,8 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
     ...checked,
     reasoning: effortOf(valueNamed('reasoning')),
     effortMatch: 'exact',
+    effortGiven: present('reasoning') !== undefined,
+    hiddenUnasked: false,
     reasoningMembers: REASONING_MEMBERS.filter(present),
     choices: choicesOf(valueNamed('n')),
     members,

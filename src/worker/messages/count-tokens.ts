@@ -1,5 +1,5 @@
 import { authenticate } from '../auth/authenticate.ts'
-import { readChatBody } from '../completion/handler.ts'
+import { readChatBody } from '../completion/request-body.ts'
 import type { Handler } from '../context.ts'
 import { json } from '../http/reply.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CHAT_ERRORS } from '../completion/operation-parts.ts'
 import { describeMembers } from '../completion/member-rules.ts'
+import { MEMBER_HEADERS_DOC } from '../completion/header-members.ts'
 import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
 import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
@@ -33,7 +34,7 @@ const body = {
 export const MESSAGES_OPERATION: Operation = {
   summary: 'Answer a conversation in the form of the Messages API',
   tag: 'Chat',
-  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC },
+  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC, ...MEMBER_HEADERS_DOC },
   body,
   answer: {
     'application/json': { name: 'Message', schema: messageSchema },

@@ -58,6 +58,8 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
       includeReasoning: thinking.shown,
       reasoning: thinking.effort,
       effortMatch: 'nearest',
+      effortGiven: thinking.given,
+      hiddenUnasked: thinking.unasked,
     },
     dropped: [
       ...dropped,

@@ -9,6 +9,10 @@ export interface ReadThinking {
   readonly effort: Effort | undefined
   /** Whether thinking blocks are part of the answer. */
   readonly shown: boolean
+  /** Whether the request names an effort or switches thinking off. */
+  readonly given: boolean
+  /** Whether the request says nothing of thinking. */
+  readonly unasked: boolean
 }
 
 const thinkingMember = new CheckedMember(
@@ -36,12 +40,16 @@ const BUDGETS: readonly (readonly [atMost: number, effort: Effort])[] = [
 export function readThinking(thinking: unknown, effort: string | undefined): ReadThinking {
   const asked = thinkingMember.optional(thinking)
   const wanted = effort === undefined ? undefined : ladderEffort(effort)
-  if (asked === undefined || asked.type === 'disabled') return { effort: 'off', shown: false }
+  if (asked === undefined || asked.type === 'disabled') {
+    const unasked = asked === undefined
+    return { effort: 'off', shown: false, given: !unasked, unasked }
+  }
   const shown = asked.display !== 'omitted'
-  if (wanted !== undefined) return { effort: wanted, shown }
+  if (wanted !== undefined) return { effort: wanted, shown, given: true, unasked: false }
   const budget = asked.type === 'enabled' ? asked.budget_tokens : undefined
-  const [, byBudget] = BUDGETS.find(([atMost]) => (budget ?? 0) <= atMost) ?? []
-  return { effort: budget === undefined ? undefined : byBudget, shown }
+  if (budget === undefined) return { effort: undefined, shown, given: false, unasked: false }
+  const [, byBudget] = BUDGETS.find(([atMost]) => budget <= atMost) ?? []
+  return { effort: byBudget, shown, given: true, unasked: false }
 }
 
 function ladderEffort(effort: string): Effort {

@@ -59,6 +59,10 @@ export interface ChatRequest {
   readonly reasoning: Effort | undefined
   /** Whether only routes with exactly this effort will do, or each may take the nearest it has. */
   readonly effortMatch: 'exact' | 'nearest'
+  /** Whether the body asks for one effort in particular. */
+  readonly effortGiven: boolean
+  /** Whether reasoning is left out of the answer only because the body says nothing of it. */
+  readonly hiddenUnasked: boolean
   /** Members about reasoning that were sent and not null. */
   readonly reasoningMembers: readonly ReasoningMember[]
   readonly failover: readonly string[]

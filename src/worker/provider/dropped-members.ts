@@ -23,7 +23,12 @@ export function droppedMembersHeader(
     const forwarded = routes.every((route) => isForwarded(name, route))
     return forwarded || isNull(bytes, range) ? [] : [name]
   })
-  const dropped = [...new Set([...before, ...here])].map(printable)
+  return droppedNamesHeader([...before, ...here])
+}
+
+/** The header for these names. */
+export function droppedNamesHeader(names: readonly string[]): Readonly<Record<string, string>> {
+  const dropped = [...new Set(names)].map(printable)
   if (dropped.length === 0) return {}
   const more = dropped.length > MAX_NAMES ? ['*'] : []
   return { [HEADER]: [...dropped.slice(0, MAX_NAMES), ...more].join(', ') }

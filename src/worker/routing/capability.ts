@@ -3,12 +3,14 @@ import type { Route } from '../provider/route.ts'
 
 /** What a route can do, as plain questions. */
 
-/** Whether a request on this route can be billed: by tokens both ways, or by a unit. */
+/** Whether a request on this route can be billed: by tokens, both ways where there is output, or by a unit. */
 export function isPriced(route: Route): boolean {
   const { pricing } = route.config
   if (!pricing) return false
   if (pricing.billing_unit !== undefined) return pricing.unit_amount !== undefined
-  return pricing.input_per_mtok !== undefined && pricing.output_per_mtok !== undefined
+  const { type } = route.config
+  const bothWays = type === 'embedding' || pricing.output_per_mtok !== undefined
+  return pricing.input_per_mtok !== undefined && bothWays
 }
 
 /** Whether the route publishes this effort; one that publishes no reasoning has none, `off` included. */

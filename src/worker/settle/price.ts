@@ -130,9 +130,10 @@ function uncached(most: UsageBound | AudioBound): BilledUsage {
   }
 }
 
-function pricingOf(route: Route): Pricing {
-  if (route.config.pricing === undefined) throw new Error('internal error: an unpriced route')
-  return route.config.pricing
+/** Vectors are no output tokens, so embedding routes need no price for those. */
+function pricingOf({ config: { pricing, type } }: Route): Pricing {
+  if (pricing === undefined) throw new Error('internal error: an unpriced route')
+  return type === 'embedding' ? { output_per_mtok: 0, ...pricing } : pricing
 }
 
 function unitPrice(pricing: Pricing): Decimal {

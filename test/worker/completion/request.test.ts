@@ -20,6 +20,8 @@ describe('parseChatRequest', () => {
       includeReasoning: true,
       reasoning: undefined,
       effortMatch: 'exact',
+      effortGiven: false,
+      hiddenUnasked: false,
       reasoningMembers: [],
       failover: [],
       temperature: undefined,

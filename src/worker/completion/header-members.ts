@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
+import { isSelector } from '../../protocol/selector.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Operation } from '../http/operation.ts'
+import type { ChatRequest } from '../provider/chat-request.ts'
+import { MAX_FAILOVERS } from './request-members.ts'
+
+/** Members of a request that may come in headers, for clients that can set nothing else. */
+
+const FAILOVER_HEADER = 'X-Service-Failover'
+const REASONING_HEADER = 'X-Service-Reasoning'
+
+/** The headers as the interface description has them. */
+export const MEMBER_HEADERS_DOC: NonNullable<Operation['headers']> = {
+  [FAILOVER_HEADER]: {
+    description: `Route selectors to fail over to, with commas between them; ${MAX_FAILOVERS} at most. What \`failover\` is in a body.`,
+    schema: z.string(),
+  },
+  [REASONING_HEADER]: {
+    description: 'The reasoning effort. What `reasoning` is in the body of a chat completion.',
+    schema: z.enum([...EFFORTS, 'none']),
+  },
+}
+
+/**
+ * The request with what its headers say of failover and reasoning. A member of the body wins, and must not say
+ * something else.
+ * @throws ApiError invalid_parameter for a malformed header; invalid_request_error where header and body differ
+ */
+export function withHeaderMembers(chat: ChatRequest, headers: Headers): ChatRequest {
+  return withReasoning({ ...chat, failover: failoverOf(chat.failover, headers) }, headers)
+}
+
+/** What a body and the header say of failover, together. @throws ApiError as `withHeaderMembers` */
+export function failoverOf(given: readonly string[], headers: Headers): readonly string[] {
+  const text = headers.get(FAILOVER_HEADER)
+  if (text === null) return given
+  const selectors = text.split(',').map((one) => one.trim())
+  if (selectors.length > MAX_FAILOVERS || !selectors.every(isSelector)) {
+    const most = `at most ${MAX_FAILOVERS} route selectors with commas between them`
+    throw malformed(FAILOVER_HEADER, most)
+  }
+  if (given.length === 0) return selectors
+  if (given.join(',') !== selectors.join(',')) throw different(FAILOVER_HEADER, 'failover')
+  return given
+}
+
+function withReasoning(chat: ChatRequest, headers: Headers): ChatRequest {
+  const text = headers.get(REASONING_HEADER)
+  if (text === null) return chat
+  const effort = parseEffort(text.trim().toLowerCase())
+  if (effort === undefined) throw malformed(REASONING_HEADER, `one of none, ${EFFORTS.join(', ')}`)
+  if (chat.effortGiven && chat.reasoning !== effort) throw different(REASONING_HEADER, 'reasoning')
+  const { reasoningMembers } = chat
+  return {
+    ...chat,
+    reasoning: effort,
+    effortMatch: 'exact',
+    // Who asks for reasoning in so many words wants to see it, whatever the format is usually like.
+    includeReasoning: chat.includeReasoning || chat.hiddenUnasked,
+    reasoningMembers: reasoningMembers.length > 0 ? reasoningMembers : ['reasoning'],
+  }
+}
+
+function malformed(header: string, expected: string): ApiError {
+  const message = `The header ${header} must be ${expected}.`
+  return new ApiError('invalid_parameter', message, { param: header })
+}
+
+function different(header: string, member: string): ApiError {
+  const message = `The header ${header} and "${member}" of the body say different things.`
+  return new ApiError('invalid_request_error', message, { param: member })
+}

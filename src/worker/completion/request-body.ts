@@ -1,0 +1,16 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { Context } from '../context.ts'
+import { readBody } from '../http/body.ts'
+import { ApiError } from '../http/errors.ts'
+
+const MAX_BODY_BYTES = 10 * 1024 * 1024
+
+const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
+
+/** The body of a request to a front door. @throws ApiError `request_too_large` above 10 MiB */
+export function readChatBody(
+  request: Request,
+  { now, takeMemory }: Pick<Context, 'now' | 'takeMemory'>,
+): Promise<Bytes> {
+  return readBody(request, { maxBytes: MAX_BODY_BYTES, tooLarge, now, takeMemory })
+}

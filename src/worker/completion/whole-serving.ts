@@ -1,0 +1,108 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { releaseAdmission } from '../admission.ts'
+import { callTools, settleTools, wholeAttemptTools, type Context } from '../context.ts'
+import { ApiError } from '../http/errors.ts'
+import { AttemptClock } from '../provider/attempt-clock.ts'
+import { callProvider } from '../provider/call.ts'
+import { classifyResponse } from '../provider/failure.ts'
+import type { Route } from '../provider/route.ts'
+import { readWholeBody } from '../provider/whole-body.ts'
+import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
+import { Budget } from '../routing/budget.ts'
+import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import type { Admission } from '../settle/admit.ts'
+import type { Exchange } from '../settle/exchange.ts'
+import { settleWhole, type WholeProof } from '../settle/settle-whole.ts'
+
+/** An admitted request whose answer goes out in one piece. */
+export interface WholeRequest {
+  readonly context: Context
+  readonly admission: Admission
+  readonly receiptId: string | null
+  readonly clientRequest: Bytes
+  readonly attempts: readonly PlannedAttempt[]
+  readonly timeoutMs: number
+}
+
+/** What a receipt says of a provider's bytes. */
+export type ProviderProof = Omit<
+  WholeProof,
+  'clientRequest' | 'clientResponse' | 'providerResponseId'
+>
+
+/** An answer before it is settled. */
+export interface WrittenAnswer {
+  readonly exchange: Exchange
+  readonly body: Bytes
+  readonly providerResponseId: string | undefined
+}
+
+const outOfTime = () =>
+  new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
+
+/**
+ * Serves a request without streaming: attempts -> written -> settled. If settling fails the answer is withheld and
+ * costs nothing. A client that leaves changes nothing: the request runs to its end.
+ * @throws ApiError when no route served @throws LinkUnavailable @throws StorageUnavailable
+ */
+export async function serveWhole<T extends ProviderProof>(
+  request: WholeRequest,
+  ask: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
+  write: (served: Served<T>) => WrittenAnswer,
+): Promise<{ readonly body: Bytes; readonly route: Route }> {
+  const { context, admission, receiptId, clientRequest, attempts } = request
+  const tools = settleTools(context, admission.customerId)
+  const budget = new Budget(context.now)
+  budget.limit(request.timeoutMs, outOfTime)
+  try {
+    const attemptTools = wholeAttemptTools(context, budget, CHAT_VERDICTS)
+    const asked: AttemptFn<T> = (...of) => ask(...of, budget.signal)
+    const served = await attemptRoutes(attempts, asked, attemptTools)
+    const { exchange, body, providerResponseId } = write(served)
+    const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
+    await settleWhole(exchange, receiptId, proof, tools)
+    return { body, route: served.attempt.route }
+  } catch (error) {
+    await releaseAdmission(context, admission)
+    throw error
+  } finally {
+    budget.end()
+  }
+}
+
+/**
+ * One synchronous try of one route. Providers send headers with the finished answer, so only the request's
+ * budget limits it, and `limitMs` while other routes remain.
+ * @throws AttemptFailure
+ */
+export async function askWhole(
+  context: Context,
+  call: { readonly route: Route; readonly path: string; readonly body: Bytes },
+  limitMs: number | undefined,
+  budget: AbortSignal,
+): Promise<ProviderProof & { readonly bytes: Bytes }> {
+  const clock = new AttemptClock(budget, context.now)
+  clock.enter(limitMs)
+  try {
+    const reply = await callProvider({
+      ...call,
+      contentType: 'application/json',
+      accept: 'application/json',
+      clock,
+      ...callTools(context),
+      classify: classifyResponse,
+    })
+    const bytes = await readWholeBody(reply, clock, context.takeMemory)
+    return {
+      bytes,
+      requestDigest: await sha256Hex(call.body),
+      responseDigest: await sha256Hex(bytes),
+      evidenceSha256: reply.evidenceSha256,
+      decoded: reply.decoded,
+    }
+  } finally {
+    clock.stop()
+  }
+}

@@ -1,0 +1,93 @@
+import { fromUtf8, toBase64 } from '../../protocol/bytes.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+import { optionalObjects, parseJsonObject } from '../stream/json-object.ts'
+import { refuseProviderError } from '../stream/provider-error.ts'
+import { readResponseId } from '../stream/response-id.ts'
+import { UsageTally } from '../stream/usage-tally.ts'
+
+/** A provider's vectors, in the order of the inputs and in the encoding that the client asked for. */
+export interface EmbeddingsAnswer {
+  readonly vectors: readonly Vector[]
+  readonly tally: UsageTally
+  readonly providerResponseId: string | undefined
+}
+
+/** Numbers, or base64 of little-endian float32. */
+type Vector = readonly number[] | string
+
+const FLOAT_BYTES = 4
+
+/**
+ * Reads a provider's answer. Some providers know one encoding only, so either is turned into the one asked for.
+ * @throws BrokenStream on an error object, and unless there is one sound vector of one length for each input
+ */
+export function readEmbeddings(
+  body: Uint8Array,
+  { inputs, base64 }: { readonly inputs: number; readonly base64: boolean },
+): EmbeddingsAnswer {
+  const answer = parseJsonObject(decode(body))
+  refuseProviderError(answer)
+  const entries = optionalObjects(answer['data'])
+  const vectors = Array.from<Float32Array | undefined>({ length: inputs })
+  const exact = Array.from<Vector>({ length: inputs })
+  for (const [position, entry] of entries.entries()) {
+    const index = entry['index'] ?? position
+    if (typeof index !== 'number' || !(index in vectors) || vectors[index] !== undefined) {
+      throw new BrokenStream('malformed')
+    }
+    const { embedding } = entry
+    const vector = vectorOf(embedding)
+    vectors[index] = vector
+    exact[index] = base64 ? toBase64(littleEndian(vector)) : numbersOf(embedding, vector)
+  }
+  const [first] = vectors
+  if (entries.length !== inputs || !vectors.every((one) => one?.length === first?.length)) {
+    throw new BrokenStream('malformed')
+  }
+  const tally = new UsageTally()
+  tally.take(answer['usage'])
+  return { vectors: exact, tally, providerResponseId: readResponseId(answer['id']) }
+}
+
+function vectorOf(embedding: unknown): Float32Array {
+  if (typeof embedding === 'string') return fromBase64(embedding)
+  if (!Array.isArray(embedding) || embedding.length === 0 || !embedding.every(Number.isFinite)) {
+    throw new BrokenStream('malformed')
+  }
+  return Float32Array.from(embedding)
+}
+
+/** Numbers as the provider wrote them, where it wrote numbers. */
+function numbersOf(embedding: unknown, vector: Float32Array): readonly number[] {
+  return Array.isArray(embedding) ? embedding : Array.from(vector)
+}
+
+function fromBase64(text: string): Float32Array {
+  let binary: string
+  try {
+    binary = atob(text)
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+  if (binary.length === 0 || binary.length % FLOAT_BYTES !== 0) throw new BrokenStream('malformed')
+  const view = new DataView(Uint8Array.from(binary, (char) => char.charCodeAt(0)).buffer)
+  const vector = new Float32Array(binary.length / FLOAT_BYTES)
+  for (let at = 0; at < vector.length; at++) vector[at] = view.getFloat32(at * FLOAT_BYTES, true)
+  if (!vector.every(Number.isFinite)) throw new BrokenStream('malformed')
+  return vector
+}
+
+function littleEndian(vector: Float32Array): Uint8Array {
+  const bytes = new Uint8Array(vector.length * FLOAT_BYTES)
+  const view = new DataView(bytes.buffer)
+  for (const [at, number] of vector.entries()) view.setFloat32(at * FLOAT_BYTES, number, true)
+  return bytes
+}
+
+function decode(body: Uint8Array): string {
+  try {
+    return fromUtf8(body)
+  } catch {
+    throw new BrokenStream('malformed')
+  }
+}

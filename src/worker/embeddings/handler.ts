@@ -1,0 +1,131 @@
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { admitRequest } from '../admission.ts'
+import { readApiKey } from '../auth/authenticate.ts'
+import { failoverOf } from '../completion/header-members.ts'
+import { readChatBody } from '../completion/request-body.ts'
+import { readChatOptions } from '../completion/options.ts'
+import { askWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
+import type { Context, Handler } from '../context.ts'
+import { receiptHeader } from '../http/receipt-option.ts'
+import { jsonText } from '../http/reply.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
+import { droppedNamesHeader } from '../provider/dropped-members.ts'
+import { planEmbedding } from '../routing/plan-embedding.ts'
+import type { Route } from '../provider/route.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import { capTokens, type UsageBound } from '../settle/cap-tokens.ts'
+import type { Exchange } from '../settle/exchange.ts'
+import { serviceObject } from '../settle/service-object.ts'
+import { readEmbeddings, type EmbeddingsAnswer } from './answer.ts'
+import { parseEmbeddingsRequest, type EmbeddingsRequest } from './request.ts'
+
+type Embedded = ProviderProof & { readonly answer: EmbeddingsAnswer }
+
+/** POST /v1/embeddings: key -> body -> read -> plan -> daemon alive -> admitted -> answered. */
+export const createEmbeddings: Handler = async (request, context) => {
+  const key = await readApiKey(request, context)
+  const clientRequest = await readChatBody(request, context)
+  const given = parseEmbeddingsRequest(clientRequest)
+  const ask = { ...given, failover: failoverOf(given.failover, request.headers) }
+  const options = readChatOptions(request.headers, false)
+  const at = context.now()
+  const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
+    context.health.prefer(routes, at)
+  const plan = planEmbedding(context.catalogue, ask, { order })
+  const attempts = context.health.restingLast(plan.attempts, at)
+  await (options.receipt ? context.link.state() : context.link.stateSince(at))
+
+  const admission = await admitRequest(context, key, {
+    routes: attempts.slice(0, context.config.service.max_attempts).map(({ route }) => route),
+    mostOn: (route) => mostUsage(ask, route),
+    longestMs: options.timeoutMs,
+  })
+  const receiptId = options.receipt ? context.newId() : null
+  const { timeoutMs } = options
+  const { body } = await serveWhole<Embedded>(
+    { context, admission, receiptId, clientRequest, attempts, timeoutMs },
+    async ({ route }, limitMs, budget) => {
+      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...ask.forwarded }))
+      const call = { route, path: '/embeddings', body: sent }
+      const { bytes, ...proof } = await askWhole(context, call, limitMs, budget)
+      return { ...proof, answer: readAnswer(bytes, ask) }
+    },
+    ({ attempt, value: { answer } }) => {
+      const terms = { admission, requestedRoute: plan.requestedRoute }
+      const exchange = embeddingExchange(context, attempt, terms, answer, ask)
+      const service = serviceObject(exchange, receiptId)
+      const json = utf8(answerJson(answer, exchange, service))
+      return { exchange, body: json, providerResponseId: answer.providerResponseId }
+    },
+  )
+  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
+  return jsonText(body, {
+    ...admission.rateLimitHeaders,
+    ...receiptHeader(receiptId),
+    ...droppedNamesHeader([...ask.dropped, ...named]),
+  })
+}
+
+function readAnswer(bytes: Bytes, ask: EmbeddingsRequest): EmbeddingsAnswer {
+  try {
+    return readEmbeddings(bytes, ask)
+  } catch (error) {
+    throw toAttemptFailure(error)
+  }
+}
+
+/** What tokenizers put around each input. */
+const TOKENS_AROUND_INPUT = 8
+
+/** The most that a request can use on a route. */
+function mostUsage(
+  { inputs, textBytes, tokenIds }: EmbeddingsRequest,
+  { config }: Route,
+): UsageBound {
+  const ofText = Math.ceil(textBytes * config.input_bound.tokens_per_byte)
+  return { promptTokens: ofText + tokenIds + TOKENS_AROUND_INPUT * inputs, completionTokens: 0 }
+}
+
+/** The record for settlement: the provider's count of the prompt, or the router's own estimate, which is logged. */
+function embeddingExchange(
+  context: Context,
+  { route, failover }: PlannedAttempt,
+  terms: Pick<Exchange, 'admission' | 'requestedRoute'>,
+  { tally }: EmbeddingsAnswer,
+  ask: EmbeddingsRequest,
+): Exchange {
+  const { requestId } = context
+  const claimed = {
+    promptTokens: tally.tokens?.promptTokens ?? ask.promptEstimate,
+    completionTokens: 0,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+  }
+  const { usage, capped } = capTokens(claimed, mostUsage(ask, route))
+  const facts = { request_id: requestId, route: route.id }
+  if (tally.tokens === undefined) context.log('usage_estimated', facts)
+  if (capped) context.log('usage_capped', facts)
+  return {
+    requestId,
+    ...terms,
+    endpoint: '/v1/embeddings',
+    modality: 'embedding',
+    route,
+    failover,
+    usage,
+    usageCapped: capped,
+    billedSeconds: undefined,
+    reportedSeconds: null,
+  }
+}
+
+function answerJson({ vectors }: EmbeddingsAnswer, exchange: Exchange, service: object): string {
+  const { promptTokens } = exchange.usage
+  return JSON.stringify({
+    object: 'list',
+    data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
+    model: exchange.route.id,
+    usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
+    service,
+  })
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { CheckedMember } from '../completion/checked-member.ts'
+import { parseBodyObject, requireMembers, sortMembers } from '../completion/member-rules.ts'
+import { failoverSchema } from '../completion/request-members.ts'
+import { ApiError } from '../http/errors.ts'
+import { utf8Length } from '../stream/message-text.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+import { EMBEDDINGS_RULES } from './members.ts'
+
+/** A request to `/v1/embeddings`, read. */
+export interface EmbeddingsRequest {
+  readonly model: string
+  readonly failover: readonly string[]
+  /** How many vectors are asked for. */
+  readonly inputs: number
+  readonly base64: boolean
+  readonly dimensions: number | undefined
+  /** UTF-8 bytes of the texts. */
+  readonly textBytes: number
+  /** How many token ids were given in place of texts. */
+  readonly tokenIds: number
+  /** The router's own count of the prompt. */
+  readonly promptEstimate: number
+  /** What the provider is sent besides the model. */
+  readonly forwarded: JsonObject
+  readonly dropped: readonly string[]
+}
+
+/** What the known SDKs split their input into; a route may have a limit of its own. */
+const MAX_INPUTS = 2048
+
+/** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
+const BYTES_PER_TOKEN = 3
+
+const text = z.string().min(1)
+const tokens = z.array(z.int().min(0)).min(1)
+const input = new CheckedMember(
+  'input',
+  z.union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)]),
+  'a text, a list of texts, a list of token ids or a list of such lists, none of them empty',
+)
+const model = new CheckedMember('model', z.string().min(1), 'a string')
+const encoding = new CheckedMember(
+  'encoding_format',
+  z.enum(['float', 'base64']),
+  'float or base64',
+)
+const dimensions = new CheckedMember(
+  'dimensions',
+  z.int().min(1).max(65_536),
+  'a whole number from 1 to 65536',
+)
+const user = new CheckedMember('user', z.string(), 'a string')
+const failover = new CheckedMember('failover', failoverSchema, 'a list of route selectors')
+
+/**
+ * Reads a request to `/v1/embeddings`.
+ * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
+ */
+export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
+  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), EMBEDDINGS_RULES)
+  requireMembers(mapped, ['model', 'input'])
+  const read = input.read(mapped['input'])
+  const inputs = inputsOf(read)
+  if (inputs.length > MAX_INPUTS) {
+    const message = `"input" must have at most ${MAX_INPUTS} entries.`
+    throw new ApiError('invalid_request_error', message, { param: 'input' })
+  }
+  const textBytes = sumOf(inputs, (one) => (typeof one === 'string' ? utf8Length(one) : 0))
+  const tokenIds = sumOf(inputs, (one) => (typeof one === 'string' ? 0 : one.length))
+  const format = encoding.optional(mapped['encoding_format'])
+  const wanted = dimensions.optional(mapped['dimensions'])
+  const endUser = user.optional(mapped['user'])
+  return {
+    model: model.read(mapped['model']),
+    failover: failover.optional(mapped['failover']) ?? [],
+    inputs: inputs.length,
+    base64: format === 'base64',
+    dimensions: wanted,
+    textBytes,
+    tokenIds,
+    promptEstimate: Math.ceil(textBytes / BYTES_PER_TOKEN) + tokenIds,
+    forwarded: {
+      input: read,
+      ...(format !== undefined && { encoding_format: format }),
+      ...(wanted !== undefined && { dimensions: wanted }),
+      ...(endUser !== undefined && { user: endUser }),
+    },
+    dropped,
+  }
+}
+
+type Input = ReturnType<typeof input.read>
+type OneInput = string | readonly number[]
+
+/** The single inputs, each of which becomes a vector. */
+function inputsOf(value: Input): readonly OneInput[] {
+  if (typeof value === 'string') return [value]
+  const isTokens = value.every((one) => typeof one === 'number')
+  return isTokens ? [value] : value.filter((one) => typeof one !== 'number')
+}
+
+function sumOf(inputs: readonly OneInput[], count: (one: OneInput) => number): number {
+  return inputs.reduce((sum, one) => sum + count(one), 0)
+}
