@@ -16,7 +16,8 @@ export const UNSEAL_PATH = '/unseal'
 /** A document lives for as long as it travels. */
 export const MAX_VALIDITY_SECONDS = 600
 
-export const MAX_UNSEAL_BYTES = 262_144
+/** Room for hundreds of keys; strangers may send as much. */
+export const MAX_UNSEAL_BYTES = 65_536
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 

@@ -227,6 +227,15 @@ describe('a sealed router', () => {
       return provider.keys.at(-1) === 'Bearer second-key'
     })
     expect(readServingFile(stateDir).parts).toEqual(parts)
+
+    const moved = { ...next, DATABASE_URL: 'postgres://other' }
+    writeFileSync(world.at('moved.json'), JSON.stringify(moved), { mode: 0o600 })
+    expect(await unseal(addressOf(router), { '--secrets': world.at('moved.json') })).toEqual({
+      status: 1,
+      line:
+        'REFUSED BY THE ROUTER: secrets_refused: the secrets of the document cannot be put into force: ' +
+        'the ledger cannot move to another storage while the router runs',
+    })
   }, 60_000)
 
   test('keeps no secret on the disk or in the environment of its parts', () => {

@@ -1,36 +1,30 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { forward } from './forward.ts'
-import { checkConfiguration, HandedOverError, readSecrets } from './handed-over.ts'
+import { checkConfiguration, HandedOverError } from './handed-over.ts'
+import { OPEN_PORT, planService } from './service-plan.ts'
 
-/** What the guest runs. */
-const ENTRY = ['/app/src/cli/main.ts', 'start']
+/** The program whose subcommand the guest runs. */
+const PROGRAM = '/app/src/cli/main.ts'
 
 const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
 
-/** The guest's one open port, and where the router has TLS. Plain HTTP stays inside. */
-const OPEN_PORT = 443
-const TLS_PORT = 8788
-const HTTP_PORT = 8787
-const CONNECTIONS_PER_SOURCE = 1_024
-
 /**
- * The program PID 1 starts: checks what the host handed over, opens the port and runs the router. It ends when the
- * router ends, and the machine with it.
+ * The program PID 1 starts: checks what the host handed over and runs the router. It ends when the router ends, and the
+ * machine with it.
  */
 async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
   checkConfiguration(configuration, readFileSync('/proc/cmdline', 'utf8'))
-  const secrets = readSecrets(readIfThere(SECRETS), configuration.toString('utf8'))
-  await forward(OPEN_PORT, TLS_PORT)
+  const plan = planService(configuration.toString('utf8'), readIfThere(SECRETS))
+  if (plan.forwardTo !== undefined) await forward(OPEN_PORT, plan.forwardTo)
 
-  const router = spawn(process.execPath, ENTRY, {
+  const router = spawn(process.execPath, [PROGRAM, ...plan.args], {
     cwd: '/app',
     stdio: ['ignore', 'inherit', 'inherit'],
     env: {
-      ...secrets,
-      ...(secrets['DATABASE_URL'] === undefined ? {} : { STORAGE: 'postgres' }),
+      ...plan.env,
       PATH: '/usr/bin',
       HOME: '/tmp',
       TMPDIR: '/tmp',
@@ -39,9 +33,6 @@ async function main(): Promise<number> {
       CMR_UNGUARDED: '1',
       ROUTER_CONFIG: CONFIG,
       STATE_DIR: '/var/lib/cmr',
-      PORT: String(HTTP_PORT),
-      TLS_PORT: String(TLS_PORT),
-      CONNECTIONS_PER_SOURCE: String(CONNECTIONS_PER_SOURCE),
     },
   })
   process.on('SIGTERM', () => router.kill('SIGTERM'))

@@ -5,6 +5,7 @@ import type { RouterConfig } from '../../protocol/config.ts'
 import {
   DEFAULT_STORAGE_ENGINE,
   isSelfHostedEngine,
+  SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
   STORAGE_SECRETS,
 } from '../../protocol/storage-engines.ts'
@@ -50,7 +51,7 @@ export function planStart(
   const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service.allow_simulated, hardware)
-  const storage = environment['STORAGE'] || DEFAULT_STORAGE_ENGINE
+  const storage = environment['STORAGE'] || engineOf(given)
   const refusals = findRefusals({
     options,
     config: withRealAddresses(config),
@@ -75,6 +76,15 @@ export function planStart(
     adminToken: sealed ? null : adminToken,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
+}
+
+/** A document that holds the secret of an engine means that engine. */
+function engineOf(given: Readonly<Record<string, string>> = {}): string {
+  const meant = SELF_HOSTED_ENGINES.find((name) => {
+    const { secret } = STORAGE_ENGINES[name]
+    return secret !== undefined && given[secret] !== undefined
+  })
+  return meant ?? DEFAULT_STORAGE_ENGINE
 }
 
 /** A document holds nothing that nobody asks for: a misspelt name would be a secret that is missing. */

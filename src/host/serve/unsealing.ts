@@ -18,11 +18,15 @@ export interface UnsealingTools {
   readonly tell: (text: string) => void
 }
 
+const ENGINE_STAYS = 'the ledger cannot move to another storage while the router runs'
+
 /** How a router that started sealed comes by its secrets, and by new ones later. */
 export class Unsealing {
   readonly #tools: UnsealingTools
   readonly #daemon: DaemonLink
   #server: SealedServer | undefined
+  /** Where the ledger is, once it is known. */
+  #engine: Start['storage']['engine'] | undefined
 
   constructor(tools: UnsealingTools) {
     this.#tools = tools
@@ -66,10 +70,12 @@ export class Unsealing {
       const start = plan(secrets)
       const { adminToken, providerSecrets, storage } = start
       if (adminToken === null) return 'ADMIN_TOKEN: is missing'
+      if ((this.#engine ?? storage.engine) !== storage.engine) return ENGINE_STAYS
       const given = { adminToken, secrets: providerSecrets, storage }
       const refusal = await talk.reloaded(() => parts.offerSecrets(given))
       if (refusal !== null) return refusal
       parts.unsealed(given)
+      this.#engine = storage.engine
       return start
     } catch (error) {
       return error instanceof StartError ? error.message : 'the router failed on it'

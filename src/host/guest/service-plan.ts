@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { HandedOverError, readSecrets } from './handed-over.ts'
+
+/** What the guest runs, and the port on loopback that its open port leads to where it does not open that itself. */
+export interface ServicePlan {
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly forwardTo?: number
+}
+
+/** The guest's one open port. Plain HTTP and the link stay inside. */
+export const OPEN_PORT = 443
+
+const TLS_PORT = 8788
+const HTTP_PORT = 8787
+const CONNECTIONS_PER_SOURCE = '1024'
+
+const modeSchema = z.object({
+  service: z.object({ mode: z.enum(['production', 'local']).default('production') }),
+})
+
+/**
+ * What a guest of this measured configuration runs: in production mode a router that starts sealed, in local mode a
+ * rehearsal whose secrets the host hands over. Throws `HandedOverError`, in production for secrets that the host has seen.
+ */
+export function planService(configuration: string, handedOver: string | undefined): ServicePlan {
+  const parsed = modeSchema.safeParse(parseJson(configuration))
+  if (!parsed.success) throw new HandedOverError('the configuration has no service of a known mode')
+  return parsed.data.service.mode === 'production'
+    ? planProduction(handedOver)
+    : planRehearsal(configuration, handedOver)
+}
+
+function planProduction(handedOver: string | undefined): ServicePlan {
+  if (handedOver !== undefined) {
+    throw new HandedOverError(
+      'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
+    )
+  }
+  return {
+    args: [
+      'serve',
+      '--sealed',
+      '--https',
+      `0.0.0.0:${OPEN_PORT}`,
+      '--http',
+      `127.0.0.1:${HTTP_PORT}`,
+    ],
+    env: {},
+  }
+}
+
+function planRehearsal(configuration: string, handedOver: string | undefined): ServicePlan {
+  const secrets = readSecrets(handedOver, configuration)
+  return {
+    args: ['start'],
+    env: {
+      ...secrets,
+      ...(secrets['DATABASE_URL'] === undefined ? {} : { STORAGE: 'postgres' }),
+      PORT: String(HTTP_PORT),
+      TLS_PORT: String(TLS_PORT),
+      CONNECTIONS_PER_SOURCE,
+    },
+    forwardTo: TLS_PORT,
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

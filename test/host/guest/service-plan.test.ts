@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { HandedOverError } from '../../../src/host/guest/handed-over.ts'
+import { planService } from '../../../src/host/guest/service-plan.ts'
+
+const config = (mode?: string) =>
+  JSON.stringify({
+    service: { name: 'r', ...(mode === undefined ? {} : { mode }) },
+    providers: { nova: { api_key_env: 'NOVA_API_KEY' } },
+  })
+
+describe('what a guest runs', () => {
+  it.each([undefined, 'production'])(
+    'is a router in production mode that starts sealed, with the mode %s',
+    (mode) => {
+      const { args, env, forwardTo } = planService(config(mode), undefined)
+      expect(args.slice(0, 4)).toEqual(['serve', '--sealed', '--https', '0.0.0.0:443'])
+      expect([env, forwardTo]).toEqual([{}, undefined])
+    },
+  )
+
+  it('is nothing where the host hands over secrets to a guest in production mode', () => {
+    expect(() => planService(config(), '{"ADMIN_TOKEN": "seen"}')).toThrow(
+      new HandedOverError(
+        'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
+      ),
+    )
+  })
+
+  it('is a rehearsal in local mode, with the secrets of the host', () => {
+    const plan = planService(
+      config('local'),
+      '{"NOVA_API_KEY": "k", "DATABASE_URL": "postgres://x"}',
+    )
+    expect(plan).toMatchObject({
+      args: ['start'],
+      env: { NOVA_API_KEY: 'k', STORAGE: 'postgres', DATABASE_URL: 'postgres://x' },
+      forwardTo: 8788,
+    })
+  })
+
+  it.each(['{', '{}', config('none')])('is nothing without a mode that is known: %s', (text) => {
+    expect(() => planService(text, undefined)).toThrow(
+      new HandedOverError('the configuration has no service of a known mode'),
+    )
+  })
+})
