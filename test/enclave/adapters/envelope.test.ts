@@ -275,6 +275,11 @@ describe('not a byte of a prompt goes to a host', () => {
       'the provider did not answer with its evidence',
     ],
     [
+      "under a revocation list of the daemon's own that is none",
+      async () => ({ tools: { findRevocationList: async () => Uint8Array.of(1) } }),
+      'the hardware evidence does not hold (revocation)',
+    ],
+    [
       'that answers nonsense',
       async () => ({ documents: () => '{"schema":"service.attestation/v1"}' }),
       'a document cannot be read (attestation envelope)',

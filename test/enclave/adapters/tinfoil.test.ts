@@ -269,6 +269,11 @@ describe('not a byte of a prompt goes to an enclave', () => {
       'a service that verification needs did not answer',
     ],
     [
+      "under a revocation list of the daemon's own that is none",
+      { tools: { findRevocationList: async () => Uint8Array.of(1) } },
+      `${HARDWARE} (revocation)`,
+    ],
+    [
       'with an unknown member',
       { serve: v3((document) => ({ ...document, extra: 1 })) },
       `${UNREADABLE} (Tinfoil document v3)`,
