@@ -41,6 +41,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'give a sealed router its secrets, after it has proven itself',
     load: async () => (await import('./unseal.ts')).unsealSubcommand(),
   },
+  connect: {
+    description: 'has codex, claude or opencode use the proxy, or prints variables for a shell',
+    load: async () => (await import('./connect.ts')).connectSubcommand(),
+  },
+  disconnect: {
+    description: 'makes the settings of such a tool what they were',
+    load: async () => (await import('./connect.ts')).disconnectSubcommand(),
+  },
   release: {
     description: 'keys, manifests and trust bundles of a release, offline',
     load: async () => (await import('./release.ts')).releaseSubcommand(),

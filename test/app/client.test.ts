@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import Anthropic from '@anthropic-ai/sdk'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { ChatOpenAI } from '@langchain/openai'
 import { generateText, streamText } from 'ai'
@@ -122,6 +123,21 @@ test('LangChain gets whole and streamed answers over a pinned fetch', async () =
   expect((await model.invoke('Hello!')).text).toContain('You said: Hello!')
   const parts = await gather(await model.stream('Hello!'))
   expect(parts.map((part) => part.text).join('')).toContain('You said: Hello!')
+  await expectReceipts(2)
+})
+
+test('the Anthropic SDK gets whole and streamed answers over a pinned fetch', async () => {
+  const anthropic = new Anthropic({
+    baseURL: stack.local.tls_base_url,
+    apiKey,
+    fetch: client.fetch,
+    maxRetries: 0,
+  })
+  const ask = { ...ASK, max_tokens: 200 }
+  const whole = await anthropic.messages.create(ask)
+  expect(JSON.stringify(whole.content)).toContain('You said: Hello!')
+  const streamed = await anthropic.messages.stream(ask).finalMessage()
+  expect(JSON.stringify(streamed.content)).toContain('You said: Hello!')
   await expectReceipts(2)
 })
 

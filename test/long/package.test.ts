@@ -103,7 +103,7 @@ describe('the npm package', () => {
   test('has the program under both names, and tells of every subcommand', async () => {
     for (const name of ['confidential-model-router', 'cmr']) {
       const { stdout } = await inApp('npx', name, '--help')
-      for (const command of ['start', 'serve', 'admin', 'verify', 'release', 'image']) {
+      for (const command of ['start', 'serve', 'admin', 'verify', 'proxy', 'release', 'image']) {
         expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'))
       }
     }
@@ -135,11 +135,26 @@ describe('the npm package', () => {
     expect(JSON.parse(stdout)).toEqual({ ok: true, failed: [], tampered: ['receipt_signature'] })
   })
 
+  test('has a client that proves that router before it asks', async () => {
+    const local = readLocalFile(join(folder, 'state'))
+    writeFileSync(join(folder, 'app/ask-proven.js'), ASK_PROVEN)
+    const { stdout } = await inApp(
+      'node',
+      'ask-proven.js',
+      local.tls_base_url,
+      local.api_key,
+      local.root_key,
+    )
+    expect(JSON.parse(stdout)).toEqual({ status: 200, holds: true, refused: 'attestation_refused' })
+  })
+
   test('passes a type check of code that imports it', async () => {
     writeFileSync(
       join(folder, 'app/use.ts'),
       `import { verifyReceipt, type ReceiptResult } from 'confidential-model-router/verify'
-       export const result: Promise<ReceiptResult> = verifyReceipt('', { now: 0, jwks: {}, evidence: new Map(), environments: [] })
+       export const result: Promise<ReceiptResult> = verifyReceipt('', { now: 0, jwks: {}, evidence: new Map(), router: 'signature_only' })
+       import { createClient, type Client } from 'confidential-model-router/client'
+       export const client: Client = createClient({ baseURL: 'https://router.example', rootKey: {} })
        // @ts-expect-error -- a number is no receipt
        export const wrong = verifyReceipt(1)`,
     )
@@ -176,9 +191,8 @@ const options = {
   now: Date.now(),
   jwks,
   evidence: new Map([[sha256, envelope]]),
-  environments: ['local'],
   simulated: 'any',
-  routerRoot: JSON.parse(readFileSync(rootFile, 'utf8')),
+  router: { rootJwk: JSON.parse(readFileSync(rootFile, 'utf8')), environments: ['local'] },
   expected: { id: answer.service.receipt_id },
 }
 const names = (checks) => checks.filter(({ ok }) => !ok).map(({ name }) => name)
@@ -186,4 +200,22 @@ const { ok, checks } = await verifyReceipt(receipt, options)
 const other = receipt.slice(0, -8) + (receipt.at(-8) === 'A' ? 'B' : 'A') + receipt.slice(-7)
 const tampered = names((await verifyReceipt(other, options)).checks)
 console.log(JSON.stringify({ ok, failed: names(checks), tampered }))
+`
+
+const ASK_PROVEN = `
+import { readFileSync } from 'node:fs'
+import { createClient, memoryState } from 'confidential-model-router/client'
+const [baseURL, key, rootFile] = process.argv.slice(2)
+const rootKey = JSON.parse(readFileSync(rootFile, 'utf8'))
+const headers = { authorization: 'Bearer ' + key, 'content-type': 'application/json' }
+const body = JSON.stringify({ model: 'glm-5', messages: [{ role: 'user', content: 'hello' }] })
+const ask = (client) => client.fetch(baseURL + '/v1/chat/completions', { method: 'POST', headers, body })
+const client = createClient({ baseURL, rootKey, policy: { allowSimulated: true }, state: memoryState() })
+const answer = await ask(client)
+await answer.text()
+const { ok } = await client.receipts.of(answer)
+const strict = createClient({ baseURL, rootKey, state: memoryState() })
+const refused = await ask(strict).then(() => 'served', (error) => error.code)
+await Promise.all([client.close(), strict.close()])
+console.log(JSON.stringify({ status: answer.status, holds: ok, refused }))
 `

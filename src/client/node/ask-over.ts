@@ -47,20 +47,21 @@ function lend(socket: TLSSocket): { stream: Duplex; takeBack: () => void } {
 }
 
 function get(stream: Duplex, host: string, path: string): Promise<AskedAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<AskedAnswer>()
-  const request = http.get(
-    {
-      createConnection: () => stream,
-      path,
-      headers: { host, connection: 'keep-alive', accept: 'application/json' },
-      signal: AbortSignal.timeout(WITHIN_MS),
-    },
-    (response) => {
-      readBody(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject)
-    },
-  )
-  request.on('error', reject)
-  return promise
+  return new Promise((resolve, reject) => {
+    const request = http.get(
+      {
+        createConnection: () => stream,
+        path,
+        headers: { host, connection: 'keep-alive', accept: 'application/json' },
+        signal: AbortSignal.timeout(WITHIN_MS),
+      },
+      (response) => {
+        const { statusCode: status = 0 } = response
+        readBody(response).then((body) => resolve({ status, body }), reject)
+      },
+    )
+    request.on('error', reject)
+  })
 }
 
 async function readBody(response: http.IncomingMessage) {

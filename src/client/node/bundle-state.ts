@@ -24,7 +24,9 @@ const stateSchema = z.record(
 type State = z.output<typeof stateSchema>
 
 /** Where the state is kept unless told otherwise. */
-export function defaultStatePath(environment: NodeJS.ProcessEnv): string {
+export function defaultStatePath(
+  environment: Readonly<Record<string, string | undefined>>,
+): string {
   const base = environment['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state')
   return join(base, 'confidential-model-router', 'trust-bundles.json')
 }

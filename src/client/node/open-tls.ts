@@ -50,20 +50,20 @@ async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise
     headers: { host: target, ...credentialsOf(proxy) },
   })
   request.end()
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
-  request.once('error', reject)
-  request.once('connect', ({ statusCode }: http.IncomingMessage, socket: Socket) => {
-    if (statusCode === 200) resolve(socket)
-    else {
-      socket.destroy()
+  return new Promise((resolve, reject) => {
+    request.once('error', reject)
+    request.once('connect', ({ statusCode }: http.IncomingMessage, socket: Socket) => {
+      if (statusCode === 200) resolve(socket)
+      else {
+        socket.destroy()
+        reject(new Error(`the proxy answers ${statusCode}`))
+      }
+    })
+    request.once('response', ({ statusCode }: http.IncomingMessage) => {
+      request.destroy()
       reject(new Error(`the proxy answers ${statusCode}`))
-    }
+    })
   })
-  request.once('response', ({ statusCode }: http.IncomingMessage) => {
-    request.destroy()
-    reject(new Error(`the proxy answers ${statusCode}`))
-  })
-  return promise
 }
 
 function credentialsOf({ username, password }: URL): Record<string, string> {

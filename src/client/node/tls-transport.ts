@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import { Agent, fetch as undiciFetch } from 'undici'
-import type { buildConnector } from 'undici'
+// Version 8 needs Node 22; applications have Node 20 too.
+import { Agent, fetch as undiciFetch } from 'undici-7'
+import type { buildConnector } from 'undici-7'
 import { AttestationRefused, ClientError } from '../errors.ts'
 import type { BundleState, Settings } from '../options.ts'
 import { proveHost, type Proof } from '../proof.ts'

@@ -1,0 +1,93 @@
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { Argument, Command } from 'commander'
+import { defaultStatePath } from '../client/node/bundle-state.ts'
+import { ConnectError } from './connect/connect-error.ts'
+import { SettingsFile } from './connect/settings-file.ts'
+import { environmentLines, TOOLS } from './connect/tools.ts'
+import type { Subcommand } from './subcommand.ts'
+
+interface ConnectOptions {
+  readonly proxy: string
+  readonly model: readonly string[]
+  readonly yes?: boolean
+}
+
+/** `connect <tool>`: has a tool use the loopback proxy; shows the change before it makes it. */
+export function connectSubcommand(): Subcommand {
+  const command = new Command('connect')
+    .description('Has a tool use the loopback proxy: edits its settings, after showing the change.')
+    .addArgument(new Argument('<tool>').choices([...Object.keys(TOOLS), 'env']))
+    .option('--proxy <url>', 'where the proxy listens', 'http://127.0.0.1:8790')
+    .option('--model <name>', 'the model to use; repeatable where a tool keeps a list', collect, [])
+    .option('--yes', 'make the change without asking')
+    .addHelpText('after', '\nenv prints lines for a shell: eval "$(cmr connect env)"')
+    .action(connect)
+  return { command, explain }
+}
+
+/** `disconnect <tool>`: makes the settings what they were, byte for byte. */
+export function disconnectSubcommand(): Subcommand {
+  const command = new Command('disconnect')
+    .description('Makes the settings of a connected tool what they were before, byte for byte.')
+    .addArgument(new Argument('<tool>').choices(Object.keys(TOOLS)))
+    .option('--force', 'even where the file was changed since')
+    .action((tool: string, { force = false }: { force?: boolean }) => {
+      const file = fileOf(tool)
+      file.restore(force)
+      console.log(`${tool} is disconnected: ${file.path} is what it was`)
+    })
+  return { command, explain }
+}
+
+async function connect(tool: string, { model: models, proxy, yes }: ConnectOptions): Promise<void> {
+  if (!URL.canParse(proxy)) throw new ConnectError(`${proxy} is no address`)
+  const connection = { proxy: proxy.replace(/\/(v1\/?)?$/, ''), models }
+  if (tool === 'env') {
+    console.log(environmentLines(connection).join('\n'))
+    return
+  }
+  const file = fileOf(tool)
+  if (file.connected) throw new ConnectError(`${tool} is connected already: disconnect it first`)
+  const before = file.read()
+  const after = TOOLS[tool]?.edit(before, connection) ?? before
+  console.log([file.path, ...changedLines(before, after)].join('\n'))
+  if (yes !== true && !(await confirmed())) throw new ConnectError('nothing was changed')
+  file.change(after)
+  console.log(`${tool} is connected; "disconnect ${tool}" undoes it`)
+}
+
+function fileOf(tool: string): SettingsFile {
+  const path = TOOLS[tool]?.file(homedir(), process.env) ?? ''
+  return new SettingsFile(tool, path, join(dirname(defaultStatePath(process.env)), 'connected'))
+}
+
+/** Lines that go and lines that come; edits of settings move none. */
+function changedLines(before: string, after: string): string[] {
+  const [old, made] = [before.split('\n'), after.split('\n')]
+  const [kept, left] = [new Set(made), new Set(old)]
+  return [
+    ...old.filter((line) => !kept.has(line)).map((line) => `- ${line}`),
+    ...made.filter((line) => !left.has(line)).map((line) => `+ ${line}`),
+  ]
+}
+
+async function confirmed(): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  try {
+    return /^y(es)?$/i.test((await terminal.question('Make this change? [y/N] ')).trim())
+  } finally {
+    terminal.close()
+  }
+}
+
+function collect(name: string, before: readonly string[]): string[] {
+  return [...before, name]
+}
+
+function explain(error: unknown): number {
+  console.error(error instanceof ConnectError ? `error: ${error.message}` : error)
+  return 1
+}

@@ -1,0 +1,7 @@
+/** Why a tool's settings were left as they are, in one line. */
+export class ConnectError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'ConnectError'
+  }
+}

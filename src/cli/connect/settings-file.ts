@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { ConnectError } from './connect-error.ts'
+
+/** What a settings file was before, so that it can be that again byte for byte. */
+const recordSchema = z.strictObject({
+  path: z.string(),
+  /** Null where there was no file. */
+  original_b64: z.string().nullable(),
+  written_sha256: z.string(),
+})
+
+/** The settings file of one tool, and the record of what it was. */
+export class SettingsFile {
+  readonly path: string
+  readonly #record: string
+
+  /** @param recordsDir where records are kept; private to the user */
+  constructor(tool: string, path: string, recordsDir: string) {
+    this.path = path
+    this.#record = join(recordsDir, `${tool}.json`)
+  }
+
+  /** Empty where there is no file. */
+  read(): string {
+    return existsSync(this.path) ? readFileSync(this.path, 'utf8') : ''
+  }
+
+  get connected(): boolean {
+    return existsSync(this.#record)
+  }
+
+  /** Writes the record first: whatever happens then, the original is safe. */
+  change(after: string): void {
+    const original = existsSync(this.path) ? readFileSync(this.path) : undefined
+    const record = {
+      path: this.path,
+      original_b64: original?.toString('base64') ?? null,
+      written_sha256: sha256(Buffer.from(after)),
+    }
+    writeSafely(this.#record, `${JSON.stringify(record)}\n`, 0o600)
+    writeSafely(this.path, after, original === undefined ? 0o600 : statSync(this.path).mode & 0o777)
+  }
+
+  /** @throws ConnectError where nothing was connected, or where the file was changed since */
+  restore(force: boolean): void {
+    if (!this.connected) throw new ConnectError('it is not connected')
+    const record = recordSchema.parse(JSON.parse(readFileSync(this.#record, 'utf8')))
+    const current = existsSync(record.path) ? readFileSync(record.path) : Buffer.alloc(0)
+    if (!force && sha256(current) !== record.written_sha256) {
+      throw new ConnectError(
+        `${record.path} was changed since: with --force it becomes what it was before all the same`,
+      )
+    }
+    if (record.original_b64 === null) rmSync(record.path, { force: true })
+    else {
+      const mode = existsSync(record.path) ? statSync(record.path).mode & 0o777 : 0o600
+      writeSafely(record.path, Buffer.from(record.original_b64, 'base64'), mode)
+    }
+    rmSync(this.#record)
+  }
+}
+
+/** Whole or not at all. */
+function writeSafely(path: string, content: string | Buffer, mode: number): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${process.pid}`
+  writeFileSync(draft, content, { mode })
+  renameSync(draft, path)
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
