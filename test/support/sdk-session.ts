@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest'
-import { createSchemaCheck, HAS_OPENAPI, type SchemaCheck } from './openapi.ts'
+import { createSchemaCheck, type SchemaCheck } from './openapi.ts'
 import { startStack, type Stack } from './stack.ts'
 
 /** What a client library is given: the address, a key, and a fetch that looks over its shoulder. */
@@ -11,20 +11,19 @@ export interface SdkSession {
 }
 
 /**
- * A stack for the tests of one client library. Where the public schemas are on this machine, every answer
- * the library receives is checked against them, and the last hook fails on any that does not fit.
+ * A stack for the tests of one client library. Every answer that the library receives is checked against the format's
+ * published schemas, and the last hook fails on any that does not fit.
  */
 export function useSdkSession(): () => SdkSession {
   let stack: Stack
-  let check: SchemaCheck | undefined
+  let check: SchemaCheck
 
   beforeAll(async () => {
     stack = await startStack()
-    check = HAS_OPENAPI ? createSchemaCheck() : undefined
+    check = createSchemaCheck()
   })
   afterAll(async () => {
     await stack.stop()
-    if (check === undefined) return
     const { problems, checked } = await check.result()
     expect(problems).toEqual([])
     expect(checked).toBeGreaterThan(0)
@@ -33,6 +32,6 @@ export function useSdkSession(): () => SdkSession {
     stack,
     baseURL: `${stack.local.base_url}/v1`,
     apiKey: stack.local.api_key,
-    fetch: check?.fetch ?? fetch,
+    fetch: check.fetch,
   })
 }
