@@ -7,7 +7,7 @@ import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
 import { openServeLog } from '../host/serve/serve-log.ts'
-import { allSecretNames, planStart } from '../host/serve/start-plan.ts'
+import { allSecretNames, planStart, type Start } from '../host/serve/start-plan.ts'
 import { withoutSecrets } from '../host/serve/secrets.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
@@ -48,8 +48,8 @@ async function serve(options: ServeOptions): Promise<void> {
   const state = openStateDir(options.stateDir)
   state.remove(SERVING_FILE)
   const tell = openServeLog(state)
-  const planUnsealed = (secrets: Readonly<Record<string, string>>) =>
-    planStart(options, environment, secrets)
+  const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
+    planStart(options, environment, secrets, config)
   const server = await Server.create({ start, state, tell, planUnsealed })
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)

@@ -195,6 +195,8 @@ describe('a sealed router', () => {
   })
 
   test('serves once it has its secrets, and the document is good for nothing more', async () => {
+    // Whoever can write to the file has no say in what the secrets are for.
+    writeFileSync(router.configFile, '{')
     const document = await signUnsealDocument(
       await attestedTerms(connection, '12'.repeat(32)),
       world.operator,

@@ -23,8 +23,8 @@ import { tlsSettings, type Start } from './start-plan.ts'
 
 export interface ServerPlan {
   readonly start: Start
-  /** The start that the secrets of a document make. @throws StartError */
-  readonly planUnsealed: (secrets: UnsealDocument['secrets']) => Start
+  /** The start that the secrets of a document make of the one before. @throws StartError */
+  readonly planUnsealed: (secrets: UnsealDocument['secrets'], before: Start) => Start
   readonly state: StateDir
   readonly tell: (text: string) => void
 }
@@ -35,13 +35,6 @@ const HEALTHY_WITHIN_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
 const LIVENESS = { everyMs: 5_000, misses: 6 }
 
-interface ServerParts {
-  readonly parts: Parts
-  readonly fronts: Fronts
-  readonly talk: DaemonRpc
-  readonly unsealing: Unsealing
-}
-
 /** A router in production mode: its sockets, the parts behind them, and their certificates. */
 export class Server {
   readonly #plan: ServerPlan
@@ -51,9 +44,10 @@ export class Server {
   readonly #talk: DaemonRpc
   readonly #unsealing: Unsealing
   readonly #failure = Promise.withResolvers<never>()
+  /** Never resolves; rejects when what began with an operator's document came to nothing. */
+  readonly failed = this.#failure.promise
   readonly #closing: (() => void)[] = []
   #start: Start
-  #given: UnsealDocument['secrets'] | undefined
   #certificates: Certificates | undefined
   #ready = false
 
@@ -86,7 +80,13 @@ export class Server {
         if (message.type === 'unseal_offered') void server.#take(message.document)
       },
     })
-    const unsealing = new Unsealing({ parts, talk, link, plan: plan.planUnsealed, tell: plan.tell })
+    const unsealing = new Unsealing({
+      parts,
+      talk,
+      link,
+      plan: (secrets) => plan.planUnsealed(secrets, server.#start),
+      tell: plan.tell,
+    })
     const server: Server = new Server(plan, { parts, fronts, talk, unsealing })
     const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
@@ -99,7 +99,15 @@ export class Server {
     return server
   }
 
-  private constructor(plan: ServerPlan, { parts, fronts, talk, unsealing }: ServerParts) {
+  private constructor(
+    plan: ServerPlan,
+    {
+      parts,
+      fronts,
+      talk,
+      unsealing,
+    }: { parts: Parts; fronts: Fronts; talk: DaemonRpc; unsealing: Unsealing },
+  ) {
     this.#plan = plan
     this.#start = plan.start
     this.#parts = parts
@@ -115,11 +123,6 @@ export class Server {
       tell: plan.tell,
       changed: () => this.#publish(),
     })
-  }
-
-  /** Never resolves; rejects with a StartError when what began with an operator's document came to nothing. */
-  get failed(): Promise<never> {
-    return this.#failure.promise
   }
 
   /** Whether it waits for its secrets. */
@@ -144,7 +147,6 @@ export class Server {
     await untilHealthy(this.#httpUrl, HEALTHY_WITHIN_MS)
     this.#ready = true
     this.#publish()
-    const { options } = start
     tell(`  Confidential Model Router is serving: https ${this.#httpsAddress}, ${this.#httpUrl}`)
     const { tls } = this.#parts
     if (tls === undefined) return
@@ -152,7 +154,7 @@ export class Server {
       {
         daemon: this.#talk,
         state,
-        challengeAt: options.acmeHttp,
+        challengeAt: start.options.acmeHttp,
         show: (material) => {
           this.#parts.tls = material
           return this.#replaceWorkers()
@@ -172,7 +174,6 @@ export class Server {
     const start = await this.#unsealing.take(document)
     if (start === undefined) return
     this.#start = start
-    this.#given = document.secrets
     try {
       if (before.adminToken === null) {
         await this.#serve()
@@ -185,7 +186,7 @@ export class Server {
 
   /** Takes over a changed configuration and changed secrets, without a pause; the daemon has the last word. */
   reload(plan: (given?: UnsealDocument['secrets']) => Start): void {
-    const start = plan(this.#given)
+    const start = plan(this.#start.given)
     this.#warn(start)
     this.#start = { ...start, storage: this.#start.storage }
     this.#parts.reload(start.config, start.providerSecrets, start.adminToken ?? undefined)

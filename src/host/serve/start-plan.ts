@@ -26,6 +26,8 @@ export interface Start {
   readonly storage: StorageSettings
   /** Null: the router is sealed. */
   readonly adminToken: string | null
+  /** The secrets of the document that it was made of. */
+  readonly given?: Readonly<Record<string, string>> | undefined
   /** Values of the variables that the configuration names. */
   readonly providerSecrets: Readonly<Record<string, string>>
 }
@@ -37,14 +39,15 @@ const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
 /**
  * Reads the configuration and the secrets, for a start or a reload.
  * @param given the secrets of a document, for a router that was started sealed; before there is one it starts without
+ * @param config the one in force, where only the secrets are new: the file may say something else by now
  * @throws StartError listing every reason not to serve with them
  */
 export function planStart(
   options: ServeOptions,
   environment: Environment,
   given?: Readonly<Record<string, string>>,
+  config: RouterConfigFile = readRouterConfig(options.config),
 ): Start {
-  const config = readRouterConfig(options.config)
   const variables = secretNames(config.config)
   const known = [...OWN_SECRETS, ...variables]
   const secrets = given === undefined ? readSecrets(known, environment) : checkNames(given, known)
@@ -71,6 +74,7 @@ export function planStart(
   return {
     options,
     config,
+    given,
     platform,
     storage: storageSettings(storage, secrets.values),
     adminToken: sealed ? null : adminToken,
