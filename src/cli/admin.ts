@@ -62,6 +62,52 @@ function days(text: string): number {
   throw new InvalidArgumentError('give a whole number of days')
 }
 
+/** The limits of a key, by the names of the interface. */
+const KEY_LIMITS: Readonly<Record<string, readonly [flag: string, what: string]>> = {
+  expires_at: ['--expires-at <time>', 'RFC 3339'],
+  requests_per_minute: ['--requests-per-minute <count>', 'a whole number'],
+  tokens_per_minute: ['--tokens-per-minute <count>', 'a whole number'],
+  concurrent_requests: ['--concurrent-requests <count>', 'a whole number'],
+  limit_eur: ['--limit <eur>', 'the most that it may spend in a period'],
+}
+
+function withKeyLimits(command: Command): Command {
+  for (const [flag, what] of Object.values(KEY_LIMITS)) command.option(flag, what)
+  return command
+    .option('--models <selectors>', 'with commas between them')
+    .addOption(
+      new Option('--limit-reset <period>', 'when what it spent counts anew').choices([
+        'none',
+        'daily',
+        'weekly',
+        'monthly',
+      ]),
+    )
+}
+
+const COUNTS: ReadonlySet<string> = new Set([
+  'requests_per_minute',
+  'tokens_per_minute',
+  'concurrent_requests',
+])
+
+const optionOf = (flag: string) => new Option(flag).attributeName()
+
+function keyLimits(given: Readonly<Record<string, unknown>>): Body {
+  const limits: Body = {}
+  for (const [name, [flag]] of Object.entries(KEY_LIMITS)) {
+    const text = given[optionOf(flag)]
+    if (text === 'none') limits[name] = null
+    else if (text !== undefined) limits[name] = COUNTS.has(name) ? Number(text) : text
+  }
+  const { models, limitReset } = given
+  return {
+    ...limits,
+    ...(typeof models === 'string' && { models: models === 'none' ? null : models.split(',') }),
+    ...(limitReset !== undefined && { limit_reset: limitReset }),
+  }
+}
+
 const customers = program.command('customers').description('Customers')
 customers
   .command('create')
@@ -89,12 +135,21 @@ customers
   .action((customer: string) => call('GET', customerPath(customer)))
 
 const keys = program.command('keys').description('API keys of a customer')
-keys
-  .command('create <customer>')
-  .requiredOption('--name <name>')
-  .action((customer: string, { name }: { name: string }) =>
-    call('POST', customerPath(customer, 'keys'), { name }),
-  )
+withKeyLimits(keys.command('create <customer>').requiredOption('--name <name>')).action(
+  (customer: string, given: Record<string, unknown>) =>
+    call('POST', customerPath(customer, 'keys'), { name: given['name'], ...keyLimits(given) }),
+)
+withKeyLimits(
+  keys
+    .command('change <customer> <prefix>')
+    .description('Options left out stay; "none" lifts a limit')
+    .option('--name <name>'),
+).action((customer: string, prefix: string, given: Record<string, unknown>) =>
+  call('PATCH', customerPath(customer, 'keys', prefix), {
+    ...('name' in given && { name: given['name'] }),
+    ...keyLimits(given),
+  }),
+)
 keys
   .command('list <customer>')
   .action((customer: string) => call('GET', customerPath(customer, 'keys')))

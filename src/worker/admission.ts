@@ -1,7 +1,9 @@
 import type { PresentedKey } from './auth/authenticate.ts'
 import type { Context } from './context.ts'
 import type { Route } from './provider/route.ts'
+import { allowedAttempts } from './routing/allowed-models.ts'
 import { pause } from './routing/budget.ts'
+import type { PlannedAttempt } from './routing/plan.ts'
 import { admit, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
 import type { AudioBound, UsageBound } from './settle/cap-tokens.ts'
 import { worstCase } from './settle/price.ts'
@@ -44,6 +46,24 @@ export async function admitRequest(
     if (error instanceof StorageUnavailable) {
       context.waitUntil(releaseLost(requestId, { ledger, log, pause }))
     }
+    throw error
+  }
+}
+
+/**
+ * The attempts of an admitted request whose routes its key may use. Where there are none the reservation is given
+ * back first.
+ * @throws ApiError `model_not_allowed`
+ */
+export async function attemptsAllowed(
+  context: Context,
+  admission: Admission,
+  attempts: readonly PlannedAttempt[],
+): Promise<readonly PlannedAttempt[]> {
+  try {
+    return allowedAttempts(context.catalogue, attempts, admission.models)
+  } catch (error) {
+    await releaseAdmission(context, admission)
     throw error
   }
 }

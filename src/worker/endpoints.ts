@@ -40,13 +40,15 @@ import { RECEIPT_EVIDENCE_OPERATION, RECEIPT_OPERATION } from './receipts/operat
 import { transcribe } from './transcription/handler.ts'
 import { TRANSCRIPTION_OPERATION } from './transcription/operation.ts'
 import { listUsage } from './usage/handler.ts'
+import { showKey } from './usage/key-handler.ts'
+import { KEY_OPERATION } from './usage/key-operation.ts'
 import { USAGE_OPERATION } from './usage/operation.ts'
 
 /** One row of the router's table. */
 export interface Endpoint {
   /** What the interface description says of it. */
   readonly operation: Operation
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   /** What logs and metrics call it; raw paths may hold ids. */
   readonly name: string
@@ -108,6 +110,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ],
     ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt, RECEIPT_OPERATION],
     ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
+    ['GET', '/v1/key', 'key', showKey, KEY_OPERATION],
   ]),
   ...rows('admin', [
     ['GET', '/admin/ledger', 'admin.ledger', showLedger, ADMIN_OPERATIONS.ledger],
@@ -145,6 +148,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
       'admin.keys.list',
       admin.listKeys,
       ADMIN_OPERATIONS.listKeys,
+    ],
+    [
+      'PATCH',
+      '/admin/customers/:id/keys/:key_prefix',
+      'admin.keys.change',
+      admin.changeKey,
+      ADMIN_OPERATIONS.changeKey,
     ],
     [
       'DELETE',

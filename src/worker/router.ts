@@ -20,7 +20,7 @@ const SERVED_PATHS = ENDPOINTS.filter(({ path }) => path.startsWith('/v1/'))
   .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)[+?]?/g, '{$1}')}`)
   .join(', ')
 
-const REGISTRARS = { GET: 'get', POST: 'post', DELETE: 'delete' } as const
+const REGISTRARS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const
 
 /** Builds the router from the table of endpoints. */
 export function createRouter() {

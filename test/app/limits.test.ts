@@ -123,14 +123,22 @@ const failedTranscription: Ending = async (customer) => {
   expect(answer.status).toBe(502)
 }
 
-/** Nobody is there to sign when the answer is whole. */
+/** The provider's connection ends with it, or nobody is there to sign when the answer is whole. */
 const dyingDaemon: Ending = async (customer) => {
   await answerSlowly(standin, { frameDelayMs: 60, wholeDelayMs: 500 })
   const { enclave } = stack.localNow().pids
   const answer = await chat(customer, { stream: true })
   process.kill(enclave, 'SIGKILL')
-  expect(await answer.text()).toContain('"code":"service_unavailable"')
+  expect(await answer.text()).toMatch(/"code":"(service_unavailable|bad_gateway)"/)
   await until(() => stack.localNow().pids.enclave !== enclave)
+  await until(standinIsProven)
+}
+
+/** The new daemon has verified the provider's evidence. */
+async function standinIsProven(): Promise<boolean> {
+  const headers = { authorization: `Bearer ${stack.local.admin_token}` }
+  const metrics = await (await stack.fetch('/admin/metrics', { headers })).text()
+  return /^cmr_provider_proven\{provider="standin",[^}]*state="verified"\} 1$/m.test(metrics)
 }
 
 describe('a plan with one concurrent request', () => {
@@ -262,5 +270,68 @@ describe('reads of a customer', () => {
     const others = { headers: { authorization: `Bearer ${modest.key}` } }
     expect((await stack.fetch('/v1/usage', others)).status).toBe(200)
     expect((await modest.show()).reserved_eur).toBe('0.00')
+  })
+})
+
+describe('a key with limits of its own', () => {
+  const adminCall = async (method: string, path: string, body: object) => {
+    const authorization = `Bearer ${stack.local.admin_token}`
+    const init = { method, headers: { authorization }, body: JSON.stringify(body) }
+    return stack.fetch(path, init)
+  }
+
+  async function limited(limits: object): Promise<TestCustomer & { readonly path: string }> {
+    const customer = await newCustomer(routerOf(stack), { balance_eur: '5.00' })
+    const path = `/admin/customers/${customer.id}/keys/${customer.key.split('_').slice(0, 3).join('_')}`
+    expect((await adminCall('PATCH', path, limits)).status).toBe(200)
+    return { ...customer, path }
+  }
+
+  const own = async ({ key }: TestCustomer) =>
+    (await stack.fetch('/v1/key', { headers: { authorization: `Bearer ${key}` } })).json()
+
+  test('spends no more than they say, and its holder sees what is left', async () => {
+    const customer = await limited({ limit_eur: '0.01', limit_reset: 'weekly' })
+    expect((await chat(customer)).status).toBe(200)
+    expect(await own(customer)).toMatchObject({
+      limit_eur: '0.01',
+      limit_reset: 'weekly',
+      reserved_eur: '0.00',
+      balance_eur: (await customer.show()).balance_eur,
+      models: null,
+    })
+    const refused = await chat(customer, { max_tokens: 1_000_000 })
+    expect(refused.status).toBe(402)
+    expect(await errorOf(refused)).toMatchObject({
+      code: 'insufficient_quota',
+      type: 'insufficient_quota',
+      message:
+        "What is left of this key's limit does not cover the most that this request may cost.",
+    })
+    const { remaining_eur: left, spent_eur: spent } = await own(customer)
+    expect(Number(left) + Number(spent)).toBeCloseTo(0.01, 9)
+  })
+
+  test('uses no models but its own, and a refusal costs nothing', async () => {
+    const customer = await limited({ models: ['standin-two/glm-5'] })
+    const refused = await chat(customer)
+    expect(refused.status).toBe(403)
+    expect(await errorOf(refused)).toMatchObject({ code: 'model_not_allowed', param: 'model' })
+    expect((await customer.show()).reserved_eur).toBe('0.00')
+    const answer = await chat(customer, { model: 'glm-5' })
+    expect(answer.status).toBe(200)
+    expect(JSON.stringify(await answer.json())).toContain('standin-two/glm-5')
+  })
+
+  test('is refused everywhere once it has expired', async () => {
+    const customer = await limited({ expires_at: '2026-01-01T00:00:00Z' })
+    const headers = { authorization: `Bearer ${customer.key}` }
+    for (const answer of [await chat(customer), await stack.fetch('/v1/key', { headers })]) {
+      expect(answer.status).toBe(401)
+      expect(await errorOf(answer)).toMatchObject({
+        code: 'key_expired',
+        message: 'The API key has expired.',
+      })
+    }
   })
 })

@@ -149,7 +149,7 @@ describe('an upload is refused', () => {
       const init = { method: 'POST', headers: admin, body: JSON.stringify(body) }
       return (await stack.fetch(path, init)).json()
     }
-    const customer = { name: 'poor', billing: 'prepaid', balance_eur: '0.02' }
+    const customer = { name: 'poor', billing: 'prepaid', balance_eur: '0.03' }
     const { id } = await make('/admin/customers', customer)
     const { key } = await make(`/admin/customers/${id}/keys`, { name: 'poor' })
     const authorization = `Bearer ${key}`

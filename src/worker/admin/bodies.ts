@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { isSelector } from '../../protocol/selector.ts'
 import { TIMESTAMP } from '../http/query.ts'
+import { LIMIT_RESETS } from '../settle/key-limits.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import { amountSchema, labelSchema } from './read-body.ts'
 
@@ -13,7 +15,30 @@ export const newCustomerSchema = z.strictObject({
   receipt_retention_days: z.int().min(1).max(3650).optional(),
 })
 
-export const newKeySchema = z.strictObject({ name: labelSchema })
+const timeSchema = z.string().transform((text, check) => {
+  const at = TIMESTAMP.read(text)
+  if (at !== undefined && at >= 0) return at
+  check.addIssue({ code: 'custom', message: `Give ${TIMESTAMP.expected}.` })
+  return z.NEVER
+})
+
+const selector = z.string().refine(isSelector, 'Give selectors, such as "glm-5" or "nova/glm-5".')
+const atLeastOne = z.int().min(1)
+
+/** The limits of a key; null lifts one. */
+const keyLimits = {
+  expires_at: timeSchema.nullable().optional(),
+  models: z.array(selector).min(1).max(100).nullable().optional(),
+  requests_per_minute: atLeastOne.nullable().optional(),
+  tokens_per_minute: atLeastOne.nullable().optional(),
+  concurrent_requests: atLeastOne.nullable().optional(),
+  limit_eur: amountSchema.nullable().optional(),
+  limit_reset: z.enum(LIMIT_RESETS).optional(),
+}
+
+export const newKeySchema = z.strictObject({ name: labelSchema, ...keyLimits })
+
+export const keyChangesSchema = z.strictObject({ name: labelSchema.optional(), ...keyLimits })
 
 export const creditSchema = z.strictObject({
   amount_eur: amountSchema.refine((nano) => nano > 0n, 'A credit must be more than nothing.'),

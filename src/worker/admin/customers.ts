@@ -1,4 +1,4 @@
-import { formatNano } from '../../protocol/money.ts'
+import { eurText } from '../settle/key-view.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
 import { int64, sql, text } from '../storage/sql.ts'
@@ -99,10 +99,4 @@ function viewOf(row: Row): CustomerView {
     receipt_retention_days: optionalNumberOf(row, 'receipt_retention_days'),
     created_at: new Date(numberOf(row, 'created_at')).toISOString(),
   }
-}
-
-/** Euros with at least two decimals and as many as there are: `10.00`, `0.000000001`. */
-function eurText(nano: bigint): string {
-  const [whole, fraction = ''] = formatNano(nano).split('.')
-  return `${whole}.${fraction.padEnd(2, '0')}`
 }

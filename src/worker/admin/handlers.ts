@@ -8,9 +8,15 @@ import { customerIds, listCustomer } from '../storage/directory.ts'
 import { asAdmin } from './as-admin.ts'
 import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
 import { gather } from './gather.ts'
-import { insertKey, listKeysOf, markKeyDeleted } from './keys.ts'
+import { insertKey, listKeysOf, markKeyDeleted, updateKey } from './keys.ts'
 import { maintain } from './maintain.ts'
-import { creditSchema, maintenanceSchema, newCustomerSchema, newKeySchema } from './bodies.ts'
+import {
+  creditSchema,
+  maintenanceSchema,
+  newCustomerSchema,
+  newKeySchema,
+  keyChangesSchema,
+} from './bodies.ts'
 import { readJson } from './read-body.ts'
 
 /** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
@@ -67,17 +73,25 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
 
 /** POST /admin/customers/{id}/keys: the only time that the key itself is told. */
 export const createKey = asAdmin(async (request, context, { id = '' }) => {
-  const { name } = await readJson(request, newKeySchema, context)
+  const body = await readJson(request, newKeySchema, context)
   const db = await customerDatabase(context, id)
   const made = context.keyring.newApiKey(id)
-  const view = await insertKey(db, id, { ...made, name }, context.now())
+  const view = await insertKey(db, id, { ...body, ...made }, context.now())
   return json({ key: made.key, ...(view ?? noSuchCustomer()) })
 })
 
 /** GET /admin/customers/{id}/keys */
 export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
   const db = await customerDatabase(context, id)
-  return json({ data: (await listKeysOf(db, id)) ?? noSuchCustomer() })
+  return json({ data: (await listKeysOf(db, id, context.now())) ?? noSuchCustomer() })
+})
+
+/** PATCH /admin/customers/{id}/keys/{key_prefix}: members left out stay, null lifts a limit. */
+export const changeKey = asAdmin(async (request, context, params) => {
+  const { id = '', key_prefix: keyPrefix = '' } = params
+  const changes = await readJson(request, keyChangesSchema, context)
+  const db = await customerDatabase(context, id)
+  return json((await updateKey(db, id, keyPrefix, changes, context.now())) ?? noSuchKey())
 })
 
 /** DELETE /admin/customers/{id}/keys/{key_prefix} */
@@ -85,7 +99,7 @@ export const deleteKey = asAdmin(async (_request, context, params) => {
   const { id = '', key_prefix: keyPrefix = '' } = params
   const db = await customerDatabase(context, id)
   if (!(await markKeyDeleted(db, id, keyPrefix, context.now()))) {
-    throw new ApiError('not_found', 'The customer has no such key.')
+    noSuchKey()
   }
   return json({ key_prefix: keyPrefix, deleted: true })
 })
@@ -128,4 +142,8 @@ async function customerDatabase(context: Context, id: string): Promise<Database>
 
 function noSuchCustomer(): never {
   throw new ApiError('not_found', 'There is no such customer.')
+}
+
+function noSuchKey(): never {
+  throw new ApiError('not_found', 'The customer has no such key.')
 }

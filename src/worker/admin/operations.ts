@@ -2,7 +2,14 @@ import { z } from 'zod'
 import { providerProofSchema } from '../../protocol/link.ts'
 import type { Operation } from '../http/operation.ts'
 import { integerFrom } from '../http/query.ts'
-import { creditSchema, maintenanceSchema, newCustomerSchema, newKeySchema } from './bodies.ts'
+import { keyViewSchema } from '../settle/key-view.ts'
+import {
+  creditSchema,
+  keyChangesSchema,
+  maintenanceSchema,
+  newCustomerSchema,
+  newKeySchema,
+} from './bodies.ts'
 
 /** What the interface description says of the operator's endpoints (docs/admin.md). */
 
@@ -19,7 +26,7 @@ const customer = z.object({
   created_at: z.iso.datetime(),
 })
 
-const key = z.object({ key_prefix: z.string(), name: z.string(), created_at: z.iso.datetime() })
+const key = keyViewSchema
 
 const quarantined = z.object({
   request_id: z.string(),
@@ -85,6 +92,13 @@ export const ADMIN_OPERATIONS = {
     tag,
     answer: json('KeyList', z.object({ data: z.array(key) })),
     errors: unknown,
+  },
+  changeKey: {
+    summary: 'Change the name and the limits of a key; null lifts a limit',
+    tag,
+    body: body('KeyChanges', keyChangesSchema),
+    answer: json('Key', key),
+    errors: [...refused, ...unknown],
   },
   deleteKey: {
     summary: 'Delete a key',

@@ -1,7 +1,7 @@
 import { equalBytes, utf8 } from '../../protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import type { Storage } from '../storage/database.ts'
-import { textOf } from '../storage/row.ts'
+import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 import { parseApiKey } from './api-key.ts'
 import { ApiError } from '../http/errors.ts'
@@ -50,25 +50,35 @@ export async function readApiKey(
 
 /**
  * The caller of an endpoint that needs no admission: one storage read.
- * @throws ApiError `unauthorized` @throws StorageUnavailable
+ * @throws ApiError `unauthorized` or `key_expired` @throws StorageUnavailable
  */
 export async function authenticate(
   request: Request,
-  context: { readonly keyring: Keyring; readonly storage: Storage },
+  context: { readonly keyring: Keyring; readonly storage: Storage; readonly now: () => number },
 ): Promise<Caller> {
   const { customerId, keyPrefix, keyHash } = await readApiKey(request, context)
   const [rows = []] = await context.storage.customer(customerId).batch([
-    sql`SELECT name FROM api_keys WHERE customer_id = ${customerId}
+    sql`SELECT name, expires_at FROM api_keys WHERE customer_id = ${customerId}
       AND key_prefix = ${keyPrefix} AND key_hash = ${keyHash} AND deleted_at IS NULL`,
   ])
   const [row] = rows
   if (row === undefined) throw invalidKey()
+  if (isExpired(optionalNumberOf(row, 'expires_at'), context.now())) throw keyExpired()
   return { customerId, keyPrefix, keyName: textOf(row, 'name') }
 }
 
 /** The one answer to a key that is malformed, invented, unknown or deleted. */
 export function invalidKey(): ApiError {
   return new ApiError('unauthorized', 'The API key is not valid.')
+}
+
+/** Whether a key's time is over; `expiresAt` in ms, null: never. */
+export function isExpired(expiresAt: number | null, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now
+}
+
+export function keyExpired(): ApiError {
+  return new ApiError('key_expired', 'The API key has expired.')
 }
 
 /**

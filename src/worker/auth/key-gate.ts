@@ -22,7 +22,7 @@ export class KeyGate {
     this.#now = now
   }
 
-  /** @throws ApiError `unauthorized` @throws StorageUnavailable */
+  /** @throws ApiError `unauthorized` or `key_expired` @throws StorageUnavailable */
   async admit(
     request: Request,
     context: { readonly keyring: Keyring; readonly storage: Storage },
@@ -31,10 +31,11 @@ export class KeyGate {
     if (this.#recalls(this.#found, key, FOUND_MS)) return key
     if (this.#recalls(this.#missing, key, MISSING_MS)) throw invalidKey()
     try {
-      await authenticate(request, context)
+      await authenticate(request, { ...context, now: this.#now })
       this.#remember(this.#found, key)
     } catch (error) {
-      if (error instanceof ApiError) this.#remember(this.#missing, key)
+      const isMissing = error instanceof ApiError && error.code === 'unauthorized'
+      if (isMissing) this.#remember(this.#missing, key)
       throw error
     }
     return key

@@ -1,4 +1,4 @@
-import { admitRequest } from '../admission.ts'
+import { admitRequest, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { checkReasoningMembers, type ChatRequest } from '../provider/chat-request.ts'
@@ -38,7 +38,7 @@ async function complete(request: Request, context: Context, door: Door): Promise
 
   const { service } = context.config
   const { stream_open_ms: openMs, stream_ms: streamMs } = service.timeouts
-  const routes = plan.attempts.slice(0, service.max_attempts).map(({ route }) => route)
+  const routes = plan.attempts.map(({ route }) => route)
   const cacheSalt = routes.some(takesSalt)
     ? await context.keyring.cacheSalt(key.customerId)
     : undefined
@@ -47,6 +47,7 @@ async function complete(request: Request, context: Context, door: Door): Promise
     mostOn: (route) => mostUsage(chat, route),
     longestMs: chat.stream ? openMs + streamMs : options.timeoutMs,
   })
+  const attempts = await attemptsAllowed(context, admission, plan.attempts)
   const receiptId = options.receipt ? context.newId() : null
   const admitted: AdmittedChat = {
     context,
@@ -55,7 +56,7 @@ async function complete(request: Request, context: Context, door: Door): Promise
     format,
     dropped,
     options,
-    plan,
+    plan: { ...plan, attempts },
     admission,
     receiptId,
     headers: {

@@ -1,5 +1,5 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { admitRequest } from '../admission.ts'
+import { admitRequest, attemptsAllowed } from '../admission.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody } from '../completion/request-body.ts'
@@ -32,14 +32,15 @@ export const createEmbeddings: Handler = async (request, context) => {
   const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
     context.health.prefer(routes, at)
   const plan = planEmbedding(context.catalogue, ask, { order })
-  const attempts = context.health.restingLast(plan.attempts, at)
+  const planned = context.health.restingLast(plan.attempts, at)
   await (options.receipt ? context.link.state() : context.link.stateSince(at))
 
   const admission = await admitRequest(context, key, {
-    routes: attempts.slice(0, context.config.service.max_attempts).map(({ route }) => route),
+    routes: planned.map(({ route }) => route),
     mostOn: (route) => mostUsage(ask, route),
     longestMs: options.timeoutMs,
   })
+  const attempts = await attemptsAllowed(context, admission, planned)
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
   const { body } = await serveWhole<Embedded>(

@@ -80,9 +80,23 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'A document of the operator was refused; `reason` says why.',
     remedy: 'Have the router attest a nonce again, and sign a new document for it.',
   },
+  key_expired: {
+    means: 'The time of the API key is over.',
+    remedy: 'Use another key.',
+  },
   insufficient_balance: {
     means: 'The balance does not cover the most that the request may cost.',
     remedy: 'Add credit, or set a smaller `max_tokens`.',
+  },
+  insufficient_quota: {
+    means:
+      'What is left of the limit of the key does not cover the most that the request may cost.',
+    remedy:
+      '`GET /v1/key` tells what is left and when it counts anew; or set a smaller `max_tokens`.',
+  },
+  model_not_allowed: {
+    means: 'The key may not use any route of the requested models.',
+    remedy: '`GET /v1/key` lists the models that it may use.',
   },
   not_found: {
     means: 'There is nothing of this id that the key may see, or nothing at this path.',

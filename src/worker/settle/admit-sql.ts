@@ -1,6 +1,7 @@
 import type { Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 import type { AdmissionRequest } from './admit.ts'
+import { withinLimit } from './key-limits.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
 /** A request window of a key: a minute from the first request that found no window open. */
@@ -21,15 +22,7 @@ const NO_LIMIT = raw(String(UNLIMITED))
  * held, and the remaining writes hang on it. Running the batch twice admits once.
  */
 export function admissionBatch(ask: AdmissionRequest): readonly Statement[] {
-  const { plans } = ask
-  const isCounted = Object.values(plans).some((terms) => terms.requests_per_minute !== undefined)
-  return [
-    lockCustomer(ask),
-    reserve(ask),
-    openReservation(ask),
-    ...(isCounted ? [countRequest(ask)] : []),
-    readFacts(ask),
-  ]
+  return [lockCustomer(ask), reserve(ask), openReservation(ask), countRequest(ask), readFacts(ask)]
 }
 
 /** Locks the customer and notes what its plan makes of the reservation. */
@@ -49,7 +42,13 @@ function reserve({ requestId, key, plans, now }: AdmissionRequest): Statement {
       AND EXISTS (SELECT 1 FROM api_keys
         WHERE api_keys.customer_id = customers.customer_id
           AND key_prefix = ${key.keyPrefix} AND key_hash = ${key.keyHash} AND deleted_at IS NULL
-          AND (window_requests < ${perMinute} OR ${windowIsOver(now)}))
+          AND (expires_at IS NULL OR expires_at > ${int64(now)})
+          AND (${windowIsOver(now)} OR (window_requests < ${perMinute}
+            AND window_requests < ${ownLimit('requests_per_minute')}
+            AND window_tokens < ${ownLimit('tokens_per_minute')}))
+          AND (api_keys.concurrent_requests IS NULL
+            OR api_keys.concurrent_requests > ${openOfKey(key.keyPrefix, now)})
+          AND ${withinLimit(now)})
       AND (${concurrent} = ${NO_LIMIT} OR ${concurrent} > ${openOfKey(key.keyPrefix, now)})`
 }
 
@@ -66,17 +65,27 @@ function countRequest({ requestId, key, plans, now }: AdmissionRequest): Stateme
   return sql`UPDATE api_keys SET
       window_requests = CASE WHEN ${windowIsOver(now)} THEN 1 ELSE window_requests + 1 END,
       window_started_at = CASE WHEN ${windowIsOver(now)} THEN ${int64(now)}
-        ELSE window_started_at END
+        ELSE window_started_at END,
+      window_tokens = CASE WHEN ${windowIsOver(now)} THEN 0 ELSE window_tokens END
     WHERE customer_id = ${key.customerId} AND key_prefix = ${key.keyPrefix}
       AND EXISTS (SELECT 1 FROM customers
         WHERE customer_id = ${key.customerId} AND lock_request_id = ${requestId}
-          AND ${planLimit(plans, 'requests_per_minute')} < ${NO_LIMIT})`
+          AND (${planLimit(plans, 'requests_per_minute')} < ${NO_LIMIT}
+            OR api_keys.requests_per_minute IS NOT NULL OR api_keys.tokens_per_minute IS NOT NULL))`
+}
+
+/** A limit of the key itself. */
+function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement {
+  return raw(`COALESCE(api_keys.${limit}, CAST(${UNLIMITED} AS BIGINT))`)
 }
 
 /** All that an answer needs: whether the request is in, and else why not. No row: no such key. */
 function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
   return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
-      api_keys.window_started_at, api_keys.window_requests,
+      api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
+      api_keys.expires_at, api_keys.models, api_keys.requests_per_minute,
+      api_keys.tokens_per_minute, api_keys.concurrent_requests,
+      CASE WHEN ${withinLimit(now)} THEN 0 ELSE 1 END AS over_limit,
       CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
         THEN 1 ELSE 0 END AS admitted,
       CASE WHEN customers.lock_request_id = ${requestId} THEN 0

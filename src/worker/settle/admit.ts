@@ -1,8 +1,9 @@
+import { z } from 'zod'
 import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
-import type { PresentedKey } from '../auth/authenticate.ts'
+import { isExpired, keyExpired, type PresentedKey } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Database, Row } from '../storage/database.ts'
-import { flagOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
+import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { admissionBatch, WINDOW_MS } from './admit-sql.ts'
 import { termsOfPlan } from './plan-terms.ts'
 
@@ -32,6 +33,8 @@ export interface Admission {
   readonly discountPct: number
   /** Null: the service's default. */
   readonly receiptRetentionDays: number | null
+  /** Selectors of the models that the key may use; null: all. */
+  readonly models: readonly string[] | null
   /** `x-ratelimit-*`; empty where the plan limits no requests. */
   readonly rateLimitHeaders: Readonly<Record<string, string>>
 }
@@ -39,7 +42,8 @@ export interface Admission {
 /**
  * Admits a request in one storage call: key, plan limits, and a reservation of its worst case. A refused
  * request leaves nothing behind and does not count against a limit.
- * @throws ApiError `unauthorized`, `rate_limit_exceeded` or, for prepaid customers, `insufficient_balance`
+ * @throws ApiError `unauthorized`, `key_expired`, `rate_limit_exceeded`, `insufficient_quota` or, for prepaid
+ *   customers, `insufficient_balance`
  * @throws StorageUnavailable
  */
 export async function admit(db: Database, ask: AdmissionRequest): Promise<Admission> {
@@ -48,8 +52,9 @@ export async function admit(db: Database, ask: AdmissionRequest): Promise<Admiss
   if (!facts) throw new ApiError('unauthorized', 'The API key is not valid.')
   const plan = textOf(facts, 'plan')
   const terms = termsOfPlan(ask.plans, plan)
-  const window = readWindow(facts, terms, ask.now)
-  if (!flagOf(facts, 'admitted')) throw refusal(facts, terms, window)
+  const limits = limitsOf(facts, terms)
+  const window = readWindow(facts, limits, ask.now)
+  if (!flagOf(facts, 'admitted')) throw refusal(facts, limits, window, ask.now)
   return {
     customerId: ask.key.customerId,
     keyPrefix: ask.key.keyPrefix,
@@ -57,46 +62,83 @@ export async function admit(db: Database, ask: AdmissionRequest): Promise<Admiss
     plan,
     discountPct: terms.discount_pct,
     receiptRetentionDays: optionalNumberOf(facts, 'receipt_retention_days'),
+    models: readModels(optionalTextOf(facts, 'models')),
     rateLimitHeaders: window.headers,
   }
 }
 
+/** Limits that hold for a key: those of its customer's plan and its own, whichever is lower. */
+interface KeyLimits {
+  readonly requestsPerMinute: number | undefined
+  readonly tokensPerMinute: number | undefined
+  readonly concurrentRequests: number | undefined
+}
+
+function limitsOf(facts: Row, terms: PlanConfig): KeyLimits {
+  const own = (column: string) => optionalNumberOf(facts, column) ?? undefined
+  return {
+    requestsPerMinute: lower(terms.requests_per_minute, own('requests_per_minute')),
+    tokensPerMinute: own('tokens_per_minute'),
+    concurrentRequests: lower(terms.concurrent_requests, own('concurrent_requests')),
+  }
+}
+
+function lower(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right
+  return Math.min(left, right)
+}
+
+const modelsSchema = z.array(z.string())
+
+/** The selectors of a key as they are stored. */
+export function readModels(text: string | null): readonly string[] | null {
+  return text === null ? null : modelsSchema.parse(JSON.parse(text))
+}
+
 interface RequestWindow {
   readonly full: boolean
+  readonly tokensUsed: number
   readonly resetSeconds: number
   readonly headers: Readonly<Record<string, string>>
 }
 
 /** The state of a key's window, told in the headers that clients of the common format know. */
-function readWindow(facts: Row, terms: PlanConfig, now: number): RequestWindow {
-  const limit = terms.requests_per_minute
-  if (limit === undefined) return { full: false, resetSeconds: 0, headers: {} }
+function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
   const startedAt = numberOf(facts, 'window_started_at')
   const over = Math.abs(now - startedAt) >= WINDOW_MS
-  const used = over ? 0 : numberOf(facts, 'window_requests')
+  const tokensUsed = over ? 0 : numberOf(facts, 'window_tokens')
   const resetSeconds = over ? 0 : Math.ceil((startedAt + WINDOW_MS - now) / 1000)
+  const limit = limits.requestsPerMinute
+  if (limit === undefined) return { full: false, tokensUsed, resetSeconds, headers: {} }
+  const used = over ? 0 : numberOf(facts, 'window_requests')
   const headers = {
     'x-ratelimit-limit-requests': String(limit),
     'x-ratelimit-remaining-requests': String(Math.max(0, limit - used)),
     'x-ratelimit-reset-requests': `${resetSeconds}s`,
   }
-  return { full: used >= limit, resetSeconds, headers }
+  return { full: used >= limit, tokensUsed, resetSeconds, headers }
 }
 
 /** Why a request with a good key was not admitted: the first of its reasons. */
-function refusal(facts: Row, terms: PlanConfig, window: RequestWindow): ApiError {
-  const { headers } = window
+function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: number): ApiError {
+  const { headers, resetSeconds: retryAfter } = window
+  if (isExpired(optionalNumberOf(facts, 'expires_at'), now)) return keyExpired()
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests: concurrent } = limits
+  const limited = (message: string, seconds: number) =>
+    new ApiError('rate_limit_exceeded', message, { headers, retryAfter: seconds })
   if (window.full) {
-    const message = `This key may send ${terms.requests_per_minute} requests per minute.`
-    return new ApiError('rate_limit_exceeded', message, {
-      headers,
-      retryAfter: window.resetSeconds,
-    })
+    return limited(`This key may send ${requestsPerMinute} requests per minute.`, retryAfter)
   }
-  const concurrent = terms.concurrent_requests
+  if (tokensPerMinute !== undefined && window.tokensUsed >= tokensPerMinute) {
+    return limited(`This key may use ${tokensPerMinute} tokens per minute.`, retryAfter)
+  }
   if (concurrent !== undefined && numberOf(facts, 'open_requests') >= concurrent) {
-    const message = `This key may have ${concurrent} requests open at the same time.`
-    return new ApiError('rate_limit_exceeded', message, { headers, retryAfter: 1 })
+    return limited(`This key may have ${concurrent} requests open at the same time.`, 1)
+  }
+  if (flagOf(facts, 'over_limit')) {
+    const message =
+      "What is left of this key's limit does not cover the most that this request may cost."
+    return new ApiError('insufficient_quota', message, { headers })
   }
   return new ApiError(
     'insufficient_balance',

@@ -2,6 +2,8 @@ import { StorageUnavailable, type Database, type Row, type Statement } from '../
 import { textOf } from '../storage/row.ts'
 import { int64, list, real, small, sql, text } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
+import { addSpent } from './key-limits.ts'
+import { UNLIMITED } from './plan-terms.ts'
 import type { Cost } from './price.ts'
 
 /** The end of an exchange: what it is billed, and its receipt if it has one. */
@@ -57,6 +59,7 @@ export async function commitSettlement(
     lockCustomer(settlement),
     bill(settlement),
     writeUsage(settlement),
+    countOnKey(settlement),
     closeReservation(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
   ]
@@ -158,6 +161,18 @@ function writeUsage({ requestId, admission, row, receipt }: Settlement): Stateme
       ${text(cost.usdEur)}, ${text(receipt?.id ?? null)}, ${small(row.failover ? 1 : 0)},
       ${small(row.usageCapped ? 1 : 0)}
     FROM customers WHERE customer_id = ${admission.customerId} AND lock_request_id = ${requestId}`
+}
+
+/** Adds cost and tokens to those of the key, for its own limits. */
+function countOnKey({ requestId, admission, row }: Settlement): Statement {
+  const { customerId, keyPrefix } = admission
+  const now = row.createdAtMs
+  const tokens = row.promptTokens + row.completionTokens
+  return sql`UPDATE api_keys SET ${addSpent(now, row.cost.nano)},
+      window_tokens = CASE WHEN window_tokens > ${int64(UNLIMITED - tokens)} THEN ${int64(UNLIMITED)}
+        ELSE window_tokens + ${int64(tokens)} END
+    WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND EXISTS (
+      SELECT 1 FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId})`
 }
 
 function closeReservation({ requestId, admission }: Settlement): Statement {

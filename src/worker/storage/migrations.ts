@@ -1,9 +1,11 @@
 import type { Migration } from './migrate.ts'
 import { statements as ledger } from './migrations/0001-ledger.ts'
 import { statements as settlementBounds } from './migrations/0002-settlement-bounds.ts'
+import { statements as keyLimits } from './migrations/0003-key-limits.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: '0001-ledger', statements: ledger },
   { id: '0002-settlement-bounds', statements: settlementBounds },
+  { id: '0003-key-limits', statements: keyLimits },
 ]

@@ -1,4 +1,4 @@
-import { admitRequest } from '../admission.ts'
+import { admitRequest, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
@@ -57,7 +57,16 @@ async function transcribeUpload(
       mostOn: (route) => mostUsage(ask, route),
       longestMs: context.config.service.timeouts.transcription_ms,
     })
-    return await answerTranscription({ context, ask, plan, admission, receipt, clientRequest })
+    const attempts = await attemptsAllowed(context, admission, plan.attempts)
+    const allowed = { ...plan, attempts }
+    return await answerTranscription({
+      context,
+      ask,
+      plan: allowed,
+      admission,
+      receipt,
+      clientRequest,
+    })
   } finally {
     freeUpload(clientRequest)
   }

@@ -13,6 +13,21 @@ const TOKEN = 'admin-token'
 
 type Context = Parameters<Handler>[1]
 
+/** What is told of a key without limits of its own. */
+const UNLIMITED = {
+  expires_at: null,
+  models: null,
+  requests_per_minute: null,
+  tokens_per_minute: null,
+  concurrent_requests: null,
+  limit_eur: null,
+  limit_reset: 'none',
+  spent_eur: '0.00',
+  reserved_eur: '0.00',
+  remaining_eur: null,
+  resets_at: null,
+}
+
 const idOf = (view: Record<string, unknown>) => ({ id: String(view['id']) })
 
 describe('the admin interface', () => {
@@ -167,6 +182,58 @@ describe('the admin interface', () => {
     }
   })
 
+  it('limits a key at its creation and later, and lifts a limit with null', async () => {
+    const params = idOf(await create())
+    const limits = {
+      expires_at: '2027-01-01T00:00:00.000Z',
+      models: ['glm-5', 'eu/nova/glm-5'],
+      requests_per_minute: 5,
+      tokens_per_minute: 1000,
+      concurrent_requests: 2,
+      limit_eur: '1.50',
+      limit_reset: 'monthly',
+    }
+    const made = await call(admin.createKey, { params, body: { name: 'laptop', ...limits } })
+    expect(made).toMatchObject({
+      ...limits,
+      spent_eur: '0.00',
+      remaining_eur: '1.50',
+      resets_at: '2026-12-01T00:00:00.000Z',
+    })
+    const one = { ...params, key_prefix: String(made['key_prefix']) }
+    const lifted = Object.fromEntries(Object.keys(limits).map((name) => [name, null]))
+    const body = { ...lifted, name: 'desk', limit_reset: 'none' }
+    expect(await call(admin.changeKey, { params: one, body })).toMatchObject({
+      name: 'desk',
+      ...UNLIMITED,
+    })
+    expect(await call(admin.changeKey, { params: one, body: {} })).toMatchObject({ name: 'desk' })
+    const unknown = call(admin.changeKey, { params: { ...one, key_prefix: 'cmr_x' }, body })
+    expect(await unknown.catch(told)).toEqual({
+      code: 'not_found',
+      message: 'The customer has no such key.',
+    })
+  })
+
+  it.each([
+    [{ limit_eur: '-1' }, 'limit_eur'],
+    [{ limit_reset: 'hourly' }, 'limit_reset'],
+    [{ expires_at: 'tomorrow' }, 'expires_at'],
+    [{ models: [] }, 'models'],
+    [{ models: ['a b'] }, 'models'],
+    [{ requests_per_minute: 0 }, 'requests_per_minute'],
+    [{ tokens_per_minute: 1.5 }, 'tokens_per_minute'],
+    [{ concurrent_requests: '2' }, 'concurrent_requests'],
+    [{ owner: 'me' }, 'owner'],
+  ])('refuses a key with %j', async (limits, param) => {
+    const params = idOf(await create())
+    const body = { name: 'laptop', ...limits }
+    expect(await call(admin.createKey, { params, body }).catch(told)).toMatchObject({
+      code: 'invalid_request_error',
+      param,
+    })
+  })
+
   it('tells a key once, lists its prefix and deletes it', async () => {
     const params = idOf(await create())
     const made = await call(admin.createKey, { params, body: { name: 'laptop' } })
@@ -175,6 +242,7 @@ describe('the admin interface', () => {
       key_prefix: String(key).slice(0, String(key).lastIndexOf('_')),
       name: 'laptop',
       created_at: '2026-11-20T12:00:00.000Z',
+      ...UNLIMITED,
     })
     expect(await call(admin.listKeys, { params })).toEqual({ data: [view] })
     const one = { ...params, key_prefix: String(view['key_prefix']) }

@@ -3,7 +3,7 @@ import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { authenticate, readApiKey, requireAdmin } from '../../../src/worker/auth/authenticate.ts'
 import { openKeyring } from '../../support/keyring.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
-import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
+import { insertKey, markKeyDeleted, updateKey } from '../../../src/worker/admin/keys.ts'
 import { insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { told } from '../../support/refusal.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
@@ -61,7 +61,9 @@ describe('reading an API key', () => {
     const keyring = openKeyring(storage)
     const { key } = keyring.newApiKey('0'.repeat(28))
     const request = requestWith(`Bearer ${key}`)
-    expect(await refusalOf(authenticate(request, { keyring, storage }))).toEqual(INVALID)
+    expect(await refusalOf(authenticate(request, { keyring, storage, now: () => 10 }))).toEqual(
+      INVALID,
+    )
   })
 })
 
@@ -73,13 +75,21 @@ describe('authenticating', () => {
     const made = keyring.newApiKey(customerId)
     const db = storage.customer(customerId)
     await insertCustomer(db, customerId, CUSTOMER, 0)
-    const caller = () => authenticate(requestWith(`Bearer ${made.key}`), { keyring, storage })
+    const caller = () =>
+      authenticate(requestWith(`Bearer ${made.key}`), { keyring, storage, now: () => 10 })
     expect(await refusalOf(caller())).toEqual(INVALID)
     await insertKey(db, customerId, { ...made, name: 'laptop' }, 0)
     expect(await caller()).toEqual({ customerId, keyPrefix: made.prefix, keyName: 'laptop' })
     const other = `${made.key.slice(0, -1)}${made.key.endsWith('0') ? '1' : '0'}`
-    const wrong = authenticate(requestWith(`Bearer ${other}`), { keyring, storage })
+    const wrong = authenticate(requestWith(`Bearer ${other}`), { keyring, storage, now: () => 10 })
     expect(await refusalOf(wrong)).toEqual(INVALID)
+    await updateKey(db, customerId, made.prefix, { expires_at: 10 }, 0)
+    expect(await refusalOf(caller())).toEqual({
+      code: 'key_expired',
+      message: 'The API key has expired.',
+    })
+    await updateKey(db, customerId, made.prefix, { expires_at: 11 }, 0)
+    expect(await caller()).toMatchObject({ keyPrefix: made.prefix })
     await markKeyDeleted(db, customerId, made.prefix, 1)
     expect(await refusalOf(caller())).toEqual(INVALID)
   })

@@ -57,6 +57,7 @@ describe('the balance of a prepaid customer', () => {
       plan: 'standard',
       discountPct: 0,
       receiptRetentionDays: null,
+      models: null,
       rateLimitHeaders: {},
     })
     expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 100n, rows: 0, open: 1 })

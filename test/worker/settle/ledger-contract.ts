@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PresentedKey } from '../../../src/worker/auth/authenticate.ts'
+import { listKeysOf, updateKey, type KeyChanges } from '../../../src/worker/admin/keys.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {
@@ -15,12 +16,14 @@ import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { usageRowJson } from '../../../src/worker/usage/row-json.ts'
 import {
   addCustomer,
+  addKey,
   askOf,
   deleteKey,
   NOW,
   one,
   readBooks,
   receiptOf,
+  rejectionOf,
   settlementOf,
 } from '../../support/ledger.ts'
 
@@ -74,6 +77,96 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       const open = first.flatMap((end, i) => (end.status === 'fulfilled' ? [`first-${i}`] : []))
       await Promise.all(open.map((id) => releaseReservation(right, id)))
       expect(fulfilled(await race('second'))).toBe(2)
+    })
+
+    describe('limits of a key', () => {
+      const DAY_MS = 86_400_000
+
+      test('are never overshot, whoever races, and count anew in the next period', async () => {
+        const [left, right] = instances('capped')
+        const key = await addCustomer(left, { id: 'capped', billing: 'postpaid' })
+        const other = await addKey(left, 'capped', 'k2')
+        await updateKey(
+          left,
+          'capped',
+          key.keyPrefix,
+          { limit_eur: 50n, limit_reset: 'daily' },
+          NOW,
+        )
+        const ends = await Promise.allSettled(
+          Array.from({ length: 200 }, (_, index) =>
+            admit(index % 2 ? left : right, askOf(key, `capped-${index}`, { nano: 10n })),
+          ),
+        )
+        expect(fulfilled(ends)).toBe(5)
+        expect(refusals(ends)).toEqual(['insufficient_quota'])
+        const admitted = ends.flatMap((end, i) =>
+          end.status === 'fulfilled' ? [`capped-${i}`] : [],
+        )
+        await Promise.all(
+          admitted.map((id) => commitSettlement(right, settlementOf(key, id, { nano: 10n }))),
+        )
+        const [view] = (await listKeysOf(left, 'capped', NOW)) ?? []
+        expect(view).toMatchObject({
+          limit_eur: '0.00000005',
+          spent_eur: '0.00000005',
+          reserved_eur: '0.00',
+          remaining_eur: '0.00',
+          resets_at: '2026-11-21T00:00:00.000Z',
+        })
+        const late = admit(left, askOf(key, 'capped-late', { nano: 1n }))
+        expect(await rejectionOf(late)).toMatchObject({
+          code: 'insufficient_quota',
+          message:
+            "What is left of this key's limit does not cover the most that this request may cost.",
+        })
+        await admit(left, askOf(other, 'capped-other', { nano: 1_000n }))
+        const tomorrow = askOf(key, 'capped-tomorrow', { nano: 50n, now: NOW + DAY_MS })
+        await admit(left, tomorrow)
+        await commitSettlement(
+          left,
+          settlementOf(key, 'capped-tomorrow', { nano: 20n, createdAtMs: NOW + DAY_MS }),
+        )
+        const [after] = (await listKeysOf(right, 'capped', NOW + DAY_MS)) ?? []
+        expect(after).toMatchObject({ spent_eur: '0.00000002', remaining_eur: '0.00000003' })
+      })
+
+      test('of requests, tokens and concurrency hold beside those of the plan', async () => {
+        const [db] = instances('paced')
+        const key = await addCustomer(db, { id: 'paced', billing: 'postpaid' })
+        const change = (changes: KeyChanges) => updateKey(db, 'paced', key.keyPrefix, changes, NOW)
+        const plans = { standard: { discount_pct: 0, requests_per_minute: 100 } }
+        const refused = (id: string) => rejectionOf(admit(db, askOf(key, id, { plans })))
+        await change({ concurrent_requests: 1 })
+        await admit(db, askOf(key, 'paced-1', { plans }))
+        expect(await refused('paced-2')).toMatchObject({
+          code: 'rate_limit_exceeded',
+          message: 'This key may have 1 requests open at the same time.',
+        })
+        await change({ concurrent_requests: null, tokens_per_minute: 15 })
+        await commitSettlement(db, settlementOf(key, 'paced-1'))
+        expect(await refused('paced-3')).toMatchObject({
+          code: 'rate_limit_exceeded',
+          message: 'This key may use 15 tokens per minute.',
+        })
+        await change({ tokens_per_minute: null, requests_per_minute: 1 })
+        expect(await refused('paced-4')).toMatchObject({
+          code: 'rate_limit_exceeded',
+          message: 'This key may send 1 requests per minute.',
+        })
+        await admit(db, askOf(key, 'paced-5', { plans, now: NOW + 60_000 }))
+      })
+
+      test('of time end it, and what it may use is told at admission', async () => {
+        const [db] = instances('timed')
+        const key = await addCustomer(db, { id: 'timed', billing: 'postpaid' })
+        const changes = { expires_at: NOW + 1, models: ['glm-5', 'nova/other'] }
+        await updateKey(db, 'timed', key.keyPrefix, changes, NOW)
+        const { models } = await admit(db, askOf(key, 'timed-1'))
+        expect(models).toEqual(['glm-5', 'nova/other'])
+        const late = await rejectionOf(admit(db, askOf(key, 'timed-2', { now: NOW + 1 })))
+        expect([late.code, late.message]).toEqual(['key_expired', 'The API key has expired.'])
+      })
     })
 
     test('settling a request many times at once bills it once', async () => {

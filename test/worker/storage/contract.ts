@@ -286,14 +286,25 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
         key_prefix: 'cmr_whole',
         name: 'laptop',
         created_at: '1970-01-01T00:00:00.003Z',
+        expires_at: null,
+        models: null,
+        requests_per_minute: null,
+        tokens_per_minute: null,
+        concurrent_requests: null,
+        limit_eur: null,
+        limit_reset: 'none',
+        spent_eur: '0.00',
+        reserved_eur: '0.00',
+        remaining_eur: null,
+        resets_at: null,
       }
       expect(await insertKey(db, 'credited', key, 3)).toEqual(view)
-      expect(await listKeysOf(storages[1].customer('credited'), 'credited')).toEqual([view])
+      expect(await listKeysOf(storages[1].customer('credited'), 'credited', 4)).toEqual([view])
       expect(await markKeyDeleted(db, 'credited', 'cmr_whole', 4)).toBe(true)
       expect(await markKeyDeleted(db, 'credited', 'cmr_whole', 5)).toBe(false)
-      expect(await listKeysOf(db, 'credited')).toEqual([])
+      expect(await listKeysOf(db, 'credited', 4)).toEqual([])
       expect(await insertKey(storages[0].customer('no'), 'no', key, 3)).toBeUndefined()
-      expect(await listKeysOf(storages[0].customer('no'), 'no')).toBeUndefined()
+      expect(await listKeysOf(storages[0].customer('no'), 'no', 4)).toBeUndefined()
     })
 
     it('lists customers by age, page by page', async () => {

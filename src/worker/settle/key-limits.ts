@@ -1,0 +1,63 @@
+import type { Statement } from '../storage/database.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
+
+/** When what a key has spent counts anew, in UTC. */
+export const LIMIT_RESETS = ['none', 'daily', 'weekly', 'monthly'] as const
+
+export type LimitReset = (typeof LIMIT_RESETS)[number]
+
+/** A span of time in ms; without an end it lasts for ever. */
+interface Period {
+  readonly start: number
+  readonly end: number | null
+}
+
+/** By year, month, day of the month and day of the week (Sunday is 0). */
+const PERIODS: Readonly<
+  Record<LimitReset, (year: number, month: number, day: number, weekday: number) => Period>
+> = {
+  none: () => ({ start: 0, end: null }),
+  daily: (year, month, day) => ({
+    start: Date.UTC(year, month, day),
+    end: Date.UTC(year, month, day + 1),
+  }),
+  weekly: (year, month, day, weekday) => {
+    const monday = day - ((weekday + 6) % 7)
+    return { start: Date.UTC(year, month, monday), end: Date.UTC(year, month, monday + 7) }
+  },
+  monthly: (year, month) => ({
+    start: Date.UTC(year, month, 1),
+    end: Date.UTC(year, month + 1, 1),
+  }),
+}
+
+/** The period that a moment lies in, in UTC; weeks begin on Monday. */
+export function periodOf(reset: LimitReset, now: number): Period {
+  const at = new Date(now)
+  return PERIODS[reset](at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCDay())
+}
+
+/** What a key has spent in its running period, as a part of a statement on `api_keys`. */
+export function spentInPeriod(now: number): Statement {
+  const start = (reset: LimitReset) => raw(String(periodOf(reset, now).start))
+  return sql`(CASE WHEN api_keys.spent_at < CASE api_keys.limit_reset
+      WHEN 'daily' THEN ${start('daily')} WHEN 'weekly' THEN ${start('weekly')}
+      WHEN 'monthly' THEN ${start('monthly')} ELSE 0 END
+    THEN 0 ELSE api_keys.spent_nano END)`
+}
+
+/** What the open reservations of a key hold, as a part of a statement on `api_keys`. */
+export const RESERVED_OF_KEY = raw(`(SELECT COALESCE(SUM(amount_nano), 0) FROM reservations
+  WHERE reservations.customer_id = api_keys.customer_id
+    AND reservations.key_prefix = api_keys.key_prefix)`)
+
+/** Whether the limit of a key leaves room for the reservation at hand, as a part of a statement on both tables. */
+export function withinLimit(now: number): Statement {
+  return sql`(api_keys.limit_nano IS NULL OR ${spentInPeriod(now)} + ${RESERVED_OF_KEY}
+    + customers.lock_reserve_nano <= api_keys.limit_nano)`
+}
+
+/** Adds what a request cost to what its key has spent. */
+export function addSpent(now: number, costNano: bigint): Statement {
+  return sql`spent_nano = ${spentInPeriod(now)} + ${int64(costNano)}, spent_at = ${int64(now)}`
+}
