@@ -22,12 +22,18 @@ const NPM_FLAGS = [
 /** Commands that nobody runs in a guest. */
 const NOT_RUN = [
   'cli/build',
+  'cli/connect',
+  'cli/connect.js',
   'cli/image',
   'cli/image.js',
+  'cli/proxy.js',
   'cli/release',
   'cli/release.js',
   'host/bundle-worker.js',
 ]
+
+/** Packages of those commands, and of what applications use. */
+const NOT_RUN_PACKAGES = ['smol-toml', 'undici-7'].map((name) => `node_modules/${name}`)
 
 /**
  * Puts the sources of a commit and the packages of package-lock.json into `root/app`, and Node into `root/usr/bin`.
@@ -42,7 +48,8 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
   for (const part of NOT_RUN) rmSync(join(app, 'src', part), { recursive: true })
   mkdirSync(join(root, 'usr/bin'), { recursive: true })
   renameSync(join(app, NODE_PACKAGE, 'bin/node'), join(root, 'usr/bin/node'))
-  for (const leftOver of [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']) {
+  const leftOvers = [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']
+  for (const leftOver of [...leftOvers, ...NOT_RUN_PACKAGES]) {
     rmSync(join(app, leftOver), { recursive: true, force: true })
   }
 }
