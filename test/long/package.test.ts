@@ -109,6 +109,22 @@ describe('the npm package', () => {
     }
   })
 
+  test('has everything that each of its commands imports', async () => {
+    const commands = [
+      'start',
+      'serve',
+      'admin',
+      'verify',
+      'proxy',
+      'connect',
+      'disconnect',
+      'release',
+      'image',
+    ]
+    const helps = commands.map((command) => inApp('npx', 'cmr', command, '--help'))
+    for (const { stdout } of await Promise.all(helps)) expect(stdout).toContain('Usage: ')
+  })
+
   test('refuses to build an image outside a checkout', async () => {
     await expect(inApp('npx', 'cmr', 'image')).rejects.toMatchObject({
       code: 1,

@@ -4,8 +4,8 @@ import { build } from 'esbuild'
 import { bundleWorker } from '../../host/bundle-worker.ts'
 import { makePlainScript } from './plain-script.ts'
 
-/** Parts that become one file each; what they import and nothing else does is then needed at build time only. */
-const BUNDLED = ['worker', 'standin'] as const
+/** Becomes one file; what it imports and nothing else does is then needed at build time only. */
+const STANDIN = 'standin'
 
 /** Gives `require` back to packages of the older module form. */
 const REQUIRE =
@@ -13,7 +13,7 @@ const REQUIRE =
 
 /**
  * Compiles this program's own sources for a Node that strips no types, as it does not below node_modules: plain
- * JavaScript file for file, with the worker and the stand-in provider bundled. The same sources and packages give the
+ * JavaScript file for file, with the stand-in provider bundled, and the worker bundled besides for workerd. The same sources and packages give the
  * same bytes.
  *
  * @param sources the directory of sources, this file among them
@@ -21,8 +21,8 @@ const REQUIRE =
  */
 export async function compileTree(sources: string, target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true })
-  const left = new Set(BUNDLED.map((name) => join(sources, name)))
-  cpSync(sources, target, { recursive: true, filter: (path) => !left.has(path) })
+  const standin = join(sources, STANDIN)
+  cpSync(sources, target, { recursive: true, filter: (path) => path !== standin })
   makePlainScript(target)
   await bundleWorker(join(target, 'worker.js'))
   await build({
