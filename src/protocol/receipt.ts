@@ -7,6 +7,12 @@ import { z } from 'zod'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
+/** The end of the year 9999: later times have no spelling in RFC 3339. */
+const LAST_SECOND = 253_402_300_799
+
+/** A moment that can be written down. */
+const unixSeconds = z.int().min(0).max(LAST_SECOND)
+
 /** Evidence up to this size, in bytes of JSON, stands in the receipt itself. */
 export const INLINE_EVIDENCE_BYTES = 8192
 
@@ -22,15 +28,12 @@ export const attestationBlockSchema = z.looseObject({
   trust_bundle_jws: z.string().optional(),
   verified: z.boolean(),
   verification_mode: z.string(),
-  verified_at: z.int().optional(),
+  verified_at: unixSeconds.optional(),
   attestation_strength: z.string(),
   evidence_summary: z.record(z.string(), z.json()).optional(),
   message_attestation: z.record(z.string(), z.json()).optional(),
   evidence_raw: z.union([evidenceReference, z.record(z.string(), z.json())]).optional(),
 })
-
-/** The end of the year 9999: later times have no spelling in RFC 3339. */
-const LAST_SECOND = 253_402_300_799
 
 /** The front doors that receipts are issued for. */
 export const RECEIPT_ENDPOINTS = [
@@ -46,7 +49,7 @@ export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
 /** What the worker knows of an exchange; the daemon adds both hops and the key context, and signs. */
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),
-  iat: z.int().min(0).max(LAST_SECOND),
+  iat: unixSeconds,
   /** The front door: the client's digests are over the bytes of its format. */
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   requested_route: z.string(),
@@ -86,7 +89,7 @@ export const receiptClaimsSchema = z.looseObject({
     alg: z.literal('ES256'),
     verified: z.boolean(),
     verification_mode: z.string(),
-    verified_at: z.int(),
+    verified_at: unixSeconds,
   }),
 })
 

@@ -5,3 +5,13 @@ export const CLOCK_SKEW_MS = 120_000
 export function milliseconds(timestamp: string): number {
   return Date.parse(timestamp)
 }
+
+/**
+ * Every comparison with what is no number is false, so that nothing would ever be too early, expired or too old.
+ * @throws TypeError, for that is the caller's mistake and no fault of the evidence
+ */
+export function demandNumber(name: string, value: unknown): void {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new TypeError(`${name} must be a number`)
+  }
+}

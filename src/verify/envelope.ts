@@ -2,7 +2,7 @@ import { toHex } from '../protocol/bytes.ts'
 import type { Envelope } from '../protocol/envelope.ts'
 import type { Manifest } from '../protocol/manifest.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+import { CLOCK_SKEW_MS, demandNumber, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
 import { checkManifest, checkTag, revocationRule, type Trust } from './manifest.ts'
 import { revocationFault } from './revoked.ts'
@@ -44,13 +44,15 @@ export interface EnvelopeResult extends Verdict {
 
 /**
  * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
- * connection. Throws `MalformedEvidence`.
+ * connection. Throws `MalformedEvidence`, and `TypeError` where a time or an age is no number.
  */
 export async function verifyEnvelope(
   envelope: Envelope,
   options: EnvelopeOptions,
 ): Promise<EnvelopeResult> {
   const { trust, live, ...snp } = options
+  demandNumber('now', options.now)
+  if (live?.maxAgeSeconds !== undefined) demandNumber('maxAgeSeconds', live.maxAgeSeconds)
   const hardware = await verifyEnvelopeHardware(envelope, {
     ...snp,
     policy: policyOfBundle(trust.bundle),
@@ -111,9 +113,12 @@ function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Che
   return checks
 }
 
+/** What a report binds that was asked for without a nonce (`bindingDigest`), so it proves no more than none. */
+const NO_NONCE = /^0+$/
+
 /** No nonce where one must be is a caller without types, and fails like a wrong one. */
 function checkNonce({ report_data_binding: binding }: Envelope, nonce: unknown): Check {
-  const sent = typeof nonce === 'string' && nonce !== ''
+  const sent = typeof nonce === 'string' && nonce !== '' && !NO_NONCE.test(nonce)
   const fault = firstFault(
     !sent && 'no nonce was asked for, so nothing proves when the report was made',
     binding?.nonce !== nonce && 'the report was not made for this nonce',

@@ -1,4 +1,4 @@
-import type { Es256Jwk } from '../protocol/jwk.ts'
+import { jwkThumbprint, type Es256Jwk } from '../protocol/jwk.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { judge, type Check } from './check.ts'
@@ -21,14 +21,27 @@ const NOTHING_NEWER =
 /**
  * The newest of the bundles at hand (compact JWS), for what it revokes. One that has expired still counts: revocations
  * do not lapse. A bundle that the release root did not sign is refused, and so is a state of affairs where a newer one
- * was seen before than is at hand now.
+ * was seen before than is at hand now. `own` is the receipt's: the only one at hand where no other is given, and then it
+ * must not be older than what was seen.
  */
 export async function findNewestBundle(
   texts: readonly string[],
   rootJwk: Es256Jwk,
-  options: TrustBundleOptions,
+  { own, ...options }: TrustBundleOptions & { readonly own: string },
 ): Promise<NewestBundle> {
-  if (texts.length === 0) return { checks: [], notes: [NOTHING_NEWER] }
+  if (texts.length === 0) {
+    const ownOnly = { checks: [], notes: [NOTHING_NEWER] }
+    if (options.lastSeen?.root !== (await jwkThumbprint(rootJwk))) return ownOnly
+    const {
+      bundle: _,
+      seen: __,
+      ...judged
+    } = await findNewestBundle([own], rootJwk, {
+      ...options,
+      own,
+    })
+    return { ...judged, notes: [...judged.notes, NOTHING_NEWER] }
+  }
   const found: Candidate[] = []
   for (const jws of texts) {
     const candidate = await judgeCandidate(jws, rootJwk, options)

@@ -61,7 +61,12 @@ export async function checkProvider(
   })
   if (block?.verified !== true) {
     const mode = block?.verification_mode ?? 'no block'
-    return without('unattested', `the provider was not attested (${mode})`)
+    const simulated = block === undefined ? [] : refuseSimulated(block, options.simulated)
+    return without(
+      'unattested',
+      `the provider was not attested (${mode})`,
+      prefixed(name, simulated),
+    )
   }
   if (judgeProviderHop === undefined) {
     const recorded = `recorded by the router, not re-judged (${block.verification_mode})`

@@ -49,6 +49,7 @@ export async function checkRouter(
     now: options.now,
     environments,
     lastSeen,
+    own: block.trust_bundle_jws ?? '',
   })
   const hop = await checkEnvelopeHop(block, {
     ...options,

@@ -3,6 +3,7 @@ import { readDocument } from '../protocol/read-document.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../protocol/receipt.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { judge, verdict, type Check, type Verdict } from './check.ts'
+import { demandNumber } from './clock.ts'
 import { headerFault, checkJws } from './jws.ts'
 import { findSigningKey } from './key-set.ts'
 import type { NewestBundle } from './newest-bundle.ts'
@@ -57,6 +58,7 @@ export interface ReceiptResult extends Verdict {
  * @throws MalformedEvidence where receipt or key set are none at all
  */
 export async function verifyReceipt(text: string, options: ReceiptOptions): Promise<ReceiptResult> {
+  demandNumber('now', options.now)
   const jws = parseCompactJws(text, DOCUMENT)
   const header = headerFault(jws, ACCEPTED_TYPES)
   if (header !== undefined) return failed([judge('receipt_header', header, '')])

@@ -5,7 +5,7 @@ import { readDocument } from '../protocol/read-document.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { TRUST_BUNDLE_TYP, trustBundleSchema, type TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
+import { CLOCK_SKEW_MS, demandNumber, milliseconds } from './clock.ts'
 import { checkJws } from './jws.ts'
 
 const DOCUMENT = 'trust bundle'
@@ -45,6 +45,7 @@ export async function verifyTrustBundle(
   rootJwk: unknown,
   options: TrustBundleOptions,
 ): Promise<TrustBundleResult> {
+  demandNumber('now', options.now)
   const root = readDocument(es256JwkSchema, rootJwk, 'release root key')
   const jws = parseCompactJws(text, DOCUMENT)
   const expectation = { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root } as const

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { judge, verdict, type Check } from '../../verify/check.ts'
 import { headline } from '../../verify/headline.ts'
 import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
 import { defaultStatePath, readSeen, writeSeen } from '../../client/node/bundle-state.ts'
@@ -38,9 +39,21 @@ async function verifyBundle(file: string, options: BundleOptions): Promise<void>
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
     lastSeen: await readSeen(options.state, rootJwk),
   })
-  if (result.seen !== undefined) await writeSeen(options.state, { ...result.seen, jws })
   const { version, environment } = result.bundle ?? {}
-  const simulated = environment === 'local'
+  const simulated = environment === LOCAL
+  const judged = simulated
+    ? verdict([...result.checks, checkSimulated(options.allowSimulated)])
+    : result
+  if (judged.ok && result.seen !== undefined)
+    await writeSeen(options.state, { ...result.seen, jws })
   const proven = `the holder of the release root signed this bundle, version ${version}, and it is in force`
-  report({ ...result, summary: headline(result, { proven, simulated }) }, options.json === true)
+  report({ ...judged, summary: headline(judged, { proven, simulated }) }, options.json === true)
+}
+
+/** The environment of local stacks, which are simulated platforms. */
+const LOCAL = 'local'
+
+function checkSimulated(allowed: boolean | undefined): Check {
+  const fault = allowed === true ? undefined : 'a bundle for simulated platforms; none is allowed'
+  return judge('simulated_platform', fault, 'allowed')
 }

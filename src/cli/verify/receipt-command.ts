@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander'
 import { z } from 'zod'
+import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
 import { providerJudge } from '../../verify/providers/provider-judge.ts'
-import { envelopeProviderJudge } from '../../verify/provider-envelope.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
@@ -16,9 +16,9 @@ import { InputError } from './input-error.ts'
 import { localOption, readLocalReceipt, readLocalStack } from './local-stack.ts'
 import { parseNow } from './parse-now.ts'
 import { report } from './print.ts'
-import { readPolicy } from './provider-policy.ts'
+import { readPolicy, rootKeyPolicy } from './provider-policy.ts'
 import { readInput, readJson, readText } from './read-input.ts'
-import { asRoot, obtainTrust, readRoot } from './release-trust.ts'
+import { asRoot, newestUnder, obtainTrust, readRoot } from './release-trust.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
 
 interface ReceiptCommandOptions extends ExpectationOptions {
@@ -145,16 +145,17 @@ async function verifyText(text: string, options: ReceiptCommandOptions): Promise
   const { id, receipt } = readReceipt(text)
   const client = routerClient(options)
   const { jwks, evidence } = await obtainKeys(receipt, options, client)
+  const router = await routerTrust(options, client)
   const result = await verifyReceipt(receipt, {
     now: options.now ?? Date.now(),
     jwks,
     evidence,
     expected: { id, ...(await expectations(options)) },
-    router: await routerTrust(options, client),
+    router,
     simulated: simulatedPolicy(options),
     crl: options.crl === undefined ? undefined : await readInput(options.crl),
     requireCrl: options.requireCrl,
-    judgeProviderHop: await judgeOfProvider(options),
+    judgeProviderHop: await judgeOfProvider(options, router),
     requireProvider: options.requireProvider === true,
   })
   if (result.seen !== undefined) await writeSeen(options.state, result.seen)
@@ -177,18 +178,30 @@ function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPo
 /** By what the provider's hop is judged again, where the caller gave anything to judge it by. */
 async function judgeOfProvider(
   options: ReceiptCommandOptions,
+  router: ReceiptOptions['router'],
 ): Promise<JudgeProviderHop | undefined> {
+  const policy = await policyOfProvider(options)
+  if (policy === undefined) return undefined
+  const environments = options.allowSimulated === true ? ['local'] : []
+  const simulated = simulatedPolicy(options)
+  if (policy.adapter !== 'envelope') return providerJudge(policy, { simulated, environments })
+  const newest = await newestUnder(asRoot(policy.root_key), options.state, {
+    now: options.now ?? Date.now(),
+    environments: [...policy.environments, ...environments],
+    given: router === 'signature_only' ? [] : router.bundles,
+  })
+  const { acceptBeforeRevocation } = options
+  return providerJudge(policy, { simulated, environments, newest, acceptBeforeRevocation })
+}
+
+async function policyOfProvider(
+  options: ReceiptCommandOptions,
+): Promise<ProviderPolicy | undefined> {
   const { providerRootKey, providerRootJwk, providerPolicy, environment, allowSimulated } = options
-  if (providerPolicy !== undefined) {
-    return providerJudge(await readPolicy(providerPolicy), {
-      simulated: simulatedPolicy(options),
-      environments: allowSimulated === true ? ['local'] : [],
-    })
-  }
+  if (providerPolicy !== undefined) return readPolicy(providerPolicy)
   if (providerRootKey === undefined && providerRootJwk === undefined) return undefined
   const rootJwk = providerRootKey ? await readRoot(providerRootKey) : asRoot(providerRootJwk)
-  const trust = { rootJwk, environments: acceptedEnvironments(environment, allowSimulated) }
-  return envelopeProviderJudge(trust, { simulated: simulatedPolicy(options) })
+  return rootKeyPolicy(rootJwk, acceptedEnvironments(environment, allowSimulated))
 }
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })

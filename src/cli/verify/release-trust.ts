@@ -1,7 +1,9 @@
 import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { readDocument } from '../../protocol/read-document.ts'
+import type { TrustBundle } from '../../protocol/trust-bundle.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
 import type { RouterTrust } from '../../verify/receipt-router.ts'
+import { verifyTrustBundle, type TrustBundleOptions } from '../../verify/trust-bundle.ts'
 import { readSeen } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { readBundle, readJson } from './read-input.ts'
@@ -45,6 +47,31 @@ export async function obtainTrust(
     lastSeen,
     acceptBeforeRevocation: options.acceptBeforeRevocation === true,
   }
+}
+
+/**
+ * The newest bundle known under a release root, expired or not, for what it revokes: of those given and the one
+ * remembered. One that another root signed tells nothing about this one.
+ * @throws ClientError for a damaged state file
+ */
+export async function newestUnder(
+  rootJwk: Es256Jwk,
+  state: string,
+  { given = [], ...options }: NewestOptions,
+): Promise<TrustBundle | undefined> {
+  const remembered = (await readSeen(state, rootJwk))?.jws
+  const texts = [...given, remembered].filter((jws) => jws !== undefined)
+  const judged = await Promise.all(
+    texts.map((jws) => verifyTrustBundle(jws, rootJwk, { ...options, expired: 'accept' })),
+  )
+  return judged
+    .flatMap(({ bundle }) => bundle ?? [])
+    .toSorted((left, right) => right.version - left.version)[0]
+}
+
+interface NewestOptions extends Pick<TrustBundleOptions, 'now' | 'environments'> {
+  /** Compact JWS, of whatever root. */
+  readonly given?: readonly string[] | undefined
 }
 
 /** The bundle that a router publishes at its own address. Throws `InputError`, `MalformedEvidence`. */

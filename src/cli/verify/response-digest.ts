@@ -1,9 +1,12 @@
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
+import { InputError } from './input-error.ts'
 
 /**
  * SHA-256 of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
- * carries `service`, which names the receipt and so cannot be part of it.
+ * carries `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; were
+ * anything else to follow it, nobody would have signed that.
+ * @throws InputError for a stream that goes on
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)
@@ -15,11 +18,17 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   if (!/^(?:data:|:|event:|id:|retry:|\r?\n)/.test(text)) return undefined
   let start = 0
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
-    if (carriesService(event)) return start
+    if (carriesService(event)) {
+      if (AFTER_LAST.test(text.slice(start + event.length))) return start
+      throw new InputError('the answer goes on after its last event, which no receipt is about')
+    }
     start += event.length
   }
   return undefined
 }
+
+/** What the format of chat completions ends with. */
+const AFTER_LAST = /^\s*(?:data: \[DONE\]\s*)?$/
 
 function carriesService(event: string): boolean {
   const data = /^data: ?(.*?)\r?\n/m.exec(event)?.[1]

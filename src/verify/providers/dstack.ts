@@ -66,8 +66,12 @@ export async function judgeDstack(
     },
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
     messageKey: report.signer,
+    onRecord: gpu === undefined ? [] : [GPU_KEYS],
   }
 }
+
+const GPU_KEYS =
+  "the GPU verdict is judged by the keys of NVIDIA's service as the router recorded them; nothing here ties them to NVIDIA"
 
 interface Expectation {
   readonly nonce: string

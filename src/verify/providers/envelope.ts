@@ -27,7 +27,15 @@ export interface EnvelopeEvidence {
   readonly tls_spki_sha256: string
 }
 
-export interface EnvelopeJudgeOptions extends JudgeOptions {
+/** What is known of revocations that came after the evidence. */
+export interface LaterRevocations {
+  /** The newest bundle known under the policy's root: of it only what it revokes counts. */
+  readonly newest?: TrustBundle | undefined
+  /** Accepts evidence from before the `since` of its revocation. */
+  readonly acceptBeforeRevocation?: boolean | undefined
+}
+
+export interface EnvelopeJudgeOptions extends JudgeOptions, LaterRevocations {
   /** The newest bundle of this provider that was accepted before. */
   readonly lastSeen?: SeenBundle | undefined
   /** Environments to accept besides those of the policy. */
@@ -52,7 +60,7 @@ export async function judgeEnvelope(
   policy: Policy,
   options: EnvelopeJudgeOptions,
 ): Promise<JudgedEnvelope> {
-  const { now, simulated } = options
+  const { now, simulated, newest, acceptBeforeRevocation } = options
   const { bundle, rootJwk, seen } = await judgeBundle(evidence.trust_bundle_jws, policy, options)
   const envelope = readEnvelope(evidence.envelope)
   const nonce = expectedNonce(evidence, policy, envelope)
@@ -60,7 +68,7 @@ export async function judgeEnvelope(
     now,
     simulated,
     ...(options.anchors && { anchors: options.anchors }),
-    trust: { bundle, rootJwk },
+    trust: { bundle, rootJwk, newest, acceptBeforeRevocation },
     live: {
       tlsSpkiSha256: evidence.tls_spki_sha256,
       maxAgeSeconds: policy.max_age_seconds,

@@ -7,7 +7,7 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { readEnvelope } from '../envelope-hardware.ts'
 import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
-import { judgeEnvelope } from './envelope.ts'
+import { judgeEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { judgeTinfoil, tinfoilEvidenceSchema } from './tinfoil.ts'
 
@@ -17,7 +17,7 @@ export interface RecordedEvidence {
   readonly block: AttestationBlock
 }
 
-export interface RecordedOptions extends JudgeOptions {
+export interface RecordedOptions extends JudgeOptions, LaterRevocations {
   /** Environments of trust bundles to accept besides those of the policy. */
   readonly environments?: readonly string[]
 }

@@ -20,6 +20,8 @@ export interface JudgedEvidence {
   readonly attestation_strength: string
   readonly binding: ChannelBinding
   readonly evidence_summary: NonNullable<AttestationBlock['evidence_summary']>
+  /** What rests on the word of whoever recorded the evidence, once it is judged again. */
+  readonly onRecord?: readonly string[]
   /** Further members of the receipt's attestation block. */
   readonly claims: EvidenceClaims
   /** The key that signs finished completions, where this evidence vouches for one. */

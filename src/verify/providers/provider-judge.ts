@@ -61,7 +61,7 @@ async function accepted(
   judged: JudgedEvidence,
   before: readonly Check[],
 ): Promise<JudgedHop> {
-  const { attestation_strength: strength, verification_mode: mode } = judged
+  const { attestation_strength: strength, verification_mode: mode, onRecord = [] } = judged
   const stated = block.attestation_strength
   return {
     checks: [
@@ -70,8 +70,12 @@ async function accepted(
       checkConsistent(block, judged),
       ...(await checkMessage(block, judged, exchange)),
     ],
-    notes:
-      strength === stated ? [] : [`the router said ${stated}; under your policy it is ${strength}`],
+    notes: [
+      ...(strength === stated
+        ? []
+        : [`the router said ${stated}; under your policy it is ${strength}`]),
+      ...onRecord,
+    ],
     simulated: strength === 'simulated',
   }
 }
@@ -91,15 +95,23 @@ const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
   const { binding, claims, evidence_summary: summary, verification_mode } = judged
-  const said = { ...block.evidence_summary, ...block }
-  const found = { ...summary, ...binding, ...claims, verification_mode }
-  const differing = Object.entries(found)
-    .filter(
-      ([name, value]) => value !== undefined && !BY_POLICY.has(name) && !isSame(said[name], value),
-    )
-    .map(([name]) => name)
+  const places = [
+    { said: block.evidence_summary, found: { ...summary, ...binding } },
+    { said: block, found: { ...claims, verification_mode } },
+  ]
+  const differing = places.flatMap(({ said, found }) => differingMembers(said ?? {}, found))
   const fault = differing.length > 0 ? `${differing.join(', ')} differ` : undefined
   return judge('hop_consistent', fault, claims.measurement ?? '')
+}
+
+function differingMembers(
+  said: Readonly<Record<string, unknown>>,
+  found: Readonly<Record<string, unknown>>,
+): string[] {
+  return Object.entries(found)
+    .filter(([, value]) => value !== undefined)
+    .filter(([name, value]) => !BY_POLICY.has(name) && !isSame(said[name], value))
+    .map(([name]) => name)
 }
 
 function isSame(said: unknown, found: unknown): boolean {

@@ -119,9 +119,20 @@ describe('verify attestation', () => {
 })
 
 const judgeBundle = (path: string, ...more: string[]) =>
-  verify('bundle', path, '--root-key', file('root.json'), '--environment', 'local', ...more)
+  verify('bundle', path, '--root-key', file('root.json'), '--allow-simulated', ...more)
 
 describe('verify bundle', () => {
+  test('a bundle for simulated platforms fails by that name unless it is allowed', async () => {
+    const asked = ['bundle', file('bundle.jws'), '--root-key', file('root.json')]
+    const strict = await verify(...asked, '--environment', 'local', ...stateless)
+    expect(failedChecks(strict)).toEqual(['simulated_platform'])
+    expect(summaryOf(strict)).toMatch(/^NOT VALID ON A SIMULATED PLATFORM/)
+    expect(strict.code).toBe(1)
+    const allowed = await verify(...asked, '--allow-simulated', ...stateless)
+    expect(summaryOf(allowed)).toMatch(/^VALID ON A SIMULATED PLATFORM/)
+    expect(allowed.code).toBe(0)
+  })
+
   test('the last good bundle is remembered, and an older one fails', async () => {
     const state = file('seen.json')
     expect((await judgeBundle(file('bundle.jws'), '--state', state)).code).toBe(0)

@@ -1,4 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { parseCompactJws } from '../../../src/protocol/compact-jws.ts'
+import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
+import { parseStrictJson } from '../../../src/protocol/strict-json.ts'
 import {
   currentBundle,
   fromNow,
@@ -22,6 +27,15 @@ afterAll(() => router.close())
 
 const judgeReceipt = (...more: string[]) =>
   verify('receipt', file('receipt.json'), '--jwks', file('jwks.json'), '--state', 'none', ...more)
+const POLICY = JSON.stringify({ adapter: 'dstack', allowed_compose_hashes: ['00'.repeat(32)] })
+
+function readClaims(answer: string): ReceiptClaims {
+  const { receipt } = z.object({ receipt: z.string() }).parse(JSON.parse(answer))
+  return receiptClaimsSchema.parse(
+    parseStrictJson(parseCompactJws(receipt, 'receipt').payload, 'receipt'),
+  )
+}
+
 const root = () => ['--root-key', file('root.json')]
 
 describe('verify receipt', () => {
@@ -124,6 +138,40 @@ describe('verify receipt', () => {
     const run = await judgeReceipt('--require-provider', ...allowed)
     expect(failedChecks(run)).toEqual(['provider_attested'])
     expect(run.code).toBe(1)
+  })
+
+  test("a provider's root alone demands what its policy would: a nonce in the report, and a bound TLS key", async () => {
+    const claims = { iat: Math.floor(Date.now() / 1000) }
+    const { router_attestation: hop } = readClaims(await readFile(file('receipt.json'), 'utf8'))
+    const provider = { ...hop, verified_at: claims.iat - 30 }
+    const text = await receiptOf(world, {
+      claims: { ...claims, inference_attestation: provider },
+      router: hop,
+    })
+    await router.write('two-hops.jws', text)
+    const source = [file('two-hops.jws'), '--jwks', file('jwks.json'), '--state', 'none']
+    const judged = [...root(), '--provider-root-key', file('root.json'), '--allow-simulated']
+    const run = await verify('receipt', ...source, ...judged, '--require-provider', '--json')
+    expect(failedChecks(run)).toEqual([
+      'inference_attestation.provider_policy',
+      'provider_attested',
+    ])
+    expect(run.code).toBe(1)
+  })
+
+  test('a time that cannot be written down is no receipt, and no crash', async () => {
+    const block = {
+      verified: true,
+      verification_mode: 'dstack-tdx',
+      attestation_strength: 'hardware',
+    }
+    const inference_attestation = { ...block, verified_at: 1e15, evidence_raw: { quote: 'AAAA' } }
+    await router.write('late.jws', await receiptOf(world, { claims: { inference_attestation } }))
+    await router.write('policy.json', POLICY)
+    const source = [file('late.jws'), '--jwks', file('jwks.json'), '--state', 'none', ...root()]
+    const run = await verify('receipt', ...source, '--provider-policy', file('policy.json'))
+    expect(run.err).toMatch(/^error: malformed receipt: inference_attestation.verified_at: /)
+    expect(run.code).toBe(2)
   })
 
   test('nothing that a receipt says steers the terminal', async () => {

@@ -25,6 +25,17 @@ describe('the digest of an answer', () => {
     expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(stream))
   })
 
+  test('is none where the answer goes on after its last event, which nobody signed', async () => {
+    const forged = [events(LAST, DELTA, 'data: [DONE]'), events(LAST, 'data: [DONE]', DELTA)]
+    for (const rest of forged) {
+      await expect(responseDigest(utf8(events(DELTA) + rest))).rejects.toThrow(
+        'the answer goes on after its last event, which no receipt is about',
+      )
+    }
+    const ended = events(DELTA) + LAST + '\n\n'
+    expect(await responseDigest(utf8(ended))).toBe(await sha256Hex(events(DELTA)))
+  })
+
   test('covers a plain text', async () => {
     expect(await responseDigest(utf8('spoken words'))).toBe(await sha256Hex('spoken words'))
   })

@@ -238,6 +238,19 @@ describe('freshness and form', () => {
     expectOnly(result, 'tls_key', `the connection has the key ${world.spki}`)
   })
 
+  test('64 zeros are no nonce, for a report without one binds the same', async () => {
+    const zeros = '0'.repeat(64)
+    const binding = {
+      label: 'cmr/report-data/v1',
+      receipt_key_thumbprint: world.receiptKey.kid,
+      nonce: '',
+    } as const
+    const claimed = { report_data_binding: binding }
+    const swapped = { report_data_binding: { ...binding, nonce: zeros } }
+    const result = await judgeEnvelope(world, { claimed, swapped }, { live: { nonce: zeros } })
+    expectOnly(result, 'nonce', 'no nonce was asked for')
+  })
+
   test('a report that was made for no nonce or another one fails', async () => {
     const live = { nonce: OTHER }
     const result = await judgeEnvelope(world, {}, { live })

@@ -68,6 +68,13 @@ describe("a provider's hop", () => {
       'inference_attestation.simulated_platform',
       'a simulated platform, and none is allowed',
     )
+    const unattested = { ...UNATTESTED, attestation_strength: 'simulated' }
+    const unverified = await receiptOf(world, { claims: { inference_attestation: unattested } })
+    expectOnly(
+      await judgeReceipt(world, unverified),
+      'inference_attestation.simulated_platform',
+      'a simulated platform, and none is allowed',
+    )
     const allowed = await judgeReceipt(world, text, { simulated: 'any' })
     expect(failures(allowed)).toEqual([])
     expect(receiptHeadline(allowed)).toMatch(/^VALID ON A SIMULATED PLATFORM/)

@@ -60,6 +60,25 @@ describe('revocation', () => {
     }
   })
 
+  test('is not evaded with an old bundle where a newer one was seen and none is given', async () => {
+    const lastSeen = { root: world.root.kid, version: 9, sha256: OTHER }
+    const text = await receiptOf(world)
+    expectOnly(
+      await judgeReceipt(world, text, { trust: { lastSeen } }),
+      'newest_bundle',
+      'version 9 was seen before, and only 7 is here',
+    )
+    const others = [
+      { ...lastSeen, version: 6 },
+      { ...lastSeen, root: OTHER },
+    ]
+    for (const seen of others) {
+      const result = await judgeReceipt(world, text, { trust: { lastSeen: seen } })
+      expect(failures(result)).toEqual([])
+      expect(result.notes[0]).toMatch(/^not_revoked: no bundle but the receipt's own was at hand/)
+    }
+  })
+
   test('of the key that signed the manifest refuses the receipt', async () => {
     const revoked = { keys: [{ value: world.manifestKey.kid, since: inDays(-0.001) }] }
     const bundles = [await signBundle(world, { version: 8, revoked })]
