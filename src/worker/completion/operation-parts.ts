@@ -11,6 +11,8 @@ export const CHAT_ERRORS: readonly ErrorCode[] = [
   'content_policy_violation',
   'upstream_rejected',
   'insufficient_balance',
+  'insufficient_quota',
+  'model_not_allowed',
   'model_not_found',
   'request_too_large',
   'request_timeout',

@@ -22,7 +22,7 @@ type Json = Readonly<Record<string, unknown>>
 /** What any endpoint of an audience can be refused with. */
 const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly ErrorCode[]>> = {
   public: ['internal', 'service_unavailable'],
-  keyed: ['sealed', 'unauthorized', 'internal', 'service_unavailable'],
+  keyed: ['sealed', 'unauthorized', 'key_expired', 'internal', 'service_unavailable'],
   admin: ['unauthorized', 'internal', 'service_unavailable'],
 }
 

@@ -60,6 +60,8 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     'invalid_response_format',
     'content_policy_violation',
     'insufficient_balance',
+    'insufficient_quota',
+    'model_not_allowed',
     'upload_too_large',
     'rate_limit_exceeded',
     'upstream_rate_limit',
