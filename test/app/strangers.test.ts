@@ -185,9 +185,19 @@ describe('bodies that do not come hold no place of those that are for requests',
     for (const client of slow) client.leave()
   })
 
-  test('of a customer, for longer than ten seconds', { timeout: 60_000 }, async () => {
+  const UPLOAD = '/v1/audio/transcriptions'
+  const FORM = { 'content-type': 'multipart/form-data; boundary=b' }
+  const LENGTH = { 'content-length': 1_000 }
+  const CHUNKED = { 'transfer-encoding': 'chunked' }
+
+  test.each([
+    ['a chat', CHAT, LENGTH],
+    ['a chat of undeclared length', CHAT, CHUNKED],
+    ['an upload', UPLOAD, { ...FORM, ...LENGTH }],
+  ])('of %s of a customer, for longer than ten seconds', { timeout: 60_000 }, async (...of) => {
+    const [, path, type] = of
     const authorization = `Bearer ${stack.local.api_key}`
-    const head = rawRequest('POST', CHAT, { authorization, 'content-length': 1_000 }, '{')
+    const head = rawRequest('POST', path, { authorization, ...type }, '1\r\n{\r\n')
     const slow = await RawClient.connect(stack.local.base_url)
     slow.send(head)
     expect(await slow.hears('408 Request Timeout', 30_000)).toBe(true)

@@ -20,10 +20,10 @@ export class BodyClock {
     this.#late.promise.catch(ignoreLate)
   }
 
-  /** Gives the body time for so many bytes in all. */
-  allow(bytes: number): void {
+  /** Gives the body time for so many bytes in all, and ends it at `latest` at the latest. */
+  allow(bytes: number, latest = Number.POSITIVE_INFINITY): void {
     this.#cancel()
-    const endsAt = this.#begunAt + GRACE_MS + bytes / LEAST_BYTES_PER_MS
+    const endsAt = Math.min(latest, this.#begunAt + GRACE_MS + bytes / LEAST_BYTES_PER_MS)
     const message = 'The request body came too slowly.'
     const giveUp = () => this.#late.reject(new ApiError('request_timeout', message))
     const timer = setTimeout(giveUp, Math.max(0, endsAt - this.#now()))

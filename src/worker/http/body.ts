@@ -82,7 +82,19 @@ async function collect(
       length = end
     }
   } finally {
+    letGo(reader)
+  }
+}
+
+/**
+ * Gives a body back, so that what is left of it can be drained. A reader that still waits for bytes keeps it: workerd
+ * throws then, and what is wrong with the body is what its sender must be told.
+ */
+export function letGo(reader: Pick<ReadableStreamDefaultReader, 'releaseLock'>): void {
+  try {
     reader.releaseLock()
+  } catch {
+    // The connection is closed behind the answer.
   }
 }
 

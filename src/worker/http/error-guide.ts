@@ -49,7 +49,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Let the HTTP library set the Content-Type of the form.',
   },
   invalid_multipart: {
-    means: 'The form is malformed, has a part twice, or broke off or stalled on its way.',
+    means: 'The form is malformed, has a part twice, or broke off on its way.',
     remedy: 'Send the form again, as the message says.',
   },
   invalid_model: {

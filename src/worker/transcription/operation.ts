@@ -53,6 +53,7 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     'missing_field',
     'invalid_content_type',
     'invalid_multipart',
+    'request_timeout',
     'invalid_model',
     'invalid_file',
     'unsupported_file_type',

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { refusalByHeaders } from '../http/body.ts'
+import { letGo, refusalByHeaders } from '../http/body.ts'
+import { BodyClock } from '../http/body-clock.ts'
 import { ApiError } from '../http/errors.ts'
-import { Budget } from '../routing/budget.ts'
 
 /** The most a file may have. */
 export const FILE_BYTES = 25 * 1024 * 1024
@@ -9,7 +9,11 @@ export const FILE_BYTES = 25 * 1024 * 1024
 /** A file of full size, and what a form has around it. */
 const BODY_BYTES = FILE_BYTES + 1024 * 1024
 
-/** Time without a single byte, and time for the whole, after which an upload is given up. */
+/**
+ * Time without a single byte, and time for the whole, after which an upload is given up. Between the two it must come
+ * at the least rate of all bodies, counted from the bytes that have come and not from those that were declared: an
+ * upload holds its whole room from the beginning.
+ */
 const STALL_MS = 20_000
 const UPLOAD_MS = 300_000
 
@@ -42,7 +46,7 @@ export function invalidContentType(): ApiError {
 
 /**
  * The whole body of an upload, read into one buffer of `room` bytes and never copied.
- * @throws ApiError `upload_too_large`; `invalid_multipart` when it breaks off or stalls
+ * @throws ApiError `upload_too_large`; `invalid_multipart` when it breaks off; `request_timeout` when it comes too slowly
  */
 export async function readUpload(
   { body }: Pick<Request, 'body'>,
@@ -51,25 +55,23 @@ export async function readUpload(
 ): Promise<Bytes> {
   if (body === null) return new Uint8Array()
   const reader = body.getReader({ mode: 'byob' })
-  const endsAt = now() + UPLOAD_MS
-  const patience = new Budget(now)
-  patience.signal.addEventListener('abort', () => void reader.cancel().catch(ignoreGone))
+  const latest = now() + UPLOAD_MS
+  const clock = new BodyClock(now)
   let buffer = new ArrayBuffer(room)
   let length = 0
   try {
     while (length < room) {
-      patience.limit(Math.min(STALL_MS, endsAt - now()), stalled)
+      clock.allow(length, Math.min(latest, now() + STALL_MS))
       const view = new Uint8Array(buffer, length, room - length)
-      const { value, done } = await reader.read(view).catch(brokeOff)
-      patience.signal.throwIfAborted()
+      const { value, done } = await clock.within(reader.read(view).catch(brokeOff))
       if (value !== undefined) buffer = ownBuffer(value)
       if (done) return new Uint8Array(buffer, 0, length)
       length += value.length
     }
     throw tooLarge()
   } finally {
-    patience.end()
-    reader.releaseLock()
+    clock.stop()
+    letGo(reader)
   }
 }
 
@@ -84,14 +86,6 @@ function ownBuffer(view: Uint8Array): ArrayBuffer {
   throw new Error('internal error: a read into shared memory')
 }
 
-function stalled(): ApiError {
-  return new ApiError('invalid_multipart', 'The upload stalled.')
-}
-
 function brokeOff(): never {
   throw new ApiError('invalid_multipart', 'The upload broke off.')
-}
-
-function ignoreGone(): void {
-  // There is nobody left to tell.
 }

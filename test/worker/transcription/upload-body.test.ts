@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import {
@@ -90,13 +90,62 @@ describe('an upload', () => {
     })
   })
 
-  it('is refused when it takes too long', async () => {
-    const body = new ReadableStream({ type: 'bytes', pull: () => new Promise(() => {}) })
-    let reads = 0
-    const late = () => (reads++ === 0 ? 0 : 300_000)
-    await expect(readUpload({ body }, 4, late)).rejects.toMatchObject({
-      code: 'invalid_multipart',
-      message: 'The upload stalled.',
+  const SLOW = { code: 'request_timeout', message: 'The request body came too slowly.' }
+
+  /** A body that gives so many bytes at once and then no more. */
+  function halting(bytes: number): ReadableStream {
+    return new ReadableStream({
+      type: 'bytes',
+      start: (controller) => void (bytes > 0 && controller.enqueue(new Uint8Array(bytes))),
+      pull: () => new Promise(() => {}),
     })
+  }
+
+  /** Reads with a fake clock; answers how long it waited, in ms, and with what it ended. */
+  async function givenUp(body: ReadableStream, at: () => number = Date.now) {
+    const outcome = readUpload({ body }, MIB, at).catch((reason: unknown) => reason)
+    const begun = Date.now()
+    await vi.advanceTimersToNextTimerAsync()
+    return { waited: Date.now() - begun, error: await outcome }
+  }
+
+  describe('that stops coming', () => {
+    beforeEach(() => void vi.useFakeTimers())
+    afterEach(() => void vi.useRealTimers())
+
+    it.each([
+      ['ten seconds after its beginning when nothing came', 0, 10_000],
+      ['one second later for every 32 KB', 64_000, 12_000],
+      ['twenty seconds after the last byte however much came before', 960_000, 20_000],
+    ])('is refused %s', async (_, bytes, ms) => {
+      const body = halting(bytes)
+      const { waited, error } = await givenUp(body)
+      expect(error).toMatchObject(SLOW)
+      expect(waited).toBe(ms)
+    })
+
+    it('is refused five minutes after its beginning', async () => {
+      let asked = 0
+      const { waited, error } = await givenUp(halting(0), () => (asked++ === 0 ? 0 : 299_000))
+      expect(error).toMatchObject(SLOW)
+      expect(waited).toBeLessThanOrEqual(1_000)
+    })
+  })
+
+  it('that trickles holds its room for seconds, not for minutes', async () => {
+    vi.useFakeTimers()
+    const timer: { stop?: () => void } = {}
+    const body = new ReadableStream({
+      type: 'bytes',
+      start: (controller) => {
+        const drip = setInterval(() => controller.enqueue(new Uint8Array(1_000)), 1_000)
+        timer.stop = () => clearInterval(drip)
+      },
+      cancel: () => timer.stop?.(),
+    })
+    const outcome = readUpload({ body }, MIB, Date.now).catch((reason: unknown) => reason)
+    await vi.advanceTimersByTimeAsync(10_500)
+    expect(await outcome).toMatchObject(SLOW)
+    vi.useRealTimers()
   })
 })
