@@ -249,7 +249,7 @@ describe('the receipt of an answer from an attested provider', () => {
     expect(failed).toEqual([])
     expect(verdict.ok).toBe(true)
     const names = verdict.checks.map(({ name }) => name)
-    expect(names).toContain('inference_attestation.report_signature')
+    expect(names).toContain('inference_attestation.provider_policy')
     expect(names).toContain('inference_attestation.hop_evidence')
   })
 
