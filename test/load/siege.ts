@@ -32,6 +32,10 @@ export interface SiegeReport {
   readonly processes: ReadonlyMap<string, readonly Sample[]>
 }
 
+/** What the worker may keep of the attack, and for how long it may need to let go of the rest. */
+const KEPT_MIB = 256
+const SETTLING_MS = 20_000
+
 const SIDE_BY_SIDE = 4
 const PAUSE_MS = 20
 
@@ -58,6 +62,7 @@ async function run(world: LoadWorld, seconds: number): Promise<SiegeReport> {
   const outcomes: Outcome[] = []
   await serve(world, good, 1, outcomes)
   const quiet = await serve(world, good, seconds, outcomes)
+  const before = workerMib(world)
   const attack = new AbortController()
   const attacks = [
     ...CUSTOMER_ATTACKS.map((attackAs, index) =>
@@ -71,6 +76,9 @@ async function run(world: LoadWorld, seconds: number): Promise<SiegeReport> {
   attack.abort()
   await Promise.allSettled(attacks)
   await until(async () => (await world.openRequests()) === 0)
+  const settledAt = performance.now() + SETTLING_MS
+  while (workerMib(world) > before + KEPT_MIB && performance.now() < settledAt) await delay(500)
+  const after = workerMib(world)
   const processes = watch.stop()
   const working = await world.openRequests()
   const ledger = await checkLedger(world, [good], OPENING_EUR, outcomes)
@@ -83,9 +91,17 @@ async function run(world: LoadWorld, seconds: number): Promise<SiegeReport> {
     ...ledger.faults,
     ...died.map((part) => `${part} has died`),
     ...server.map(([status, count]) => `${count} answers of status ${status}`),
+    ...(after <= before + KEPT_MIB
+      ? []
+      : [`the worker had ${before} MiB before the attack and has ${after} MiB`]),
     ...(working === 0 ? [] : [`${working} requests are still at work`]),
   ]
   return { quiet, attacked, ledger, faults, processes }
+}
+
+/** The resident memory of the worker now; 0 where no /proc tells it. */
+function workerMib(world: LoadWorld): number {
+  return world.watch().stop().get('worker')?.at(-1)?.rssMib ?? 0
 }
 
 /** Serves the well-behaved customer for a time: streams and whole answers in turn. */
