@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { missingDatabase } from './bench/database.ts'
+import { doors } from './bench/doors.ts'
 import { comparison } from './bench/comparison.ts'
 import { growth } from './bench/growth.ts'
 import { LoadGenerator } from './bench/load.ts'
@@ -21,6 +22,7 @@ const program = new Command('bench')
   .option('--quick', 'one short round, without the 512 streams')
   .option('--growth', 'how cost grows with routes, customers, ledger rows and tools instead')
   .option('--workers <n>', 'the router on PostgreSQL with 1 and with n workerd instead', severalOf)
+  .option('--doors', 'the front doors of one router beside its chat door instead')
   .option('--out <folder>', 'where the JSON and the plots go', 'docs/performance')
   .option('--scratch <folder>', 'where state is kept while it runs', tmpdir())
   .action(run)
@@ -32,6 +34,7 @@ interface Options {
   readonly quick?: true
   readonly growth?: true
   readonly workers?: number
+  readonly doors?: true
   readonly out: string
   readonly scratch: string
 }
@@ -64,7 +67,8 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function suiteOf({ growth: grows, workers }: Options, bench: Bench): Suite {
+function suiteOf({ growth: grows, workers, doors: each }: Options, bench: Bench): Suite {
+  if (each) return doors(bench)
   if (workers !== undefined) return severalWorkers(bench, workers)
   return grows ? growth(bench) : comparison(bench)
 }

@@ -3,6 +3,11 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 const LINE_FEED = 0x0a
 const DONE = Buffer.from('data: [DONE]')
 
+/** How streams of the other front doors end; what stands in the last event is of any length. */
+const LAST_EVENTS = ['event: response.completed', 'event: message_stop'].map((line) =>
+  Buffer.from(line),
+)
+
 /** How far one answer has come. */
 export interface AnswerProgress {
   status: number
@@ -62,7 +67,7 @@ export class AnswerReader {
     const seen = this.#tail.length === 0 ? body : Buffer.concat([this.#tail, body])
     progress.frames += blankLines(seen, this.#tail.length)
     const ends = seen.subarray(-64)
-    progress.done ||= ends.includes(DONE)
+    progress.done ||= ends.includes(DONE) || LAST_EVENTS.some((line) => seen.includes(line))
     progress.complete = ends.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK)
     this.#tail = Buffer.from(seen.subarray(-32))
   }

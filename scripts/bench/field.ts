@@ -42,6 +42,6 @@ function ask(system: System): Promise<Response> {
   return fetch(`http://127.0.0.1:${system.port}${caller.path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...caller.headers },
-    body: chatBody(system.model(WHOLE), { stream: false }),
+    body: (system.body ?? chatBody)(system.model(WHOLE), { stream: false }),
   })
 }

@@ -37,7 +37,8 @@ export async function measure(
   { behaviour, content, tools, ...plan }: WindowPlan,
   load: LoadGenerator,
 ): Promise<Sample> {
-  const body = chatBody(system.model(behaviour), { stream: plan.stream, content, tools })
+  const bodyOf = system.body ?? chatBody
+  const body = bodyOf(system.model(behaviour), { stream: plan.stream, content, tools })
   const requests = system.callers.map((caller) => requestText(caller, body))
   let before: Record<string, number> = {}
   const used = { cpuUs: before, residentMib: 0 }

@@ -14,6 +14,8 @@ export interface System {
   readonly callers: readonly Caller[]
   /** What the request names for a behaviour of the mock. */
   model(behaviour: string): string
+  /** The body of a request, where it is no chat request. */
+  readonly body?: (model: string, body: ChatBody) => string
   stop(): Promise<void>
 }
 
