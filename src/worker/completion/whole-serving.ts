@@ -7,9 +7,10 @@ import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import type { Route } from '../provider/route.ts'
+import { checkAnswerSize } from '../provider/answer-size.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
 import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
-import { Budget } from '../routing/budget.ts'
+import { Budget, pause } from '../routing/budget.ts'
 import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
@@ -95,6 +96,7 @@ export async function askWhole(
       classify: classifyResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)
+    await checkAnswerSize(bytes, () => pause(0))
     return {
       bytes,
       requestDigest: await sha256Hex(call.body),

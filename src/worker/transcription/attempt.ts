@@ -5,7 +5,9 @@ import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { callProvider } from '../provider/call.ts'
 import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failure.ts'
 import { streamPieces } from '../provider/streamed-body.ts'
+import { checkAnswerSize } from '../provider/answer-size.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
+import { pause } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { providerForm } from './provider-form.ts'
@@ -50,6 +52,7 @@ export async function askTranscript(
       classify: classifyTranscriptionResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)
+    await checkAnswerSize(bytes, () => pause(0))
     clock.enter(DIGEST_MS)
     return {
       transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),
