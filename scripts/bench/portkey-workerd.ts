@@ -14,7 +14,10 @@ const SERVED = /\w+\(\{fetch:(\w+)\.fetch,port:/
 const ABSENT =
   /^(avsc|ioredis|ws|fs|fs\/promises|path|https|url|zlib|@hono\/node-server|@hono\/node-ws)$/
 
-/** Starts the peer in workerd. @throws Error when its bundle is not of the form known here */
+/**
+ * Starts the peer in workerd.
+ * @throws Error when its bundle is not of the form known here
+ */
 export async function startPortkeyInWorkerd(
   mock: MockAddress,
   directory: string,

@@ -60,7 +60,10 @@ export function startScript(name: string): ChildProcess {
   return fork(path, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }
 
-/** The next message of a child. @throws Error when it ends before */
+/**
+ * The next message of a child.
+ * @throws Error when it ends before
+ */
 export function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const ended = () => reject(new Error('a process of the benchmark ended early'))
@@ -82,7 +85,10 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Asks until an answer is a 200. @throws Error with the last answer after `withinMs` */
+/**
+ * Asks until an answer is a 200.
+ * @throws Error when there is no 200 within `withinMs`; the message holds the last answer
+ */
 export async function untilServes(ask: () => Promise<Response>, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   let last = 'no answer'

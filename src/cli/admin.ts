@@ -38,7 +38,10 @@ function openApi(): AdminApi {
   return new AdminApi(baseUrl ?? local.base_url, token ?? local.admin_token)
 }
 
-/** Never an argument: those of a process can be read by every user of the machine. @throws StartError */
+/**
+ * Never an argument: those of a process can be read by every user of the machine.
+ * @throws StartError when it cannot start with this
+ */
 function givenToken(file: string | undefined): string | undefined {
   if (file === '-') return readFileSync(0, 'utf8').trim()
   const source = file === undefined ? process.env : { ADMIN_TOKEN_FILE: file }

@@ -13,7 +13,8 @@ export interface Client {
   readonly receipts: Receipts
   /**
    * Proves the router now, with fresh evidence; requests that run go on.
-   * @throws AttestationRefused, AttestationUnavailable
+   * @throws AttestationRefused when the evidence is refused
+   * @throws AttestationUnavailable when there is no evidence
    */
   verify(): Promise<readonly Proof[]>
   /** Proofs in force, one for each host that was met. */
@@ -73,7 +74,10 @@ export function clientOver(
 
 const VERIFY_WITHIN_MS = 90_000
 
-/** Brings whatever `fetch` may be given into one form. @throws ClientError for an address that is not the router's */
+/**
+ * Brings whatever `fetch` may be given into one form.
+ * @throws ClientError when the address is not the router's
+ */
 async function readRequest(
   input: RequestInfo | URL,
   init: RequestInit | undefined,

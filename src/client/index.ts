@@ -32,7 +32,8 @@ const DEPS: ClientDeps = {
  * Makes a client of one router. Nothing is asked until the first request, or `verify()`.
  *
  * @param deps what it takes from its surroundings; for tests
- * @throws ClientError `invalid_options`, `unsupported_runtime`
+ * @throws ClientError when the options cannot be used (`invalid_options`) or the runtime lacks what is needed
+ *   (`unsupported_runtime`)
  */
 export function createClient(options: ClientOptions, deps: ClientDeps = DEPS): Client {
   const settings = readOptions(options, deps)

@@ -65,7 +65,7 @@ export interface Settings {
   readonly deps: ClientDeps
 }
 
-/** @throws ClientError `invalid_options` naming what cannot be used */
+/** @throws ClientError when an option cannot be used (`invalid_options`); the message names it */
 export function readOptions(options: ClientOptions, deps: ClientDeps): Settings {
   const base = URL.canParse(options.baseURL) ? new URL(options.baseURL) : undefined
   if (base?.protocol !== 'https:' && base?.protocol !== 'http:') {

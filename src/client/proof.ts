@@ -42,9 +42,8 @@ export interface SeenConnection {
 /**
  * Proves one host: envelope for a nonce of our own, newest trust bundle, the connection's own key. The bundle is asked
  * for at the same time, so that a cold request waits one round trip more and not two.
- *
- * @throws AttestationRefused naming the failed checks
- * @throws AttestationUnavailable where the host gives no evidence
+ * @throws AttestationRefused when a check fails; it names the failed checks
+ * @throws AttestationUnavailable when the host gives no evidence
  */
 export async function proveHost(
   ask: AskHost,

@@ -42,8 +42,10 @@ export interface IncomingAnswer {
 /** How requests reach the router, and nobody else. */
 export interface Transport {
   /**
-   * @throws AttestationRefused, AttestationUnavailable before a byte of the request has left
-   * @throws TypeError, DOMException as `fetch` does
+   * @throws AttestationRefused when the evidence is refused; no byte of the request has been sent then
+   * @throws AttestationUnavailable when there is no evidence; no byte of the request has been sent then
+   * @throws TypeError when the connection fails, as with `fetch`
+   * @throws DOMException when the request is aborted, as with `fetch`
    */
   send(request: OutgoingRequest): Promise<IncomingAnswer>
   /** Proofs in force. */

@@ -16,7 +16,11 @@ export interface NewestTrust {
 
 /** Where the newest trust bundle comes from. */
 export interface TrustSource {
-  /** @throws AttestationRefused, AttestationUnavailable, and what the kept state throws */
+  /**
+   * @throws AttestationRefused when the trust bundle is refused
+   * @throws AttestationUnavailable when there is no trust bundle
+   * @throws Error when the stored state cannot be read or written
+   */
   newest(): Promise<NewestTrust>
 }
 

@@ -39,14 +39,17 @@ export interface Daemon {
   readonly ready: DaemonReady
   /** Takes over this configuration, or looks again at the one it has. Never rejects: the outcome is notified. */
   reload(given?: GivenConfig): Promise<void>
-  /** Moves to the given TLS key or a new one, and to an envelope for it. Rejects when no report can be captured. */
+  /**
+   * Moves to the given TLS key or a new one, and to an envelope for it.
+   * @throws Error when no report can be captured
+   */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
   close(): Promise<void>
 }
 
 /**
- * Configuration -> keys, machine and release side by side -> first report -> link server. Throws before anything
- * is served when a step fails; the message is for the operator.
+ * Configuration -> keys, machine and release side by side -> first report -> link server.
+ * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
   const { now, notify, log, proofTools } = tools

@@ -22,9 +22,15 @@ export interface Identity {
   readonly tlsSpkiSha256: () => string
   /** This instance's hop under the configuration of that SHA-256; undefined where it was never in force here. */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
-  /** Moves to the release of a new configuration. Rejects, and changes nothing, when no report can be captured. */
+  /**
+   * Moves to the release of a new configuration.
+   * @throws Error when no report can be captured; nothing has changed then
+   */
   adoptConfig(loaded: LoadedConfig): Promise<void>
-  /** Moves to a new TLS key. Rejects, and changes nothing, when no report can be captured. */
+  /**
+   * Moves to a new TLS key.
+   * @throws Error when no report can be captured; nothing has changed then
+   */
   adoptTls(tls: DaemonTls): Promise<void>
 }
 
@@ -52,7 +58,10 @@ interface Bound {
 /** Where every instance publishes the bundle; relative to the address the envelope came from. */
 const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 
-/** Captures the first report. Rejects when there is none. */
+/**
+ * Captures the first report.
+ * @throws Error when no report can be captured
+ */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   const { boot, machine, key, now, notify } = inputs
   const simulated = await machine.simulatedPolicy()

@@ -26,7 +26,10 @@ export interface EgressRequest {
   readonly signal: AbortSignal
 }
 
-/** Takes `<provider>/<path>` apart. Throws `LinkError`. */
+/**
+ * Takes `<provider>/<path>` apart.
+ * @throws LinkError when the call cannot be served
+ */
 export function parseEgressTarget(
   rest: string,
   search: string,

@@ -15,7 +15,10 @@ export function utf8(text: string): Bytes {
   return encoder.encode(text) as Bytes
 }
 
-/** Text of UTF-8 bytes. Throws `TypeError` on malformed UTF-8. */
+/**
+ * Text of UTF-8 bytes.
+ * @throws TypeError when the bytes are not UTF-8
+ */
 export function fromUtf8(bytes: Uint8Array): string {
   return strictDecoder.decode(bytes)
 }
@@ -53,7 +56,10 @@ export function toHex(bytes: Uint8Array): string {
   return text
 }
 
-/** Bytes of lowercase hex. Throws `TypeError` on an odd length, uppercase or any other character. */
+/**
+ * Bytes of lowercase hex.
+ * @throws TypeError when the length is odd or a character is not a lowercase hex digit
+ */
 export function fromHex(text: string): Bytes {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new TypeError('not lowercase hex')
   const bytes = new Uint8Array(text.length / 2)
@@ -79,7 +85,10 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** Bytes of standard padded base64. Throws `TypeError` unless the text is the one canonical spelling. */
+/**
+ * Bytes of standard padded base64.
+ * @throws TypeError when the text is not the canonical encoding of its bytes
+ */
 export function fromBase64(text: string): Bytes {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) {
     throw new TypeError('not standard base64')
@@ -96,7 +105,10 @@ export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
-/** Bytes of unpadded base64url. Throws `TypeError` unless the text is the one canonical spelling. */
+/**
+ * Bytes of unpadded base64url.
+ * @throws TypeError when the text is not the canonical encoding of its bytes
+ */
 export function fromBase64Url(text: string): Bytes {
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) throw new TypeError('not base64url')
   const standard = text.replaceAll('-', '+').replaceAll('_', '/')

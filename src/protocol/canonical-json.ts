@@ -8,9 +8,9 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue | undefined }
 
 /**
- * The one canonical text of a JSON value (RFC 8785): members sorted by UTF-16 code units, no spaces, numbers
- * and strings as ECMAScript prints them. Members that are `undefined` are left out. Throws `TypeError` on a
- * number that JSON cannot carry and on a lone surrogate.
+ * The one canonical text of a JSON value (RFC 8785): members sorted by UTF-16 code units, no spaces, numbers and
+ * strings as ECMAScript prints them. Members that are `undefined` are left out.
+ * @throws TypeError when a number has no JSON form or a string has a lone surrogate
  */
 export function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map((item: JsonValue) => canonicalJson(item)).join()}]`

@@ -35,7 +35,10 @@ const ALGORITHMS = {
 
 export type JwsAlgorithm = keyof typeof ALGORITHMS
 
-/** Takes a compact JWS apart. Says nothing about its signature. Throws `MalformedEvidence`. */
+/**
+ * Takes a compact JWS apart. Says nothing about its signature.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function parseCompactJws(text: string, document: string): CompactJws {
   if (text.length > MAX_JWS_CHARS) throw new MalformedEvidence(document, 'JWS too large')
   const [header, payload, signature, ...rest] = text.split('.')

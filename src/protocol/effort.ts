@@ -1,4 +1,4 @@
-/** The reasoning effort ladder of the interface, weakest first (spec: "Effort ladder"). */
+/** The levels of reasoning effort, weakest first ("Chat" in docs/api.md). */
 export const EFFORTS = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 export type Effort = (typeof EFFORTS)[number]

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fromBase64Url } from './bytes.ts'
 import { timestampSchema } from './timestamp.ts'
 
-/** The attestation envelope (spec: "Attestation envelope"). Unknown members are kept and ignored. */
+/** The attestation envelope ("Models and evidence" in docs/api.md). Unknown members are kept and ignored. */
 
 export const ENVELOPE_SCHEMA = 'service.attestation/v1'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * The workload identity manifest (spec: "Attestation envelope"): what a release is made of. It is signed once
+ * The workload identity manifest: what a release is made of. It is signed once
  * per release, so its tag, SHA-256 over the JWS text, is the same for every instance of that release.
  */
 

@@ -19,7 +19,10 @@ export const ONE: Decimal = { digits: 1n, scale: 0 }
 const NANO_SCALE = 9
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/
 
-/** The exact value of a decimal text, such as `-0.60` or `1e-7`. Throws `TypeError` on anything else. */
+/**
+ * The exact value of a decimal text, such as `-0.60` or `1e-7`.
+ * @throws TypeError when the text is anything else
+ */
 export function parseDecimal(text: string): Decimal {
   const match = DECIMAL.exec(text)
   if (!match) throw new TypeError('not a decimal number')
@@ -49,8 +52,9 @@ export function formatNano(nano: Nano): string {
 }
 
 /**
- * Nano-EUR of plain decimal text such as `10.00`. Throws `TypeError` on an exponent, a sign other than `-`,
- * or more than nine decimals: an amount of money is never rounded on its way in.
+ * Nano-EUR of plain decimal text such as `10.00`.
+ * @throws TypeError when there is an exponent, a sign other than `-`, or more than nine decimals, because an amount of
+ *   money is never rounded when it is read
  */
 export function parseNano(text: string): Nano {
   if (!/^-?[0-9]{1,10}(\.[0-9]{1,9})?$/.test(text)) throw new TypeError('not an amount of money')

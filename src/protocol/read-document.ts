@@ -1,7 +1,10 @@
 import type { z } from 'zod'
 import { MalformedEvidence } from './malformed-evidence.ts'
 
-/** The value in the form of the schema. Throws `MalformedEvidence` that names the first member that is wrong. */
+/**
+ * The value in the form of the schema.
+ * @throws MalformedEvidence when it does not have that form; the message names the first wrong member
+ */
 export function readDocument<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,

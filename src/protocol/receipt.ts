@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * The claims of a receipt (spec: "Receipt JWS payload claims") and the attestation block both hops share.
+ * The claims of a receipt ("Receipts" in docs/api.md) and the attestation block of router and provider.
  * Digests are lowercase hex SHA-256, times are Unix seconds.
  */
 

@@ -4,7 +4,7 @@ import { REPORT_DATA_V2, type ReportDataBinding } from './envelope.ts'
 
 /**
  * Bytes 0..31 of REPORT_DATA: SHA-256 over the raw bytes of the SPKI digest and of the identity tag, both given
- * as lowercase hex (spec: "Attestation envelope").
+ * as lowercase hex.
  */
 export async function tlsAndIdentityDigest(
   tlsSpkiSha256: string,

@@ -1,6 +1,6 @@
 /**
- * Route selectors (interface: Route selector forms). The text alone does not tell a region from a provider;
- * the catalogue does, because no name is both.
+ * Route selectors. The text alone does not say whether a name is a region or a provider; the catalogue decides, because
+ * it allows no name to be both.
  */
 
 /** The selector that stands for the operator's approved selectors, in their order. No model key has this name. */

@@ -6,8 +6,8 @@ const MAX_DEPTH = 64
 
 /**
  * Parses JSON (RFC 8259) that somebody signed. Two members of one name are refused, because two readers would
- * disagree on what was signed; so are `__proto__` members, nesting beyond 64 and malformed UTF-8. Throws
- * `MalformedEvidence` that names the document.
+ * disagree on what was signed; so are `__proto__` members, nesting beyond 64 and malformed UTF-8.
+ * @throws MalformedEvidence when the input is refused; the message names the document
  */
 export function parseStrictJson(input: string | Uint8Array, document: string): unknown {
   const text = typeof input === 'string' ? input : decode(input, document)

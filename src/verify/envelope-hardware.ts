@@ -27,14 +27,18 @@ export interface HardwareResult extends Verdict {
   readonly chain?: VekChain
 }
 
-/** Reads an envelope from JSON text as it was served. Throws `MalformedEvidence`. */
+/**
+ * Reads an envelope from JSON text as it was served.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function readEnvelope(text: string | Uint8Array): Envelope {
   return readDocument(envelopeSchema, parseStrictJson(text, DOCUMENT), DOCUMENT)
 }
 
 /**
  * Checks what the hardware alone vouches for: a genuine report, and that it names the envelope's TLS key, identity
- * tag, receipt key and configuration. Whose guest it is, only a trust bundle can tell. Throws `MalformedEvidence`.
+ * tag, receipt key and configuration. Whose guest it is, only a trust bundle can tell.
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function verifyEnvelopeHardware(
   envelope: Envelope,

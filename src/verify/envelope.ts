@@ -44,7 +44,9 @@ export interface EnvelopeResult extends Verdict {
 
 /**
  * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
- * connection. Throws `MalformedEvidence`, and `TypeError` where a time or an age is no number.
+ * connection.
+ * @throws MalformedEvidence when the input is malformed
+ * @throws TypeError when a time or an age is no number
  */
 export async function verifyEnvelope(
   envelope: Envelope,

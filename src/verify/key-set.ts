@@ -8,7 +8,8 @@ const keySetSchema = z.looseObject({
 
 /**
  * The one key of a JWKS (RFC 7517) that a `kid` names, or what is wrong with it. The `kid` must be the key's own
- * thumbprint, so that no other key can stand in under its name. Throws `MalformedEvidence` when it is no JWKS.
+ * thumbprint, so that no other key can stand in under its name.
+ * @throws MalformedEvidence when it is no JWKS
  */
 export async function findSigningKey(
   jwks: unknown,

@@ -48,8 +48,9 @@ export async function checkTag(manifestJws: string, tag: string): Promise<Check>
 }
 
 /**
- * Verifies the workload manifest under the key that the bundle delegates this to, or under the release root
- * where a legacy bundle names none. Throws `MalformedEvidence`.
+ * Verifies the workload manifest under the key that the bundle delegates this to, or under the release root where a
+ * legacy bundle names none.
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function checkManifest(
   text: string,

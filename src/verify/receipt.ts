@@ -52,10 +52,10 @@ export interface ReceiptResult extends Verdict {
 }
 
 /**
- * Verifies a receipt (interface: "Verification"): key -> signature -> claims -> the router's hop whole from its evidence, as
- * of the moment it was issued and under every revocation known now -> the provider's hop under the caller's policy.
- * Nothing of it is read before its signature is verified.
- * @throws MalformedEvidence where receipt or key set are none at all
+ * Verifies a receipt ("Receipts" in docs/api.md): key -> signature -> claims -> the router's attestation from its full
+ * evidence, as of the time of issue and under every revocation known now -> the provider's attestation under the
+ * caller's policy. No claim is read before the signature is verified.
+ * @throws MalformedEvidence when receipt or key set are none at all
  */
 export async function verifyReceipt(text: string, options: ReceiptOptions): Promise<ReceiptResult> {
   demandNumber('now', options.now)

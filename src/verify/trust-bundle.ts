@@ -38,7 +38,8 @@ export interface TrustBundleResult extends Verdict {
 
 /**
  * Verifies a trust bundle against the release root: signature -> dates -> environment -> version. Nothing of it is
- * read before its signature is verified. Throws `MalformedEvidence`.
+ * read before its signature is verified.
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function verifyTrustBundle(
   text: string,

@@ -52,7 +52,7 @@ export class SettingsFile {
     writeSafely(this.path, after, original === undefined ? 0o600 : statSync(this.path).mode & 0o777)
   }
 
-  /** @throws ConnectError where nothing was connected, or where the file was changed since */
+  /** @throws ConnectError when nothing was connected, or where the file was changed since */
   restore(force: boolean): void {
     if (!this.connected) throw new ConnectError('it is not connected')
     const record = recordSchema.parse(JSON.parse(readFileSync(this.#record, 'utf8')))

@@ -16,7 +16,10 @@ export interface Connection {
 export interface Tool {
   /** The file below the user's home. */
   readonly file: (home: string, environment: NodeJS.ProcessEnv) => string
-  /** The file with the proxy in it. @throws ConnectError where it cannot be changed without harm */
+  /**
+   * The file with the proxy in it.
+   * @throws ConnectError when the file cannot be changed without losing something in it
+   */
   readonly edit: (before: string, connection: Connection) => string
 }
 

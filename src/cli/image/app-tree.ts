@@ -89,7 +89,10 @@ export async function hasUncommitted(): Promise<boolean> {
   return status.trim() !== ''
 }
 
-/** The full name of a commit. @throws ImageError where this program is not run from a checkout */
+/**
+ * The full name of a commit.
+ * @throws ImageError when this program is not run from a checkout
+ */
 export async function resolveCommit(name: string): Promise<string> {
   if (!existsSync(join(PROJECT_DIR, 'image'))) {
     throw new ImageError('an image is built from a checkout of the repository')

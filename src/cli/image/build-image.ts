@@ -40,7 +40,8 @@ export interface BuildPlan {
 
 /**
  * Builds `vmlinuz`, `initrd.cpio`, `root.img` and `image.json`. The same commit gives the same bytes on every x86-64
- * machine. Throws `ImageError`.
+ * machine.
+ * @throws ImageError when the build fails
  */
 export async function buildImage({
   commit,
@@ -91,7 +92,10 @@ export async function buildImage({
   return description
 }
 
-/** Reads `image.json` of a finished image. Throws `ImageError` when there is none. */
+/**
+ * Reads `image.json` of a finished image.
+ * @throws ImageError when there is none
+ */
 export function readImage(out: string): ImageDescription {
   try {
     return imageSchema.parse(JSON.parse(readFileSync(join(out, 'image.json'), 'utf8')))

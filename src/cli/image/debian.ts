@@ -13,7 +13,10 @@ export interface Archive {
   readonly debs: string
 }
 
-/** Reads the archive's lists. Throws `ImageError` where there is no APT or no network. */
+/**
+ * Reads the archive's lists.
+ * @throws ImageError when there is no APT or no network
+ */
 export async function openArchive(directory: string, sources: readonly string[]): Promise<Archive> {
   const lists = join(directory, 'lists')
   const debs = join(directory, 'debs')
@@ -75,8 +78,8 @@ export function hasDeb(path: string, sha256: string): boolean {
 }
 
 /**
- * Fetches one pinned package. Throws `ImageError` when the archive has no such version any more, or has other bytes
- * under that name.
+ * Fetches one pinned package.
+ * @throws ImageError when the archive has no such version any more, or has other bytes under that name
  */
 export async function fetchDeb(
   directory: string,

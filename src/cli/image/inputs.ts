@@ -34,7 +34,7 @@ export type DebianPackage = z.infer<typeof packageSchema>
 /** What an image is built from, beside this repository and its package-lock.json. */
 export type ImageInputs = z.infer<typeof inputsSchema>
 
-/** @throws ImageError naming the file and what is wrong in it */
+/** @throws ImageError when the file cannot be used; the message names the file and what is wrong in it */
 export function readInputs(path = INPUTS_PATH): ImageInputs {
   const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')))
   if (!parsed.success) throw new ImageError(`${path}: ${z.prettifyError(parsed.error)}`)

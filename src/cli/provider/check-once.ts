@@ -20,9 +20,9 @@ export interface CheckedProvider {
 }
 
 /**
- * Obtains and judges the evidence of one provider as the daemon does before a prompt goes there, and then once more from
- * what would be stored with a receipt, as an auditor does. Nothing is served and nothing is kept. Throws `InputError`
- * where there is nothing to check.
+ * Obtains and judges the evidence of one provider as the daemon does before a prompt goes there, and then once more
+ * from what would be stored with a receipt, as an auditor does. Nothing is served and nothing is kept.
+ * @throws InputError when there is nothing to check
  */
 export async function checkOnce(
   { name, provider, apiKey, mode }: CheckedProvider,

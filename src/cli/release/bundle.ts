@@ -33,14 +33,20 @@ export interface SignedBundle {
 
 const objectSchema = z.record(z.string(), z.json())
 
-/** A bundle template from parsed JSON. Throws `ReleaseError`. */
+/**
+ * A bundle template from parsed JSON.
+ * @throws ReleaseError when an input cannot be used
+ */
 export function readTemplate(json: unknown): BundleTemplate {
   const parsed = objectSchema.safeParse(json)
   if (!parsed.success) throw new ReleaseError('the template is not a JSON object')
   return parsed.data
 }
 
-/** Opens a bundle, bare or as published, and verifies who signed it. Throws `ReleaseError`. */
+/**
+ * Opens a bundle, bare or as published, and verifies who signed it.
+ * @throws ReleaseError when an input cannot be used
+ */
 export async function openBundle(text: string, root: PublicSigningJwk): Promise<SignedBundle> {
   const jwsText = text.startsWith('{')
     ? readDocument(publishedTrustBundleSchema, parseStrictJson(text, DOCUMENT), DOCUMENT)
@@ -62,8 +68,9 @@ export interface IssueOptions {
 }
 
 /**
- * Signs a bundle, and then reads it as a relying party would: one that nobody would accept is not given out.
- * Returns the document to publish. Throws `ReleaseError`.
+ * Signs a bundle, and then reads it as a relying party would: one that nobody would accept is not given out. Returns
+ * the document to publish.
+ * @throws ReleaseError when an input cannot be used
  */
 export async function issueBundle(
   parts: BundleParts,

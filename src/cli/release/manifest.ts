@@ -37,7 +37,10 @@ export async function makeManifest(
   return { jws, identityTag: await sha256Hex(jws) }
 }
 
-/** The `build_metadata` of a manifest from parsed JSON. Throws `ReleaseError`. */
+/**
+ * The `build_metadata` of a manifest from parsed JSON.
+ * @throws ReleaseError when an input cannot be used
+ */
 export function readMetadata(json: unknown): Record<string, JsonValue> {
   const parsed = z.record(z.string(), z.json()).safeParse(json)
   if (!parsed.success) throw new ReleaseError('the metadata is not a JSON object')

@@ -21,7 +21,7 @@ export interface GuestConnection extends RouterClient {
 
 /**
  * Opens the connection, whoever signed the certificate: the peer is proven by its evidence, or not at all.
- * Throws `InputError`.
+ * @throws InputError when an input cannot be used
  */
 export async function connectGuest(address: string): Promise<GuestConnection> {
   const base = parseAddress(address)

@@ -31,7 +31,11 @@ const hostsSchema = z.strictObject({
 export type HostsFile = z.output<typeof hostsSchema>
 export type Host = HostsFile['hosts'][number]
 
-/** Paths in it are relative to the file. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * Paths in it are relative to the file.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readHostsFile(path: string): Promise<HostsFile & { readonly state: string }> {
   const parsed = hostsSchema.safeParse(await readJson(path))
   if (!parsed.success) {

@@ -9,7 +9,11 @@ const OTHERS = 0o077
 
 const secretsSchema = z.record(z.string(), z.string().min(1))
 
-/** A JSON object of secrets, from a file that only its owner can read. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * A JSON object of secrets, from a file that only its owner can read.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readSecretsFile(path: string): Promise<Record<string, string>> {
   if (path !== '-') await demandPrivate(path)
   const secrets = secretsSchema.safeParse(await readJson(path))
@@ -19,7 +23,10 @@ export async function readSecretsFile(path: string): Promise<Record<string, stri
   )
 }
 
-/** The SHA-256 of a configuration file, as evidence binds it. Throws `InputError`. */
+/**
+ * The SHA-256 of a configuration file, as evidence binds it.
+ * @throws InputError when an input cannot be used
+ */
 export async function digestOfConfiguration(path: string): Promise<string> {
   return sha256Hex(await readInput(path))
 }

@@ -12,7 +12,10 @@ export class LedgerPositions {
     this.#positions = positions
   }
 
-  /** A file that is there and cannot be read is an error and not a fresh start. Throws `InputError`. */
+  /**
+   * A file that is there and cannot be read is an error and not a fresh start.
+   * @throws InputError when an input cannot be used
+   */
   static async open(path: string): Promise<LedgerPositions> {
     let text: string
     try {

@@ -27,9 +27,10 @@ export interface GuestProof {
 }
 
 /**
- * Verifies a router by the rules of production, on the very connection that will carry secrets: release root -> bundle ->
- * report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
- * Throws `InputError`, `MalformedEvidence`.
+ * Verifies a router by the rules of production, on the very connection that will carry secrets: release root ->
+ * bundle -> report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function proveGuest(
   connection: GuestConnection,

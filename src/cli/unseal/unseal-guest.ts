@@ -26,7 +26,11 @@ export type UnsealOutcome =
       readonly message: string
     }
 
-/** Proves a router, and gives it its secrets on the connection that was proven. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * Proves a router, and gives it its secrets on the connection that was proven.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function unsealGuest(request: UnsealRequest): Promise<UnsealOutcome> {
   const connection = await connectGuest(request.address)
   try {

@@ -181,7 +181,11 @@ async function readPolicy(path: string): Promise<LogPolicy> {
   }
 }
 
-/** The bundle that the router publishes, judged and remembered. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * The bundle that the router publishes, judged and remembered.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function obtainBundle(
   client: RouterClient,
   rootJwk: Es256Jwk,

@@ -24,7 +24,7 @@ export function addExpectations(command: Command): void {
     .option('--routed-model <route>', 'the route it must say was used')
 }
 
-/** @throws InputError for a file that cannot be read */
+/** @throws InputError when a file cannot be read */
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options
   return {

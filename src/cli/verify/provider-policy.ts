@@ -4,7 +4,11 @@ import { providerPolicySchema, type ProviderPolicy } from '../../protocol/provid
 import { InputError } from './input-error.ts'
 import { readJson } from './read-input.ts'
 
-/** What an auditor demands of a provider, from a file. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * What an auditor demands of a provider, from a file.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readPolicy(path: string): Promise<ProviderPolicy> {
   const policy = readDocument(providerPolicySchema, await readJson(path), 'provider policy')
   if (policy.adapter === 'none') throw new InputError('a policy of adapter "none" demands nothing')

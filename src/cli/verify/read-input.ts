@@ -6,7 +6,10 @@ import { InputError } from './input-error.ts'
 
 const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
-/** The bytes of a file, or of standard input for `-`. Throws `InputError`. */
+/**
+ * The bytes of a file, or of standard input for `-`.
+ * @throws InputError when an input cannot be used
+ */
 export async function readInput(path: string): Promise<Bytes> {
   try {
     const bytes = path === '-' ? await readStandardInput() : await readFile(path)
@@ -17,17 +20,28 @@ export async function readInput(path: string): Promise<Bytes> {
   }
 }
 
-/** The text of a file. Throws `InputError`. */
+/**
+ * The text of a file.
+ * @throws InputError when an input cannot be used
+ */
 export async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(await readInput(path))
 }
 
-/** A file of JSON. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * A file of JSON.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readJson(path: string): Promise<unknown> {
   return parseStrictJson(await readInput(path), `file ${path}`)
 }
 
-/** A JWS bare or as published, `{"trust_bundle_jws": ...}`. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * A JWS bare or as published, `{"trust_bundle_jws": ...}`.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readBundle(path: string): Promise<string> {
   const text = (await readText(path)).trim()
   if (!text.startsWith('{')) return text

@@ -18,12 +18,19 @@ export interface ReleaseOptions {
   readonly state: string
 }
 
-/** A release root's public JWK from a file. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * A release root's public JWK from a file.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export async function readRoot(path: string): Promise<Es256Jwk> {
   return asRoot(await readJson(path))
 }
 
-/** A release root as it was read. @throws MalformedEvidence */
+/**
+ * A release root as it was read.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function asRoot(json: unknown): Es256Jwk {
   return readDocument(es256JwkSchema, json, 'release root key')
 }
@@ -52,7 +59,7 @@ export async function obtainTrust(
 /**
  * The newest bundle known under a release root, expired or not, for what it revokes: of those given and the one
  * remembered. One that another root signed tells nothing about this one.
- * @throws ClientError for a damaged state file
+ * @throws ClientError when the state file is damaged
  */
 export async function newestUnder(
   rootJwk: Es256Jwk,
@@ -74,7 +81,11 @@ interface NewestOptions extends Pick<TrustBundleOptions, 'now' | 'environments'>
   readonly given?: readonly string[] | undefined
 }
 
-/** The bundle that a router publishes at its own address. Throws `InputError`, `MalformedEvidence`. */
+/**
+ * The bundle that a router publishes at its own address.
+ * @throws InputError when an input cannot be used
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function publishedBundle(client: RouterClient) {
   return fetchTrustBundle(
     `${client.base.origin}/.well-known/trust.json`,

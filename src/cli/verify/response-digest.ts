@@ -6,7 +6,7 @@ import { InputError } from './input-error.ts'
  * SHA-256 of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
  * carries `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; were
  * anything else to follow it, nobody would have signed that.
- * @throws InputError for a stream that goes on
+ * @throws InputError when the stream continues after its end mark
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)

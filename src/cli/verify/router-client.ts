@@ -18,7 +18,10 @@ export interface Answer {
 
 export interface RouterClient {
   readonly base: URL
-  /** GET of a path below the base. Redirects are answers like any other. Throws `InputError`. */
+  /**
+   * GET of a path below the base. Redirects are answers like any other.
+   * @throws InputError when an input cannot be used
+   */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
 }
 

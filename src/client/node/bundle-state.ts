@@ -31,7 +31,10 @@ export function defaultStatePath(
   return join(base, 'confidential-model-router', 'trust-bundles.json')
 }
 
-/** What was last seen under a root; nothing for the path `none`. Throws `ClientError`. */
+/**
+ * What was last seen under a root; nothing for the path `none`.
+ * @throws ClientError when the stored state cannot be used
+ */
 export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBundle | undefined> {
   const root = es256JwkSchema.safeParse(rootJwk)
   if (path === 'none' || !root.success) return undefined
@@ -40,7 +43,10 @@ export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBund
   return seen && { root: thumbprint, ...seen }
 }
 
-/** Remembers a bundle in place of the one before. Throws `ClientError`. */
+/**
+ * Remembers a bundle in place of the one before.
+ * @throws ClientError when the stored state cannot be used
+ */
 export async function writeSeen(path: string, seen: KeptBundle): Promise<void> {
   if (path === 'none') return
   const { root, ...kept } = seen

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 
-/** SHA-256 over the SPKI that the peer of this connection has shown, in hex. @throws Error where it showed none */
+/**
+ * SHA-256 over the SPKI that the peer of this connection has shown, in hex.
+ * @throws Error when the peer has shown none
+ */
 export function peerKeyOf(socket: TLSSocket): string {
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (key === undefined) throw new Error('the peer showed no certificate')

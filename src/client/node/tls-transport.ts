@@ -40,7 +40,7 @@ export class TlsTransport implements Transport {
   #epoch: Epoch
   #closed = false
 
-  /** @throws ClientError where the address or the runtime does not let a connection's key be seen */
+  /** @throws ClientError when the address or the runtime does not let a connection's key be seen */
   constructor(settings: Settings, state: BundleState) {
     if (settings.base.protocol !== 'https:') {
       throw new ClientError('invalid_options', 'baseURL: without TLS there is no key to compare')

@@ -35,7 +35,10 @@ export interface EvidenceTools {
   readonly ownSimulated: SimulatedPolicy
 }
 
-/** Obtains and verifies the evidence of one provider, anew with every call. Throws `EvidenceRefused`. */
+/**
+ * Obtains and verifies the evidence of one provider, anew with every call.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
 /**

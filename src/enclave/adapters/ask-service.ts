@@ -10,7 +10,10 @@ export interface WebReply {
   readonly body: Bytes
 }
 
-/** Asks a vendor's service, within 15 s and a bound on size, without redirects. Throws `EvidenceRefused`. */
+/**
+ * Asks a vendor's service, within 15 s and a bound on size, without redirects.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export async function askService(
   webFetch: typeof fetch,
   url: string,

@@ -11,7 +11,9 @@ const MAX_ANSWER_BYTES = 1_048_576
 
 /**
  * Has NVIDIA's service judge the GPU evidence exactly as the provider gave it, once it is made for our nonce. Nothing
- * of the answer is believed here. Throws `EvidenceRefused` or `MalformedEvidence`.
+ * of the answer is believed here.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function fetchGpuVerdict(
   payload: string,

@@ -20,7 +20,10 @@ interface ObservedReply {
   readonly tlsSpkiSha256: string
 }
 
-/** Gets a document over a connection of its own, without following redirects. Throws `EvidenceRefused`. */
+/**
+ * Gets a document over a connection of its own, without following redirects.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export type ObservedFetch = (ask: ObservedRequest) => Promise<ObservedReply>
 
 const CONNECT_MS = 5_000

@@ -41,7 +41,8 @@ const SPKI_SHA256 = /^[0-9a-f]{64}$/
 
 /**
  * The last gate of every adapter: a result that cannot be enforced on a connection is none, whatever it says of
- * itself. Throws `EvidenceRefused`.
+ * itself.
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function admitEvidence(
   evidence: VerifiedEvidence,

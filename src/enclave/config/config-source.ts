@@ -22,7 +22,10 @@ export class ConfigSource {
     this.#around = { env, platform: boot.platform, mode: boot.mode }
   }
 
-  /** What was handed over just now, else what is in force, else what the file says. @throws ConfigRefused */
+  /**
+   * What was handed over just now, else what is in force, else what the file says.
+   * @throws ConfigRefused when the configuration cannot be used
+   */
   load(given: GivenConfig = {}): Promise<LoadedConfig> {
     const text = given.text ?? this.#text
     const around = { ...this.#around, adminToken: given.adminToken ?? this.#adminToken }

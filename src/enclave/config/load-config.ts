@@ -42,12 +42,18 @@ export class ConfigRefused extends Error {
   }
 }
 
-/** Reads and checks the configuration file. Throws `ConfigRefused`. */
+/**
+ * Reads and checks the configuration file.
+ * @throws ConfigRefused when the configuration cannot be used
+ */
 export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
   return parseConfig(file, await readText(file), surroundings)
 }
 
-/** Checks the configuration that this text of that file is. Throws `ConfigRefused`. */
+/**
+ * Checks the configuration that this text of that file is.
+ * @throws ConfigRefused when the configuration cannot be used
+ */
 export async function parseConfig(
   file: string,
   text: string,

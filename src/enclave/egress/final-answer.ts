@@ -16,9 +16,10 @@ const MOST_STATUS = 599
 const MOST_INTERIM = 16
 
 /**
- * The head of the one answer to a request, whatever its peer sends: interim answers are passed over, and anything that
- * cannot be passed on ends the connection. From here on no event of the request can go unheard.
- * Rejects with `MalformedAnswer`, or with the error that ended the connection.
+ * The head of the one answer to a request, whatever its peer sends: interim answers are passed over, and anything
+ * that cannot be passed on ends the connection. From here on no event of the request can go unheard.
+ * @throws MalformedAnswer when the answer cannot be passed on
+ * @throws Error when the connection fails; it is the error that ended the connection
  */
 export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

@@ -28,7 +28,8 @@ export interface PinnedTools {
 
 /**
  * Opens a request over a connection with the proven key. A peer that shows another key is given one chance to prove
- * that one; a third key is not believed, and the provider counts as unproven. Throws `LinkError`.
+ * that one; a third key is not believed, and the provider counts as unproven.
+ * @throws LinkError when the call cannot be served
  */
 export async function openPinned(
   channel: ProviderChannel,

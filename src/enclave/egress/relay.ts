@@ -15,9 +15,10 @@ export interface RelayParts {
 }
 
 /**
- * Streams a request to the provider and its answer back, each no faster than its reader. Resolves when the answer
- * has begun; what breaks after that breaks the worker's body too. Throws `LinkError` when no answer came, or none that
- * can be passed on. That a worker that leaves ends the call is up to the signal of the request that was opened.
+ * Streams a request to the provider and its answer back, each no faster than its reader. Resolves when the answer has
+ * begun; what breaks after that breaks the worker's body too. That a worker that leaves ends the call is up to the
+ * signal of the request that was opened.
+ * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relay({
   request,

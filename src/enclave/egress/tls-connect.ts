@@ -23,7 +23,8 @@ export class ConnectFailure extends Error {
 
 /**
  * Opens a TLS connection and finishes its handshake; nothing is written. TLS 1.3 only, and no session is ever
- * resumed: the peer shows its certificate on every connection and cannot change it later. Throws `ConnectFailure`.
+ * resumed: the peer shows its certificate on every connection and cannot change it later.
+ * @throws ConnectFailure when no connection is made
  */
 export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {

@@ -39,7 +39,10 @@ export interface ServedEnvelope {
 /** How long clients may rely on an envelope, and the daemon on its own. */
 export const ENVELOPE_MAX_AGE_SECONDS = 3600
 
-/** Captures a report for the subject and the nonce (64 hex digits or empty), and wraps it. Throws `CaptureError`. */
+/**
+ * Captures a report for the subject and the nonce (64 hex digits or empty), and wraps it.
+ * @throws CaptureError when it cannot be obtained or is not valid
+ */
 export async function buildEnvelope(
   source: ReportSource,
   subject: EnvelopeSubject,

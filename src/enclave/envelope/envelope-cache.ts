@@ -62,7 +62,10 @@ export class EnvelopeCache {
     return age < ENVELOPE_MAX_AGE_SECONDS * 1000 ? this.#current : undefined
   }
 
-  /** The cached envelope, captured now if there is none. Throws `LinkError`. */
+  /**
+   * The cached envelope, captured now if there is none.
+   * @throws LinkError when the call cannot be served
+   */
   async get(): Promise<KeptEnvelope> {
     if (this.current !== undefined) return this.current
     const failedFor = this.#tools.now() - (this.#failure?.at ?? Number.NEGATIVE_INFINITY)
@@ -75,8 +78,9 @@ export class EnvelopeCache {
   }
 
   /**
-   * An envelope for the caller's nonce (64 lowercase hex digits), never cached. Throws `LinkError`.
+   * An envelope for the caller's nonce (64 lowercase hex digits), never cached.
    * @param source whose budget it comes out of
+   * @throws LinkError when the call cannot be served
    */
   async fresh(nonce: string, source: string): Promise<ServedEnvelope> {
     if (!this.#nonceBudget(source, this.#tools.now())) {
@@ -91,7 +95,10 @@ export class EnvelopeCache {
     }
   }
 
-  /** Captures now; callers at the same time share one capture. Throws `CaptureError`. */
+  /**
+   * Captures now; callers at the same time share one capture.
+   * @throws CaptureError when it cannot be obtained or is not valid
+   */
   refresh(): Promise<KeptEnvelope> {
     this.#pending ??= this.#capture().finally(() => {
       this.#pending = undefined

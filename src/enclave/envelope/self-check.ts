@@ -31,7 +31,8 @@ export interface SelfCheckInputs {
 
 /**
  * Verifies the envelope as a client would that holds the release root: the bundle, then the report, the release and
- * the binding of the receipt key. Throws `MalformedEvidence`.
+ * the binding of the receipt key.
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function checkOwnEnvelope(
   { envelope }: Pick<ServedEnvelope, 'envelope'>,

@@ -51,7 +51,10 @@ function serialNumber(): Uint8Array {
   return bytes
 }
 
-/** Takes back a key and its certificate. Throws when they do not belong together. */
+/**
+ * Restores an identity from a key and its certificate.
+ * @throws Error when they do not belong together
+ */
 export async function adoptTlsIdentity(material: TlsMaterial): Promise<DaemonTls> {
   const certificate = new X509Certificate(material.certPem)
   if (!certificate.checkPrivateKey(createPrivateKey(material.keyPem))) {

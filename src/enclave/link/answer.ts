@@ -38,12 +38,18 @@ function send(response: ServerResponse, status: number, { contentType, body }: L
   response.end(body)
 }
 
-/** Reads a body of at most `maxBytes` as text. Rejects with `LinkError`. */
+/**
+ * Reads a body of at most `maxBytes` as text.
+ * @throws LinkError when the call cannot be served
+ */
 export async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   return (await readBody(request, maxBytes)).toString('utf8')
 }
 
-/** Reads a JSON body of at most `maxBytes`. Rejects with `LinkError`. */
+/**
+ * Reads a JSON body of at most `maxBytes`.
+ * @throws LinkError when the call cannot be served
+ */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const body = await readBody(request, maxBytes)
   try {

@@ -23,7 +23,8 @@ export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): Re
 
 /**
  * Reads what the release tools wrote: the root's public JWK, the bundle (bare or as published) and the manifest.
- * Throws an error that names the file; whether they fit each other and this machine is the envelope's check.
+ * Whether they fit each other and this machine is checked with the envelope.
+ * @throws Error when a file cannot be read; the message names it
  */
 export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
   const root = await readText(files.root_key)

@@ -8,7 +8,7 @@ import type { Release } from './release.ts'
 
 /** Where the daemon's release comes from: files that the configuration names, else a throw-away one. */
 export interface Releases {
-  /** Throws an error that names the file at fault. */
+  /** @throws Error when a file cannot be used; the message names it */
   of(loaded: LoadedConfig): Promise<Release>
   /** What a restarted daemon needs to be the same local stack; null when no throw-away release was made. */
   handBack(): Promise<LocalRelease | null>

@@ -5,13 +5,19 @@ import { MANIFEST_TYP, manifestSchema } from '../../protocol/manifest.ts'
 import { TRUST_BUNDLE_TYP, trustBundleSchema } from '../../protocol/trust-bundle.ts'
 import type { SigningKey } from './signing-key.ts'
 
-/** Checks a workload manifest and signs it. Throws `ZodError` on one of the wrong form. */
+/**
+ * Checks a workload manifest and signs it.
+ * @throws ZodError when the document does not have the form of its schema
+ */
 export function signManifest(manifest: JsonValue, key: SigningKey): Promise<string> {
   manifestSchema.parse(manifest)
   return sign(manifest, MANIFEST_TYP, key)
 }
 
-/** Checks a trust bundle and signs it. Throws `ZodError` on one of the wrong form. */
+/**
+ * Checks a trust bundle and signs it.
+ * @throws ZodError when the document does not have the form of its schema
+ */
 export function signTrustBundle(bundle: JsonValue, root: SigningKey): Promise<string> {
   trustBundleSchema.parse(bundle)
   return sign(bundle, TRUST_BUNDLE_TYP, root)

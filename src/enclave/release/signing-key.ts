@@ -29,7 +29,10 @@ export async function makeSigningKey({
   return { privateKey: pair.privateKey, publicJwk, kid: publicJwk.kid }
 }
 
-/** Takes a private JWK into a key that can sign and not be exported. Throws on anything that is no P-256 key. */
+/**
+ * Imports a private JWK as a non-extractable signing key.
+ * @throws Error when it is not a P-256 key
+ */
 export async function importSigningKey(jwk: unknown): Promise<SigningKey> {
   const publicJwk = await describePublicKey(jwk)
   const { kty, crv, x, y } = publicJwk
@@ -38,7 +41,10 @@ export async function importSigningKey(jwk: unknown): Promise<SigningKey> {
   return { privateKey, publicJwk, kid: publicJwk.kid }
 }
 
-/** The public half in the one form that release documents and key files have. Throws on anything that is no P-256 key. */
+/**
+ * The public key in the form used by release documents and key files.
+ * @throws Error when it is not a P-256 key
+ */
 export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk> {
   const { kty, crv, x, y } = pointSchema.parse(jwk)
   const kid = await jwkThumbprint({ kty, crv, x, y })

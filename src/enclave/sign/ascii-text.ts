@@ -12,7 +12,7 @@ export class AsciiText {
     return this.#length
   }
 
-  /** Throws `RangeError` when the text would be longer than was said. */
+  /** @throws RangeError when the text would be longer than was said */
   add(part: string | Uint8Array): void {
     const end = this.#length + part.length
     if (end > this.#bytes.length) throw new RangeError('a text longer than its memory')
@@ -26,7 +26,7 @@ export class AsciiText {
     return this.#bytes.subarray(start, this.#length)
   }
 
-  /** Throws `RangeError` when something is missing: the memory behind it held something else before. */
+  /** @throws RangeError when something is missing: the memory behind it held something else before */
   whole(): Buffer {
     if (this.#length !== this.#bytes.length) throw new RangeError('a text shorter than its memory')
     return this.#bytes

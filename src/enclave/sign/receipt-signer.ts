@@ -38,8 +38,8 @@ export interface SignerTools {
 }
 
 /**
- * Signs a batch of receipts, all or none (interface: "Receipt JWS payload claims"), and gives the `SignResponse` as
- * JSON. Rejects with `LinkError`.
+ * Signs a batch of receipts, all or none ("Receipts" in docs/api.md). Returns the `SignResponse` as JSON.
+ * @throws LinkError when the call cannot be served
  */
 export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
 

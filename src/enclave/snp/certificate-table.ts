@@ -19,8 +19,9 @@ const GUID_BYTES = 16
 const ENTRY_BYTES = 24
 
 /**
- * Reads the table: entries of GUID, offset and length, ended by a zero entry. An empty blob is an empty table; unknown
- * entries are skipped. Throws `CaptureError` on bounds that are none and on an entry given twice.
+ * Reads the table: entries of GUID, offset and length, ended by a zero entry. An empty blob is an empty table;
+ * unknown entries are skipped.
+ * @throws CaptureError when an entry lies outside the table or is given twice
  */
 export function readCertificateTable(blob: Bytes): CertificateTable {
   if (blob.length === 0) return {}

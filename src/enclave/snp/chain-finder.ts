@@ -22,7 +22,8 @@ export interface ChainTools {
 
 /**
  * Finds the certificates of a report, VEK, ASK, ARK in PEM: what the host gave, then what is kept, then AMD's key
- * service. Wherever they come from, they count only if the report verifies under them. Throws `CaptureError`.
+ * service. Wherever they come from, they count only if the report verifies under them.
+ * @throws CaptureError when it cannot be obtained or is not valid
  */
 export async function findChain(
   report: Bytes,

@@ -31,7 +31,8 @@ const INBLOB_BYTES = 64
 
 /**
  * Asks the kernel for a report over 64 bytes, in a directory of its own: whoever else asks at the same time cannot
- * change what this one gets. Throws `CaptureError`.
+ * change what this one gets.
+ * @throws CaptureError when it cannot be obtained or is not valid
  */
 export async function requestTsmReport(reportData: Bytes, tools: TsmTools): Promise<TsmReport> {
   if (reportData.length !== INBLOB_BYTES) {

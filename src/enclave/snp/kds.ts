@@ -5,11 +5,20 @@ import { CaptureError } from './capture-error.ts'
 
 /** AMD's key distribution service (AMD 57230): public certificates of chips, and the authorities above them. */
 export interface Kds {
-  /** The VCEK of a chip at a TCB, in DER. Throws `CaptureError`. */
+  /**
+   * The VCEK of a chip at a TCB, in DER.
+   * @throws CaptureError when it cannot be obtained or is not valid
+   */
   vcek(chip: ChipKey): Promise<Bytes>
-  /** ASK (or ASVK) and ARK of a product, in PEM. Throws `CaptureError`. */
+  /**
+   * ASK (or ASVK) and ARK of a product, in PEM.
+   * @throws CaptureError when it cannot be obtained or is not valid
+   */
   authorities(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
-  /** The revocation list of a product's root, in DER. Throws `CaptureError`. */
+  /**
+   * The revocation list of a product's root, in DER.
+   * @throws CaptureError when it cannot be obtained or is not valid
+   */
   revocationList(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
 }
 
@@ -20,7 +29,10 @@ export interface ChipKey {
   readonly tcb: Tcb
 }
 
-/** Gets a URL without following redirects. Rejects on network failures and time-outs. */
+/**
+ * Gets a URL without following redirects.
+ * @throws Error when the network fails or the request times out
+ */
 export type Fetcher = (url: string) => Promise<FetchedFile>
 
 export interface FetchedFile {

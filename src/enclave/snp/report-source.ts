@@ -2,7 +2,10 @@ import type { Bytes } from '../../protocol/bytes.ts'
 
 /** Where SNP reports come from. */
 export interface ReportSource {
-  /** Asks for a report over exactly these 64 bytes. Throws `CaptureError`. */
+  /**
+   * Asks for a report over exactly these 64 bytes.
+   * @throws CaptureError when it cannot be obtained or is not valid
+   */
   capture(reportData: Bytes): Promise<CapturedReport>
 }
 

@@ -38,7 +38,11 @@ export class Entrance {
     this.#server = createServer(options, (socket) => this.#enter(socket))
   }
 
-  /** Answers the port. Rejects with the system's error. */
+  /**
+   * Opens the socket.
+   * @returns its port
+   * @throws Error when the address cannot be opened; it is the system's error
+   */
   listen(host: string, port: number, reusePort: boolean): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)

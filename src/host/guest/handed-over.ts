@@ -19,8 +19,9 @@ const configSchema = z.object({
 })
 
 /**
- * Throws `HandedOverError` unless the configuration is the one whose SHA-256 stands on the measured command line as
- * `cmr.config=`: the host chooses among configurations that a measurement was signed for, and no other.
+ * Checks the configuration against its SHA-256 on the measured command line (`cmr.config=`), so that the host can only
+ * choose a configuration that a measurement was signed for.
+ * @throws HandedOverError when the command line has no such digest, more than one, or a different one
  */
 export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string): void {
   const words = kernelCommandLine.trim().split(' ')
@@ -35,8 +36,9 @@ export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string)
 }
 
 /**
- * The secrets as environment variables. Throws `HandedOverError` for a name that nothing asks for: an environment
- * steers more of a program than its secrets.
+ * The secrets as environment variables.
+ * @throws HandedOverError when a name is not one that the configuration asks for, because other
+ *   environment variables could change how the program runs
  */
 export function readSecrets(
   text: string | undefined,

@@ -21,7 +21,8 @@ const modeSchema = z.object({
 
 /**
  * What a guest of this measured configuration runs: in production mode a router that starts sealed, in local mode a
- * rehearsal whose secrets the host hands over. Throws `HandedOverError`, in production for secrets that the host has seen.
+ * rehearsal whose secrets the host hands over.
+ * @throws HandedOverError when the host hands over secrets in production
  */
 export function planService(configuration: string, handedOver: string | undefined): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))

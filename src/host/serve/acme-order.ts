@@ -32,7 +32,7 @@ export async function acmeAccountKey(state: StateDir): Promise<string> {
  * Orders a certificate by HTTP-01 (RFC 8555 section 8.3). The challenge is answered at `challengeAt` for as long
  * as the order takes; port 80 of every domain has to lead there.
  * @returns the chain, PEM, the leaf first
- * @throws Error with the authority's reason
+ * @throws Error when the authority refuses, with its reason
  */
 export async function orderCertificate(
   account: AcmeAccount,

@@ -17,7 +17,7 @@ export interface Validity {
 
 const ONE_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws ChainRefused */
+/** @throws ChainRefused when a certificate is missing or malformed */
 export function readChainFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -27,14 +27,17 @@ export function readChainFile(file: string): string {
   }
 }
 
-/** Whether the chain's first certificate is for this private key. @throws ChainRefused */
+/**
+ * Whether the chain's first certificate is for this private key.
+ * @throws ChainRefused when the chain fails one of these checks
+ */
 export function isFor(chainPem: string, keyPem: string): boolean {
   return leafOf(chainPem).checkPrivateKey(createPrivateKey(keyPem))
 }
 
 /**
  * Checks what a client will check apart from its list of authorities: order, dates, names.
- * @throws ChainRefused
+ * @throws ChainRefused when the chain fails one of these checks
  */
 export function checkChain(chainPem: string, domains: readonly string[], now: number): Validity {
   const certificates = certificatesOf(chainPem)
@@ -57,7 +60,7 @@ export function checkChain(chainPem: string, domains: readonly string[], now: nu
   return validity
 }
 
-/** @throws ChainRefused */
+/** @throws ChainRefused when a certificate is missing or malformed */
 export function validityOf(chainPem: string): Validity {
   const leaf = leafOf(chainPem)
   return { from: Date.parse(leaf.validFrom), to: Date.parse(leaf.validTo) }

@@ -28,7 +28,7 @@ export class DaemonRpc {
 
   /**
    * Has the envelope name this key, or a new one. When it resolves, the envelope in service does.
-   * @throws Error with the daemon's reason; nothing has changed then
+   * @throws Error when the daemon refuses, with its reason; nothing has changed then
    */
   async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {
     const given = tls === undefined ? {} : { tls: { certPem: tls.certPem, keyPem: tls.keyPem } }

@@ -23,7 +23,7 @@ import { tlsSettings, type Start } from './start-plan.ts'
 
 export interface ServerPlan {
   readonly start: Start
-  /** The start that the secrets of a document make of the one before. @throws StartError */
+  /** @throws StartError when the router cannot serve with the secrets of this document */
   readonly planUnsealed: (secrets: UnsealDocument['secrets'], before: Start) => Start
   readonly state: StateDir
   readonly tell: (text: string) => void
@@ -35,7 +35,7 @@ const HEALTHY_WITHIN_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
 const LIVENESS = { everyMs: 5_000, misses: 6 }
 
-/** A router in production mode: its sockets, the parts behind them, and their certificates. */
+/** A router in production: sockets, processes and certificates. Clients that connect before `start` resolves wait. */
 export class Server {
   readonly #plan: ServerPlan
   readonly #parts: Parts
@@ -51,7 +51,7 @@ export class Server {
   #certificates: Certificates | undefined
   #ready = false
 
-  /** Builds the worker and opens the sockets; clients can connect from now on and wait. @throws StartError */
+  /** @throws StartError when the worker cannot be built or an address cannot be opened */
   static async create(plan: ServerPlan): Promise<Server> {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
@@ -130,7 +130,7 @@ export class Server {
     return this.#start.adminToken === null
   }
 
-  /** Starts every part; tells and writes where it serves when all answer. @throws StartError */
+  /** @throws StartError when a part does not start; otherwise resolves once every part answers */
   async start(): Promise<void> {
     this.#warn(this.#start)
     await this.#supervisor.startEnclave()

@@ -40,7 +40,7 @@ const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
  * Reads the configuration and the secrets, for a start or a reload.
  * @param given the secrets of a document, for a router that was started sealed; before there is one it starts without
  * @param config the one in force, where only the secrets are new: the file may say something else by now
- * @throws StartError listing every reason not to serve with them
+ * @throws StartError when there is a reason not to serve with them; the message lists all reasons
  */
 export function planStart(
   options: ServeOptions,

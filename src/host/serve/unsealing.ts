@@ -13,7 +13,10 @@ export interface UnsealingTools {
   readonly parts: Parts
   readonly talk: DaemonRpc
   readonly link: LinkCertificates
-  /** The start that these secrets make. @throws StartError */
+  /**
+   * The start that these secrets make.
+   * @throws StartError when it cannot start with this
+   */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
   readonly tell: (text: string) => void
 }

@@ -22,7 +22,7 @@ export class AdminApi {
   }
 
   /**
-   * @throws AdminCallFailed on any answer that is not a success
+   * @throws AdminCallFailed when the answer is not a success
    * @throws TypeError when the router cannot be reached
    */
   async call(method: string, path: string, body?: Record<string, unknown>): Promise<unknown> {

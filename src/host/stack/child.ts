@@ -30,7 +30,7 @@ export interface ChildCommand {
 /**
  * Starts a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops its
  * children in order; a guard kills the child at once when the supervisor itself is gone.
- * @throws when the executable cannot be started
+ * @throws Error when the executable cannot be started
  */
 export async function startChild(command: ChildCommand): Promise<Child> {
   const log = openLog(command.logFile)

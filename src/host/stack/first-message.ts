@@ -6,7 +6,7 @@ const START_TIMEOUT_MS = 120_000
 
 /**
  * The first thing a child says over its IPC channel.
- * @throws when it ends or stays silent for two minutes; the child has ended then
+ * @throws Error when the child ends or sends nothing for two minutes; its process has ended then
  */
 export async function firstMessage<Message>(child: Child): Promise<Message> {
   const message = new Promise<Message>((resolve) => child.process.once('message', resolve))

@@ -4,7 +4,10 @@ import { z } from 'zod'
 const POLL_MS = 50
 const ONE_TRY_MS = 2_000
 
-/** Waits until `GET /healthz` answers 200. @throws Error after `withinMs`, naming the last answer */
+/**
+ * Waits until `GET /healthz` answers 200.
+ * @throws Error when there is no 200 within `withinMs`; the message names the last answer
+ */
 export async function untilHealthy(baseUrl: string, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   let last = 'no answer'

@@ -8,7 +8,7 @@ const EARLIER_LAYOUT = 'cmr-store'
 
 /**
  * The directory in which the Durable Object has its file.
- * @throws StartError where an earlier version left books behind, which this one would not see
+ * @throws StartError when an earlier version left books behind, which this one would not see
  */
 export function ledgerDir(state: Pick<StateDir, 'directory'>): string {
   const directory = state.directory('storage')

@@ -18,7 +18,10 @@ export interface RestarterEvents<Ready> {
 
 /** Keeps one part of the stack running. */
 export interface ProcessRestarter {
-  /** Starts it the first time. @throws when it does not come up */
+  /**
+   * Starts it the first time.
+   * @throws Error when the process does not become ready
+   */
   start(): Promise<void>
   /**
    * Ends the running one without counting it as a death, and starts its successor: at once, or, where the two

@@ -30,7 +30,7 @@ export interface RouterConfigFile {
 
 /**
  * Reads and checks the configuration, so that a mistake is told before anything is started.
- * @throws StartError naming the file, the path inside it and the reason
+ * @throws StartError when the file cannot be used; the message names the file, the path inside it and the reason
  */
 export function readRouterConfig(path: string): RouterConfigFile {
   const text = readText(path)

@@ -15,7 +15,10 @@ export class SealedText {
     return placeholder
   }
 
-  /** The compiled bytes with the secrets in place. Throws when a placeholder is not there exactly once. */
+  /**
+   * The compiled bytes with the secrets in place.
+   * @throws Error when a placeholder does not occur exactly once
+   */
   unseal(compiled: Buffer): Buffer {
     const unsealed = Buffer.from(compiled)
     for (const [placeholder, secret] of this.#secrets) {

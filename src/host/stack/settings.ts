@@ -63,7 +63,7 @@ const environmentSchema = z.object({
   CONNECTIONS_PER_SOURCE: count.optional(),
 })
 
-/** @throws StartError naming the variable that cannot be used */
+/** @throws StartError when a variable cannot be used; the message names it */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const given = Object.entries(environment).filter(([, value]) => value !== '')
   const parsed = environmentSchema.safeParse(Object.fromEntries(given))

@@ -42,7 +42,10 @@ export class Stack {
   readonly #supervisor: Supervisor
   #customer: FirstCustomer | undefined
 
-  /** Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on. @throws StartError */
+  /**
+   * Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on.
+   * @throws StartError when it cannot start with this
+   */
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
@@ -81,7 +84,10 @@ export class Stack {
     return this.#supervisor.failed
   }
 
-  /** Starts every part in order; writes `local.json` when all answer. @throws StartError */
+  /**
+   * Starts every part in order; writes `local.json` when all answer.
+   * @throws StartError when it cannot start with this
+   */
   async start(): Promise<void> {
     const { config, state, tell } = this.#plan
     await this.#supervisor.start()

@@ -9,7 +9,7 @@ const DAEMON = fileURLToPath(new URL('../../enclave/main.ts', import.meta.url))
 
 /**
  * Starts the enclave daemon and hands it its keys over the IPC channel.
- * @throws with the daemon's reason when it refuses; it has ended then
+ * @throws Error when the daemon refuses, with its reason; its process has ended then
  */
 export async function startDaemon(
   boot: DaemonBoot,

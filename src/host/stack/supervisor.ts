@@ -66,19 +66,28 @@ export class Supervisor {
     return this.#probes
   }
 
-  /** Starts every part, in the order in which they need each other. @throws StartError */
+  /**
+   * Starts every part, in the order in which they need each other.
+   * @throws StartError when it cannot start with this
+   */
   async start(): Promise<void> {
     await this.startEnclave()
     await this.startWorkers()
   }
 
-  /** Starts the daemon, and the stand-in before it. @throws StartError */
+  /**
+   * Starts the daemon, and the stand-in before it.
+   * @throws StartError when it cannot start with this
+   */
   async startEnclave(): Promise<void> {
     if (this.#plan.standin) await this.#start('standin', this.#standin)
     await this.#start('enclave', this.#enclave)
   }
 
-  /** The daemon must be up. @throws StartError */
+  /**
+   * The daemon must be up.
+   * @throws StartError when it cannot start with this
+   */
   async startWorkers(): Promise<void> {
     await Promise.all([...this.#workers].map(([name, keeper]) => this.#start(name, keeper)))
   }

@@ -15,11 +15,12 @@ export const ENTRY_TRAILER_BYTES = 18
 export type FirmwareTable = ReadonlyMap<string, Bytes>
 
 /**
- * Reads the table of GUIDs that OVMF carries at the end of its volume. It is read from the end: every entry has
- * its length and its GUID behind its data. Throws `LaunchError` when there is no table or it is broken; of two
- * entries with one GUID neither can be meant, so that is broken too.
+ * Reads the table of GUIDs that OVMF carries at the end of its volume. It is read from the end: every entry has its
+ * length and its GUID behind its data.
  *
  * Source: edk2, OvmfPkg/ResetVector (the table's layout is told in its assembly).
+ * @throws LaunchError when there is no table or it is broken; of two entries with one GUID neither can be meant, so
+ *   that is broken too
  */
 export function readFirmwareTable(volume: Bytes): FirmwareTable {
   const tableEnd = volume.length - BYTES_AFTER_TABLE

@@ -48,11 +48,11 @@ export interface Firmware {
 }
 
 /**
- * Reads an OVMF volume (`OVMF.fd`, or `OVMF_CODE.fd` where variables are kept apart). Throws `LaunchError` for
- * anything else, for firmware that was not built for SEV-SNP, and for sections this library does not know: a
- * digest that leaves one out would be a wrong one.
+ * Reads an OVMF volume (`OVMF.fd`, or `OVMF_CODE.fd` where variables are kept apart).
  *
  * Source: edk2, OvmfPkg/ResetVector/X64/OvmfSevMetadata.asm and OvmfPkg/ResetVector/Ia16/ResetVectorVtf0.asm.
+ * @throws LaunchError when it is anything else, when the firmware was not built for SEV-SNP, or when it has sections
+ *   that this library does not know: a digest without them would be wrong
  */
 export function readFirmware(volume: Bytes): Firmware {
   if (volume.length === 0 || volume.length % PAGE_BYTES !== 0 || volume.length > FOUR_GIB) {

@@ -28,11 +28,12 @@ export interface MeasuredKernel {
 }
 
 /**
- * The page in which the hypervisor puts the digests of kernel, initrd and command line, where the firmware looks
- * for them: `offset` bytes into a page of zeros. Throws `LaunchError` for a command line with a NUL in it (what
- * follows would be measured and not used) and for a table that crosses the page's end.
+ * The page in which the hypervisor puts the digests of kernel, initrd and command line, where the firmware looks for
+ * them: `offset` bytes into a page of zeros.
  *
  * Source: QEMU, target/i386/sev.c (`SevHashTable`); OvmfPkg/AmdSev/BlobVerifierLibSevHashes.
+ * @throws LaunchError when the command line contains a NUL (what follows it would be measured and not used) or the
+ *   table crosses the page's end
  */
 export async function kernelHashesPage(kernel: MeasuredKernel, offset: number): Promise<Bytes> {
   if (kernel.commandLine.includes('\0')) throw new LaunchError('the command line has a NUL in it')

@@ -22,11 +22,11 @@ export interface Launch {
 }
 
 /**
- * The launch digest of a guest, 48 bytes: what an SNP report of it carries as `measurement`. Firmware first, then
- * the sections its metadata asks for, then the first state of every processor. Throws `LaunchError` where the
- * guest would not start or its kernel would go unmeasured.
+ * The launch digest of a guest, 48 bytes: what an SNP report of it carries as `measurement`. Firmware first, then the
+ * sections its metadata asks for, then the first state of every processor.
  *
  * Source: AMD SEV-SNP firmware ABI (56860), SNP_LAUNCH_UPDATE; QEMU, target/i386/sev.c, for the order.
+ * @throws LaunchError when the guest would not start or its kernel would go unmeasured
  */
 export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
   const firmware = readFirmware(launch.firmware)

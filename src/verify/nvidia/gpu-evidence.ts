@@ -17,8 +17,9 @@ export const gpuVerdictSchema = z.strictObject({ tokens: z.string(), keys: z.str
 export type GpuVerdictTexts = z.output<typeof gpuVerdictSchema>
 
 /**
- * How many devices a provider's GPU evidence is of, once it is known to be made for our nonce. Throws
- * `EvidenceRefused` or `MalformedEvidence`.
+ * How many devices a provider's GPU evidence is of, once it is known to be made for our nonce.
+ * @throws EvidenceRefused when the evidence is for another nonce
+ * @throws MalformedEvidence when the evidence cannot be read
  */
 export function countDevices(payload: string, nonce: string): number {
   const document = 'GPU evidence'
@@ -33,7 +34,9 @@ export function countDevices(payload: string, nonce: string): number {
 
 /**
  * Judges a verdict on a provider's GPU evidence. It proves that NVIDIA's service found such GPUs to have answered our
- * nonce, not that they sit in the machine of the CPU's quote. Throws `EvidenceRefused` or `MalformedEvidence`.
+ * nonce, not that they sit in the machine of the CPU's quote.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function judgeGpuVerdict(
   payload: string,

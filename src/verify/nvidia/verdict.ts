@@ -81,7 +81,9 @@ const deviceSchema = z.looseObject({
 
 /**
  * Checks a verdict of NVIDIA's service: every token signed by its keys (ES384), in date, for our nonce; the overall
- * one positive and naming exactly the device tokens by digest; every token of another device. Throws `EvidenceRefused` or `MalformedEvidence`.
+ * one positive and naming exactly the device tokens by digest; every token of another device.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function checkGpuVerdict(
   verdict: unknown,

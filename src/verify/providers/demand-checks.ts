@@ -24,7 +24,7 @@ const CODES: Partial<Record<CheckName, RefusalCode>> = {
   trust_bundle_origin: 'trust_bundle',
 }
 
-/** Throws `EvidenceRefused` with the names of all checks that failed; what they saw is not told. */
+/** @throws EvidenceRefused when a check failed; it names the failed checks and leaves out their details */
 export function demandChecks(checks: readonly Check[]): void {
   const failed = checks.filter(({ ok }) => !ok).map(({ name }) => name)
   const [first] = failed

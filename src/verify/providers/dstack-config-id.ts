@@ -25,9 +25,10 @@ export interface ConfigIdInputs {
 }
 
 /**
- * Checks what the host created a dstack guest for (dstack, `mr_config`): nothing, which is all zero and what its tools
- * write unless told; or, by the first byte, the compose hash (01), a digest over compose hash, app id and key provider
- * (02), or the digest of a document that names them (03). Rejects with `EvidenceRefused`.
+ * Checks what the host created a dstack guest for (dstack, `mr_config`): nothing, which is all zero and what its
+ * tools write unless told; or, by the first byte, the compose hash (01), a digest over compose hash, app id and key
+ * provider (02), or the digest of a document that names them (03).
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function demandConfigId(configId: Bytes, inputs: ConfigIdInputs): Promise<void> {
   const { allowed_mr_config_id: pinned, mr_config_id: demanded } = inputs.policy

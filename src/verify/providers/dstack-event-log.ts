@@ -22,8 +22,8 @@ export interface BootFacts {
 
 /**
  * Replays the runtime events into RTMR3 and reads what they say. The digest of every event is computed from its
- * payload, never taken from the log; events after the end of boot are replayed and not believed. Throws
- * `EvidenceRefused`.
+ * payload, never taken from the log; events after the end of boot are replayed and not believed.
+ * @throws EvidenceRefused when the replayed value is not the measured one
  */
 export async function replayEventLog(
   events: readonly DstackEvent[],
@@ -44,7 +44,10 @@ export async function replayEventLog(
   return readFacts(runtime)
 }
 
-/** What the log says of digest and pre-image beside the payload must agree with it. Throws `EvidenceRefused`. */
+/**
+ * What the log says of digest and pre-image beside the payload must agree with it.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 async function eventDigest(event: DstackEvent): Promise<Bytes> {
   const preimage = PREIMAGES[event.version](event)
   const digest = await sha384(preimage)

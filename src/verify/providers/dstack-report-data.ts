@@ -19,7 +19,8 @@ const ADDRESS_BYTES: Readonly<Record<MessageKey['algorithm'], number>> = { ed255
 /**
  * Tells which layout a quote's REPORT_DATA has, and that it is filled with exactly this signer and nonce, and, where
  * the layout has room for it, this TLS key. `address` (the older one, and that of gateways which derive the address
- * from a public key) binds no TLS key. Throws `EvidenceRefused` where none fits.
+ * from a public key) binds no TLS key.
+ * @throws EvidenceRefused when none fits
  */
 export async function identifyReportData(
   reportData: Bytes,

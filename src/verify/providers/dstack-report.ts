@@ -68,8 +68,9 @@ export interface DstackReport {
 }
 
 /**
- * The attestations of an answer to `/attestation/report`: the gateway's own where there is one, because connections end
- * there; else the node's, and those of its fleet. Throws `MalformedEvidence`.
+ * The attestations of an answer to `/attestation/report`: the gateway's own where there is one, because connections
+ * end there; else the node's, and those of its fleet.
+ * @throws MalformedEvidence when the input is malformed
  */
 export function readDstackReports(body: Bytes): readonly DstackReport[] {
   const json = parseStrictJson(body, NAME)

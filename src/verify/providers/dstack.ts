@@ -31,8 +31,10 @@ export const dstackEvidenceSchema = z.strictObject({
 export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
 
 /**
- * Judges a node of the dstack family (Phala, NEAR): the node whose key the connection has -> quote -> platform state ->
- * REPORT_DATA -> event log -> workload -> GPUs. Rejects with `EvidenceRefused` or `MalformedEvidence`.
+ * Judges a node of the dstack family (Phala, NEAR): the node whose key the connection has -> quote -> platform state
+ * -> REPORT_DATA -> event log -> workload -> GPUs.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function judgeDstack(
   evidence: DstackEvidence,

@@ -52,8 +52,9 @@ type Policy = PolicyOf<'envelope'>
 
 /**
  * Judges another host that publishes `service.attestation/v1`, this router included: trust bundle under the pinned
- * root -> envelope under that bundle -> nonce, age and the key of the connection -> HOST_DATA. Rejects with
- * `EvidenceRefused` or `MalformedEvidence`.
+ * root -> envelope under that bundle -> nonce, age and the key of the connection -> HOST_DATA.
+ * @throws EvidenceRefused when the evidence does not meet the policy
+ * @throws MalformedEvidence when the evidence cannot be read
  */
 export async function judgeEnvelope(
   evidence: EnvelopeEvidence,

@@ -23,8 +23,9 @@ export interface RecordedOptions extends JudgeOptions, LaterRevocations {
 }
 
 /**
- * Judges recorded evidence under a policy, by the very code that the router judges by and without any network. Rejects
- * with `EvidenceRefused` or `MalformedEvidence`; evidence of another kind than the policy's is `unknown_format`.
+ * Judges recorded evidence under a policy, by the very code that the router judges by and without any network.
+ * @throws EvidenceRefused when the evidence does not meet the policy; `unknown_format` when it is of another kind
+ * @throws MalformedEvidence when the evidence cannot be read
  */
 export async function judgeRecorded(
   recorded: RecordedEvidence,

@@ -4,7 +4,8 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 /**
  * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by whoever starts a guest, and what they name can be the whole
  * workload: where a measurement is that of a shared runtime, nothing else tells one tenant from another. So a value
- * that nobody pinned is refused, and a guest without one is not what was pinned. Throws `EvidenceRefused`.
+ * that nobody pinned is refused, and a guest without one is not what was pinned.
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export function demandLaunchBinding(
   name: 'host_data' | 'mr_config_id',

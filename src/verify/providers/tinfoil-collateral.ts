@@ -31,7 +31,10 @@ const pcsSchema = z.looseObject({
     .max(16),
 })
 
-/** Picks out what verifies the CPU's evidence. Throws `MalformedEvidence`. */
+/**
+ * Picks out what verifies the CPU's evidence.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function readTinfoilCollateral(
   entries: readonly z.output<typeof collateralSchema>[],
 ): TinfoilCollateral {

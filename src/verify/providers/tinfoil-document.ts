@@ -27,8 +27,9 @@ export interface TinfoilCollateral {
 }
 
 /**
- * Reads a document that was asked for with this nonce. A host that only knows version 2 answers with that. Throws
- * `MalformedEvidence` or `EvidenceRefused`.
+ * Reads a document that was asked for with this nonce. A host that only knows version 2 answers with that.
+ * @throws MalformedEvidence when the document cannot be read
+ * @throws EvidenceRefused when the document is not bound to the nonce
  */
 export async function readTinfoilDocument(
   text: string | Bytes,

@@ -23,7 +23,9 @@ export function isTinfoilV2(json: unknown): boolean {
 
 /**
  * Reads `{format, body}` whose body is base64 of a gzipped report or quote. REPORT_DATA holds the SPKI digest of the
- * TLS key and the HPKE key, and no nonce. Throws `MalformedEvidence` or `EvidenceRefused`.
+ * TLS key and the HPKE key, and no nonce.
+ * @throws MalformedEvidence when the input is malformed
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function readTinfoilV2(json: unknown): Promise<TinfoilDocument> {
   const { format, body } = readDocument(documentSchema, json, NAME)

@@ -51,7 +51,9 @@ const deviceSchema = z.strictObject({
 /**
  * Reads a version 3 document made for this nonce. REPORT_DATA is SHA-256 over label, nonce and the digests of the two
  * endorsed sections, taken over the decoded bytes and never over anything printed again; zeros follow. Of the interim
- * shapes that carried the same format none is accepted. Throws `MalformedEvidence` or `EvidenceRefused`.
+ * shapes that carried the same format none is accepted.
+ * @throws MalformedEvidence when the input is malformed
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function readTinfoilV3(json: unknown, nonce: string): Promise<TinfoilDocument> {
   const { challenge, cpu_evidence: cpu, ...sections } = readDocument(documentSchema, json, NAME)

@@ -35,7 +35,11 @@ export interface TinfoilVerdict {
   readonly summary: JudgedEvidence['evidence_summary']
 }
 
-/** One way to judge the CPU's evidence. Rejects with `EvidenceRefused` or `MalformedEvidence`. */
+/**
+ * One way to judge the CPU's evidence.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
+ */
 export type JudgePlatform = (
   document: TinfoilDocument,
   fetched: TinfoilEvidence['fetched'],
@@ -49,8 +53,9 @@ const JUDGES: Readonly<Record<TinfoilDocument['platform'], JudgePlatform>> = {
 }
 
 /**
- * Judges a Tinfoil enclave: document read and bound to nonce and TLS key -> hardware -> measurement. Rejects with
- * `EvidenceRefused` or `MalformedEvidence`.
+ * Judges a Tinfoil enclave: document read and bound to nonce and TLS key -> hardware -> measurement.
+ * @throws EvidenceRefused when the evidence does not meet the policy
+ * @throws MalformedEvidence when the evidence cannot be read
  */
 export async function judgeTinfoil(
   evidence: TinfoilEvidence,

@@ -51,7 +51,8 @@ export interface ChainResult {
 
 /**
  * Checks a PEM chain VEK, ASK (or ASVK), ARK: names -> root -> signatures -> dates -> roles -> keys -> revocation ->
- * extensions. Throws `MalformedEvidence` where a certificate cannot be read.
+ * extensions.
+ * @throws MalformedEvidence when a certificate cannot be read
  */
 export async function checkChain(chainPem: string, options: ChainOptions): Promise<ChainResult> {
   const chain = await readChain(chainPem)
@@ -85,7 +86,7 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
 
 /**
  * Reads a PEM chain by its names alone, or says what is wrong with them: nothing of it is verified yet.
- * @throws MalformedEvidence where a certificate cannot be read
+ * @throws MalformedEvidence when a certificate cannot be read
  */
 export async function readChain(chainPem: string): Promise<VekChain | string> {
   return identifyChain(readPem(chainPem).map(readNamedCertificate))

@@ -56,8 +56,9 @@ const SINCE: Partial<Record<ReportField, number>> = {
 }
 
 /**
- * Reads a report of version 2 to 5. Reserved bytes must be zero even where the signature does not cover them:
- * what follows it could otherwise be changed, or cut off, without a trace. Throws `MalformedEvidence`.
+ * Reads a report of version 2 to 5. Reserved bytes must be zero even where the signature does not cover them: what
+ * follows it could otherwise be changed, or cut off, without a trace.
+ * @throws MalformedEvidence when the input is malformed
  */
 export function readReport(report: Bytes): SnpReport {
   if (report.length !== REPORT_BYTES) {

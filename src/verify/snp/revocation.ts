@@ -45,7 +45,7 @@ async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Pr
 
 /**
  * A revocation list in DER that this root signed, or what is wrong with it. Whether it is in force is for the caller.
- * @throws MalformedEvidence where it is no list
+ * @throws MalformedEvidence when it is no list
  */
 export async function readListOf(
   { ark }: Pick<Authorities, 'ark'>,

@@ -36,8 +36,9 @@ const STRUCT_VERSIONS: Record<Product, number> = { milan: 0, genoa: 0, turin: 1 
 const HWID_BYTES: Record<Product, number> = { milan: 64, genoa: 64, turin: 8 }
 
 /**
- * Reads the extensions of a VCEK or VLEK for the given product. Every patch level of the product must be there,
- * and none of another product; unknown or repeated ones are refused. Throws `MalformedEvidence` with the reason.
+ * Reads the extensions of a VCEK or VLEK for the given product. Every patch level of the product must be there, and
+ * none of another product; unknown or repeated ones are refused.
+ * @throws MalformedEvidence when an extension breaks these rules, with the reason
  */
 export function readVekExtensions(
   { extensions }: Certificate,

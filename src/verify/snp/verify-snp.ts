@@ -27,8 +27,9 @@ export interface SnpResult extends Verdict {
 }
 
 /**
- * Verifies a SEV-SNP report against its certificates: chain -> signature -> chip -> TCB -> guest. Throws
- * `MalformedEvidence` where report or certificates cannot be read; everything else is a check.
+ * Verifies a SEV-SNP report against its certificates: chain -> signature -> chip -> TCB -> guest. Every finding
+ * about a readable report is a check in the result.
+ * @throws MalformedEvidence when report or certificates cannot be read
  */
 export async function verifySnp(
   reportBytes: Bytes,

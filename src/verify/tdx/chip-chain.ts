@@ -8,7 +8,10 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes)
 }
 
-/** The certificates in a quote, in DER: chip, authority, root. Throws where it carries none of that kind. */
+/**
+ * The certificates in a quote, in DER: chip, authority, root.
+ * @throws Error when the quote carries none of that kind
+ */
 export function chipChain(quote: Quote): { readonly chip: Buffer; readonly authority: Bytes } {
   const [chip, authority] = utils.extractCerts(asBuffer(quote.rawCertChain()))
   if (chip === undefined || authority === undefined) throw new Error('no chain of certificates')

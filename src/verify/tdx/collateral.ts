@@ -19,12 +19,17 @@ export interface PcsReply {
   readonly header: (name: string) => string | undefined
 }
 
-/** Gets a document by its address at Intel. Throws `EvidenceRefused`. */
+/**
+ * Gets a document by its address at Intel.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export type PcsSource = (url: string) => Promise<PcsReply>
 
 /**
  * Gathers what verifies a TDX quote, for the platform that the quote's own chip certificate names (Intel PCS v4).
- * Nothing of it is believed here. Throws `EvidenceRefused` or `MalformedEvidence`.
+ * Nothing of it is believed here.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export async function gatherCollateral(quote: Bytes, source: PcsSource): Promise<QuoteCollateral> {
   const { fmspc, authority } = identifyPlatform(quote)

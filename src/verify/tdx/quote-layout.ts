@@ -6,7 +6,10 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 /** Quotes above this size are refused unread; real ones have 5 KiB. */
 export const MAX_QUOTE_BYTES = 32_768
 
-/** REPORT_DATA of a TDX quote that nobody has verified yet. Throws `EvidenceRefused`. */
+/**
+ * REPORT_DATA of a TDX quote that nobody has verified yet.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export function quoteReportData(quote: Bytes): Bytes {
   if (quote.length > MAX_QUOTE_BYTES) throw new EvidenceRefused('too_large')
   try {

@@ -25,7 +25,8 @@ export interface VerifiedQuote extends TcbVerdict {
 
 /**
  * Verifies a quote as of `now` (ms): signatures, certificates, revocation lists, dates, TDX module and TCB level.
- * Whether the platform's state will do is for the caller to say. Rejects with `EvidenceRefused`.
+ * Whether the platform's state will do is for the caller to say.
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export type VerifyQuote = (
   quote: Bytes,

@@ -11,7 +11,7 @@ import { chipChain } from './chip-chain.ts'
  * Authenticates the two revocation lists of a quote's collateral: Intel's root signs the one, the authority of the
  * quote's own chip certificate the other, and both are in date. `@phala/dcap-qvl` (0.3.9) looks certificates up in
  * the lists and takes the lists themselves as they come, which is not enough where a provider hands them over.
- * Rejects with `EvidenceRefused`.
+ * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function checkRevocationLists(
   quote: Quote,

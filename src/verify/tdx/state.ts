@@ -31,7 +31,10 @@ const SEPT_VE_DISABLE = 1n << 28n
 /** x87 and SSE state, which every guest has (Intel TDX module specification, XFAM). */
 const XFAM_FIXED = 0x3n
 
-/** Demands a closed guest on a platform in a state the relying party accepts. Throws `EvidenceRefused`. */
+/**
+ * Demands a closed guest on a platform in a state the relying party accepts.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ */
 export function demandTdxState(quote: VerifiedQuote, demands: TdxDemands): void {
   const { tcbStatus, advisoryIds, tcbEvaluationDataNumber: number } = quote
   const policy = demands.tdx_policy

@@ -21,10 +21,12 @@ export interface TcbVerdict {
 const ISV_SVN_OFFSET = 258
 
 /**
- * Rates a platform as Intel's Quote Verification Library does (its requirements 4.1.2.4.11, 4.1.2.4.15 and 4.1.2.4.17;
- * Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first TCB level it
- * reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over quote and
- * collateral are verified before. Throws `EvidenceRefused` or `MalformedEvidence`.
+ * Rates a platform as Intel's Quote Verification Library does (its requirements 4.1.2.4.11, 4.1.2.4.15 and
+ * 4.1.2.4.17; Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first
+ * TCB level it reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over
+ * quote and collateral are verified before.
+ * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the input is malformed
  */
 export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
   const info = readDocument(

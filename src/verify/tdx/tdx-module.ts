@@ -16,7 +16,8 @@ export interface ModuleVerdict {
 /**
  * Identifies the TDX module and rates it (Intel's Quote Verification Library, requirement 4.1.2.4.11; PCS API v4,
  * `tdxModule` and `tdxModuleIdentities`). TEE_TCB_SVN[1] chooses the identity; MRSIGNERSEAM must be its signer,
- * SEAMATTRIBUTES its attributes and zero: a module with attributes is one for debugging. Throws `EvidenceRefused`.
+ * SEAMATTRIBUTES its attributes and zero: a module with attributes is one for debugging.
+ * @throws EvidenceRefused when the module does not match its identity
  */
 export function judgeTdxModule(td: TDReport10, info: TcbInfo): ModuleVerdict {
   const [svn = 0, version = 0] = td.teeTcbSvn

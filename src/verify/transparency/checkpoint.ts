@@ -14,7 +14,7 @@ const SIZE = /^(0|[1-9]\d{0,15})$/
 /**
  * Reads the text of a checkpoint. Extension lines are refused: this log writes none, and cosignatures of witnesses
  * make no statement about them.
- * @throws TransparencyError `malformed_checkpoint`
+ * @throws TransparencyError when the text is malformed: `malformed_checkpoint`
  */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', size = '', root = '', end, ...rest] = text.split('\n')
@@ -28,7 +28,8 @@ export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
 
 /**
  * Checks that the log itself signed this checkpoint.
- * @throws TransparencyError `unknown_log` where no signature is of this key, `bad_log_signature`
+ * @throws TransparencyError when no signature is by this key (`unknown_log`) or that signature is wrong
+ *   (`bad_log_signature`)
  */
 export function checkLogSignature(note: SignedNote, logKey: NoteKey): void {
   const own = signaturesOf(note, logKey)
@@ -60,7 +61,7 @@ export function encodeCosignature(seconds: number, signature: Bytes): Bytes {
 
 /**
  * When a witness cosigned this checkpoint, in seconds since the epoch; undefined where it did not.
- * @throws TransparencyError `bad_cosignature` where a signature under its name and id is none
+ * @throws TransparencyError when a signature under its name and id is wrong: `bad_cosignature`
  */
 export function cosignedAt(note: SignedNote, witness: NoteKey): number | undefined {
   const times = signaturesOf(note, witness).map(({ signature }) => {

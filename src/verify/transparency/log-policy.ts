@@ -26,7 +26,7 @@ const policySchema = z.strictObject({
 
 /**
  * Reads a policy document: `{"log", "witnesses", "quorum", "max_age_seconds", "required"}`.
- * @throws TransparencyError `malformed_key` where a member is missing, unknown or contradicts another
+ * @throws TransparencyError when a member is missing, unknown or contradicts another: `malformed_key`
  */
 export function readLogPolicy(document: unknown): LogPolicy {
   const parsed = policySchema.safeParse(document)

@@ -30,7 +30,7 @@ export function hashChildren(left: Uint8Array, right: Uint8Array): Bytes {
 /**
  * The root that an inclusion proof leads to.
  * @param proof from the leaf's sibling up to the child of the root
- * @throws TransparencyError `not_included` where index, size and length of the proof do not fit together
+ * @throws TransparencyError when index, size and length of the proof do not fit together: `not_included`
  */
 export function rootFromInclusion(
   leaf: Bytes,
@@ -68,8 +68,8 @@ export interface TreeHead {
 
 /**
  * Checks that the newer tree has every entry of the older one, unchanged and in place.
- * @throws TransparencyError `truncated_tree` where it is smaller, `equivocation` where two trees of one size differ,
- *   `inconsistent_tree` where the proof does not lead from one to the other
+ * @throws TransparencyError when the new tree is smaller (`truncated_tree`), when two trees of one size differ
+ *   (`equivocation`), or when the proof does not lead from one to the other (`inconsistent_tree`)
  */
 export function checkConsistency(older: TreeHead, newer: TreeHead, proof: readonly Bytes[]): void {
   if (newer.size < older.size) {

@@ -45,7 +45,7 @@ const MAX_SIGNATURES = 64
 const KEY_NAME = /^[^\s+]+$/u
 const SIGNATURE_LINE = /^— (?<name>[^\s+]+) (?<value>[A-Za-z0-9+/]+={0,2})$/u
 
-/** @throws TransparencyError `malformed_checkpoint` */
+/** @throws TransparencyError when the text is malformed: `malformed_checkpoint` */
 export function parseNote(note: string): SignedNote {
   const split = note.lastIndexOf('\n\n')
   if (split < 0 || !note.endsWith('\n') || hasControls(note)) throw malformed('is no signed note')
@@ -63,7 +63,7 @@ export function formatSignatureLine({ name, keyId, signature }: NoteSignature): 
   return `— ${name} ${toBase64(concatBytes(keyId, signature))}`
 }
 
-/** @throws TransparencyError `malformed_checkpoint` */
+/** @throws TransparencyError when the text is malformed: `malformed_checkpoint` */
 export function parseSignatureLine(line: string): NoteSignature {
   const { name, value } = SIGNATURE_LINE.exec(line)?.groups ?? {}
   if (name === undefined || value === undefined) throw malformed('has a line that is no signature')
@@ -81,7 +81,7 @@ export function noteKey(name: string, type: NoteKeyType, publicKey: Bytes): Note
 
 /**
  * Reads a verifier key, `<name>+<hex key id>+<base64 of type and key>`.
- * @throws TransparencyError `malformed_key`
+ * @throws TransparencyError when the key is malformed: `malformed_key`
  */
 export function parseNoteKey(text: string): NoteKey {
   const [name = '', id = '', encoded = '', ...rest] = splitKey(text)

@@ -35,7 +35,7 @@ const MAX_HASHES = 53
 /** Clocks differ. */
 const CLOCK_SKEW_SECONDS = 300
 
-/** @throws TransparencyError `malformed_proof` */
+/** @throws TransparencyError when the text is malformed: `malformed_proof` */
 export function parseTlogProof(text: string): TlogProof {
   const split = text.indexOf('\n\n')
   const [header, ...lines] = text.slice(0, Math.max(split, 0)).split('\n')
@@ -63,7 +63,7 @@ export function formatTlogProof({ index, hashes, checkpoint }: TlogProof): strin
  * Checks that an entry stands in the log of the policy, in a tree that enough of its witnesses have seen recently.
  * @param entry the bytes of the entry, such as the compact JWS of a trust bundle
  * @param now seconds since the epoch
- * @throws TransparencyError saying what is wrong with the proof
+ * @throws TransparencyError when the proof is not valid, with the reason
  */
 export function checkTlogProof(
   proofText: string,

@@ -12,7 +12,10 @@ const KEY_USAGE = '2.5.29.15'
 const BASIC_CONSTRAINTS = '2.5.29.19'
 const KEY_CERT_SIGN = 0x04
 
-/** Reads both extensions; one that is absent or there twice allows nothing. Throws `MalformedEvidence`. */
+/**
+ * Reads both extensions; one that is absent or there twice allows nothing.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function readAuthority(certificate: Certificate): Authority {
   const constraints = single(certificate, BASIC_CONSTRAINTS)
   const [ca, pathLength] =

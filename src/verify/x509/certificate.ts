@@ -47,7 +47,10 @@ export interface SignedStructure {
   readonly signature: Bytes
 }
 
-/** Reads a certificate in DER, one certificate and nothing after it. Throws `MalformedEvidence`. */
+/**
+ * Reads a certificate in DER, one certificate and nothing after it.
+ * @throws MalformedEvidence when the input is malformed
+ */
 export function readCertificate(bytes: Bytes): Certificate {
   const { content, ...outside } = readSignedStructure(bytes)
   const [version, serial, algorithm, issuer, validity, subject, spki, extensions, ...rest] =

@@ -12,8 +12,9 @@ export interface PemBlock {
 }
 
 /**
- * The certificates of a PEM file in their order (RFC 7468): blocks of base64, before each at most one comment
- * line `# text`, and nothing else but blank lines. Throws `MalformedEvidence`.
+ * The certificates of a PEM file in their order (RFC 7468): blocks of base64, before each at most one comment line `#
+ * text`, and nothing else but blank lines.
+ * @throws MalformedEvidence when the input is malformed
  */
 export function readPem(text: string): PemBlock[] {
   if (text.length > MAX_PEM_CHARS) throw malformed('too large')

@@ -18,7 +18,7 @@ const P384_POINT_BYTES = 97
 
 /**
  * The kind of a SubjectPublicKeyInfo: `RSA-<bits>` (public exponent 65537 only), `P-384`, or `other`.
- * Throws `MalformedEvidence`.
+ * @throws MalformedEvidence when the input is malformed
  */
 export function keyKind(spki: Bytes): string {
   const [algorithm, key] = readChildren(readDer(spki, TAG.sequence))

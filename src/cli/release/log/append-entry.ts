@@ -24,7 +24,7 @@ export interface Appended {
 
 /**
  * Appends an entry to the log, has the witnesses cosign the new tree and publishes it.
- * @throws ReleaseError where too few witnesses cosign; the entry is then in no published tree, and the next call
+ * @throws ReleaseError when too few witnesses cosign; the entry is then in no published tree, and the next call
  *   publishes it before its own
  */
 export async function appendEntry(entry: Uint8Array, tools: AppendTools): Promise<Appended> {

@@ -28,7 +28,7 @@ export interface LogAudit {
 /**
  * What a monitor does: takes a log's checkpoint, checks that it continues the tree known before, and reads every entry
  * since, each against the tree.
- * @throws TransparencyError with the fault by name
+ * @throws TransparencyError when a check fails, with the name of the fault
  */
 export async function auditLog(
   read: ReadLogFile,

@@ -52,7 +52,7 @@ export class LogDirectory {
 
   /**
    * The checkpoint published last; that of the empty tree before the first entry.
-   * @throws TransparencyError where it is not this log's
+   * @throws TransparencyError when it is not this log's
    */
   async head(): Promise<Checkpoint> {
     const published = await this.#signedNote(CHECKPOINT)
@@ -71,7 +71,7 @@ export class LogDirectory {
 
   /**
    * Appends an entry and gives the tree it is in. Nothing is published yet: the checkpoint still names the old tree.
-   * @throws ReleaseError where the folder does not hold the tree that its checkpoint names
+   * @throws ReleaseError when the folder does not hold the tree that its checkpoint names
    */
   async append(entry: Uint8Array): Promise<{ readonly index: number; readonly head: Checkpoint }> {
     if (entry.length === 0 || entry.length > MAX_ENTRY_BYTES) {

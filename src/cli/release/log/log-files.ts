@@ -20,7 +20,7 @@ export async function readEntry(path: string): Promise<Bytes> {
 /**
  * Puts the proof of a document into the published trust bundle that travels with it: as the bundle's own where the
  * document is that bundle, else as the manifest's.
- * @throws ReleaseError where the file is no published trust bundle
+ * @throws ReleaseError when the file is no published trust bundle
  */
 export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
   const parsed = publishedTrustBundleSchema.safeParse(JSON.parse(await readFile(path, 'utf8')))
@@ -38,7 +38,7 @@ function bundleOf(text: string): string | undefined {
   return published.data?.trust_bundle_jws
 }
 
-/** @throws ReleaseError where others could have read the key */
+/** @throws ReleaseError when others could have read the key */
 export async function readSigner(path: string): Promise<NoteSigner> {
   const { mode } = await stat(path)
   if ((mode & 0o077) !== 0) {

@@ -57,7 +57,7 @@ export function formatNoteSigner({ key }: NoteSigner, seed: Bytes): string {
   return `${PREFIX}${key.name}+${toHex(key.keyId)}+${toBase64(concatBytes(Uint8Array.of(byte), seed))}\n`
 }
 
-/** @throws ReleaseError that repeats nothing of the key */
+/** @throws ReleaseError when the key is malformed; the message contains no part of the key */
 export function parseNoteSigner(text: string): NoteSigner {
   const [name = '', id = '', ...rest] = text.trim().slice(PREFIX.length).split('+')
   let bytes: Bytes

@@ -30,7 +30,7 @@ const MAX_ANSWER_CHARS = 16_384
 /**
  * Asks a witness for its cosignature (c2sp.org/tlog-witness). It is asked with the size it is expected to know, and a
  * second time where it answers that it knows another.
- * @throws ReleaseError naming the witness and what it answered
+ * @throws ReleaseError when the witness does not cosign; the message names the witness and its answer
  */
 export async function requestCosignature(
   { url, key }: Witness,
