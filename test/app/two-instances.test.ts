@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { fetchEvidence } from '../../src/cli/verify/evidence-source.ts'
 import { createRouterClient } from '../../src/cli/verify/router-client.ts'
+import { envelopeSchema } from '../../src/protocol/envelope.ts'
 import { es256JwkSchema } from '../../src/protocol/jwk.ts'
 import { parseNano } from '../../src/protocol/money.ts'
 import { verifyReceipt } from '../../src/verify/receipt.ts'
@@ -38,11 +39,26 @@ function get(stack: Stack, customer: TestCustomer, path: string): Promise<Respon
   })
 }
 
+/** The key that an instance signs with, as its own evidence names it. */
+async function liveKidOf(stack: Stack): Promise<string | undefined> {
+  const evidence = envelopeSchema.parse(await (await stack.fetch('/attestation')).json())
+  return evidence.report_data_binding?.receipt_key_thumbprint
+}
+
 async function keySetOf(stack: Stack): Promise<JSONWebKeySet> {
   return (await stack.fetch('/.well-known/jwks.json')).json()
 }
 
 describe('two instances on one PostgreSQL', () => {
+  test('publish the live key of each other before either has signed anything', async () => {
+    const [ofLeft, ofRight] = await Promise.all([left, right].map(liveKidOf))
+    expect(ofLeft).not.toBe(ofRight)
+    for (const stack of [left, right]) {
+      const kids = (await keySetOf(stack)).keys.map(({ kid }) => kid)
+      expect(new Set(kids)).toEqual(new Set([ofLeft, ofRight]))
+    }
+  })
+
   test('share customers, keys, credit and the ledger', async () => {
     const customer = await newCustomer(routerOf(left), { balance_eur: '0.00' })
     const refused = await chatAs(routerOf(right), customer, CHAT)
