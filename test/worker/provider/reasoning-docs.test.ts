@@ -14,7 +14,7 @@ function sent(member: string, named: { history_field?: string } = {}): unknown {
   const messages = [{ role: 'assistant', content: 'Yes.', [member]: 'Thought.' }]
   const request = chatRequest({ model: 'glm-5', messages })
   const route = chatRoute({ reasoning: { default_effort: 'off', efforts: {}, ...named } })
-  return JSON.parse(fromUtf8(buildChatBody(request, route)))
+  return JSON.parse(fromUtf8(buildChatBody(request, route, undefined, undefined)))
 }
 
 it('earlier reasoning fares as docs/api.md says', () => {
