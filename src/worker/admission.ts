@@ -14,7 +14,7 @@ import { StorageUnavailable } from './storage/database.ts'
 export interface CostBound {
   /** Those that may serve it. */
   readonly routes: readonly Route[]
-  readonly mostOn: (route: Route) => UsageBound | AudioBound
+  readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
   /** The longest that the request may run. */
   readonly longestMs: number
 }
@@ -27,7 +27,7 @@ export interface CostBound {
 export async function admitRequest(
   context: Context,
   key: PresentedKey,
-  { routes, mostOn, longestMs }: CostBound,
+  { routes, maxUsageOn, longestMs }: CostBound,
 ): Promise<Admission> {
   const { requestId, log, config } = context
   const usdEur = config.service.usd_eur
@@ -38,7 +38,7 @@ export async function admitRequest(
       requestId,
       key,
       plans: config.plans,
-      reserveNano: (discountPct) => worstCase(routes, mostOn, { discountPct, usdEur }),
+      reserveNano: (discountPct) => worstCase(routes, maxUsageOn, { discountPct, usdEur }),
       expiresAt: now + longestMs + RESERVATION_SLACK_MS,
       now,
     })

@@ -173,7 +173,7 @@ export class App {
       metrics: this.#metrics,
       log: this.#log,
       shared: this.#shared,
-      openRequests: () => this.#cap.seated,
+      openRequests: () => this.#cap.openRequests,
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         execution.waitUntil(work)

@@ -26,15 +26,16 @@ export interface CrossOrigin {
 }
 
 /** Headers that let a page of another origin read an answer: public ones all, keyed ones those configured. */
-export function crossOriginHeaders(ask: CrossOrigin): Readonly<Record<string, string>> {
-  const reader = readerOf(ask)
-  const differs = ask.audience === 'keyed' && ask.allowed.length > 0 && reader !== '*'
+export function crossOriginHeaders(crossOrigin: CrossOrigin): Readonly<Record<string, string>> {
+  const reader = readerOf(crossOrigin)
+  const differs =
+    crossOrigin.audience === 'keyed' && crossOrigin.allowed.length > 0 && reader !== '*'
   const varies = differs ? { vary: 'origin' } : {}
   if (reader === undefined) return varies
   return {
     'access-control-allow-origin': reader,
     ...varies,
-    ...(ask.preflight ? PREFLIGHT_HEADERS : { 'access-control-expose-headers': '*' }),
+    ...(crossOrigin.preflight ? PREFLIGHT_HEADERS : { 'access-control-expose-headers': '*' }),
   }
 }
 

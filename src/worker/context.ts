@@ -52,7 +52,7 @@ export type Handler = (
 export function streamAttemptTools(
   context: Context,
   budget: Budget,
-  verdicts: AttemptTools['verdicts'],
+  failureMapping: AttemptTools['failureMapping'],
 ): AttemptTools {
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
@@ -63,7 +63,7 @@ export function streamAttemptTools(
     now,
     pause,
     timesFirstDelta: true,
-    verdicts,
+    failureMapping,
     maxAttempts,
     budget,
   }
@@ -73,11 +73,11 @@ export function streamAttemptTools(
 export function wholeAttemptTools(
   context: Context,
   budget: Budget,
-  verdicts: AttemptTools['verdicts'],
+  failureMapping: AttemptTools['failureMapping'],
 ): AttemptTools {
   const { sync_attempt_ms: configured } = context.config.service.timeouts
   return {
-    ...streamAttemptTools(context, budget, verdicts),
+    ...streamAttemptTools(context, budget, failureMapping),
     timesFirstDelta: false,
     shareOf: (leftMs) => attemptShare(leftMs, configured),
   }

@@ -22,7 +22,7 @@ import { readJson } from './read-body.ts'
 /** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
 
 const DEFAULT_LIMIT = 100
-const LARGEST_LIMIT = 1000
+const MAX_PAGE_SIZE = 1000
 const READS_AT_A_TIME = 8
 
 /** POST /admin/customers */
@@ -51,7 +51,7 @@ export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
   const query = new URL(request.url).searchParams
   const limit = Math.min(
     readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT,
-    LARGEST_LIMIT,
+    MAX_PAGE_SIZE,
   )
   const after = query.get('after') ?? undefined
   if (after !== undefined && !(await keyring.knows(after))) {

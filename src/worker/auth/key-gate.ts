@@ -4,10 +4,10 @@ import { authenticate, invalidKey, readApiKey, type PresentedKey } from './authe
 import type { Keyring } from './keyring.ts'
 
 /** How long a key that was found is let through unasked, ms. Whether it still counts is told by what it asks for. */
-const FOUND_MS = 10_000
+const CACHED_MS = 10_000
 /** A key that does not exist never will: its secret cannot be made a second time. */
 const MISSING_MS = 300_000
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED_KEYS = 10_000
 
 /**
  * Lets requests in whose key exists, before a byte of their body is read or anything is held for them. It remembers
@@ -28,7 +28,7 @@ export class KeyGate {
     context: { readonly keyring: Keyring; readonly storage: Storage },
   ): Promise<PresentedKey> {
     const key = await readApiKey(request, context)
-    if (this.#recalls(this.#found, key, FOUND_MS)) return key
+    if (this.#recalls(this.#found, key, CACHED_MS)) return key
     if (this.#recalls(this.#missing, key, MISSING_MS)) throw invalidKey()
     try {
       await authenticate(request, { ...context, now: this.#now })
@@ -54,6 +54,6 @@ export class KeyGate {
   #remember(seen: Map<string, number>, { keyHash }: PresentedKey): void {
     seen.set(keyHash, this.#now())
     const [oldest] = seen.keys()
-    if (seen.size > MOST_REMEMBERED && oldest !== undefined) seen.delete(oldest)
+    if (seen.size > MAX_REMEMBERED_KEYS && oldest !== undefined) seen.delete(oldest)
   }
 }

@@ -1,13 +1,13 @@
 export interface BatchRules<Item, Answer> {
-  /** Answers every item, in order, in one call. What it throws becomes the failure of each. */
+  /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
-  /** How many items one call may carry. */
+  /** Maximum number of items in one call. */
   readonly maxItems: number
-  /** How large an item is, and how large all items of a call may be together; a larger one travels alone. */
+  /** Size of an item, and the maximum total size of one call; an item above the maximum is sent alone. */
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
-  /** How long an item that travels in another request's call waits for its answer, ms. */
+  /** How long an item that joined another request's call waits for its answer, ms. */
   readonly joinTimeoutMs: number
-  /** What an item fails with whose answer did not come in time. */
+  /** Makes the error of an item whose answer did not arrive in time. */
   readonly timeoutError: () => Error
 }
 
@@ -15,17 +15,18 @@ export interface BatchRules<Item, Answer> {
 export interface BatchHost {
   /** Ms. */
   readonly now: () => number
-  /** Keeps the request that is at work alive until this has ended, whatever becomes of its own answer. */
+  /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
   readonly keepAlive: (work: Promise<unknown>) => void
 }
 
 /**
- * Lets the items of many requests travel in one call, because a call between objects, or over TLS, costs far
- * more than what it carries. The first item of a moment opens a batch and sends it once the requests that are
- * ready have joined; later ones begin the next. Nobody waits for a batch before theirs.
+ * Sends the items of many requests in one call, because a call to another object or over TLS costs far more than its
+ * content. The first item opens a batch and sends it once all requests that are ready have joined; later items open
+ * the next batch. Batches do not wait for each other.
  *
- * The call belongs to the request that opened the batch, which is kept alive for it. Should it be lost all the
- * same, those who joined fail after `joinTimeoutMs` at the latest, and nobody joins a batch that is not fresh.
+ * The call belongs to the request that opened the batch, which is kept alive for it. If the runtime ends that request
+ * anyway, the items that joined fail after `joinTimeoutMs` at the latest, and no item joins a batch that is older
+ * than `FRESH_MS`.
  */
 export function createBatcher<Item, Answer>(
   host: BatchHost,
@@ -34,7 +35,7 @@ export function createBatcher<Item, Answer>(
   let open: Batch<Item, Answer> | undefined
 
   async function lead(batch: Batch<Item, Answer>): Promise<void> {
-    await whileOthersJoin(batch.items, rules.maxItems)
+    await waitForJoiners(batch.items, rules.maxItems)
     if (open === batch) open = undefined
     try {
       batch.settle({ ok: true, answers: await rules.run(batch.items) })
@@ -72,7 +73,7 @@ interface Batch<Item, Answer> {
   readonly openedAt: number
   readonly items: Item[]
   size: number
-  /** Never rejects: a rejection of a batch that nobody joined would be unhandled. */
+  /** Never rejects: with no item waiting for it, a rejection would be unhandled. */
   readonly outcome: Promise<Outcome<Answer>>
   readonly settle: (outcome: Outcome<Answer>) => void
 }
@@ -108,8 +109,8 @@ async function inTime<Item, Answer>(
   }
 }
 
-/** Waits while other items join, for a bounded number of turns: a steady flow must not delay the first item. */
-async function whileOthersJoin(items: readonly unknown[], maxItems: number): Promise<void> {
+/** Waits while other items join, for a bounded number of event loop turns, so that a steady flow cannot delay the first. */
+async function waitForJoiners(items: readonly unknown[], maxItems: number): Promise<void> {
   for (let turn = 0; turn < MAX_EVENT_LOOP_TURNS; turn += 1) {
     const before = items.length
     await nextTurn()
@@ -119,10 +120,10 @@ async function whileOthersJoin(items: readonly unknown[], maxItems: number): Pro
 
 const MAX_EVENT_LOOP_TURNS = 4
 
-/** Far longer than those turns take. */
+/** Maximum age of a batch that items may join, ms: far longer than waiting for joiners takes. */
 const FRESH_MS = 100
 
-/** Comes back once the events that are ready now have run. */
+/** Resolves once the events that are ready now have run. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, 0)

@@ -12,7 +12,7 @@ import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
 import { readChatBody } from './request-body.ts'
-import { mostUsage } from './settling.ts'
+import { maxUsage } from './settling.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
@@ -44,7 +44,7 @@ async function complete(request: Request, context: Context, door: Door): Promise
     : undefined
   const admission = await admitRequest(context, key, {
     routes,
-    mostOn: (route) => mostUsage(chat, route),
+    maxUsageOn: (route) => maxUsage(chat, route),
     longestMs: chat.stream ? openMs + streamMs : options.timeoutMs,
   })
   const attempts = await attemptsAllowed(context, admission, plan.attempts)
@@ -76,7 +76,7 @@ async function complete(request: Request, context: Context, door: Door): Promise
  * quite new is enough; what would be delivered without one asks.
  */
 async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
-  await (deliversUnsigned ? link.stateSince(now()) : link.state())
+  await (deliversUnsigned ? link.stateReadAfter(now()) : link.state())
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined

@@ -18,7 +18,7 @@ export function refuseRemoteUrl(url: string): void {
 
 /**
  * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must be of
- * the declared one (interface: Document OCR, rules 3 and 4). Only those bytes are decoded.
+ * the declared one (see docs/api.md). Only those bytes are decoded.
  * @throws ApiError unsupported_image_url for a URL that points elsewhere, else invalid_request_error
  */
 export function checkImageUrl(url: string): void {

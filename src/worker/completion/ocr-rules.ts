@@ -23,7 +23,7 @@ const userMessage = z.object({
 })
 
 /**
- * The rules of an OCR route (interface: Document OCR). Not looked at: the size of the page, which is the
+ * The rules of an OCR route (see docs/api.md). Not looked at: the size of the page, which is the
  * provider's affair, and members beside `role` and `content`, which it ignores.
  * @throws ApiError unsupported_reasoning, unsupported_image_url or invalid_request_error, always with `param`
  */

@@ -25,7 +25,7 @@ export const TIMEOUT_HEADER_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (interface: POST /v1/chat/completions).
+ * Reads `X-Service-Receipt` and `X-Service-Timeout-Seconds` (see docs/api.md).
  * @throws ApiError invalid_timeout_override
  */
 export function readChatOptions(headers: Headers, stream: boolean): ChatOptions {

@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import { EFFORTS } from '../../protocol/effort.ts'
 import { PASSED_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 
-/** Types and ranges of the small members of a chat request (interface: POST /v1/chat/completions). */
+/** Types and ranges of the small members of a chat request (see docs/api.md). */
 
 export const MAX_FAILOVERS = 5
 
@@ -21,7 +21,7 @@ export const failoverSchema = z
   .pipe(z.array(z.string('must be an array of strings')))
   .meta({ items: { type: 'string' }, description: 'Selectors to try next, in this order.' })
 
-const handedOn = z.unknown().describe('Handed on as it is; the provider answers for it.')
+const forwardedUnchanged = z.unknown().describe('Handed on as it is; the provider answers for it.')
 
 const members = z.object({
   model: z.string('must be a string').describe('A route selector, or `auto`.'),
@@ -59,7 +59,7 @@ export const chatBodySchema = z.looseObject({
     .enum([...EFFORTS, 'none'])
     .optional()
     .describe('Effort; `none` is another name of `off`.'),
-  ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, handedOn.optional()])),
+  ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, forwardedUnchanged.optional()])),
 })
 
 export const CHECKED_MEMBERS: readonly string[] = Object.keys(members.shape)

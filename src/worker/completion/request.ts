@@ -29,7 +29,7 @@ const MAX_CHOICES = 16_384
 /**
  * Reads and checks a chat completion body as far as that needs no catalogue; what hangs on the planned route is
  * left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null
- * counts as absent (interface: POST /v1/chat/completions).
+ * counts as absent (see docs/api.md).
  * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {

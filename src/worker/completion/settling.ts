@@ -1,8 +1,8 @@
 import type { ChatRequest } from '../provider/chat-request.ts'
 import {
   estimateCompletionTokens,
-  mostCompletionTokens,
-  mostPromptTokens,
+  maxCompletionTokens,
+  maxPromptTokens,
 } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
@@ -12,10 +12,10 @@ import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedChat } from './admitted.ts'
 
 /** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
-export function mostUsage(chat: ChatRequest, route: Route): UsageBound {
+export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   return {
-    promptTokens: mostPromptTokens(chat, route),
-    completionTokens: mostCompletionTokens(chat, route),
+    promptTokens: maxPromptTokens(chat, route),
+    completionTokens: maxCompletionTokens(chat, route),
   }
 }
 
@@ -46,7 +46,7 @@ export function chatExchange(
     cachedTokens: counted?.cachedTokens ?? 0,
     cacheWriteTokens: counted?.cacheWriteTokens ?? 0,
   }
-  const { usage, capped } = capTokens(claimed, mostUsage(admitted.chat, attempt.route))
+  const { usage, capped } = capTokens(claimed, maxUsage(admitted.chat, attempt.route))
   const facts = { request_id: context.requestId, route: attempt.route.id }
   if (counted === undefined || uncountedTextBytes > 0) context.log('usage_estimated', facts)
   if (capped) context.log('usage_capped', facts)

@@ -10,7 +10,7 @@ import type { Route } from '../provider/route.ts'
 import { attemptRoutes, type AttemptFn } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
-import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
+import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import type { AnswerStream } from '../stream/answer-stream.ts'
 import { answerHead } from './answer-head.ts'
 import type { AdmittedChat } from './admitted.ts'
@@ -45,7 +45,7 @@ const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
 
 /** When the time is over, a client that reads on gets an error event; one that has stopped reading is left. */
-const LAST_WORDS_MS = 2_000
+const FINAL_EVENT_TIMEOUT_MS = 2_000
 
 class StreamReply {
   readonly client: ClientStream
@@ -69,8 +69,8 @@ class StreamReply {
     this.client = new ClientStream(keep_alive_ms, context.now, leave)
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
-    const overdue = () => (this.#overdue = setInterval(abandon, LAST_WORDS_MS))
-    const abandon = () => this.client.abandonAfter(LAST_WORDS_MS)
+    const overdue = () => (this.#overdue = setInterval(abandon, FINAL_EVENT_TIMEOUT_MS))
+    const abandon = () => this.client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
     this.#budget.signal.addEventListener('abort', overdue, { once: true })
   }
 
@@ -85,7 +85,7 @@ class StreamReply {
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
-      const tools = streamAttemptTools(this.#admitted.context, this.#budget, CHAT_VERDICTS)
+      const tools = streamAttemptTools(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
       const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)

@@ -11,7 +11,7 @@ import { checkAnswerSize } from '../provider/answer-size.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
 import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
 import { Budget, pause } from '../routing/budget.ts'
-import { CHAT_VERDICTS } from '../routing/failure-mapping.ts'
+import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
@@ -50,7 +50,7 @@ const outOfTime = () =>
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
-  ask: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
+  runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
   write: (served: Served<T>) => WrittenAnswer,
 ): Promise<{ readonly body: Bytes; readonly route: Route }> {
   const { context, admission, receiptId, clientRequest, attempts } = request
@@ -58,9 +58,9 @@ export async function serveWhole<T extends ProviderProof>(
   const budget = new Budget(context.now)
   budget.limit(request.timeoutMs, outOfTime)
   try {
-    const attemptTools = wholeAttemptTools(context, budget, CHAT_VERDICTS)
-    const asked: AttemptFn<T> = (...of) => ask(...of, budget.signal)
-    const served = await attemptRoutes(attempts, asked, attemptTools)
+    const attemptTools = wholeAttemptTools(context, budget, CHAT_FAILURE_MAPPING)
+    const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget.signal)
+    const served = await attemptRoutes(attempts, attemptFn, attemptTools)
     const { exchange, body, providerResponseId } = write(served)
     const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
     await settleWhole(exchange, receiptId, proof, tools)

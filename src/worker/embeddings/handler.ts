@@ -26,18 +26,18 @@ export const createEmbeddings: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
   const given = parseEmbeddingsRequest(clientRequest)
-  const ask = { ...given, failover: failoverOf(given.failover, request.headers) }
+  const parsed = { ...given, failover: failoverOf(given.failover, request.headers) }
   const options = readChatOptions(request.headers, false)
   const at = context.now()
   const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
     context.health.prefer(routes, at)
-  const plan = planEmbedding(context.catalogue, ask, { order })
+  const plan = planEmbedding(context.catalogue, parsed, { order })
   const planned = context.health.restingLast(plan.attempts, at)
-  await (options.receipt ? context.link.state() : context.link.stateSince(at))
+  await (options.receipt ? context.link.state() : context.link.stateReadAfter(at))
 
   const admission = await admitRequest(context, key, {
     routes: planned.map(({ route }) => route),
-    mostOn: (route) => mostUsage(ask, route),
+    maxUsageOn: (route) => maxUsage(parsed, route),
     longestMs: options.timeoutMs,
   })
   const attempts = await attemptsAllowed(context, admission, planned)
@@ -46,14 +46,14 @@ export const createEmbeddings: Handler = async (request, context) => {
   const { body } = await serveWhole<Embedded>(
     { context, admission, receiptId, clientRequest, attempts, timeoutMs },
     async ({ route }, limitMs, budget) => {
-      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...ask.forwarded }))
+      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
       const call = { route, path: '/embeddings', body: sent }
       const { bytes, ...proof } = await askWhole(context, call, limitMs, budget)
-      return { ...proof, answer: readAnswer(bytes, ask) }
+      return { ...proof, answer: readAnswer(bytes, parsed) }
     },
     ({ attempt, value: { answer } }) => {
       const terms = { admission, requestedRoute: plan.requestedRoute }
-      const exchange = embeddingExchange(context, attempt, terms, answer, ask)
+      const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
       const service = serviceObject(exchange, receiptId)
       const json = utf8(answerJson(answer, exchange, service))
       return { exchange, body: json, providerResponseId: answer.providerResponseId }
@@ -63,13 +63,13 @@ export const createEmbeddings: Handler = async (request, context) => {
   return jsonText(body, {
     ...admission.rateLimitHeaders,
     ...receiptHeader(receiptId),
-    ...droppedNamesHeader([...ask.dropped, ...named]),
+    ...droppedNamesHeader([...parsed.dropped, ...named]),
   })
 }
 
-function readAnswer(bytes: Bytes, ask: EmbeddingsRequest): EmbeddingsAnswer {
+function readAnswer(bytes: Bytes, parsed: EmbeddingsRequest): EmbeddingsAnswer {
   try {
-    return readEmbeddings(bytes, ask)
+    return readEmbeddings(bytes, parsed)
   } catch (error) {
     throw toAttemptFailure(error)
   }
@@ -79,7 +79,7 @@ function readAnswer(bytes: Bytes, ask: EmbeddingsRequest): EmbeddingsAnswer {
 const TOKENS_AROUND_INPUT = 8
 
 /** The most that a request can use on a route. */
-function mostUsage(
+function maxUsage(
   { inputs, textBytes, tokenIds }: EmbeddingsRequest,
   { config }: Route,
 ): UsageBound {
@@ -93,16 +93,16 @@ function embeddingExchange(
   { route, failover }: PlannedAttempt,
   terms: Pick<Exchange, 'admission' | 'requestedRoute'>,
   { tally }: EmbeddingsAnswer,
-  ask: EmbeddingsRequest,
+  parsed: EmbeddingsRequest,
 ): Exchange {
   const { requestId } = context
   const claimed = {
-    promptTokens: tally.tokens?.promptTokens ?? ask.promptEstimate,
+    promptTokens: tally.tokens?.promptTokens ?? parsed.promptEstimate,
     completionTokens: 0,
     cachedTokens: 0,
     cacheWriteTokens: 0,
   }
-  const { usage, capped } = capTokens(claimed, mostUsage(ask, route))
+  const { usage, capped } = capTokens(claimed, maxUsage(parsed, route))
   const facts = { request_id: requestId, route: route.id }
   if (tally.tokens === undefined) context.log('usage_estimated', facts)
   if (capped) context.log('usage_capped', facts)

@@ -1,12 +1,12 @@
 import { ApiError } from './errors.ts'
 
-/** What any body may take, ms, and the least rate at which the rest of it must come. */
+/** Time that every body has, ms, and the minimum rate at which it must arrive after that. */
 const GRACE_MS = 10_000
-const LEAST_BYTES_PER_MS = 32
+const MIN_BYTES_PER_MS = 32
 
 /**
- * The time that a body has: ten seconds, and one more for every 32 KB of it. Who sends more slowly would hold what is
- * kept for the request for as long as they like.
+ * The time limit of a request body: ten seconds, plus one for every 32 KB of the body. Without it a slow client could
+ * keep the memory and the permit of its request for as long as it likes.
  */
 export class BodyClock {
   readonly #late = Promise.withResolvers<never>()
@@ -20,17 +20,20 @@ export class BodyClock {
     this.#late.promise.catch(ignoreLate)
   }
 
-  /** Gives the body time for so many bytes in all, and ends it at `latest` at the latest. */
+  /** Sets the time limit for a body of `bytes` bytes in all, but not later than `latest` (ms, Unix time). */
   allow(bytes: number, latest = Number.POSITIVE_INFINITY): void {
     this.#cancel()
-    const endsAt = Math.min(latest, this.#begunAt + GRACE_MS + bytes / LEAST_BYTES_PER_MS)
+    const endsAt = Math.min(latest, this.#begunAt + GRACE_MS + bytes / MIN_BYTES_PER_MS)
     const message = 'The request body came too slowly.'
     const giveUp = () => this.#late.reject(new ApiError('request_timeout', message))
     const timer = setTimeout(giveUp, Math.max(0, endsAt - this.#now()))
     this.#cancel = () => clearTimeout(timer)
   }
 
-  /** The outcome of some reading, unless time is up first. @throws ApiError `request_timeout` */
+  /**
+   * The result of `reading`.
+   * @throws ApiError `request_timeout` when the time limit passes first
+   */
   within<T>(reading: Promise<T>): Promise<T> {
     return Promise.race([reading, this.#late.promise])
   }
@@ -41,5 +44,5 @@ export class BodyClock {
 }
 
 function ignoreLate(): void {
-  // Whoever reads is told.
+  // `within` reports the timeout; without this handler the promise would be an unhandled rejection.
 }

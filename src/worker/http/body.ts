@@ -2,7 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { BodyClock } from './body-clock.ts'
 import { ApiError } from './errors.ts'
 
-/** Room made for a body of undeclared length; it doubles as needed. */
+/** Initial buffer for a body of undeclared length, in bytes; it doubles as needed. */
 const FIRST_BYTES = 65_536
 
 export interface BodyLimits {
@@ -10,14 +10,14 @@ export interface BodyLimits {
   readonly tooLarge: () => ApiError
   /** Ms. */
   readonly now: () => number
-  /** Asked for memory before it is taken; throws when there is none. */
+  /** Called with the number of bytes before they are allocated; throws when they are not available. */
   readonly takeMemory?: (bytes: number) => void
 }
 
 /**
  * The whole body of a request, whether its length was declared or not. An absent body is empty.
- * @throws ApiError what `tooLarge` makes; `invalid_request_error` for a compressed body or one that breaks off;
- * `request_timeout` for one that comes too slowly; what `takeMemory` throws
+ * @throws ApiError made by `tooLarge` when the body is too large; `invalid_request_error` when it is compressed or
+ * incomplete; `request_timeout` when it arrives too slowly; the error of `takeMemory` when there is no memory
  */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Bytes> {
   const { maxBytes, tooLarge, now, takeMemory } = limits
@@ -30,7 +30,7 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<By
     if (declared === null) return await collect(request.body, limits, clock)
     takeMemory?.(Number(declared))
     clock.allow(Number(declared))
-    // HTTP holds a body to its declared length. workerd takes a quarter of the time for it that a loop takes.
+    // HTTP enforces the declared length. In workerd `arrayBuffer` takes a quarter of the time of a read loop.
     const whole = new Uint8Array(await clock.within(request.arrayBuffer().catch(brokeOff)))
     if (whole.length > maxBytes) throw tooLarge()
     return whole
@@ -40,8 +40,8 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<By
 }
 
 /**
- * Limits and digests are about the bytes that were sent, so a compressed body would need limits of its own;
- * no client of this format compresses.
+ * Checks the headers for a compressed body or a declared length over the limit. Limits and digests apply to the bytes
+ * as sent, so compressed bodies would need limits of their own, and no client of this format compresses.
  */
 export function refusalByHeaders(
   headers: Headers,
@@ -82,23 +82,23 @@ async function collect(
       length = end
     }
   } finally {
-    letGo(reader)
+    releaseReader(reader)
   }
 }
 
 /**
- * Gives a body back, so that what is left of it can be drained. A reader that still waits for bytes keeps it: workerd
- * throws then, and what is wrong with the body is what its sender must be told.
+ * Releases the reader's lock, so that the rest of the body can be drained. workerd throws when a read is still
+ * pending; that error is ignored, because it would hide the one that the client must see.
  */
-export function letGo(reader: Pick<ReadableStreamDefaultReader, 'releaseLock'>): void {
+export function releaseReader(reader: Pick<ReadableStreamDefaultReader, 'releaseLock'>): void {
   try {
     reader.releaseLock()
   } catch {
-    // The connection is closed behind the answer.
+    // The body stays locked and is not drained; the connection is closed after the answer.
   }
 }
 
-/** Moves rather than copies where the platform can. */
+/** Resizes without copying where the platform can. */
 function resized(bytes: Bytes, length: number): Bytes {
   return bytes.length === length ? bytes : new Uint8Array(bytes.buffer.transfer(length))
 }

@@ -1,9 +1,9 @@
-/** How much of an unwanted body is read, and for how long, so that its sender gets to read the answer. */
+/** Maximum size (bytes) and duration (ms) of an unwanted body that is still read, so that its client sees the answer. */
 const DRAINED_BYTES = 32 * 1024 * 1024
 const DRAINED_MS = 5_000
 
-/** For how many senders at a time that is done. It is a courtesy, and strangers may ask for it. */
-const MOST_AT_A_TIME = 128
+/** Maximum number of bodies drained at a time: clients without a key can cause this work, so it must be bounded. */
+const MAX_CONCURRENT_DRAINS = 128
 
 /**
  * Reads the rest of unwanted bodies and throws it away. A connection that is closed while its client still sends is
@@ -14,7 +14,7 @@ export class Drains {
 
   /** Resolves when the body has ended, or enough of it has been read. Never rejects. */
   async drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
-    if (body === null || body.locked || this.#open >= MOST_AT_A_TIME) return
+    if (body === null || body.locked || this.#open >= MAX_CONCURRENT_DRAINS) return
     this.#open += 1
     try {
       await readOut(body)
@@ -43,5 +43,5 @@ async function readOut(body: ReadableStream<Uint8Array>): Promise<void> {
 }
 
 function ignoreGone(): void {
-  // There is nobody left to tell.
+  // The client has closed the connection, so there is no one to report the error to.
 }

@@ -78,7 +78,7 @@ export function publicCode(code: ErrorCode): string {
 }
 
 /** 5xx codes that the same request will meet again: clients are told not to retry. */
-const CANNOT_HEAL: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
+const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
 
 const MAX_RETRY_AFTER_SECONDS = 59
 
@@ -135,6 +135,6 @@ export function errorHeaders(error: ApiError): Record<string, string> {
     const whole = Math.ceil(Math.max(1, Math.min(retryAfter, MAX_RETRY_AFTER_SECONDS)))
     headers['retry-after'] = String(whole)
   }
-  if (CANNOT_HEAL.has(error.code)) headers['x-should-retry'] = 'false'
+  if (NOT_RETRYABLE.has(error.code)) headers['x-should-retry'] = 'false'
   return headers
 }

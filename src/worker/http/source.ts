@@ -1,18 +1,18 @@
-/** What workerd tells of the peer of a connection: address and port. */
+/** What workerd reports about the peer of a connection: address and port. */
 interface PeerBlob {
   readonly clientIp?: unknown
 }
 
 /**
- * Whom a request comes from, as far as budgets go that nobody needs a key for. Behind the front of this router that is
- * an address that stands for the client's; on a Worker host it is what the host says of the client. Not what a client
- * says of itself: a header counts only where the platform tells no peer.
+ * The network source of a request, used to limit endpoints that need no key. Behind the front of this router it is an
+ * address that stands for the client's; on a Worker host it is the client address that the host reports. Headers that
+ * a client could set itself are used only where the platform reports no peer.
  */
 export function sourceOf(request: Pick<Request, 'headers'> & { readonly cf?: unknown }): string {
   const { clientIp } = (request.cf ?? {}) as PeerBlob
   if (typeof clientIp === 'string') return clientIp.replace(/:\d+$/, '')
-  return (request.headers.get('cf-connecting-ip') ?? 'unknown').slice(0, LONGEST)
+  return (request.headers.get('cf-connecting-ip') ?? 'unknown').slice(0, MAX_SOURCE_CHARACTERS)
 }
 
-/** As IPv6 writes it at its longest. */
-const LONGEST = 45
+/** Length of the longest text form of an IPv6 address (RFC 4291, section 2.2). */
+const MAX_SOURCE_CHARACTERS = 45

@@ -21,7 +21,7 @@ export class JsonSyntaxError extends Error {
 }
 
 /** Deeper nesting is refused (RFC 8259 section 9 allows it): each level costs stack frames. */
-export const DEEPEST_NESTING = 512
+export const MAX_NESTING = 512
 
 const KINDS: Readonly<Record<number, JsonKind>> = {
   0x7b: 'object',
@@ -146,8 +146,8 @@ export class JsonCursor {
   #enter(bracket: number): number {
     this.#take(bracket)
     this.#depth += 1
-    if (this.#depth > DEEPEST_NESTING) {
-      throw new JsonSyntaxError(`nested deeper than ${DEEPEST_NESTING} levels`)
+    if (this.#depth > MAX_NESTING) {
+      throw new JsonSyntaxError(`nested deeper than ${MAX_NESTING} levels`)
     }
     return this.#at - 1
   }

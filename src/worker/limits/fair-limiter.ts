@@ -1,26 +1,26 @@
 import type { ApiError } from '../http/errors.ts'
 
-/** What is shared, and how. Amounts are in whatever unit the callers ask in. */
+/** Limits of a shared resource. The unit of all amounts is the caller's choice (bytes, requests). */
 export interface FairLimits {
-  /** At least as much as one request may ask for. */
+  /** Total amount. Must be at least the largest amount of a single request, which would never be served otherwise. */
   readonly capacity: number
-  /** The most of one owner, unless a single request asks for more. */
+  /** Maximum amount that one owner may hold, unless a single request needs more. */
   readonly share: number
   /** How many requests of one owner may wait. */
   readonly maxWaiting: number
   readonly maxWaitMs: number
-  /** What a request is told that waited too long, or has too many waiting before it. */
+  /** Makes the error of a request that waited too long, or that found too many requests of its owner waiting. */
   readonly refusal: () => ApiError
 }
 
-/** What waiting takes. */
+/** The clock and the timer that waiting uses. */
 export interface WaitTools {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** A part of what is shared; `leave` gives it back, and doing so twice changes nothing. */
+/** A held amount. `leave` gives it back; a second call has no effect. */
 export interface Place {
   leave(): void
 }
@@ -31,15 +31,16 @@ interface Ticket {
 }
 
 /**
- * How often a waiting request looks whether it may go on. It looks for itself, because in this runtime a request
- * had better not be woken by another one's doing.
+ * How often a waiting request checks whether it may continue, ms. It polls because workerd does not let one request
+ * safely resolve a promise that another request awaits.
  */
 const POLL_INTERVAL_MS = 20
 
 /**
- * Shares something scarce among owners: memory for uploads, reads of the ledger, time to measure. No owner has more
- * than its share; of those who wait, the owner who has least goes first, and within one owner whoever came first.
- * Whoever is first and does not fit holds up the rest, so that small requests do not starve large ones.
+ * Divides a scarce resource among owners: memory for uploads, reads of the ledger, time to measure audio. No owner
+ * holds more than its share. Of the waiting requests, one of the owner that holds least is served first; within one
+ * owner the oldest. When the request that is next does not fit yet, all others wait for it: otherwise a flow of
+ * small requests could keep a large one waiting forever.
  */
 export class FairLimiter {
   readonly #limits: FairLimits
@@ -51,7 +52,7 @@ export class FairLimiter {
     this.#limits = limits
   }
 
-  /** @throws ApiError the refusal of the limits */
+  /** @throws ApiError made by `refusal` when the request waited too long or too many are waiting */
   async enter(owner: string, amount: number, tools: WaitTools): Promise<Place> {
     const { maxWaiting, maxWaitMs, refusal } = this.#limits
     const ticket: Ticket = { owner, amount }
@@ -70,7 +71,10 @@ export class FairLimiter {
     return this.#place(owner, amount)
   }
 
-  /** Does work in a place of its own. @throws ApiError the refusal of the limits */
+  /**
+   * Holds `amount` while `work` runs.
+   * @throws ApiError made by `refusal` when the request waited too long or too many are waiting
+   */
   async during<Result>(
     owner: string,
     amount: number,
@@ -89,7 +93,7 @@ export class FairLimiter {
     return this.#next() === ticket && this.#taken + ticket.amount <= this.#limits.capacity
   }
 
-  /** Of those within their owner's share the one whose owner has least; of equals the first to come. */
+  /** The waiting request to serve next: within its owner's share, owner that holds least first, then the oldest. */
   #next(): Ticket | undefined {
     let next: Ticket | undefined
     for (const ticket of this.#waiting) {

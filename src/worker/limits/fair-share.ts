@@ -1,8 +1,8 @@
 /**
- * Shares something scarce among owners without a queue and without taking anything back: an owner may have no more
- * than what is left free beside it, so one alone gets half, and the more there are the less each can have. There is
- * always something left for the next one (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking
- * 6(2), 1998). Amounts are in whatever unit the caller counts.
+ * Divides a scarce resource among owners without a queue and without taking back what was given: an owner may hold at
+ * most as much as is still free. A single owner thus gets half, and the more owners there are, the less each can
+ * hold, so that something is always left for the next one (dynamic thresholds: Choudhury and Hahne, IEEE/ACM
+ * Transactions on Networking 6(2), 1998). The unit of amounts is the caller's choice.
  */
 export class FairShare {
   readonly #capacity: number
@@ -19,7 +19,7 @@ export class FairShare {
 
   /**
    * Takes an amount for an owner, to be given back with `giveBack`.
-   * @returns `full`: nobody can have it now; `share`: others could, this owner has its part already
+   * @returns `full` when not enough is free; `share` when enough is free but this owner already holds its share
    */
   take(owner: string, amount: number): 'taken' | 'full' | 'share' {
     const free = this.#capacity - this.#taken

@@ -1,46 +1,46 @@
 import { ApiError } from '../http/errors.ts'
 import { FairShare } from './fair-share.ts'
 
-/** A client that comes back this much later will find that some have ended, and not come back all at once. */
+/** Seconds after which a refused client should try again: by then some of the open requests have ended. */
 const RETRY_AFTER_SECONDS = 5
 
-/** Memory for the bodies of requests at work; each is kept for as long as another route may be sent it. */
+/** Memory for the bodies of open requests. A body is kept for as long as it may have to be sent to another route. */
 const BODY_BYTES = 256 * 1024 * 1024
 
-/** The place of one request among those at work. */
+/** Permission for one request to run. */
 export interface Permit {
   /**
-   * Counts so many bytes of the request's body in, until the request is over.
-   * @throws ApiError `service_unavailable` or, where others would get them, `rate_limit_exceeded`
+   * Reserves `bytes` bytes for the request's body until the request is over.
+   * @throws ApiError `service_unavailable` when no memory is left, `rate_limit_exceeded` when this customer has its share
    */
   takeMemory(bytes: number): void
-  /** The request is not over before this work has ended, in whatever way. */
+  /** Keeps the permit until this work has ended, whether it succeeds or fails. */
   keepDuring(work: Promise<unknown>): void
-  /** The request itself has been answered; doing so twice changes nothing. */
+  /** Call when the request has been answered. A second call has no effect. */
   leave(): void
 }
 
 /**
- * Holds the requests at work, and the memory of their bodies, to a number, and shares both out among customers. Each
- * request costs descriptors, and the runtime ends when those run out: with it every stream of everybody, where a
- * refusal costs one client a few seconds.
+ * Limits the number of open requests and the memory of their bodies, and divides both fairly among customers. Each
+ * request uses file descriptors, and the runtime process ends when it runs out of them, which breaks every open
+ * stream. Refusing a request only costs one client a few seconds.
  */
 export class RequestCap {
   readonly #requests: FairShare
   readonly #memory: FairShare
 
-  /** @param most how many may be at work at the same time */
-  constructor(most: number, bodyBytes = BODY_BYTES) {
-    this.#requests = new FairShare(most)
+  /** @param maxRequests how many requests may be open at the same time */
+  constructor(maxRequests: number, bodyBytes = BODY_BYTES) {
+    this.#requests = new FairShare(maxRequests)
     this.#memory = new FairShare(bodyBytes)
   }
 
-  /** How many requests are at work. */
-  get seated(): number {
+  /** Number of open requests. */
+  get openRequests(): number {
     return this.#requests.taken
   }
 
-  /** @throws ApiError `service_unavailable` when as many as may be are at work, `rate_limit_exceeded` for one's part */
+  /** @throws ApiError `service_unavailable` when all permits are in use, `rate_limit_exceeded` when this customer has its share */
   enter(customerId: string): Permit {
     demand(this.#requests.take(customerId, 1), {
       full: 'The router is at work on as many requests as it can carry.',
@@ -49,7 +49,7 @@ export class RequestCap {
     })
     const holds = new Set<unknown>([this])
     let memory = 0
-    const letGo = (hold: unknown) => {
+    const releaseHold = (hold: unknown) => {
       if (!holds.delete(hold) || holds.size > 0) return
       this.#requests.giveBack(customerId, 1)
       this.#memory.giveBack(customerId, memory)
@@ -66,11 +66,11 @@ export class RequestCap {
       keepDuring: (work) => {
         holds.add(work)
         work.then(
-          () => letGo(work),
-          () => letGo(work),
+          () => releaseHold(work),
+          () => releaseHold(work),
         )
       },
-      leave: () => letGo(this),
+      leave: () => releaseHold(this),
     }
   }
 }

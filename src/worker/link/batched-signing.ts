@@ -2,19 +2,19 @@ import type { SignRequest, SignResponse } from '../../protocol/link.ts'
 import { createBatcher, type BatchHost } from '../batching/batcher.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
-/** As many as the daemon signs within a few milliseconds. */
+/** Receipts per call: the daemon signs this many within a few milliseconds. */
 const MAX_RECEIPTS = 64
 
 type Sign = (request: SignRequest) => Promise<SignResponse>
 
 /**
- * Has the receipts of one moment signed in one call. Each provider has batches of its own, because for some the
- * daemon first asks the provider for a signature too, and a slow one shall delay nobody else's receipts. The
- * daemon signs all of a batch or none: what it refuses together is asked for again one by one, so that one
- * receipt it cannot sign takes no other with it.
+ * Signs receipts that arrive at about the same time in one call to the daemon. Batches are kept apart by provider:
+ * for some providers the daemon first fetches the provider's own signature, and a slow provider must not delay the
+ * receipts of the others. The daemon signs a whole batch or none of it. When it refuses a batch, each receipt is
+ * sent again alone, so that one receipt that cannot be signed does not fail the rest.
  *
- * @param timeoutMs of one call
- * @param late what a receipt fails with whose batch was never answered
+ * @param timeoutMs timeout of one call, ms
+ * @param timeoutError makes the error of a receipt whose batch was not answered in time
  */
 export function batchedSigning(
   host: BatchHost,
@@ -27,15 +27,15 @@ export function batchedSigning(
   function batchesOf(provider: string) {
     const known = byProvider.get(provider)
     if (known !== undefined) return known
-    const ask = createBatcher<UnsignedReceipt, Outcome>(host, {
+    const signBatched = createBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, receipts),
       maxItems: MAX_RECEIPTS,
       // Two calls: the batch, and once more by itself.
       joinTimeoutMs: 2 * timeoutMs,
       timeoutError,
     })
-    byProvider.set(provider, ask)
-    return ask
+    byProvider.set(provider, signBatched)
+    return signBatched
   }
 
   return async (receipt) => {

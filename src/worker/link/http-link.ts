@@ -104,7 +104,7 @@ export class HttpLink implements Link {
   }
 
   /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
-  async stateSince(time: number): Promise<LinkState> {
+  async stateReadAfter(time: number): Promise<LinkState> {
     for (;;) {
       const { answer, at, askedAt } = this.#state ?? NOTHING_KNOWN
       if (answer instanceof LinkUnavailable && at >= time) throw answer

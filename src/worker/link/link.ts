@@ -13,7 +13,7 @@ export interface Link {
   /** The daemon's state, at most a quarter of a second old. */
   state(): Promise<LinkState>
   /** The daemon's state as asked for at this time (ms since the epoch) or later: it has not died before. */
-  stateSince(time: number): Promise<LinkState>
+  stateReadAfter(time: number): Promise<LinkState>
   /** The daemon's state as of now. */
   freshState(): Promise<LinkState>
   config(): Promise<LinkConfig>

@@ -2,7 +2,7 @@ import type { RouteConfig } from '../../protocol/config.ts'
 import type { Provider } from '../provider/route.ts'
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 
-/** What entries publish of the routes behind them beside their price (interface: Model entry). */
+/** What entries publish of the routes behind them beside their price (see docs/api.md). */
 
 export type PromptCaching = NonNullable<RouteConfig['prompt_caching']>
 

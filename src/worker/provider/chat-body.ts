@@ -11,7 +11,7 @@ const ADDED_BYTES = 4096
 /** What the router itself decides; an effort patch cannot reach it. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options'])
 
-/** What an OCR route is always sent (interface: Document OCR, rule 6). */
+/** What an OCR route is always sent (see docs/api.md). */
 const OCR_MEMBERS = { temperature: 0, skip_special_tokens: false }
 
 type Writer = (sink: ByteSink) => void

@@ -34,7 +34,7 @@ export function droppedNamesHeader(names: readonly string[]): Readonly<Record<st
   return { [HEADER]: [...dropped.slice(0, MAX_NAMES), ...more].join(', ') }
 }
 
-/** An OCR route is sent one member more, whose value is fixed (interface: Document OCR, rule 6). */
+/** An OCR route is sent one member more, whose value is fixed (see docs/api.md). */
 function isForwarded(name: string, { config }: Route): boolean {
   return config.forward.includes(name) || (config.ocr && name === 'skip_special_tokens')
 }

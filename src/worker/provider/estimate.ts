@@ -32,7 +32,7 @@ const AUDIO_CHARACTERS_PER_TOKEN = 16
  * The most tokens that a route's provider can make of a request's input (docs/configuration.md, "input_bound"):
  * every forwarded byte counts, and media by a bound for each kind.
  */
-export function mostPromptTokens(request: ChatRequest, { config }: Route): number {
+export function maxPromptTokens(request: ChatRequest, { config }: Route): number {
   const { messages, members } = request
   const bound = config.input_bound
   const forwarded = PASSED_MEMBERS.flatMap((name) => members.get(name) ?? [])
@@ -51,7 +51,7 @@ export function mostPromptTokens(request: ChatRequest, { config }: Route): numbe
 }
 
 /** The most output tokens that a request can be billed for: its cap, else the route's, for each answer. */
-export function mostCompletionTokens(
+export function maxCompletionTokens(
   { maxTokens, choices }: Pick<ChatRequest, 'maxTokens' | 'choices'>,
   { config }: Route,
 ): number {

@@ -61,7 +61,7 @@ const WORD_MEMBERS: ReadonlySet<string> = new Set([
 const FIELD_MEMBERS: ReadonlySet<string> = new Set(['error', 'errors', 'detail', 'param', 'loc'])
 
 /** Real error bodies have at most five levels; JSON in text counts as one more. */
-const DEEPEST = 8
+const MAX_NESTING = 8
 
 /** How much is read of a body that is no JSON, or JSON cut off: its own words stand in front. */
 const LOOSE_CHARACTERS = 1000
@@ -96,7 +96,7 @@ function wordsOf(body: Bytes, members: ReadonlySet<string>): readonly string[] {
   const value = parsed(text)
   return value === undefined
     ? [text.slice(0, LOOSE_CHARACTERS)]
-    : stringsIn(value, members, DEEPEST)
+    : stringsIn(value, members, MAX_NESTING)
 }
 
 function parsed(text: string): unknown {

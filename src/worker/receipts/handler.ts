@@ -7,7 +7,7 @@ import { textOf } from '../storage/row.ts'
 import { list, sql } from '../storage/sql.ts'
 import { findReceipt, type LiveReceipt } from './find.ts'
 
-/** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (interface: "Receipt response"). */
+/** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (see docs/api.md). */
 export const getReceipt: Handler = (request, context, params) =>
   inTurn(request, context, async () => {
     const { receipt } = await ownReceipt(request, context, params['id'] ?? '')

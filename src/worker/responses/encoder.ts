@@ -86,8 +86,8 @@ export class ResponsesEncoder implements AnswerEncoder {
 
   fail(error: ApiError): string {
     const begun = this.#opened ? '' : this.open()
-    const told = { code: failureCode(error.code), message: error.message }
-    const response = this.#response({ status: 'failed', output: this.#done, error: told })
+    const failure = { code: failureCode(error.code), message: error.message }
+    const response = this.#response({ status: 'failed', output: this.#done, error: failure })
     this.#event('response.failed', { response })
     return begun + this.#take()
   }

@@ -1,25 +1,30 @@
 /** The time that one attempt may take while other routes remain. */
 export interface AttemptShare {
+  /** Timeout of the attempt, ms. */
   readonly ms: number
-  /** Whether silence for so long says something of the route, and not only of the caller's hurry. */
-  readonly telling: boolean
+  /** Whether a timeout counts as a failure of the route. False when the caller's short deadline caused it. */
+  readonly conclusive: boolean
 }
 
-/** A short answer may rightly take this long. */
-const LEAST_MS = 5_000
-
-/** A shorter silence is not held against a route: else a hurried caller could put it at rest for everybody. */
-export const TELLING_MS = 4_000
-
-/** The rest is for the next route, whatever was configured. */
-const MOST_OF_WHAT_IS_LEFT = 0.8
+/** Minimum default timeout of an attempt: healthy routes need up to this long for a short answer. */
+const MIN_ATTEMPT_MS = 5_000
 
 /**
- * The share of an attempt whose answer is not streamed, so that one silent route cannot use up the whole budget:
- * half of the time left, but not under 5 s, or what the operator set; at most four fifths of what is left.
+ * A shorter timeout does not count as a failure of the route. Otherwise one caller with a very short deadline could
+ * take a healthy route out of service for all callers.
+ */
+export const CONCLUSIVE_MS = 4_000
+
+/** No attempt may use more than this share of the time left, whatever is configured: the next route needs the rest. */
+const MAX_SHARE_OF_TIME_LEFT = 0.8
+
+/**
+ * The timeout of an attempt whose answer is not streamed, so that one route that does not answer cannot use up the
+ * request's whole time: the configured value, else half of the time left but at least 5 s; never more than four
+ * fifths of the time left.
  */
 export function attemptShare(leftMs: number, configuredMs: number | undefined): AttemptShare {
-  const wanted = configuredMs ?? Math.max(leftMs / 2, LEAST_MS)
-  const ms = Math.min(wanted, leftMs * MOST_OF_WHAT_IS_LEFT)
-  return { ms, telling: ms >= Math.min(configuredMs ?? TELLING_MS, TELLING_MS) }
+  const wanted = configuredMs ?? Math.max(leftMs / 2, MIN_ATTEMPT_MS)
+  const ms = Math.min(wanted, leftMs * MAX_SHARE_OF_TIME_LEFT)
+  return { ms, conclusive: ms >= Math.min(configuredMs ?? CONCLUSIVE_MS, CONCLUSIVE_MS) }
 }

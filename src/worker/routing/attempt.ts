@@ -1,6 +1,6 @@
 import type { Log } from '../http/log.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
-import { TELLING_MS, type AttemptShare } from './attempt-share.ts'
+import { CONCLUSIVE_MS, type AttemptShare } from './attempt-share.ts'
 import type { Budget } from './budget.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
@@ -17,17 +17,17 @@ export interface AttemptTools {
   readonly log: Log
   readonly requestId: string
   readonly now: () => number
-  /** Resolves after so many milliseconds, rejects with the signal's reason when it aborts first. */
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason when the signal aborts first. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
-  /** Whether a turn's duration is a time to the first delta, which is what routes are compared by. */
+  /** Whether an attempt's duration is its time to the first delta, the figure by which routes are compared. */
   readonly timesFirstDelta: boolean
-  /** What failures mean to the callers of this endpoint. */
-  readonly verdicts: FailureMapping
-  /** All tries of one request together. */
+  /** Which errors this endpoint answers for which failures. */
+  readonly failureMapping: FailureMapping
+  /** Maximum number of attempts of one request. */
   readonly maxAttempts: number
   /** Its signal aborts when the request's time is used up or its client has left; the reason is what to throw. */
   readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
-  /** What an attempt may take of the time left while other routes remain; absent where it has clocks of its own. */
+  /** Timeout of an attempt while other routes remain; absent where attempts have their own timeouts (streams). */
   readonly shareOf?: (leftMs: number) => AttemptShare
 }
 
@@ -36,17 +36,17 @@ export interface Served<T> {
   readonly value: T
 }
 
-/** Before the only route is asked once more after a connection that never answered. */
+/** Pause before the second attempt on the only route, after a connection that got no answer. */
 const SAME_ROUTE_PAUSE_MS = 100
 
 /**
  * Tries the planned attempts in order until one serves, within one attempt budget and one wall-clock budget.
- * The plan is flat: nothing is decided here but whether a failure ends the request or the next route is tried.
+ * The plan already holds the order; this decides only whether a failure ends the request or the next route is tried.
  * @throws ApiError when no route served, or when a provider's refusal is final
  */
 export async function attemptRoutes<T>(
   attempts: readonly PlannedAttempt[],
-  turn: AttemptFn<T>,
+  attemptFn: AttemptFn<T>,
   tools: AttemptTools,
 ): Promise<Served<T>> {
   const queue = withRepeat(attempts).slice(0, tools.maxAttempts)
@@ -67,7 +67,7 @@ export async function attemptRoutes<T>(
     const startedAt = tools.now()
     tools.health.started(attempt.route, startedAt)
     try {
-      const value = await turn(attempt, share?.ms)
+      const value = await attemptFn(attempt, share?.ms)
       const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
       noteServed(attempt, index, took, tools)
       return { attempt, value }
@@ -78,20 +78,21 @@ export async function attemptRoutes<T>(
       }
       if (!(error instanceof AttemptFailure)) throw error
       const { failure } = error
-      const hurried = failure.kind === 'timeout' && !failure.unanswered && share?.telling === false
+      const hurried =
+        failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
       if (hurried) logFailure(attempt, failure, index, tools)
       else noteFailure(attempt, failure, index, tools)
-      const final = tools.verdicts.final[failure.kind]
+      const final = tools.failureMapping.final[failure.kind]
       if (final) throw final()
       failures.push(failure)
       if (failure.kind === 'context_length') tooSmall.add(attempt.route.modelKey)
       ownRepeatAllowed = failure.kind === 'unavailable' && failure.unanswered === true
     }
   }
-  throw tools.verdicts.allFailed(failures, attempts.length)
+  throw tools.failureMapping.allFailed(failures, attempts.length)
 }
 
-/** A plan of one route asks it a second time, but only where the first try got no byte of an answer. */
+/** A plan with a single route may try it twice; the second time only when the first got no byte of an answer. */
 function withRepeat(attempts: readonly PlannedAttempt[]): readonly PlannedAttempt[] {
   return attempts.length === 1 ? [...attempts, ...attempts] : attempts
 }
@@ -112,8 +113,8 @@ function noteServed(
   })
 }
 
-/** A refusal of the request says nothing against the route. */
-const BLAMELESS: ReadonlySet<Failure['kind']> = new Set([
+/** Failures that the request caused: they do not count against the route. */
+const REQUEST_FAULTS: ReadonlySet<Failure['kind']> = new Set([
   'rejected',
   'context_length',
   'content_policy',
@@ -128,19 +129,20 @@ function noteFailure(
   index: number,
   tools: AttemptTools,
 ): void {
-  if (BLAMELESS.has(failure.kind)) tools.health.succeeded(attempt.route, tools.now(), undefined)
+  if (REQUEST_FAULTS.has(failure.kind))
+    tools.health.succeeded(attempt.route, tools.now(), undefined)
   else tools.health.failed(attempt.route, tools.now(), failure)
   logFailure(attempt, failure, index, tools)
 }
 
-/** A route that was silent until the request's time was over has failed, unless it was asked too late to tell. */
+/** Counts a failure of a route that had not answered when the request's time ran out, if it had long enough to. */
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,
   startedAt: number,
   tools: AttemptTools,
 ): void {
-  if (!tools.budget.expired || tools.now() - startedAt < TELLING_MS) return
+  if (!tools.budget.expired || tools.now() - startedAt < CONCLUSIVE_MS) return
   noteFailure(attempt, { kind: 'timeout' }, index, tools)
 }
 

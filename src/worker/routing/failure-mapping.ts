@@ -16,7 +16,7 @@ const contentPolicy = () =>
   )
 
 /** Chat: a refusal of the request is final, all else moves on. */
-export const CHAT_VERDICTS: FailureMapping = {
+export const CHAT_FAILURE_MAPPING: FailureMapping = {
   final: {
     rejected: () =>
       new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
@@ -42,7 +42,7 @@ export const CHAT_VERDICTS: FailureMapping = {
 const aboutFile = { param: 'file' }
 
 /** Transcription: a refusal of the file is final; without one the provider is at fault. */
-export const TRANSCRIPTION_VERDICTS: FailureMapping = {
+export const TRANSCRIPTION_FAILURE_MAPPING: FailureMapping = {
   final: {
     content_policy: contentPolicy,
     file_rejected: () => new ApiError('invalid_file', 'The provider refused this file.', aboutFile),

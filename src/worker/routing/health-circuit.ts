@@ -32,7 +32,7 @@ export interface Circuit {
 const UNUSED_CLAIM_MS = 1_000
 
 /** What says nothing about the route: it answered, and the request was at fault. */
-const BLAMELESS: ReadonlySet<FailureKind> = new Set([
+const REQUEST_FAULTS: ReadonlySet<FailureKind> = new Set([
   'rejected',
   'context_length',
   'content_policy',
@@ -98,7 +98,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
       probe = undefined
     },
     failed: (now, { kind, retryAfterMs = 0 }) => {
-      if (BLAMELESS.has(kind)) {
+      if (REQUEST_FAULTS.has(kind)) {
         probe = undefined
         return
       }

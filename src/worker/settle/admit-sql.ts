@@ -11,7 +11,7 @@ export const WINDOW_MS = 60_000
  * The most that one request reserves: a million euros. It keeps an absurd `max_tokens` from overflowing the
  * sum of a postpaid customer's reservations; a prepaid one is refused long before.
  */
-const LARGEST_RESERVATION = 1_000_000_000_000_000n
+const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
 const NO_LIMIT = raw(String(UNLIMITED))
 
@@ -21,8 +21,14 @@ const NO_LIMIT = raw(String(UNLIMITED))
  * races are decided there, one after another. `customers.lock_request_id` names the request only once all conditions
  * held, and the remaining writes hang on it. Running the batch twice admits once.
  */
-export function admissionBatch(ask: AdmissionRequest): readonly Statement[] {
-  return [lockCustomer(ask), reserve(ask), openReservation(ask), countRequest(ask), readFacts(ask)]
+export function admissionBatch(request: AdmissionRequest): readonly Statement[] {
+  return [
+    lockCustomer(request),
+    reserve(request),
+    openReservation(request),
+    countRequest(request),
+    readFacts(request),
+  ]
 }
 
 /** Locks the customer and notes what its plan makes of the reservation. */
@@ -110,5 +116,5 @@ function windowIsOver(now: number): Statement {
 }
 
 function atMost(amount: bigint): bigint {
-  return amount > LARGEST_RESERVATION ? LARGEST_RESERVATION : amount
+  return amount > MAX_RESERVATION_NANO ? MAX_RESERVATION_NANO : amount
 }

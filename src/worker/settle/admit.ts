@@ -46,18 +46,18 @@ export interface Admission {
  *   customers, `insufficient_balance`
  * @throws StorageUnavailable
  */
-export async function admit(db: Database, ask: AdmissionRequest): Promise<Admission> {
-  const rows = await db.batch(admissionBatch(ask))
+export async function admit(db: Database, request: AdmissionRequest): Promise<Admission> {
+  const rows = await db.batch(admissionBatch(request))
   const facts = rows.at(-1)?.[0]
   if (!facts) throw new ApiError('unauthorized', 'The API key is not valid.')
   const plan = textOf(facts, 'plan')
-  const terms = termsOfPlan(ask.plans, plan)
+  const terms = termsOfPlan(request.plans, plan)
   const limits = limitsOf(facts, terms)
-  const window = readWindow(facts, limits, ask.now)
-  if (!flagOf(facts, 'admitted')) throw refusal(facts, limits, window, ask.now)
+  const window = readWindow(facts, limits, request.now)
+  if (!flagOf(facts, 'admitted')) throw refusal(facts, limits, window, request.now)
   return {
-    customerId: ask.key.customerId,
-    keyPrefix: ask.key.keyPrefix,
+    customerId: request.key.customerId,
+    keyPrefix: request.key.keyPrefix,
     keyName: textOf(facts, 'key_name'),
     plan,
     discountPct: terms.discount_pct,

@@ -14,10 +14,10 @@ export interface AudioBound extends UsageBound {
 /** What a provider claims, held to what is possible, and whether that changed anything. */
 export function capTokens(
   claimed: TokenUsage,
-  most: UsageBound,
+  max: UsageBound,
 ): { readonly usage: TokenUsage; readonly capped: boolean } {
-  const promptTokens = Math.min(claimed.promptTokens, most.promptTokens)
-  const completionTokens = Math.min(claimed.completionTokens, most.completionTokens)
+  const promptTokens = Math.min(claimed.promptTokens, max.promptTokens)
+  const completionTokens = Math.min(claimed.completionTokens, max.completionTokens)
   const cachedTokens = Math.min(claimed.cachedTokens, promptTokens)
   return {
     usage: {

@@ -63,7 +63,7 @@ export async function commitSettlement(
     closeReservation(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
   ]
-  const rows = await askTwice(() => db.batch(statements))
+  const rows = await withOneRetry(() => db.batch(statements))
   if (rows[0]?.length !== 1) throw new Error('internal error: the customer has no account')
   if (receipt === null || receipt.evidenceRefs.length === 0) return { missingEvidence: [] }
   const held = new Set((rows.at(-1) ?? []).map((row: Row) => textOf(row, 'sha256')))
@@ -74,11 +74,11 @@ export async function commitSettlement(
  * A settlement may be committed although its answer was lost. The answer to the client must not be withheld then,
  * for it is billed: asking again tells, and changes nothing if so.
  */
-async function askTwice<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+async function withOneRetry<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await ask()
+    return await call()
   } catch (error) {
-    if (error instanceof StorageUnavailable) return ask()
+    if (error instanceof StorageUnavailable) return call()
     throw error
   }
 }

@@ -47,15 +47,15 @@ export function priceOf(route: Route, usage: BilledUsage, terms: Terms): Cost {
 /** The most a request can cost on any of the routes that may serve it; 0 of none. */
 export function worstCase(
   routes: readonly Route[],
-  mostOn: (route: Route) => UsageBound | AudioBound,
+  maxUsageOn: (route: Route) => UsageBound | AudioBound,
   terms: Terms,
 ): Nano {
-  let most = 0n
+  let max = 0n
   for (const route of routes) {
-    const { nano } = costOf(dearest(pricingOf(route)), uncached(mostOn(route)), terms)
-    if (nano > most) most = nano
+    const { nano } = costOf(dearest(pricingOf(route)), uncached(maxUsageOn(route)), terms)
+    if (nano > max) max = nano
   }
-  return most
+  return max
 }
 
 function costOf(pricing: Pricing, usage: BilledUsage, terms: Terms): Cost {
@@ -122,11 +122,11 @@ function dearest(pricing: Pricing): Pricing {
   return { ...pricing, input_per_mtok: Math.max(pricing.input_per_mtok, cached, read, written) }
 }
 
-function uncached(most: UsageBound | AudioBound): BilledUsage {
-  const { promptTokens, completionTokens } = most
+function uncached(max: UsageBound | AudioBound): BilledUsage {
+  const { promptTokens, completionTokens } = max
   return {
     tokens: { promptTokens, completionTokens, cachedTokens: 0, cacheWriteTokens: 0 },
-    audioSeconds: 'audioSeconds' in most ? most.audioSeconds : undefined,
+    audioSeconds: 'audioSeconds' in max ? max.audioSeconds : undefined,
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Exchange } from './exchange.ts'
 
-/** The extension object `service` of an answer (interface: "Extension object `service`"). */
+/** The extension object `service` of an answer (see docs/api.md). */
 export interface ServiceObject {
   readonly receipt_id?: string
   readonly requested_route: string

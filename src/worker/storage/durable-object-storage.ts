@@ -20,7 +20,7 @@ const MAX_BATCHES = 128
 const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
 
 /** Far longer than any transaction takes; after it, whether the batch was committed is unknown. */
-const PATIENCE_MS = 10_000
+const JOIN_TIMEOUT_MS = 10_000
 
 /**
  * One object, and so one SQLite file, for everything. Batches of requests that come together reach it in one
@@ -40,7 +40,7 @@ export function durableObjectStorage(
     run,
     maxItems: MAX_BATCHES,
     size: { of: charactersOf, max: MAX_BATCH_CHARACTERS },
-    joinTimeoutMs: PATIENCE_MS,
+    joinTimeoutMs: JOIN_TIMEOUT_MS,
     timeoutError: () => new StorageUnavailable('the storage object did not answer in time'),
   })
   const read = async (statements: readonly Statement[]) => {

@@ -8,13 +8,13 @@ const RETRY = new Set(['40001', '40P01'])
 const REFUSED_CLASSES = new Set(['0A', '21', '22', '23', '42'])
 
 /** Within those classes: rights the operator has yet to grant. */
-const OPERATORS_FAULT = new Set(['42501'])
+const CONFIGURATION_STATES = new Set(['42501'])
 
 /** Judges an error by its SQLSTATE; one without (a lost connection, a time-out) is `unavailable`. */
 export function classifyPostgresError(error: unknown): PostgresFailure {
   const state = sqlState(error)
   if (RETRY.has(state)) return 'retry'
-  if (OPERATORS_FAULT.has(state)) return 'unavailable'
+  if (CONFIGURATION_STATES.has(state)) return 'unavailable'
   return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
 }
 

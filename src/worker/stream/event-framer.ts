@@ -18,8 +18,8 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const DATA = [0x64, 0x61, 0x74, 0x61]
 const EVENT = [0x65, 0x76, 0x65, 0x6e, 0x74]
 const ERROR = [0x65, 0x72, 0x72, 0x6f, 0x72]
-const SMALLEST_BUFFER = 1024
-const LARGEST_KEPT_BUFFER = 64 * 1024
+const MIN_BUFFER = 1024
+const MAX_KEPT_BUFFER = 64 * 1024
 
 /**
  * Server-sent events out of bytes, by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and
@@ -34,7 +34,7 @@ const LARGEST_KEPT_BUFFER = 64 * 1024
 export class EventFramer {
   readonly #onEvent: (event: ServerSentEvent) => void
   /** Bytes of a line that began in an earlier read. */
-  #partial = new Uint8Array(SMALLEST_BUFFER)
+  #partial = new Uint8Array(MIN_BUFFER)
   #partialLength = 0
   #firstLine = true
   #afterCr = false
@@ -54,7 +54,10 @@ export class EventFramer {
     return this.#quietBytes
   }
 
-  /** Takes the next bytes. Throws `BrokenStream` `too_long`, or `malformed` on invalid UTF-8 in a data line. */
+  /**
+   * Takes the next bytes.
+   * @throws BrokenStream `too_long` when an event exceeds its limit, `malformed` when a data line is not UTF-8
+   */
   push(bytes: Uint8Array): void {
     let start = 0
     if (this.#afterCr && bytes.length > 0) {
@@ -99,7 +102,7 @@ export class EventFramer {
     const line = this.#partial.subarray(0, this.#partialLength)
     this.#partialLength = 0
     this.#readLine(line)
-    if (this.#partial.length > LARGEST_KEPT_BUFFER) this.#partial = new Uint8Array(SMALLEST_BUFFER)
+    if (this.#partial.length > MAX_KEPT_BUFFER) this.#partial = new Uint8Array(MIN_BUFFER)
   }
 
   #readLine(raw: Uint8Array): void {

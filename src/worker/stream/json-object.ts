@@ -11,7 +11,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The object a JSON text holds. Throws `BrokenStream` `malformed` on anything else. */
+/**
+ * Parses a JSON text that must hold an object.
+ * @throws BrokenStream `malformed` when it is not JSON or not an object
+ */
 export function parseJsonObject(text: string): JsonObject {
   let value: unknown
   try {
@@ -23,7 +26,10 @@ export function parseJsonObject(text: string): JsonObject {
   return value
 }
 
-/** JSON text of a value that came out of `parseJsonObject`. Throws `malformed` where it nests too deep to print. */
+/**
+ * Writes a value that `parseJsonObject` returned as JSON.
+ * @throws BrokenStream `malformed` when it is nested too deeply to write
+ */
 export function printJson(value: unknown): string {
   try {
     return JSON.stringify(value)
@@ -32,21 +38,30 @@ export function printJson(value: unknown): string {
   }
 }
 
-/** An optional object: undefined when absent or null. Throws `malformed` on another type. */
+/**
+ * An optional object: undefined when absent or null.
+ * @throws BrokenStream `malformed` when the value has another type
+ */
 export function optionalObject(value: unknown): JsonObject | undefined {
   if (value === undefined || value === null) return undefined
   if (!isJsonObject(value)) throw new BrokenStream('malformed')
   return value
 }
 
-/** An optional string: undefined when absent or null. Throws `malformed` on another type. */
+/**
+ * An optional string: undefined when absent or null.
+ * @throws BrokenStream `malformed` when the value has another type
+ */
 export function optionalString(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'string') throw new BrokenStream('malformed')
   return value
 }
 
-/** An optional list of objects: empty when absent or null. Throws `malformed` on another type, inside or out. */
+/**
+ * An optional list of objects: empty when absent or null.
+ * @throws BrokenStream `malformed` when the value is no list, or an element is no object
+ */
 export function optionalObjects(value: unknown): readonly JsonObject[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value) || !value.every(isJsonObject)) throw new BrokenStream('malformed')

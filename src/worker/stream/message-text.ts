@@ -9,8 +9,9 @@ export interface MessageText {
 }
 
 /**
- * Reads the texts of a delta or message in every known form. Reasoning has several names; where two are given
- * they are copies, so the first non-empty one counts. Throws `BrokenStream` `malformed` on a text of the wrong type.
+ * Reads the texts of a delta or message in every known form. Servers name the reasoning text differently; when a
+ * message has it under two names, both hold the same text, so the first one that is not empty is used.
+ * @throws BrokenStream `malformed` when a text has the wrong type
  */
 export function readMessageText(message: JsonObject): MessageText {
   const { content, refusal, reasoning, reasoning_content: olderReasoning } = message

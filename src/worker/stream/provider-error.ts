@@ -5,8 +5,9 @@ import { isJsonObject, parseJsonObject, type JsonObject } from './json-object.ts
 const KIND_MEMBERS = ['code', 'status', 'status_code', 'type', 'error_type'] as const
 
 /**
- * Throws `BrokenStream` when a chunk or body reports an error, whatever else it carries: an `error` object or
- * string (also beside choices, as OpenRouter has it), or the flat `{"object": "error"}` of older servers.
+ * Rejects a chunk or body that reports an error, whatever else it holds. Known forms: an `error` object or string
+ * (OpenRouter sends it together with choices), and the flat `{"object": "error"}` of older servers.
+ * @throws BrokenStream when the chunk or body reports an error
  */
 export function refuseProviderError(chunk: JsonObject): void {
   const { error, object, type } = chunk

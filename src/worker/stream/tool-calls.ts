@@ -24,7 +24,7 @@ export interface ToolCall {
 }
 
 /** Indexes above this are made anew: clients keep calls in arrays, and a huge index means a huge array. */
-const HIGHEST_INDEX = 9_999
+const MAX_INDEX = 9_999
 
 interface Slot {
   readonly index: number
@@ -49,7 +49,10 @@ export class ToolFragments {
     this.#responseId = responseId
   }
 
-  /** The fragments of one delta, less those that say nothing new. Throws `BrokenStream` `malformed`. */
+  /**
+   * The fragments of one delta, without those that repeat what was already sent.
+   * @throws BrokenStream `malformed` when a fragment is malformed
+   */
   rebuild(toolCalls: unknown): readonly ToolFragment[] {
     return optionalObjects(toolCalls).flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
   }
@@ -104,8 +107,8 @@ export class ToolFragments {
 }
 
 /**
- * The tool calls of a whole message. Throws `BrokenStream` `malformed` on a call without a name, which no client
- * could run.
+ * The tool calls of a whole message.
+ * @throws BrokenStream `malformed` when a call has no name, because no client could run it
  */
 export function readToolCalls(toolCalls: unknown, responseId: string): readonly ToolCall[] {
   return optionalObjects(toolCalls).map((call, index) => {
@@ -126,7 +129,7 @@ function argumentsText(value: unknown): string | undefined {
 }
 
 function isIndex(value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= HIGHEST_INDEX
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_INDEX
 }
 
 function madeUpId(responseId: string, index: number): string {

@@ -7,7 +7,7 @@ import type { TranscriptionRequest } from './request.ts'
 /** An admitted transcription request. */
 export interface AdmittedTranscription {
   readonly context: Context
-  readonly ask: TranscriptionRequest
+  readonly parsed: TranscriptionRequest
   readonly plan: TranscriptionPlan
   readonly admission: Admission
   readonly receipt: boolean

@@ -12,17 +12,17 @@ export interface Answer {
 }
 
 /**
- * The answer in the format that was asked for (interface: POST /v1/audio/transcriptions, rules 5 to 7). Length and
+ * The answer in the format that was asked for (see docs/api.md). Length and
  * language are the provider's; where it told none, `measuredSeconds` and the caller's hint.
  */
 export function makeAnswer(
-  ask: TranscriptionRequest,
+  parsed: TranscriptionRequest,
   transcript: Transcript & { readonly measuredSeconds: number | undefined },
   exchange: Exchange,
   receiptId: string | null,
 ): Answer {
-  if (ask.format === 'text') return textAnswer(transcript.text, exchange, receiptId)
-  const language = transcript.language ?? ask.language
+  if (parsed.format === 'text') return textAnswer(transcript.text, exchange, receiptId)
+  const language = transcript.language ?? parsed.language
   const duration = transcript.seconds ?? transcript.measuredSeconds
   const { segments, words } = transcript
   const body = utf8(
@@ -30,8 +30,8 @@ export function makeAnswer(
       text: transcript.text,
       ...(language !== undefined && { language }),
       ...(duration !== undefined && { duration }),
-      ...(ask.format === 'verbose_json' && { segments }),
-      ...(ask.format === 'verbose_json' && words.length > 0 && { words }),
+      ...(parsed.format === 'verbose_json' && { segments }),
+      ...(parsed.format === 'verbose_json' && words.length > 0 && { words }),
       service: transcriptionService(exchange, receiptId),
     }),
   )

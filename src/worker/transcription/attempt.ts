@@ -31,7 +31,7 @@ const DIGEST_MS = 30_000
  * request's budget limits it, and `limitMs` while other routes remain.
  */
 export async function askTranscript(
-  { context, ask }: AdmittedTranscription,
+  { context, parsed }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
   budget: AbortSignal,
@@ -39,7 +39,7 @@ export async function askTranscript(
   const clock = new AttemptClock(budget, context.now)
   clock.enter(limitMs)
   try {
-    const form = providerForm(ask, route, `cmr-${context.newId()}`)
+    const form = providerForm(parsed, route, `cmr-${context.newId()}`)
     const body = streamPieces(form.pieces, clock.signal)
     const reply = await callProvider({
       route,
@@ -55,9 +55,9 @@ export async function askTranscript(
     await checkAnswerSize(bytes, () => pause(0))
     clock.enter(DIGEST_MS)
     return {
-      transcript: readTranscript(bytes, Number(ask.temperature ?? 0)),
+      transcript: readTranscript(bytes, Number(parsed.temperature ?? 0)),
       requestDigest: await body.digest.catch(() => {
-        throw unheard(clock)
+        throw timeoutOf(clock)
       }),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,
@@ -71,6 +71,6 @@ export async function askTranscript(
 }
 
 /** What an answer means whose request was not taken to its end: the reason of an abort if there was one. */
-function unheard(clock: AttemptClock): unknown {
+function timeoutOf(clock: AttemptClock): unknown {
   return clock.signal.aborted ? clock.signal.reason : new AttemptFailure({ kind: 'unclassified' })
 }

@@ -2,7 +2,7 @@ import { parseFromTokenizer } from 'music-metadata'
 import { fromBuffer } from 'strtok3'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Container } from './audio-type.ts'
-import { leastSeconds, type AudioFormat } from './seconds-bounds.ts'
+import { minSeconds, type AudioFormat } from './seconds-bounds.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
@@ -22,9 +22,9 @@ export async function measureSeconds(
   pause: () => Promise<void>,
 ): Promise<number | undefined> {
   const { seconds, format } = await readFormat(bytes, container, pause)
-  const least = leastSeconds(bytes, container, format)
-  const told = seconds ?? (await otherwise(bytes, container, pause))
-  return told === undefined ? undefined : Math.max(told, least)
+  const least = minSeconds(bytes, container, format)
+  const reported = seconds ?? (await otherwise(bytes, container, pause))
+  return reported === undefined ? undefined : Math.max(reported, least)
 }
 
 /** What the library does not measure: recordings of browsers, and WAV whose writer never came back to its header. */

@@ -4,7 +4,7 @@ import type { Route } from '../provider/route.ts'
 import type { AudioBound } from '../settle/cap-tokens.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { TranscriptionRequest } from './request.ts'
-import { mostSeconds } from './seconds-bounds.ts'
+import { maxSeconds } from './seconds-bounds.ts'
 
 /** The router's own figures for audio (docs/transcription.md, "Billing"). */
 
@@ -21,10 +21,10 @@ export function usualSeconds(bytes: number): number {
 }
 
 /** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
-export function mostUsage(ask: TranscriptionRequest, { config }: Route): AudioBound {
-  const audioSeconds = mostSeconds(ask.file.bytes, ask.audio.container)
+export function maxUsage(parsed: TranscriptionRequest, { config }: Route): AudioBound {
+  const audioSeconds = maxSeconds(parsed.file.bytes, parsed.audio.container)
   const { tokens_per_byte: perByte, base_tokens: base } = config.input_bound
-  const promptBytes = utf8(ask.prompt ?? '').length
+  const promptBytes = utf8(parsed.prompt ?? '').length
   return {
     promptTokens:
       base + Math.ceil(audioSeconds * MAX_TOKENS_PER_SECOND) + Math.ceil(promptBytes * perByte),
@@ -34,9 +34,13 @@ export function mostUsage(ask: TranscriptionRequest, { config }: Route): AudioBo
 }
 
 /** Counts to bill where the route settles on tokens and the provider told none. */
-export function usualUsage(ask: TranscriptionRequest, seconds: number, text: string): TokenUsage {
+export function usualUsage(
+  parsed: TranscriptionRequest,
+  seconds: number,
+  text: string,
+): TokenUsage {
   return {
-    promptTokens: Math.ceil(seconds * USUAL_TOKENS_PER_SECOND) + promptTextTokens(ask),
+    promptTokens: Math.ceil(seconds * USUAL_TOKENS_PER_SECOND) + promptTextTokens(parsed),
     completionTokens: textTokens(text),
     cachedTokens: 0,
     cacheWriteTokens: 0,

@@ -9,7 +9,7 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError } from '../http/errors.ts'
 import { invalidContentType } from './upload-body.ts'
 
-/** The fields that mean something here, each of which may come once (interface: POST /v1/audio/transcriptions). */
+/** The fields that mean something here, each of which may come once (see docs/api.md). */
 export const FIELDS = [
   'model',
   'region',

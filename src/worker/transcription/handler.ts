@@ -5,7 +5,7 @@ import { wantsReceipt } from '../http/receipt-option.ts'
 import type { Route } from '../provider/route.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
-import { mostUsage } from './estimate.ts'
+import { maxUsage } from './estimate.ts'
 import { parseForm } from './form.ts'
 import { answerTranscription } from './reply.ts'
 import { parseTranscriptionRequest, type TranscriptionRequest } from './request.ts'
@@ -28,10 +28,10 @@ export const transcribe: Handler = async (request, context) => {
 /** The plan of the request, but routes that rest are tried last; what counts as failover is as before. */
 function planByHealth(
   { catalogue, health, now }: Context,
-  ask: TranscriptionRequest,
+  parsed: TranscriptionRequest,
 ): TranscriptionPlan {
   const at = now()
-  const criteria = { ...ask, mimeType: ask.audio.type, bytes: ask.file.bytes.length }
+  const criteria = { ...parsed, mimeType: parsed.audio.type, bytes: parsed.file.bytes.length }
   const order = (routes: readonly Route[]) => health.prefer(routes, at)
   const plan = planTranscription(catalogue, criteria, { order })
   return { ...plan, attempts: health.restingLast(plan.attempts, at) }
@@ -47,21 +47,21 @@ async function transcribeUpload(
   const clientRequest = await readUpload(request, room, context.now)
   try {
     const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
-    const ask = parseTranscriptionRequest(form)
-    const plan = planByHealth(context, ask)
+    const parsed = parseTranscriptionRequest(form)
+    const plan = planByHealth(context, parsed)
     // A receipt is signed before the answer leaves; without one nothing else would ask the daemon.
     const receipt = wantsReceipt(request.headers)
-    await (receipt ? context.link.state() : context.link.stateSince(context.now()))
+    await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
     const admission = await admitRequest(context, key, {
       routes: plan.attempts.map(({ route }) => route),
-      mostOn: (route) => mostUsage(ask, route),
+      maxUsageOn: (route) => maxUsage(parsed, route),
       longestMs: context.config.service.timeouts.transcription_ms,
     })
     const attempts = await attemptsAllowed(context, admission, plan.attempts)
     const allowed = { ...plan, attempts }
     return await answerTranscription({
       context,
-      ask,
+      parsed,
       plan: allowed,
       admission,
       receipt,

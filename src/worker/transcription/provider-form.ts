@@ -15,17 +15,17 @@ export interface ProviderForm {
  * duration along; the price must not depend on the format.
  */
 export function providerForm(
-  ask: TranscriptionRequest,
+  parsed: TranscriptionRequest,
   route: Route,
   boundary: string,
 ): ProviderForm {
-  const { type } = ask.audio
+  const { type } = parsed.audio
   const fields = {
     model: route.config.upstream_model,
-    response_format: ask.format === 'text' ? 'json' : ask.format,
-    language: ask.language,
-    prompt: ask.prompt,
-    temperature: ask.temperature,
+    response_format: parsed.format === 'text' ? 'json' : parsed.format,
+    language: parsed.language,
+    prompt: parsed.prompt,
+    temperature: parsed.temperature,
   }
   const parts = Object.entries(fields).map(([name, value]) =>
     value === undefined ? '' : `--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`,
@@ -34,7 +34,7 @@ export function providerForm(
   const head = `${parts.join('')}--${boundary}\r\n${fileHead}\r\n\r\n`
   return {
     contentType: `multipart/form-data; boundary=${boundary}`,
-    pieces: [utf8(head), ask.file.bytes, utf8(`\r\n--${boundary}--\r\n`)],
+    pieces: [utf8(head), parsed.file.bytes, utf8(`\r\n--${boundary}--\r\n`)],
   }
 }
 

@@ -4,7 +4,7 @@ import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
 import { Budget, pause } from '../routing/budget.ts'
-import { TRANSCRIPTION_VERDICTS } from '../routing/failure-mapping.ts'
+import { TRANSCRIPTION_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { makeAnswer, type Answer } from './answer.ts'
@@ -42,7 +42,7 @@ async function served(admitted: AdmittedTranscription): Promise<Served<Transcrip
     return await attemptRoutes(
       plan.attempts,
       (attempt, limitMs) => askTranscript(admitted, attempt, limitMs, budget.signal),
-      wholeAttemptTools(context, budget, TRANSCRIPTION_VERDICTS),
+      wholeAttemptTools(context, budget, TRANSCRIPTION_FAILURE_MAPPING),
     )
   } finally {
     budget.end()
@@ -54,11 +54,11 @@ async function settled(
   { attempt, value }: Served<TranscriptAnswer>,
   receiptId: string | null,
 ): Promise<Answer> {
-  const { context, admission, ask, clientRequest } = admitted
-  const measuredSeconds = await measuredIfUntold(admitted, value.transcript)
+  const { context, admission, parsed, clientRequest } = admitted
+  const measuredSeconds = await measureIfUnreported(admitted, value.transcript)
   const exchange = transcriptionExchange(admitted, attempt, value.transcript, measuredSeconds)
   const transcript = { ...value.transcript, measuredSeconds }
-  const answer = makeAnswer(ask, transcript, exchange, receiptId)
+  const answer = makeAnswer(parsed, transcript, exchange, receiptId)
   const proof = { ...value, clientRequest, clientResponse: answer.body }
   await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))
   return answer
@@ -67,15 +67,15 @@ async function settled(
 /** Between two slices of a measurement, which takes the thread for as long. */
 const PAUSE_MS = 2
 
-const letOthersRun = () => pause(PAUSE_MS)
+const yieldThread = () => pause(PAUSE_MS)
 
 /** The router's own measurement, only where the provider tells no length: it may cost seconds of work. */
-async function measuredIfUntold(
-  { context, admission, ask }: AdmittedTranscription,
+async function measureIfUnreported(
+  { context, admission, parsed }: AdmittedTranscription,
   { seconds }: Transcript,
 ): Promise<number | undefined> {
   if (seconds !== undefined) return undefined
   return context.shared.measuring.during(admission.customerId, 1, { now: context.now, pause }, () =>
-    measureSeconds(ask.file.bytes, ask.audio.container, letOthersRun),
+    measureSeconds(parsed.file.bytes, parsed.audio.container, yieldThread),
   )
 }

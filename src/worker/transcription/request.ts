@@ -45,7 +45,7 @@ export const transcriptionFormSchema = z.object({
 })
 
 /**
- * Checks everything about a form that needs no catalogue (interface: POST /v1/audio/transcriptions).
+ * Checks everything about a form that needs no catalogue (see docs/api.md).
  * @throws ApiError `missing_field`, `invalid_response_format`, `invalid_request_error`, `invalid_file`,
  *   `upload_too_large`, `unsupported_file_type`
  */
@@ -90,8 +90,8 @@ function checkOptions({ fields }: UploadForm): void {
   if (hint !== '' && !language.safeParse(hint).success) {
     throw invalid('language', 'must be an ISO 639-1 code such as "en"')
   }
-  const heat = fields.get('temperature') ?? ''
-  if (heat !== '' && !temperature.safeParse(heat).success) {
+  const temperatureText = fields.get('temperature') ?? ''
+  if (temperatureText !== '' && !temperature.safeParse(temperatureText).success) {
     throw invalid('temperature', `must be a number from 0 to ${MAX_TEMPERATURE}`)
   }
   if (/^(true|1)$/i.test(fields.get('stream') ?? '')) {

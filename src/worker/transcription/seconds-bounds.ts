@@ -16,7 +16,7 @@ export interface AudioFormat {
 }
 
 /** The lowest bit rates of the codecs that come in each container; Opus goes down to six. */
-const LOWEST_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
+const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   flac: 6_000,
   mp4: 6_000,
   mpeg: 8_000,
@@ -32,7 +32,7 @@ const SILENT_SECONDS = 60
 const ROUNDED_SECONDS = 1
 
 /** The highest bit rates of their lossy codecs, all channels together. */
-const HIGHEST_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
+const MAX_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   flac: 1_536_000,
   mp4: 1_536_000,
   mpeg: 384_000,
@@ -54,14 +54,14 @@ const HONEST_SHARE = 0.95
 const ROUNDING = 1e-6
 
 /** The longest that a file may be: what is reserved for it, and all that it is billed. */
-export function mostSeconds(file: Uint8Array, container: Container): number {
+export function maxSeconds(file: Uint8Array, container: Container): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact + ROUNDED_SECONDS
-  return Math.max(SILENT_SECONDS, (8 * file.length) / LOWEST_BITS_PER_SECOND[container])
+  return Math.max(SILENT_SECONDS, (8 * file.length) / MIN_BITS_PER_SECOND[container])
 }
 
 /** The shortest that a file of this format may be. */
-export function leastSeconds(file: Uint8Array, container: Container, format: AudioFormat): number {
+export function minSeconds(file: Uint8Array, container: Container, format: AudioFormat): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact * (1 - ROUNDING)
   const bits = 8 * (file.length - tagBytes(file, container))
@@ -70,13 +70,13 @@ export function leastSeconds(file: Uint8Array, container: Container, format: Aud
 
 function highestRate(container: Container, format: AudioFormat): number {
   if (format.hasVideo) return VIDEO_BITS_PER_SECOND
-  if (container !== 'flac' && !format.lossless) return HIGHEST_BITS_PER_SECOND[container]
+  if (container !== 'flac' && !format.lossless) return MAX_BITS_PER_SECOND[container]
   const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = format
-  const told =
+  const reported =
     Math.min(sampleRate, MAX_RATE) *
     Math.min(numberOfChannels, MAX_CHANNELS) *
     Math.min(bitsPerSample, MAX_BITS)
-  return told > 0 ? told : LOSSLESS_BITS_PER_SECOND
+  return reported > 0 ? reported : LOSSLESS_BITS_PER_SECOND
 }
 
 /** Bytes in front of the audio that hold names and pictures. */

@@ -21,12 +21,13 @@ export interface Word {
   readonly end: number
 }
 
-/** Stand where a provider gave nothing (docs/transcription.md, "Segments"): values that raise no alarm. */
+/** Stand where a provider gave nothing (docs/transcription.md, "Segments"): neutral values, which clients do not read as a sign of bad quality. */
 const FILLERS = { seek: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 /**
  * A provider's segments in one shape: times as numbers and in order, ids counted anew, fillers where fields are
- * missing. `temperature` is the one that was asked for. Throws `BrokenStream` on segments without text or times.
+ * missing. `temperature` is the one in the request.
+ * @throws BrokenStream `malformed` when a segment has no text or no times
  */
 export function readSegments(value: unknown, temperature: number): readonly Segment[] {
   return optionalObjects(value)
@@ -44,7 +45,10 @@ export function readSegments(value: unknown, temperature: number): readonly Segm
     .map((segment, id) => ({ id, ...segment }))
 }
 
-/** A provider's words, in the shape of the common format. Throws as `readSegments` does. */
+/**
+ * A provider's words in OpenAI's format.
+ * @throws BrokenStream `malformed` when a word has no text or no times
+ */
 export function readWords(value: unknown): readonly Word[] {
   return optionalObjects(value).map((word) => ({ word: textOf(word['word']), ...timesOf(word) }))
 }

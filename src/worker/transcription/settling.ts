@@ -6,10 +6,10 @@ import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedTranscription } from './admitted.ts'
-import { mostUsage, usualSeconds, usualUsage } from './estimate.ts'
+import { maxUsage, usualSeconds, usualUsage } from './estimate.ts'
 import type { Transcript } from './transcript.ts'
 
-/** `service.usage` (interface: "Extension object `service`"). */
+/** `service.usage` (see docs/api.md). */
 interface ServiceUsage {
   readonly billing_unit: BillingUnit
   readonly audio_seconds?: number
@@ -36,17 +36,17 @@ export function transcriptionExchange(
   transcript: Transcript,
   measuredSeconds: number | undefined,
 ): Exchange {
-  const { context, plan, admission, ask } = admitted
+  const { context, plan, admission, parsed } = admitted
   const { route } = attempt
-  const most = mostUsage(ask, route)
+  const max = maxUsage(parsed, route)
   const reported = transcript.seconds
   const known = reported ?? measuredSeconds
-  const seconds = Math.min(known ?? usualSeconds(ask.file.bytes.length), most.audioSeconds)
+  const seconds = Math.min(known ?? usualSeconds(parsed.file.bytes.length), max.audioSeconds)
   const byToken = billingUnit(route) === 'token'
   const claimed = byToken
-    ? (transcript.usage ?? usualUsage(ask, seconds, transcript.text))
+    ? (transcript.usage ?? usualUsage(parsed, seconds, transcript.text))
     : NO_TOKENS
-  const { usage, capped } = capTokens(claimed, most)
+  const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (reported !== undefined && reported > seconds)
   const facts = { request_id: context.requestId, route: route.id }
   if (byToken ? !transcript.usage : known === undefined) context.log('usage_estimated', facts)

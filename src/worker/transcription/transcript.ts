@@ -18,8 +18,8 @@ export interface Transcript {
 }
 
 /**
- * Reads a provider's answer in JSON. `temperature` is the one that was asked for. Throws `BrokenStream` on an error
- * object, malformed JSON or members, and on an answer without text.
+ * Reads a provider's answer in JSON. `temperature` is the one in the request.
+ * @throws BrokenStream when the answer is an error object, is malformed, or has no text
  */
 export function readTranscript(body: Bytes, temperature: number): Transcript {
   const answer = parseJsonObject(decode(body))
@@ -45,13 +45,13 @@ export function readTranscript(body: Bytes, temperature: number): Transcript {
 function secondsOf(answer: JsonObject): number | undefined {
   const usage = isJsonObject(answer['usage']) ? answer['usage'] : {}
   const inMilliseconds = numberIn(answer['input_length_ms'])
-  const told = [
+  const reported = [
     numberIn(answer['duration']),
     inMilliseconds === undefined ? undefined : inMilliseconds / 1000,
     numberIn(usage['seconds']),
     numberIn(usage['prompt_audio_seconds']),
   ]
-  return told.find((seconds) => seconds !== undefined && seconds > 0)
+  return reported.find((seconds) => seconds !== undefined && seconds > 0)
 }
 
 function decode(body: Bytes): string {

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { letGo, refusalByHeaders } from '../http/body.ts'
+import { releaseReader, refusalByHeaders } from '../http/body.ts'
 import { BodyClock } from '../http/body-clock.ts'
 import { ApiError } from '../http/errors.ts'
 
@@ -71,7 +71,7 @@ export async function readUpload(
     throw tooLarge()
   } finally {
     clock.stop()
-    letGo(reader)
+    releaseReader(reader)
   }
 }
 

@@ -56,7 +56,7 @@ interface VariableInteger {
   readonly end: number
 }
 
-const LONGEST = 8
+const MAX_INTEGER_BYTES = 8
 
 /** A number whose leading zeros tell its length; ids keep the marker bit. */
 function variableInteger(
@@ -67,7 +67,7 @@ function variableInteger(
   const first = bytes[at] ?? 0
   const length = Math.clz32(first) - 23
   const end = at + length
-  if (length > LONGEST || end > bytes.length) return undefined
+  if (length > MAX_INTEGER_BYTES || end > bytes.length) return undefined
   const marker = 1 << (8 - length)
   let value = keepsMarker ? first : first & (marker - 1)
   for (let i = at + 1; i < end; i++) value = value * 256 + (bytes[i] ?? 0)
@@ -76,7 +76,8 @@ function variableInteger(
 
 function unsigned(bytes: Uint8Array, start: number, end: number): number {
   let value = 0
-  for (let i = start; i < Math.min(end, start + LONGEST); i++) value = value * 256 + (bytes[i] ?? 0)
+  for (let i = start; i < Math.min(end, start + MAX_INTEGER_BYTES); i++)
+    value = value * 256 + (bytes[i] ?? 0)
   return value
 }
 

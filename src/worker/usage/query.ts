@@ -12,7 +12,7 @@ export interface UsageQuery {
 }
 
 const DEFAULT_LIMIT = 100
-const LARGEST_LIMIT = 1000
+const MAX_PAGE_SIZE = 1000
 
 /** The time of any row lies between these. */
 const EARLIEST = 0
@@ -47,14 +47,14 @@ export const USAGE_PARAMETERS = {
 }
 
 /**
- * Reads the parameters of `GET /v1/usage` (interface: "GET /v1/usage"). A limit above 1000 is served as 1000.
+ * Reads the parameters of `GET /v1/usage` (see docs/api.md). A limit above 1000 is served as 1000.
  * @throws ApiError `invalid_parameter`
  */
 export function readUsageQuery(query: URLSearchParams): UsageQuery {
   const forms = USAGE_PARAMETERS
   const limit = readParameter(query, 'limit', forms.limit) ?? DEFAULT_LIMIT
   return {
-    limit: Math.min(limit, LARGEST_LIMIT),
+    limit: Math.min(limit, MAX_PAGE_SIZE),
     offset: readParameter(query, 'offset', forms.offset) ?? 0,
     start: Math.max(readParameter(query, 'start', forms.start) ?? EARLIEST, EARLIEST),
     end: readParameter(query, 'end', forms.end) ?? LATEST,

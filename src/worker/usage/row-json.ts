@@ -10,7 +10,7 @@ import {
 } from '../storage/row.ts'
 
 /**
- * The JSON of one usage row (interface: "Usage row"). `cost_eur` is a number whose digits are written out
+ * The JSON of one usage row (see docs/api.md). `cost_eur` is a number whose digits are written out
  * exactly: a double cannot hold every amount, and a client that wants all digits can read them.
  */
 export function usageRowJson(row: Row): string {

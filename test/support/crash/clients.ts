@@ -29,7 +29,7 @@ export interface Clients {
 }
 
 const PAUSE_AFTER_FAILURE_MS = 150
-const PATIENCE_MS = 20_000
+const JOIN_TIMEOUT_MS = 20_000
 
 /** Has so many clients send one request after another, streams and whole answers mixed. */
 export function startClients(
@@ -66,7 +66,7 @@ async function oneRequest(
   const stream = dice.oneIn(2)
   const wantsReceipt = !dice.oneIn(8)
   const leaves = dice.oneIn(10) ? AbortSignal.timeout(dice.between(5, 250)) : undefined
-  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(leaves ? [leaves] : [])]
+  const signals = [AbortSignal.timeout(JOIN_TIMEOUT_MS), ...(leaves ? [leaves] : [])]
   // The scripted stand-in answers the first provider with streams and the second with whole bodies.
   const model = stream ? 'standin/glm-5' : 'standin-two/glm-5'
   const common = { stream, wantsReceipt }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { concatBytes, fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import {
-  DEEPEST_NESTING,
+  MAX_NESTING,
   isNull,
   JsonCursor,
   JsonSyntaxError,
@@ -233,8 +233,8 @@ describe('JsonCursor', () => {
   })
 
   it('nests to its limit and no deeper', () => {
-    expect(accepts(nested(DEEPEST_NESTING))).toBe(true)
-    expect(() => new JsonCursor(nested(DEEPEST_NESTING + 1)).skip()).toThrow(
+    expect(accepts(nested(MAX_NESTING))).toBe(true)
+    expect(() => new JsonCursor(nested(MAX_NESTING + 1)).skip()).toThrow(
       new JsonSyntaxError('nested deeper than 512 levels'),
     )
     expect(() => new JsonCursor(utf8('{"a":'.repeat(5_000_000))).skip()).toThrow(

@@ -37,13 +37,13 @@ describe('the cap on requests at work', () => {
     permit.keepDuring(failing.promise)
     permit.leave()
     permit.leave()
-    expect(cap.seated).toBe(1)
+    expect(cap.openRequests).toBe(1)
     stream.resolve()
     await stream.promise
-    expect(cap.seated).toBe(1)
+    expect(cap.openRequests).toBe(1)
     failing.reject(new Error('broken'))
     await failing.promise.catch(() => {})
-    expect(cap.seated).toBe(0)
+    expect(cap.openRequests).toBe(0)
   })
 })
 

@@ -61,10 +61,10 @@ describe('the link', () => {
     const { link, clock, asked } = linkTo(state, slow, slow)
     await link.state()
     clock.now += 1
-    const early = Array.from({ length: 10 }, () => link.stateSince(clock.now))
+    const early = Array.from({ length: 10 }, () => link.stateReadAfter(clock.now))
     await new Promise((resolve) => setTimeout(resolve, 1))
     clock.now += 1
-    const late = Array.from({ length: 10 }, () => link.stateSince(clock.now))
+    const late = Array.from({ length: 10 }, () => link.stateReadAfter(clock.now))
     await expect(Promise.all([...early, ...late])).resolves.toHaveLength(20)
     expect(asked).toHaveLength(3)
   })
@@ -72,10 +72,12 @@ describe('the link', () => {
   it('takes no state from before that time for an answer, but any refusal after it', async () => {
     const { link, clock, asked } = linkTo(state)
     await link.state()
-    await expect(link.stateSince(clock.now)).resolves.toEqual(STATE)
+    await expect(link.stateReadAfter(clock.now)).resolves.toEqual(STATE)
     clock.now += 1
-    await expect(link.stateSince(clock.now)).rejects.toThrow('the enclave daemon cannot be reached')
-    await expect(link.stateSince(clock.now)).rejects.toBeInstanceOf(LinkUnavailable)
+    await expect(link.stateReadAfter(clock.now)).rejects.toThrow(
+      'the enclave daemon cannot be reached',
+    )
+    await expect(link.stateReadAfter(clock.now)).rejects.toBeInstanceOf(LinkUnavailable)
     expect(asked).toHaveLength(2)
   })
 

@@ -30,7 +30,7 @@ const nothing = () => Promise.reject(new Error('not asked'))
 function call(provider: Partial<Provider>, answer?: Response) {
   const link: Link = {
     state: nothing,
-    stateSince: nothing,
+    stateReadAfter: nothing,
     freshState: nothing,
     config: nothing,
     sign: nothing,

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import {
   estimateCompletionTokens,
   estimatePromptTokens,
-  mostCompletionTokens,
-  mostPromptTokens,
+  maxCompletionTokens,
+  maxPromptTokens,
 } from '../../../src/worker/provider/estimate.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
@@ -73,12 +73,12 @@ describe('estimateCompletionTokens', () => {
 
 /** What the bound says beyond the base. */
 function most(body: string | object): number {
-  return mostPromptTokens(chatRequest(body), chatRoute()) - 1024
+  return maxPromptTokens(chatRequest(body), chatRoute()) - 1024
 }
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-describe('mostPromptTokens', () => {
+describe('maxPromptTokens', () => {
   it.each([
     ['text', content('é机😀 and more')],
     [
@@ -135,7 +135,7 @@ describe('mostPromptTokens', () => {
     const messages = content([image])
     const request = chatRequest({ model: 'm', messages })
     const bytes = without(image, image.image_url.url)
-    expect(mostPromptTokens(request, chatRoute({ input_bound }))).toBe(
+    expect(maxPromptTokens(request, chatRoute({ input_bound }))).toBe(
       10 + Math.ceil(bytes / 2) + 100,
     )
   })
@@ -148,14 +148,14 @@ describe('mostPromptTokens', () => {
       content('机'.repeat(99)),
     ]) {
       const request = chatRequest({ model: 'm', messages })
-      expect(mostPromptTokens(request, chatRoute())).toBeGreaterThanOrEqual(
+      expect(maxPromptTokens(request, chatRoute())).toBeGreaterThanOrEqual(
         estimatePromptTokens(request),
       )
     }
   })
 })
 
-describe('mostCompletionTokens', () => {
+describe('maxCompletionTokens', () => {
   const route = chatRoute({ max_output_tokens: 500 })
 
   it.each([
@@ -163,6 +163,6 @@ describe('mostCompletionTokens', () => {
     ["the route's cap without one", { maxTokens: undefined, choices: 2 }, 1000],
     ['no more than a double holds', { maxTokens: 2 ** 53 - 1, choices: 9 }, 2 ** 53 - 1],
   ])('is %s', (_, asked, tokens) => {
-    expect(mostCompletionTokens(asked, route)).toBe(tokens)
+    expect(maxCompletionTokens(asked, route)).toBe(tokens)
   })
 })

@@ -16,7 +16,7 @@ describe('the share of an attempt', () => {
     ['what the operator set', 180_000, 600, 600, true],
     ['what the operator set, but never all that is left', 1_000, 5_000, 800, false],
     ['nothing when nothing is left', 0, undefined, 0, false],
-  ] as const)('is %s', (_, left, configured, ms, telling) => {
-    expect(attemptShare(left, configured)).toEqual({ ms, telling })
+  ] as const)('is %s', (_, left, configured, ms, conclusive) => {
+    expect(attemptShare(left, configured)).toEqual({ ms, conclusive })
   })
 })

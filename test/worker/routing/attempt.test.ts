@@ -7,7 +7,7 @@ import { attemptShare } from '../../../src/worker/routing/attempt-share.ts'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import { planChat } from '../../../src/worker/routing/plan.ts'
-import { CHAT_VERDICTS } from '../../../src/worker/routing/failure-mapping.ts'
+import { CHAT_FAILURE_MAPPING } from '../../../src/worker/routing/failure-mapping.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
 
@@ -68,7 +68,7 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       now: () => clock,
       pause: async () => {},
       timesFirstDelta: true,
-      verdicts: CHAT_VERDICTS,
+      failureMapping: CHAT_FAILURE_MAPPING,
       maxAttempts: rest.maxAttempts ?? 6,
       budget,
       shareOf: (leftMs) => attemptShare(leftMs, rest.syncAttemptMs),

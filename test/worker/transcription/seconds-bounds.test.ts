@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { copyBytes } from '../../../src/protocol/bytes.ts'
 import { audioOf } from '../../../src/worker/transcription/audio-type.ts'
 import { measureSeconds } from '../../../src/worker/transcription/duration.ts'
-import { leastSeconds, mostSeconds } from '../../../src/worker/transcription/seconds-bounds.ts'
+import { minSeconds, maxSeconds } from '../../../src/worker/transcription/seconds-bounds.ts'
 import { everySample, flac, mp3, variableMp3, wav } from '../../support/audio-samples.ts'
 
 const noPause = async () => {}
@@ -52,8 +52,8 @@ describe('an honest file', () => {
   it.each(samples)('%s is not made longer, and may be as long as it is', async (_, sample) => {
     const bytes = copyBytes(sample.bytes)
     const { container } = audioOf({ bytes, name: sample.name, type: undefined })
-    expect(leastSeconds(bytes, container, {})).toBeLessThanOrEqual(sample.seconds)
-    expect(mostSeconds(bytes, container)).toBeGreaterThanOrEqual(sample.seconds)
+    expect(minSeconds(bytes, container, {})).toBeLessThanOrEqual(sample.seconds)
+    expect(maxSeconds(bytes, container)).toBeGreaterThanOrEqual(sample.seconds)
   })
 
   it('of whole seconds is billed for no second more', async () => {
@@ -69,7 +69,7 @@ describe('an honest file', () => {
     const digits = [21, 14, 7, 0].map((shift) => (size >> shift) & 0x7f)
     const tag = Buffer.concat([Buffer.from('ID3\x04\0\0'), Buffer.from(digits), Buffer.alloc(size)])
     const tagged = copyBytes(Buffer.concat([tag, bytes]))
-    expect(leastSeconds(tagged, 'mpeg', {})).toBeLessThanOrEqual(seconds)
+    expect(minSeconds(tagged, 'mpeg', {})).toBeLessThanOrEqual(seconds)
   })
 
   it('whose FLAC blocks hold a picture is not made longer for it', () => {
@@ -77,23 +77,23 @@ describe('an honest file', () => {
     const picture = Buffer.concat([Buffer.from([0x86, 0x0f, 0x42, 0x40]), Buffer.alloc(1_000_000)])
     const bytes = copyBytes(Buffer.concat([marker, picture, Buffer.alloc(32_000)]))
     const format = { sampleRate: 16_000, numberOfChannels: 1, bitsPerSample: 16 }
-    expect(leastSeconds(bytes, 'flac', format)).toBeLessThanOrEqual(1)
+    expect(minSeconds(bytes, 'flac', format)).toBeLessThanOrEqual(1)
   })
 })
 
 describe('the longest that a file may be', () => {
   it('is exact for uncompressed audio, but for what providers round up', () => {
-    expect(mostSeconds(copyBytes(wav(90).bytes), 'wav')).toBeCloseTo(91)
+    expect(maxSeconds(copyBytes(wav(90).bytes), 'wav')).toBeCloseTo(91)
   })
 
   it('is that of the lowest bit rate elsewhere, and a minute at least', () => {
-    expect(mostSeconds(new Uint8Array(750_000), 'ogg')).toBe(1_000)
-    expect(mostSeconds(copyBytes(mp3(10).bytes), 'mpeg')).toBe(60)
+    expect(maxSeconds(new Uint8Array(750_000), 'ogg')).toBe(1_000)
+    expect(maxSeconds(copyBytes(mp3(10).bytes), 'mpeg')).toBe(60)
   })
 
   it('is that of the lowest bit rate for a WAV that tells nothing', () => {
     for (const bytes of [new Uint8Array(75_000), changedWav(1, WAV.rate, 0)]) {
-      expect(mostSeconds(bytes, 'wav')).toBe(Math.max(60, (8 * bytes.length) / 6_000))
+      expect(maxSeconds(bytes, 'wav')).toBe(Math.max(60, (8 * bytes.length) / 6_000))
     }
   })
 })
