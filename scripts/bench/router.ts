@@ -111,7 +111,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
     adminToken: ADMIN_TOKEN,
     link: await makeLinkCertificates(Date.now()),
     bundlePath,
-    daemonSaid: () => {},
+    onDaemonMessage: () => {},
   })
 }
 

@@ -40,7 +40,7 @@ function openApi(): AdminApi {
 
 /**
  * Never an argument: those of a process can be read by every user of the machine.
- * @throws StartError when it cannot start with this
+ * @throws StartError when a secret cannot be read
  */
 function givenToken(file: string | undefined): string | undefined {
   if (file === '-') return readFileSync(0, 'utf8').trim()

@@ -92,7 +92,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
       kid: key.kid,
       rootKeyPath: await storeRootKey(boot.stateDir, identity.release().rootPublicJwk),
       generation: generations.current.generation,
-      release: await releases.handBack(),
+      release: await releases.exportForRestart(),
     },
     reload: (given) => generations.reload(given),
     async renewTls(given) {

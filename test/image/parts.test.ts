@@ -6,11 +6,7 @@ import { fromUtf8, utf8 } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { commandLine } from '../../src/cli/image/command-line.ts'
 import { writeCpio } from '../../src/cli/image/cpio.ts'
-import {
-  checkConfiguration,
-  HandedOverError,
-  readSecrets,
-} from '../../src/host/guest/handed-over.ts'
+import { checkConfiguration, HostInputError, readSecrets } from '../../src/host/guest/host-input.ts'
 import { readInputs } from '../../src/cli/image/inputs.ts'
 import { makePlainScript } from '../../src/cli/build/plain-script.ts'
 import { BLOCK_BYTES, makeVerityDisk } from '../../src/cli/image/verity.ts'
@@ -99,10 +95,10 @@ describe('what the host hands over', () => {
 
   it('is refused when it is another configuration, or none or two are bound', async () => {
     const digest = await sha256Hex(config)
-    const other = new HandedOverError(
+    const other = new HostInputError(
       'the configuration is not the one on the measured command line',
     )
-    const count = new HandedOverError('the command line needs exactly one cmr.config=')
+    const count = new HostInputError('the command line needs exactly one cmr.config=')
     const check = (line: string) => () => checkConfiguration(utf8(`${config} `), line)
     expect(check(`quiet cmr.config=${digest}`)).toThrow(other)
     expect(check('quiet')).toThrow(count)
@@ -117,10 +113,10 @@ describe('what the host hands over', () => {
 
   it('may hold no other variable', () => {
     expect(() => readSecrets('{"NODE_OPTIONS":"--inspect"}', config)).toThrow(
-      new HandedOverError('the secrets hold a name that the configuration does not ask for'),
+      new HostInputError('the secrets hold a name that the configuration does not ask for'),
     )
     expect(() => readSecrets('{"ADMIN_TOKEN":1}', config)).toThrow(
-      new HandedOverError('the secrets are not a JSON object of texts'),
+      new HostInputError('the secrets are not a JSON object of texts'),
     )
   })
 })

@@ -21,7 +21,7 @@ interface Kept {
   readonly adapter: ProviderConfig['attestation']['adapter']
   readonly reach: Omit<ProviderChannel, 'evidence'>
   /** Absent where there is nothing to prove. */
-  readonly keeper: EvidenceRefresher | undefined
+  readonly refresher: EvidenceRefresher | undefined
 }
 
 /** Keeps a proof for each provider with an adapter, off the path of requests. */
@@ -31,8 +31,8 @@ export function createProviderProofs(tools: ProofTools): ProviderProofs {
   /** Never shrinks: an exchange may end after a reload that dropped its provider. */
   const everUnattested = new Set<string>()
 
-  const channelOf = ({ reach, keeper }: Kept): ProviderChannel | undefined => {
-    const evidence = keeper?.current
+  const channelOf = ({ reach, refresher }: Kept): ProviderChannel | undefined => {
+    const evidence = refresher?.current
     return evidence && { ...reach, evidence }
   }
   return {
@@ -45,12 +45,12 @@ export function createProviderProofs(tools: ProofTools): ProviderProofs {
         if (provider.attestation.adapter === 'none') everUnattested.add(name)
       }
       for (const kept of current.values()) {
-        if (next.get(kept.reach.provider) !== kept) kept.keeper?.close()
+        if (next.get(kept.reach.provider) !== kept) kept.refresher?.close()
       }
       current = next
     },
     close() {
-      for (const { keeper } of current.values()) keeper?.close()
+      for (const { refresher } of current.values()) refresher?.close()
     },
     list: () => [...current.values()].map(describe),
     channel(provider) {
@@ -59,10 +59,10 @@ export function createProviderProofs(tools: ProofTools): ProviderProofs {
     },
     async reverify(provider, stale) {
       const kept = current.get(provider)
-      await kept?.keeper?.reverify(stale)
+      await kept?.refresher?.reverify(stale)
       return kept && channelOf(kept)
     },
-    distrust: (provider, evidence) => current.get(provider)?.keeper?.distrust(evidence),
+    distrust: (provider, evidence) => current.get(provider)?.refresher?.distrust(evidence),
     hop(provider, evidenceSha256) {
       if (evidenceSha256 !== null) return hops.find(provider, evidenceSha256)
       return everUnattested.has(provider) ? UNATTESTED : undefined
@@ -97,22 +97,22 @@ function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
   )
   const reach = { provider: name, baseUrl, apiKey, webPki: opened?.webPki ?? true }
   const adapter = provider.attestation.adapter
-  if (opened === undefined) return { key, adapter, reach, keeper: undefined }
+  if (opened === undefined) return { key, adapter, reach, refresher: undefined }
   const { now, random } = tools
   const onVerified = hops.add.bind(hops, name)
-  const keeper = new EvidenceRefresher({
+  const refresher = new EvidenceRefresher({
     obtain: opened.obtain,
     now,
     random,
     onVerified,
     log: (event, fields) => tools.log(event, { provider: name, ...fields }),
   })
-  void keeper.verify()
-  return { key, adapter, reach, keeper }
+  void refresher.verify()
+  return { key, adapter, reach, refresher }
 }
 
-function describe({ reach: { provider }, adapter, keeper }: Kept) {
+function describe({ reach: { provider }, adapter, refresher }: Kept) {
   const unattested = { reason: null, verified_at: null, expires_at: null }
-  const standing = keeper?.standing ?? { state: 'unattested' as const, ...unattested }
+  const standing = refresher?.standing ?? { state: 'unattested' as const, ...unattested }
   return { provider, adapter, ...standing }
 }

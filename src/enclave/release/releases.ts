@@ -11,7 +11,7 @@ export interface Releases {
   /** @throws Error when a file cannot be used; the message names it */
   of(loaded: LoadedConfig): Promise<Release>
   /** What a restarted daemon needs to be the same local stack; null when no throw-away release was made. */
-  handBack(): Promise<LocalRelease | null>
+  exportForRestart(): Promise<LocalRelease | null>
 }
 
 /** `now` in milliseconds. */
@@ -32,7 +32,7 @@ export function createReleases(boot: DaemonBoot, machine: Machine, now: () => nu
       local ??= makeLocal()
       return local
     },
-    async handBack() {
+    async exportForRestart() {
       if (local === undefined) return null
       const { rootPublicJwk, manifestJws, bundleJws } = await local
       const jwk = { ...rootPublicJwk }

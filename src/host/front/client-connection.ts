@@ -13,33 +13,33 @@ export interface RelayEvents {
   readonly refused: () => void
 }
 
-/** A client's connection and, from its first bytes on, the one to the worker behind it. */
+/** A client's connection, and the connection to the worker that is opened at its first bytes. */
 export class ClientConnection implements Connection {
   readonly source: string
-  readonly cameAt: number
+  readonly openedAt: number
   readonly socket: Socket
 
-  constructor(socket: Socket, source: string, cameAt: number) {
+  constructor(socket: Socket, source: string, openedAt: number) {
     this.socket = socket
     this.source = source
-    this.cameAt = cameAt
+    this.openedAt = openedAt
   }
 
-  /** Tells the client's first bytes, and leaves it paused then. One that goes without a word is closed. */
-  onceHeard(heard: (first: Buffer) => void): void {
+  /** Passes on the client's first bytes and pauses it. Closes a connection that ends before it sends any. */
+  onFirstBytes(received: (first: Buffer) => void): void {
     const { socket } = this
     const leave = () => socket.destroy()
     socket.once('end', leave)
     socket.once('data', (first: Buffer) => {
       socket.off('end', leave)
       socket.pause()
-      heard(first)
+      received(first)
     })
   }
 
   /**
-   * Connects to the worker and hands everything over, `first` before the rest. `refused` is told, with the client left
-   * as it was, when nobody listens there.
+   * Connects to the worker and relays both ways, `first` before the rest. Calls `refused`, and leaves the client's
+   * connection unchanged, when no worker listens on the port.
    */
   relay(
     { port, localAddress }: RelayTarget,
@@ -55,14 +55,14 @@ export class ClientConnection implements Connection {
       noDelay: true,
     })
     const abandon = () => worker.destroy()
-    const neverStood = () => {
+    const connectFailed = () => {
       client.off('close', abandon)
       refused()
     }
-    worker.once('error', neverStood)
+    worker.once('error', connectFailed)
     client.once('close', abandon)
     worker.once('connect', () => {
-      worker.off('error', neverStood)
+      worker.off('error', connectFailed)
       client.off('close', abandon)
       connected()
       worker.write(first)
@@ -70,8 +70,8 @@ export class ClientConnection implements Connection {
     })
   }
 
-  /** Tells when the client has ended its TLS handshake, of which these were the first bytes. */
-  onceSecure(first: Buffer, secure: () => void): void {
+  /** Calls `secure` once the client has finished its TLS handshake, which began with the bytes `first`. */
+  onHandshakeEnd(first: Buffer, secure: () => void): void {
     const watch = new HandshakeWatch()
     const look = (bytes: Buffer) => {
       if (!watch.take(bytes)) return
@@ -88,8 +88,8 @@ export class ClientConnection implements Connection {
 }
 
 /**
- * Bytes as they are, each way no faster than they are read. An end of one direction is passed on by itself, a broken
- * side breaks the other: workerd notices a reset at once, and an end only when it next writes.
+ * Relays bytes unchanged, in each direction no faster than they are read. The end of one direction is passed on alone;
+ * an error on one side resets the other, because workerd notices a reset at once and an end only when it next writes.
  */
 function join(client: Socket, worker: Socket): void {
   for (const [one, other] of [

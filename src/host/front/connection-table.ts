@@ -1,30 +1,30 @@
 import type { FrontLimits } from './limits.ts'
 
 /**
- * How far a connection has come. `held`: it has said nothing yet, or no worker has taken it. `handshaking`: it has a
- * connection to the worker behind it, and TLS is not up. `established`: it is the worker's business.
+ * The state of a connection. `held`: it has sent nothing yet, or no worker has accepted it. `handshaking`: it is
+ * connected to a worker, and its TLS handshake is not finished. `established`: the worker handles it.
  */
 export type Stage = 'held' | 'handshaking' | 'established'
 
 /** A connection as the table knows it. */
 export interface Connection {
-  /** The client, or those it cannot be told apart from. */
+  /** The client's address, or the network of addresses that counts as one client. */
   readonly source: string
   /** Seconds on the table's clock. */
-  readonly cameAt: number
+  readonly openedAt: number
   close(): void
 }
 
-/** How long a client may take for its first byte, and for its TLS handshake; workerd has no clock for either. */
-const PATIENCE_SECONDS: Readonly<Record<Exclude<Stage, 'established'>, number>> = {
+/** Time limits, from the start of a connection, for its first byte and for its TLS handshake; workerd has none. */
+const TIMEOUT_SECONDS: Readonly<Record<Exclude<Stage, 'established'>, number>> = {
   held: 30,
   handshaking: 15,
 }
 
-/** Who has been in a handshake for so long may be closed for another. */
-const HANDSHAKE_SECONDS = 3
+/** A handshake that has taken this long may be closed to make room for a new connection. */
+const HANDSHAKE_EVICTION_SECONDS = 3
 
-/** What was turned away since the last look. */
+/** The connections refused and closed since the last report. */
 export interface Pressure {
   readonly refused: number
   readonly closed: number
@@ -56,9 +56,9 @@ class Pool<C extends Connection> {
 }
 
 /**
- * Holds the connections of a front to its bounds. Who is in the way goes first: the oldest that never sent a byte, then
- * the oldest that does not end its handshake. One that has reached the worker is never closed for another: if there is
- * nobody else, the newcomer is refused. (The worker itself closes those that ask nothing for 15 seconds.)
+ * Enforces the limits of a front. To make room, it closes the oldest connection that has sent nothing, then the oldest
+ * unfinished handshake. It never closes an established connection: if there is nothing else to close, the new one is
+ * refused. (The worker itself closes connections without a request after 15 seconds.)
  */
 export class ConnectionTable<C extends Connection> {
   readonly #limits: FrontLimits
@@ -82,7 +82,7 @@ export class ConnectionTable<C extends Connection> {
     return this.#all.relayed
   }
 
-  /** Takes a new connection in, `held`, with others closed for it where there is no room; false: refuse it. */
+  /** Adds a new connection as `held`, closing another if there is no room. False: it must be refused. */
   add(connection: C): boolean {
     const own = this.#bySource.get(connection.source) ?? new Pool<C>()
     const fits =
@@ -95,7 +95,7 @@ export class ConnectionTable<C extends Connection> {
     return true
   }
 
-  /** Notes how far a connection has come; false: there is no room for it there, or it is none of these. */
+  /** Changes the state of a connection. False: there is no room for it in that state, or it is unknown. */
   move(connection: C, stage: Stage): boolean {
     const own = this.#bySource.get(connection.source)
     if (own === undefined) return false
@@ -109,7 +109,7 @@ export class ConnectionTable<C extends Connection> {
     return true
   }
 
-  /** Forgets a connection that is over. */
+  /** Removes a connection that has ended. */
   remove(connection: C): void {
     const own = this.#bySource.get(connection.source)
     own?.remove(connection)
@@ -117,17 +117,17 @@ export class ConnectionTable<C extends Connection> {
     if (own?.size === 0) this.#bySource.delete(connection.source)
   }
 
-  /** Closes those whose time is over. */
-  closeLate(): void {
+  /** Closes connections that exceeded their time limit. */
+  closeExpired(): void {
     const now = this.#now()
     for (const stage of ['held', 'handshaking'] as const) {
       for (const connection of this.#all.stages[stage]) {
-        if (now - connection.cameAt >= PATIENCE_SECONDS[stage]) this.#close(connection)
+        if (now - connection.openedAt >= TIMEOUT_SECONDS[stage]) this.#close(connection)
       }
     }
   }
 
-  /** What was turned away since this was last asked. */
+  /** Returns the counts since the last call, and resets them. */
   takePressure(): Pressure {
     const pressure = { refused: this.#refused, closed: this.#closed }
     this.#refused = 0
@@ -142,7 +142,7 @@ export class ConnectionTable<C extends Connection> {
 
   #closeOldestHandshake(pool: Pool<C>): boolean {
     const [oldest] = pool.stages.handshaking
-    const late = oldest !== undefined && this.#now() - oldest.cameAt >= HANDSHAKE_SECONDS
+    const late = oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
     return late && this.#close(oldest)
   }
 

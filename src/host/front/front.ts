@@ -5,27 +5,27 @@ import { fromFrontSchema, type FrontPlan, type FromFront, type ToFront } from '.
 import type { Pressure } from './connection-table.ts'
 
 /**
- * What stands between clients and a worker: it owns the public sockets for as long as this process lives, while the
- * workers behind it come and go, and it bounds connections, because workerd accepts until its descriptors run out and
- * ends then. Bytes pass through as they are, so TLS ends in the worker.
+ * A TCP proxy between clients and a worker. It keeps the public sockets open while workers are replaced, and limits
+ * connections, because workerd accepts connections until its file descriptors run out and then exits. Bytes are not
+ * changed, so TLS ends in the worker.
  */
 export interface Front {
   readonly httpPort: number
   readonly httpsPort: number
-  /** Connections go to the worker on these ports of loopback from now on. */
+  /** Relays new and waiting connections to the worker on these loopback ports from now on. */
   relayTo(ports: { readonly http: number; readonly https: number }): void
-  /** Connections that come from now on wait for the next worker. */
+  /** New connections wait for the next worker from now on. */
   hold(): void
   /** Answers every request on a new connection with 503, `Retry-After` and `Connection: close`. */
   refuse(tls: TlsMaterial | null): void
   close(): Promise<void>
 }
 
-/** A socket could not be opened there. */
+/** A socket could not be opened on this address. */
 export class AddressUnavailable extends Error {
   /** `host:port`. */
   readonly address: string
-  /** Of the system, such as `EADDRINUSE`. */
+  /** The system's error code, such as `EADDRINUSE`. */
   readonly code: string
 
   constructor(address: string, code: string) {
@@ -39,18 +39,18 @@ export class AddressUnavailable extends Error {
 export interface FrontOptions {
   readonly http: FrontPlan['http']
   readonly https: FrontPlan['https']
-  /** Whether other fronts share the addresses; the kernel then deals connections out evenly. */
+  /** Whether other fronts share the addresses; the kernel then distributes connections evenly. */
   readonly shared: boolean
   readonly limits: FrontLimits
-  /** Keys the addresses that stand for clients. */
+  /** The key of the hash that gives each client a loopback address. */
   readonly sourceKey: Uint8Array
-  /** Told now and then when connections had to be turned away. */
+  /** Called every 10 seconds in which connections were refused or closed. */
   readonly pressed: (pressure: Pressure) => void
 }
 
 /**
- * A thread of its own, so that connections are accepted and relayed whatever the supervisor is busy with.
- * @throws AddressUnavailable
+ * Starts a front in its own thread, so that work of the supervisor does not delay connections.
+ * @throws AddressUnavailable when an address cannot be opened
  */
 export async function openFront({ pressed, ...options }: FrontOptions): Promise<Front> {
   const workerData: FrontPlan = { ...options, sourceKey: Uint8Array.from(options.sourceKey) }
@@ -67,7 +67,7 @@ export async function openFront({ pressed, ...options }: FrontOptions): Promise<
     else if (said.type === 'pressed') pressed(said)
     else reject(new AddressUnavailable(said.address, said.code))
   })
-  const tell = (message: ToFront) => {
+  const send = (message: ToFront) => {
     // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     thread.postMessage(message)
   }
@@ -79,11 +79,11 @@ export async function openFront({ pressed, ...options }: FrontOptions): Promise<
     httpPort: http,
     httpsPort: https,
     relayTo: ({ http: plain, https: secure }) => {
-      tell({ type: 'relay', to: { http: plain, https: secure } })
+      send({ type: 'relay', to: { http: plain, https: secure } })
     },
-    hold: () => tell({ type: 'relay', to: null }),
+    hold: () => send({ type: 'relay', to: null }),
     refuse: (tls) => {
-      tell({ type: 'refuse', tls: tls && { keyPem: tls.keyPem, certPem: tls.certPem } })
+      send({ type: 'refuse', tls: tls && { keyPem: tls.keyPem, certPem: tls.certPem } })
     },
     close: async () => void (await thread.terminate()),
   }

@@ -3,15 +3,15 @@ const APPLICATION_DATA = 23
 const HEADER_BYTES = 5
 
 /**
- * Tells from the client's bytes when its TLS handshake is over, without understanding any of it: with the first whole
- * record of application data. In TLS 1.3 that is the one with the client's Finished, in TLS 1.2 the first request.
+ * Detects the end of a TLS handshake from the client's record headers alone: it is over with the first complete record
+ * of application data. In TLS 1.3 that record holds the client's Finished, in TLS 1.2 the first request.
  */
 export class HandshakeWatch {
   readonly #header = new Uint8Array(HEADER_BYTES)
   #headerLength = 0
   #bodyLeft = 0
 
-  /** Takes the client's next bytes; true: with them the handshake is over. */
+  /** Reads the client's next bytes. True: the handshake is over with them. */
   take(bytes: Uint8Array): boolean {
     let at = 0
     while (at < bytes.length) {

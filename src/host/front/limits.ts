@@ -1,14 +1,14 @@
-/** How many connections one front holds. */
+/** How many connections one front accepts. */
 export interface FrontLimits {
-  /** In all, those included that have not sent anything yet. */
+  /** In total, including those that have not sent anything yet. */
   readonly connections: number
-  /** Of them, those that have a connection to the worker behind them. */
+  /** Of these, how many may be connected to the worker. */
   readonly relayed: number
-  /** Of all, those of one source. */
+  /** How many one source may have. */
   readonly perSource: number
 }
 
-/** What a process has open besides connections: its sockets, logs, databases and pipes. */
+/** File descriptors for everything but connections: sockets, logs, databases and pipes. */
 const FILES_FOR_THE_REST = 1_024
 
 /** The share of a worker's descriptors that clients' connections may take, and how many workerd has open for each. */
@@ -21,15 +21,15 @@ const FILES_OF_A_CONNECTION = 2
  */
 const FILES_OF_A_REQUEST = 10
 
-/** However many files may be open: so many streams have a few gigabytes of buffers, and so many sockets a hundred MiB. */
-const MOST_REQUESTS = 10_000
-const MOST_CONNECTIONS = 16_384
+/** Upper limits for memory: the buffers of this many streams take a few GiB, this many idle sockets about 100 MiB. */
+const MAX_REQUESTS = 10_000
+const MAX_CONNECTIONS = 16_384
 
-/** How many requests may be at work at the same time in one workerd, which ends when its descriptors run out. */
+/** How many requests one workerd may handle at a time; it exits when its file descriptors run out. */
 export function openRequestsFor(openFiles: number): number {
-  if (!Number.isFinite(openFiles)) return MOST_REQUESTS
+  if (!Number.isFinite(openFiles)) return MAX_REQUESTS
   const left = openFiles - FILES_FOR_THE_REST - relayedFor(openFiles) * FILES_OF_A_CONNECTION
-  return Math.min(Math.floor(left / FILES_OF_A_REQUEST), MOST_REQUESTS)
+  return Math.min(Math.floor(left / FILES_OF_A_REQUEST), MAX_REQUESTS)
 }
 
 /**
@@ -44,17 +44,17 @@ export function frontLimits(
   const here = Number.isFinite(openFiles)
     ? Math.floor((openFiles - FILES_FOR_THE_REST) / fronts)
     : Number.POSITIVE_INFINITY
-  // A relayed connection has two descriptors here, one that is only held has one.
+  // A relayed connection takes two descriptors in this process, a held one takes one.
   const relayed = Math.min(relayedFor(openFiles), Math.floor(here / 3))
   return {
-    connections: Math.min(here - relayed, MOST_CONNECTIONS),
+    connections: Math.min(here - relayed, MAX_CONNECTIONS),
     relayed,
     perSource: perSource ?? Math.ceil(relayed / 4),
   }
 }
 
 function relayedFor(openFiles: number): number {
-  if (!Number.isFinite(openFiles)) return MOST_REQUESTS
+  if (!Number.isFinite(openFiles)) return MAX_REQUESTS
   const share = (openFiles - FILES_FOR_THE_REST) * SHARE_OF_CONNECTIONS
-  return Math.min(Math.floor(share / FILES_OF_A_CONNECTION), MOST_REQUESTS)
+  return Math.min(Math.floor(share / FILES_OF_A_CONNECTION), MAX_REQUESTS)
 }

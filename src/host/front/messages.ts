@@ -1,17 +1,17 @@
 import { z } from 'zod'
 
-/** What a front is told when it starts. */
+/** The options a front thread is started with. */
 export const frontPlanSchema = z.object({
   http: z.object({ host: z.string(), port: z.int() }),
   https: z.object({ host: z.string(), port: z.int() }),
-  /** Whether other sockets share the addresses; the kernel then deals connections out evenly. */
+  /** Whether other sockets share the addresses; the kernel then distributes connections evenly. */
   shared: z.boolean(),
   limits: z.object({ connections: z.int(), relayed: z.int(), perSource: z.int() }),
-  /** Keys the addresses that stand for clients: the same for every front of a router. */
+  /** The key of the hash that gives each client a loopback address: the same for every front of a router. */
   sourceKey: z.instanceof(Uint8Array),
 })
 
-/** What it is told later. */
+/** Messages to a front thread. */
 export const toFrontSchema = z.discriminatedUnion('type', [
   /** From now on connections go to the worker on these ports of loopback; null: they wait until there is one. */
   z.object({
@@ -25,12 +25,12 @@ export const toFrontSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-/** What it tells. */
+/** Messages from a front thread. */
 export const fromFrontSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('open'), http: z.int(), https: z.int() }),
   /** An address could not be opened. */
   z.object({ type: z.literal('failed'), address: z.string(), code: z.string() }),
-  /** Connections were turned away since it last said so. */
+  /** Connections refused and closed since the last such message. */
   z.object({ type: z.literal('pressed'), refused: z.int(), closed: z.int() }),
 ])
 

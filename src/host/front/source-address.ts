@@ -5,15 +5,15 @@ import { isIPv4 } from 'node:net'
 export type SourceAddress = (remoteAddress: string) => string
 
 /**
- * The worker sees a relayed connection come from this machine. So that it can still tell clients apart, each gets an
- * address of 127.0.0.0/8 from a keyed hash of its own: 24 bits, which nobody without the key can aim at and in which
- * no client's address can be read. An IPv6 client counts as its /64, because it has all of that to choose from.
+ * The worker sees every relayed connection come from this machine. To let it distinguish clients, each client gets an
+ * address in 127.0.0.0/8 from a keyed hash of its own address: 24 bits, which without the key can neither be chosen nor
+ * be traced back. An IPv6 client counts as its /64, because it can use any address in it.
  */
 export function makeSourceAddress(key: Uint8Array = randomBytes(32)): SourceAddress {
   return (remoteAddress) => {
     const digest = createHmac('sha256', key).update(sourceOf(remoteAddress)).digest()
     const [a = 0, b = 0, c = 0] = digest
-    // The first and the last address of the network belong to nobody.
+    // The first and the last address of the network are not host addresses.
     return `127.${a}.${b}.${Math.min(Math.max(c, 1), 254)}`
   }
 }

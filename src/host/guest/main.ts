@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { forward } from './forward.ts'
-import { checkConfiguration, HandedOverError } from './handed-over.ts'
+import { checkConfiguration, HostInputError } from './host-input.ts'
 import { OPEN_PORT, planService } from './service-plan.ts'
 
 /** The program whose subcommand the guest runs. */
@@ -53,7 +53,7 @@ function readIfThere(path: string): string | undefined {
 main().then(
   (status) => process.exit(status),
   (error: unknown) => {
-    console.error(error instanceof HandedOverError ? `guest: ${error.message}` : error)
+    console.error(error instanceof HostInputError ? `guest: ${error.message}` : error)
     process.exit(1)
   },
 )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { HandedOverError, readSecrets } from './handed-over.ts'
+import { HostInputError, readSecrets } from './host-input.ts'
 
 /** What the guest runs, and the port on loopback that its open port leads to where it does not open that itself. */
 export interface ServicePlan {
@@ -22,11 +22,11 @@ const modeSchema = z.object({
 /**
  * What a guest of this measured configuration runs: in production mode a router that starts sealed, in local mode a
  * rehearsal whose secrets the host hands over.
- * @throws HandedOverError when the host hands over secrets in production
+ * @throws HostInputError when the host hands over secrets in production
  */
 export function planService(configuration: string, handedOver: string | undefined): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))
-  if (!parsed.success) throw new HandedOverError('the configuration has no service of a known mode')
+  if (!parsed.success) throw new HostInputError('the configuration has no service of a known mode')
   return parsed.data.service.mode === 'production'
     ? planProduction(handedOver)
     : planRehearsal(configuration, handedOver)
@@ -34,7 +34,7 @@ export function planService(configuration: string, handedOver: string | undefine
 
 function planProduction(handedOver: string | undefined): ServicePlan {
   if (handedOver !== undefined) {
-    throw new HandedOverError(
+    throw new HostInputError(
       'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
     )
   }

@@ -4,8 +4,8 @@ import type { AdminApi } from '../stack/admin-api.ts'
 const ledgerSchema = z.object({ position: z.int() })
 
 /**
- * What to tell where the ledger is behind the position that was reported before, undefined where it is not: whoever holds
- * the disk of a guest can put an earlier state of it back.
+ * A warning when the ledger is behind the position reported before, undefined otherwise: a host can replace a guest's
+ * disk with an earlier copy.
  */
 export async function findRollback(
   admin: AdminApi,

@@ -18,7 +18,7 @@ export interface SealedServer {
   close(): void
 }
 
-/** Nobody who means well takes longer; and connections are few until the router serves. */
+/** No honest client needs longer, and few connections are needed before the router serves. */
 const TIMES: ServerOptions = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,

@@ -12,7 +12,7 @@ export interface CertificateTools {
   readonly state: StateDir
   /** Where challenges are answered. */
   readonly challengeAt: ListenAddress
-  /** Has every listener show this key and chain from now on. */
+  /** Makes every listener use this key and chain from now on. */
   readonly show: (tls: TlsMaterial) => Promise<void>
   readonly tell: (text: string) => void
   readonly now: () => number
@@ -33,17 +33,17 @@ const MAX_TIMER_MS = 24 * HOUR_MS
 const RENEW_AFTER = 2 / 3
 
 /**
- * The key and the certificates of the public listeners. The daemon makes every key. A certificate for the key in
- * service only changes what listeners show; a new key is bound by a new envelope first, and shown after that.
+ * The key and the certificates of the public listeners. The daemon makes every key. A new certificate for the current
+ * key only changes the listeners; a new key is first bound by a new attestation envelope, then used by the listeners.
  */
 export class Certificates {
   readonly #tools: CertificateTools
   #criteria: TlsSettings
   #current: TlsMaterial
-  /** Made, but not in service: a certificate for it is awaited. */
+  /** A new key that is not in use yet, because its certificate has not been issued. */
   #prepared: TlsMaterial | undefined
   #timer: NodeJS.Timeout | undefined
-  #turn: Promise<void> = Promise.resolve()
+  #queue: Promise<void> = Promise.resolve()
 
   constructor(tools: CertificateTools, criteria: TlsSettings, current: TlsMaterial) {
     this.#tools = tools
@@ -53,22 +53,22 @@ export class Certificates {
 
   /** Writes the CSR, and obtains a certificate for the first key where the configuration says how. */
   start(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#enqueue(async () => {
       await this.#writeCsr(this.#current)
       if (this.#criteria.acme_directory !== undefined) await this.#order(this.#current)
       else await this.#readChain()
     })
   }
 
-  /** Looks at the chain file again, and at what the configuration wants now. */
+  /** Reads the chain file again under the new configuration. */
   reload(criteria: TlsSettings): Promise<void> {
     this.#criteria = criteria
-    return this.#inTurn(() => this.#readChain())
+    return this.#enqueue(() => this.#readChain())
   }
 
-  /** Moves to a new key: with a certificate of the authority, or with a CSR for somebody to sign, or at once. */
+  /** Moves to a new key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */
   renew(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#enqueue(async () => {
       const { acme_directory: directory, chain_file: chain, domains = [] } = this.#criteria
       if (directory === undefined && chain === undefined) {
         await this.#serve(await this.#tools.daemon.renewTls())
@@ -85,13 +85,13 @@ export class Certificates {
     clearTimeout(this.#timer)
   }
 
-  /** One step after the other; a failure is told, and what is served stays. */
-  #inTurn(step: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(step).catch((error: unknown) => {
+  /** Runs steps one after another; a failure is printed, and the current certificate stays in use. */
+  #enqueue(step: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(step).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error)
       this.#tools.tell(`  tls      ${reason}; the certificate in service stays`)
     })
-    return this.#turn
+    return this.#queue
   }
 
   async #readChain(): Promise<void> {

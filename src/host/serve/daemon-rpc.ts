@@ -4,18 +4,18 @@ import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protoco
 /** A capture may wait a minute for the platform's firmware. */
 const ANSWER_WITHIN_MS = 90_000
 
-/** Questions to the daemon that it answers with a message of its own. One at a time. */
+/** Requests to the daemon that it answers with a message, one at a time. */
 export class DaemonRpc {
-  readonly #tell: (message: ToDaemon) => void
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #send: (message: ToDaemon) => void
+  #queue: Promise<unknown> = Promise.resolve()
   #waiting: ((message: FromDaemon) => void) | undefined
 
-  constructor(tell: (message: ToDaemon) => void) {
-    this.#tell = tell
+  constructor(send: (message: ToDaemon) => void) {
+    this.#send = send
   }
 
-  /** To be called with whatever the daemon says. */
-  heard(message: FromDaemon): void {
+  /** To be called with every message from the daemon. */
+  receive(message: FromDaemon): void {
     this.#waiting?.(message)
   }
 
@@ -27,7 +27,7 @@ export class DaemonRpc {
   }
 
   /**
-   * Has the envelope name this key, or a new one. When it resolves, the envelope in service does.
+   * Has the daemon bind this key, or a new one, in the attestation envelope. Resolves once that envelope is in use.
    * @throws Error when the daemon refuses, with its reason; nothing has changed then
    */
   async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {
@@ -38,7 +38,7 @@ export class DaemonRpc {
   }
 
   /**
-   * What comes of a reload that this sends: null where it is in force.
+   * Sends a reload and returns why it was refused, or null when it is in force.
    * @throws Error when the daemon does not answer
    */
   async reloaded(send: () => void): Promise<string | null> {
@@ -47,14 +47,14 @@ export class DaemonRpc {
   }
 
   #ask(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
-    return this.#await(() => this.#tell(question), answers)
+    return this.#await(() => this.#send(question), answers)
   }
 
-  /** One question after the other. */
+  /** Runs requests one after another. */
   #await(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
-    const turn = this.#turn.then(() => this.#awaitNow(send, answers))
-    this.#turn = turn.catch(() => {})
-    return turn
+    const result = this.#queue.then(() => this.#awaitNow(send, answers))
+    this.#queue = result.catch(() => {})
+    return result
   }
 
   async #awaitNow(send: () => void, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {

@@ -1,7 +1,7 @@
-/** A process that is asked over and over whether it still works. */
+/** A process that is checked at a fixed interval. */
 export interface Watched {
   readonly name: string
-  /** Its health in a word, such as a status; rejects when it does not answer at all. */
+  /** Resolves with its health in words; rejects when it does not answer. */
   readonly ask: () => Promise<string>
   /** It has not answered for too long. */
   readonly kill: () => void
@@ -10,15 +10,16 @@ export interface Watched {
 export interface LivenessTools {
   readonly tell: (text: string) => void
   readonly everyMs: number
-  /** So many questions without an answer, and the process is taken for frozen. */
+  /** After this many checks in a row without an answer, the process counts as frozen. */
   readonly misses: number
 }
 
 const HEALTHY = 'ok'
 
 /**
- * Asks every process at a steady pace, tells when its health changes, and kills one that has fallen silent: a
- * frozen process holds its sockets, so that nobody else notices. Returns what ends it.
+ * Checks every process at a fixed interval, prints changes of its health, and kills one that no longer answers: a
+ * frozen process keeps its sockets, so nothing else would notice.
+ * @returns a function that stops the checks
  */
 export function watchLiveness(watched: () => readonly Watched[], tools: LivenessTools): () => void {
   const missed = new Map<string, number>()

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { parseListenAddress, type ListenAddress } from '../stack/listen-address.ts'
 
-/** What `npm run serve` is told on the command line or, where that is silent, by the environment. */
+/** The options of `npm run serve`, from the command line or else from the environment. */
 export interface ServeOptions {
   /** The command makes sure that it is there. */
   readonly config: string

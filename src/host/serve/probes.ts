@@ -6,7 +6,7 @@ import type { Watched } from './liveness.ts'
 
 const ANSWER_WITHIN_MS = 4_000
 
-/** How the supervisor asks each part whether it works. */
+/** The health checks of each part. */
 export interface Probes {
   watched(): readonly Watched[]
   close(): void

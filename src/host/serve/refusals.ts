@@ -53,7 +53,7 @@ export function findRefusals(facts: StartFacts): string[] {
   ]
 }
 
-/** What is in the environment was seen by whoever started this, who is the very one that must not see it. */
+/** A sealed router must not get secrets from its environment: the host, which must not see them, sets it. */
 function openSecrets({ values }: Secrets): string[] {
   return Object.keys(values).map(
     (name) =>
@@ -85,8 +85,8 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
   }
   const { secret, shared } = STORAGE_ENGINES[storage]
   if (secret !== undefined) {
-    const told = secrets.problems.some((problem) => problem.startsWith(secret))
-    const missing = secrets.values[secret] === undefined && !told && !sealed
+    const reported = secrets.problems.some((problem) => problem.startsWith(secret))
+    const missing = secrets.values[secret] === undefined && !reported && !sealed
     return missing ? [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`] : []
   }
   if (shared || options.workers === 1) return []

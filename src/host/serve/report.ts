@@ -2,7 +2,7 @@ import type { RouterConfig } from '../../protocol/config.ts'
 import { pinsNoOs, type ProviderPolicy } from '../../protocol/provider-policy.ts'
 import type { Platform } from '../../protocol/boot.ts'
 
-/** What an operator must not overlook, told at every start and every reload. */
+/** The warnings that are printed at every start and every reload. */
 export function warnings(config: RouterConfig, platform: Platform, standin: boolean): string[] {
   const namesOf = (matches: (policy: ProviderPolicy) => boolean) =>
     Object.entries(config.providers)

@@ -2,7 +2,7 @@ import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { openFronts, type Fronts } from '../stack/fronts.ts'
 import { writeWorkerBundle } from '../worker-bundle.ts'
-import { inWords } from '../stack/daemon-messages.ts'
+import { describeMessage } from '../stack/daemon-messages.ts'
 import { untilHealthy } from '../stack/healthy.ts'
 import type { RestartPolicy } from '../stack/process-restarter.ts'
 import { makeLinkCertificates } from '../stack/link-certificates.ts'
@@ -29,7 +29,7 @@ export interface ServerPlan {
   readonly tell: (text: string) => void
 }
 
-/** A restart costs a moment of service, so the first comes soon; it is never given up. */
+/** The first restart comes soon, to keep the interruption short; restarts never stop. */
 const POLICY: RestartPolicy = { firstMs: 500, growth: 2, longestMs: 30_000, mostDeaths: undefined }
 const HEALTHY_WITHIN_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
@@ -41,10 +41,10 @@ export class Server {
   readonly #parts: Parts
   readonly #supervisor: Supervisor
   readonly #fronts: Fronts
-  readonly #talk: DaemonRpc
+  readonly #rpc: DaemonRpc
   readonly #unsealing: Unsealing
   readonly #failure = Promise.withResolvers<never>()
-  /** Never resolves; rejects when what began with an operator's document came to nothing. */
+  /** Never resolves; rejects when the router fails to serve with an operator's document. */
   readonly failed = this.#failure.promise
   readonly #closing: (() => void)[] = []
   #start: Start
@@ -58,7 +58,7 @@ export class Server {
     await writeWorkerBundle(bundlePath)
     const fronts = await openFronts({ ...options, tell: plan.tell })
     const link = await makeLinkCertificates(Date.now())
-    const talk: DaemonRpc = new DaemonRpc((message) => parts.tellDaemon(message))
+    const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
     const parts = new Parts({
       settings: {
         storage: plan.start.storage,
@@ -74,20 +74,20 @@ export class Server {
       adminToken: plan.start.adminToken,
       link,
       bundlePath,
-      daemonSaid: (message: FromDaemon) => {
-        talk.heard(message)
-        plan.tell(`  enclave  ${inWords(message)}`)
+      onDaemonMessage: (message: FromDaemon) => {
+        rpc.receive(message)
+        plan.tell(`  enclave  ${describeMessage(message)}`)
         if (message.type === 'unseal_offered') void server.#take(message.document)
       },
     })
     const unsealing = new Unsealing({
       parts,
-      talk,
+      rpc,
       link,
       plan: (secrets) => plan.planUnsealed(secrets, server.#start),
       tell: plan.tell,
     })
-    const server: Server = new Server(plan, { parts, fronts, talk, unsealing })
+    const server: Server = new Server(plan, { parts, fronts, rpc, unsealing })
     const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
       watchLiveness(() => (server.#ready ? probes.watched() : []), {
@@ -104,15 +104,15 @@ export class Server {
     {
       parts,
       fronts,
-      talk,
+      rpc,
       unsealing,
-    }: { parts: Parts; fronts: Fronts; talk: DaemonRpc; unsealing: Unsealing },
+    }: { parts: Parts; fronts: Fronts; rpc: DaemonRpc; unsealing: Unsealing },
   ) {
     this.#plan = plan
     this.#start = plan.start
     this.#parts = parts
     this.#fronts = fronts
-    this.#talk = talk
+    this.#rpc = rpc
     this.#unsealing = unsealing
     this.failed.catch(() => {})
     this.#supervisor = new Supervisor({
@@ -152,7 +152,7 @@ export class Server {
     if (tls === undefined) return
     this.#certificates = new Certificates(
       {
-        daemon: this.#talk,
+        daemon: this.#rpc,
         state,
         challengeAt: start.options.acmeHttp,
         show: (material) => {
@@ -184,7 +184,7 @@ export class Server {
     }
   }
 
-  /** Takes over a changed configuration and changed secrets, without a pause; the daemon has the last word. */
+  /** Applies a changed configuration and changed secrets without interruption, if the daemon accepts them. */
   reload(plan: (given?: UnsealDocument['secrets']) => Start): void {
     const start = plan(this.#start.given)
     this.#warn(start)

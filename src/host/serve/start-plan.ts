@@ -91,7 +91,7 @@ function engineOf(given: Readonly<Record<string, string>> = {}): string {
   return meant ?? DEFAULT_STORAGE_ENGINE
 }
 
-/** A document holds nothing that nobody asks for: a misspelt name would be a secret that is missing. */
+/** Refuses names that the configuration does not use: a misspelt name would leave the intended secret missing. */
 function checkNames(values: Readonly<Record<string, string>>, known: readonly string[]): Secrets {
   const unknown = Object.keys(values).filter((name) => !known.includes(name))
   return {
@@ -100,7 +100,7 @@ function checkNames(values: Readonly<Record<string, string>>, known: readonly st
   }
 }
 
-/** A refusal has been made already of an engine that is unknown or lacks its secret. */
+/** `findRefusals` has already refused an unknown engine and a missing secret. */
 function storageSettings(engine: string, values: Secrets['values']): StorageSettings {
   if (!isSelfHostedEngine(engine)) throw new StartError(`STORAGE: "${engine}" is no engine`)
   const name = STORAGE_ENGINES[engine].secret
@@ -112,7 +112,7 @@ export function allSecretNames(config: RouterConfig): string[] {
   return [...OWN_SECRETS, ...secretNames(config)]
 }
 
-/** How the public certificate is come by; the command line counts before the configuration. */
+/** How the public certificate is obtained; the command line overrides the configuration. */
 export function tlsSettings({ config, options }: Start): TlsSettings {
   const criteria = config.config.service.tls ?? {}
   return options.tlsChain === undefined ? criteria : { ...criteria, chain_file: options.tlsChain }

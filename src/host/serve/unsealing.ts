@@ -11,11 +11,11 @@ import { openSealedServer, type SealedServer } from '../sealed/sealed-server.ts'
 
 export interface UnsealingTools {
   readonly parts: Parts
-  readonly talk: DaemonRpc
+  readonly rpc: DaemonRpc
   readonly link: LinkCertificates
   /**
    * The start that these secrets make.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when the router cannot serve with these secrets
    */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
   readonly tell: (text: string) => void
@@ -23,7 +23,7 @@ export interface UnsealingTools {
 
 const ENGINE_STAYS = 'the ledger cannot move to another storage while the router runs'
 
-/** How a router that started sealed comes by its secrets, and by new ones later. */
+/** Receives the secrets of a router that started sealed, and later replacements. */
 export class Unsealing {
   readonly #tools: UnsealingTools
   readonly #daemon: DaemonLink
@@ -36,7 +36,7 @@ export class Unsealing {
     this.#daemon = createDaemonLink(tools.link, () => tools.parts.daemon?.linkPort)
   }
 
-  /** Serves in the place of workers, with the key that the evidence names. Answers the ports on loopback. */
+  /** Serves in place of the workers, with the attested TLS key. Resolves with its loopback ports. */
   async open(): Promise<SealedServer['ports']> {
     const { tls } = this.#tools.parts
     if (tls === undefined) throw new Error('the sealed server needs the daemon first')
@@ -44,18 +44,18 @@ export class Unsealing {
     return this.#server.ports
   }
 
-  /** Puts the secrets of a document into force and tells the daemon what came of it; undefined where they are not. */
+  /** Applies the secrets of a document and reports the outcome to the daemon. Undefined: they were refused. */
   async take({ secrets }: UnsealDocument): Promise<Start | undefined> {
     const { parts, tell } = this.#tools
     const outcome = await this.#putIntoForce(secrets)
     const problem = typeof outcome === 'string' ? outcome : null
-    parts.tellDaemon({ type: 'unseal_answered', problem })
+    parts.sendToDaemon({ type: 'unseal_answered', problem })
     if (typeof outcome !== 'string') return outcome
     tell(`  sealed   the secrets of a document were refused: ${outcome}`)
     return undefined
   }
 
-  /** Workers serve now. Tells where their ledger is behind the position that the document names. */
+  /** To be called when workers serve. Warns when the ledger is behind the position that the document names. */
   async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
     this.close()
     const rollback = await findRollback(admin, expected)
@@ -68,14 +68,14 @@ export class Unsealing {
   }
 
   async #putIntoForce(secrets: UnsealDocument['secrets']): Promise<Start | string> {
-    const { parts, talk, plan } = this.#tools
+    const { parts, rpc, plan } = this.#tools
     try {
       const start = plan(secrets)
       const { adminToken, providerSecrets, storage } = start
       if (adminToken === null) return 'ADMIN_TOKEN: is missing'
       if ((this.#engine ?? storage.engine) !== storage.engine) return ENGINE_STAYS
       const given = { adminToken, secrets: providerSecrets, storage }
-      const refusal = await talk.reloaded(() => parts.offerSecrets(given))
+      const refusal = await rpc.reloaded(() => parts.offerSecrets(given))
       if (refusal !== null) return refusal
       parts.unsealed(given)
       this.#engine = storage.engine

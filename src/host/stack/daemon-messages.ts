@@ -1,7 +1,7 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 
-/** What the daemon says while it runs, for a person. */
-export function inWords(message: FromDaemon): string {
+/** A message from the daemon as text for the operator. */
+export function describeMessage(message: FromDaemon): string {
   const detail = 'reason' in message ? `: ${message.reason}` : ''
   return `${message.type.replaceAll('_', ' ')}${detail}`
 }

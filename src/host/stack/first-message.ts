@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Child } from './child.ts'
 
-/** A slow machine (an emulated one) is not a broken one; a child that ends is told of at once anyway. */
+/** Long enough for a slow (emulated) machine; a child that ends is reported at once. */
 const START_TIMEOUT_MS = 120_000
 
 /**

@@ -32,8 +32,8 @@ export interface FrontsOptions {
 }
 
 /**
- * Fronts that accepted on one socket would take connections as they come first, and one would take nearly all. With a
- * socket each, the kernel deals them out.
+ * Opens one socket for each front, so that the kernel distributes connections evenly: on a shared socket one front
+ * would accept nearly all of them.
  * @throws StartError when an address cannot be opened
  */
 export async function openFronts(options: FrontsOptions): Promise<Fronts> {
@@ -80,8 +80,8 @@ function refuseStart(error: unknown): never {
 }
 
 /**
- * Where both sockets are on loopback, everybody comes from this machine: from a proxy that stands before the router, or
- * from a developer. A bound for each source would then be a bound for all.
+ * When both sockets are on loopback, all connections come from this machine: from a proxy in front of the router, or
+ * from a developer. A limit per source would then be a limit for all clients.
  */
 function perSource({ http, https, connectionsPerSource }: FrontsOptions): number | undefined {
   if (connectionsPerSource !== undefined) return connectionsPerSource

@@ -19,8 +19,8 @@ import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit } from './runtime-check.ts'
 import type { WorkerName } from './worker-name.ts'
-import { startDaemon, tellDaemon } from './start-daemon.ts'
-import { startStandin, tellStandin, type StandinReady } from './start-standin.ts'
+import { startDaemon, sendToDaemon } from './start-daemon.ts'
+import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
@@ -45,7 +45,7 @@ export interface PartsPlan {
   /** The bundled worker. */
   readonly bundlePath: string
   /** What the daemon says after it was ready. */
-  readonly daemonSaid: (message: FromDaemon) => void
+  readonly onDaemonMessage: (message: FromDaemon) => void
 }
 
 /** What a document of the operator brings. */
@@ -58,8 +58,8 @@ export interface GivenSecrets {
 const EFFECTIVE_CONFIG = 'config.json'
 
 /**
- * How each part is started. What a part told the first time (its port, its TLS key, its release) is kept in
- * memory and given to its successors, so that the other parts and the clients find everything where it was.
+ * Starts each part. The facts of its first start (port, TLS key, release) are kept in memory and reused when it is
+ * started again, so that the other parts and the clients need not notice the restart.
  */
 export class Parts {
   #plan: PartsPlan
@@ -77,7 +77,7 @@ export class Parts {
     this.#logDir = plan.state.directory('log')
   }
 
-  /** What the daemon told when it was last up. */
+  /** The ready message of the daemon's last start. */
   get daemon(): DaemonReady | undefined {
     return this.#daemon
   }
@@ -102,7 +102,7 @@ export class Parts {
   /** The stand-in, if there is one, must be up. */
   async enclave(): Promise<Started<DaemonReady>> {
     if (this.#daemon === undefined) this.#configText = this.#offer(this.#plan.config)
-    const said = (message: FromDaemon) => this.#heard(message)
+    const said = (message: FromDaemon) => this.#onDaemonMessage(message)
     const started = await startDaemon(this.#boot(), this.logFile('enclave'), said)
     this.#daemon = started.ready
     this.#tls ??= started.ready.tls
@@ -152,7 +152,7 @@ export class Parts {
     }
     this.#plan = { ...this.#plan, config, ...given }
     const configText = this.#offer(config)
-    this.tellDaemon({
+    this.sendToDaemon({
       type: 'reload',
       ...(configText === undefined ? {} : { configText }),
       ...given,
@@ -161,7 +161,7 @@ export class Parts {
 
   /** Offers the daemon the secrets of a document; nothing is kept of them before `unsealed`. */
   offerSecrets({ adminToken, secrets }: GivenSecrets): void {
-    this.tellDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
+    this.sendToDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
   }
 
   /** The daemon has put them into force: parts that start from now on have them. */
@@ -170,9 +170,9 @@ export class Parts {
     this.#plan = { ...this.#plan, adminToken, secrets, settings }
   }
 
-  /** One that is away misses the message. */
-  tellDaemon(message: ToDaemon): void {
-    if (this.#daemonChild !== undefined) tellDaemon(this.#daemonChild, message)
+  /** The message is lost while the daemon is not running. */
+  sendToDaemon(message: ToDaemon): void {
+    if (this.#daemonChild !== undefined) sendToDaemon(this.#daemonChild, message)
   }
 
   logFile(name: string): string {
@@ -191,17 +191,17 @@ export class Parts {
   }
 
   /** A daemon that is started again gets what was in force, not what was refused. */
-  #heard(message: FromDaemon): void {
+  #onDaemonMessage(message: FromDaemon): void {
     if (message.type === 'reloaded' && this.#plan.mode === 'production') {
       this.#configText = message.configText
     }
-    this.#plan.daemonSaid(message)
+    this.#plan.onDaemonMessage(message)
   }
 
   /** The stand-in is a guest on the same simulated machine as the daemon, once there is one. */
   #attestStandin(): void {
     const chip = this.#daemon?.release?.simulated
-    if (this.#standinChild !== undefined && chip) tellStandin(this.#standinChild, chip)
+    if (this.#standinChild !== undefined && chip) sendToStandin(this.#standinChild, chip)
   }
 
   /** The worker itself calls providers without attestation, and those may be on this machine. */

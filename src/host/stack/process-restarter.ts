@@ -1,12 +1,12 @@
 import type { Child } from './child.ts'
 
-/** A started child with what it told when it was ready. */
+/** A started child, and the message it sent when it was ready. */
 export interface Started<Ready> {
   readonly child: Child
   readonly ready: Ready
 }
 
-/** What a keeper tells. */
+/** The events of a restarter. */
 export interface RestarterEvents<Ready> {
   /** Each time the part is up, the first time included. */
   up(ready: Ready, pid: number): void
@@ -44,7 +44,7 @@ export interface RestartPolicy {
   readonly mostDeaths: number | undefined
 }
 
-/** Somebody sits in front of it, and reads why. */
+/** For a local stack: it stops after five deaths, because a person at the terminal can read the reason. */
 export const LOCAL_POLICY: RestartPolicy = {
   firstMs: 3_000,
   growth: 1.5,

@@ -8,7 +8,7 @@ const providersSchema = z.object({ data: z.array(z.object({ state: z.string() })
 
 /**
  * Waits until no provider's evidence is still to be judged, so that the first question of a newcomer finds them all.
- * Gives up without a word after `withinMs`: a provider that does not answer must not keep the others from serving.
+ * Gives up silently after `withinMs`: a provider that does not answer must not keep the others from serving.
  */
 export async function untilProvidersJudged(admin: AdminApi, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs

@@ -11,7 +11,7 @@ const RAISED = 'CMR_OPEN_FILES_RAISED'
 /**
  * Refuses a Node that is too old and a limit on open files that is too low. Node has raised the soft limit
  * to the hard one by now; where root may raise the hard one too, the process starts itself again under it.
- * @throws StartError when it cannot start with this
+ * @throws StartError when a part cannot start
  */
 export function checkRuntime(): void {
   const major = Number(process.versions.node.split('.')[0])

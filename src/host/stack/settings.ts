@@ -21,7 +21,7 @@ export interface Settings {
   readonly storage: StorageSettings
   /** Undefined: as many as the limit on open files carries. */
   readonly maxOpenRequests?: number | undefined
-  /** Undefined: everybody is on this machine, and nobody has a bound of their own. */
+  /** Undefined: no limit per client, because all clients are on this machine. */
   readonly connectionsPerSource?: number | undefined
 }
 

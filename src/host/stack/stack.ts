@@ -1,7 +1,7 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 import { writeWorkerBundle } from '../worker-bundle.ts'
 import { AdminApi } from './admin-api.ts'
-import { inWords } from './daemon-messages.ts'
+import { describeMessage } from './daemon-messages.ts'
 import { firstCustomer, type FirstCustomer } from './first-customer.ts'
 import { untilHealthy } from './healthy.ts'
 import { LOCAL_POLICY } from './process-restarter.ts'
@@ -44,14 +44,15 @@ export class Stack {
 
   /**
    * Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when a part cannot start
    */
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
-    const daemonSaid = (message: FromDaemon) => plan.tell(`  enclave  ${inWords(message)}`)
+    const onDaemonMessage = (message: FromDaemon) =>
+      plan.tell(`  enclave  ${describeMessage(message)}`)
     const { port, tlsPort, connectionsPerSource } = plan.settings
     const fronts = await openFronts({
       http: { host: '127.0.0.1', port },
@@ -60,7 +61,7 @@ export class Stack {
       connectionsPerSource,
       tell: plan.tell,
     })
-    const made = { adminToken, bundlePath, link, ...LOCAL, daemonSaid, fronts }
+    const made = { adminToken, bundlePath, link, ...LOCAL, onDaemonMessage, fronts }
     return new Stack(plan, adminToken, new Parts({ ...plan, ...made }), fronts)
   }
 
@@ -86,7 +87,7 @@ export class Stack {
 
   /**
    * Starts every part in order; writes `local.json` when all answer.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when a part cannot start
    */
   async start(): Promise<void> {
     const { config, state, tell } = this.#plan

@@ -24,7 +24,7 @@ export async function startDaemon(
     extra: 'ipc',
   })
   const answer = firstMessage<FromDaemon>(child)
-  tellDaemon(child, { type: 'boot', boot })
+  sendToDaemon(child, { type: 'boot', boot })
   const message = await answer
   if (message.type === 'ready') {
     child.process.on('message', (later: FromDaemon) => said(later))
@@ -34,7 +34,7 @@ export async function startDaemon(
   throw new Error(message.type === 'refused' ? message.reason : `said "${message.type}" first`)
 }
 
-/** Sends one message to a daemon; one that has just died misses it. */
-export function tellDaemon(daemon: Child, message: ToDaemon): void {
+/** Sends one message to a daemon; it is lost if the daemon has just died. */
+export function sendToDaemon(daemon: Child, message: ToDaemon): void {
   if (daemon.process.connected) daemon.process.send(message, () => {})
 }

@@ -33,7 +33,7 @@ export async function startStandin(
   return { child, ready: await firstMessage<StandinReady>(child) }
 }
 
-/** Tells a stand-in which simulated chip it runs on; one that has just died misses it. */
-export function tellStandin(standin: Child, chip: SimulatedChipKeys): void {
+/** Sends the stand-in the simulated chip it runs on; the message is lost if the stand-in has just died. */
+export function sendToStandin(standin: Child, chip: SimulatedChipKeys): void {
   if (standin.process.connected) standin.process.send({ type: 'chip', chip }, () => {})
 }

@@ -24,7 +24,7 @@ export interface SupervisorPlan {
   readonly changed: () => void
 }
 
-const LOG_LINES_TOLD = 12
+const LOG_LINES_SHOWN = 12
 
 /** Keeps the parts of a stack running, from the first start to the end. */
 export class Supervisor {
@@ -68,7 +68,7 @@ export class Supervisor {
 
   /**
    * Starts every part, in the order in which they need each other.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when a part cannot start
    */
   async start(): Promise<void> {
     await this.startEnclave()
@@ -77,7 +77,7 @@ export class Supervisor {
 
   /**
    * Starts the daemon, and the stand-in before it.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when a part cannot start
    */
   async startEnclave(): Promise<void> {
     if (this.#plan.standin) await this.#start('standin', this.#standin)
@@ -86,10 +86,10 @@ export class Supervisor {
 
   /**
    * The daemon must be up.
-   * @throws StartError when it cannot start with this
+   * @throws StartError when a part cannot start
    */
   async startWorkers(): Promise<void> {
-    await Promise.all([...this.#workers].map(([name, keeper]) => this.#start(name, keeper)))
+    await Promise.all([...this.#workers].map(([name, restarter]) => this.#start(name, restarter)))
   }
 
   /**
@@ -97,9 +97,9 @@ export class Supervisor {
    * @param together whether old and new may run at the same time
    */
   async replaceWorkers(graceMs: number, together: boolean): Promise<void> {
-    for (const [name, keeper] of this.#workers) {
+    for (const [name, restarter] of this.#workers) {
       this.#plan.parts.holdConnections(name)
-      await keeper.replace(graceMs, together)
+      await restarter.replace(graceMs, together)
     }
   }
 
@@ -115,7 +115,7 @@ export class Supervisor {
 
   /** Stops every part: the workers first, so that they can end their requests with the daemon's help. */
   async stop(workerGraceMs: number, othersGraceMs: number): Promise<void> {
-    await Promise.all([...this.#workers.values()].map((keeper) => keeper.stop(workerGraceMs)))
+    await Promise.all([...this.#workers.values()].map((restarter) => restarter.stop(workerGraceMs)))
     await Promise.all([this.#enclave.stop(othersGraceMs), this.#standin.stop(othersGraceMs)])
   }
 
@@ -151,9 +151,9 @@ export class Supervisor {
     return createProcessRestarter(start, Date.now, events, policy)
   }
 
-  async #start(name: PartName, keeper: ProcessRestarter): Promise<void> {
+  async #start(name: PartName, restarter: ProcessRestarter): Promise<void> {
     try {
-      await keeper.start()
+      await restarter.start()
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       throw new StartError(this.#withLog(name, why), { cause: error })
@@ -161,7 +161,7 @@ export class Supervisor {
   }
 
   #withLog(name: PartName, text: string): string {
-    const lines = lastLines(this.#plan.parts.logFile(name), LOG_LINES_TOLD)
+    const lines = lastLines(this.#plan.parts.logFile(name), LOG_LINES_SHOWN)
     return [`${name} ${text}`, ...lines.map((line) => `    ${line}`)].join('\n')
   }
 }

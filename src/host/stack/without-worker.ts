@@ -18,11 +18,11 @@ export interface WithoutWorker {
 
 const GRACE_MS = 1_000
 
-/** Starts both once; here nobody brings them back. */
+/** Starts both once; they are not restarted when they die. */
 export async function startWithoutWorker(
   settings: Settings,
   state: StateDir,
-  daemonSaid: (message: FromDaemon) => void,
+  onDaemonMessage: (message: FromDaemon) => void,
 ): Promise<WithoutWorker> {
   const config = readRouterConfig(settings.configPath)
   const adminToken = keptSecret(state, 'admin-token', settings.adminToken)
@@ -38,7 +38,7 @@ export async function startWithoutWorker(
     adminToken,
     link,
     bundlePath,
-    daemonSaid,
+    onDaemonMessage,
   })
   const standin = config.usesStandin ? await parts.standin() : undefined
   const enclave = await parts.enclave()

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { createMissingListNotice } from '../../../src/enclave/envelope/missing-list.ts'
-import { inWords } from '../../../src/host/stack/daemon-messages.ts'
+import { describeMessage } from '../../../src/host/stack/daemon-messages.ts'
 import type { Envelope } from '../../../src/protocol/envelope.ts'
 import { envelopeOf, makeWorld } from '../../support/synthetic-world.ts'
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 it('tells of a missing revocation list once, and again after there was one', () => {
   const told: string[] = []
-  const notice = createMissingListNotice((message) => told.push(inWords(message)))
+  const notice = createMissingListNotice((message) => told.push(describeMessage(message)))
   for (const envelope of [listed, without, without]) notice({ envelope })
   expect(told).toEqual([
     expect.stringMatching(/^revocation list missing: neither host nor AMD's key service gave one/),

@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 
 function connection(name: string, source = name) {
-  return { name, source, cameAt: seconds, close: () => void closed.push(name) }
+  return { name, source, openedAt: seconds, close: () => void closed.push(name) }
 }
 
 /** Comes in, and as far as the stage. */
@@ -85,16 +85,16 @@ describe('time', () => {
     comes('handshaking', 'h', 'handshaking')
     comes('served', 's', 'established')
     seconds = 14
-    table.closeLate()
+    table.closeExpired()
     expect(closed).toEqual([])
     seconds = 15
-    table.closeLate()
+    table.closeExpired()
     expect(closed).toEqual(['handshaking'])
     seconds = 30
-    table.closeLate()
+    table.closeExpired()
     expect(closed).toEqual(['handshaking', 'silent'])
     seconds = 100_000
-    table.closeLate()
+    table.closeExpired()
     expect(table.size).toBe(1)
   })
 })

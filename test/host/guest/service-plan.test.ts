@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { HandedOverError } from '../../../src/host/guest/handed-over.ts'
+import { HostInputError } from '../../../src/host/guest/host-input.ts'
 import { planService } from '../../../src/host/guest/service-plan.ts'
 
 const config = (mode?: string) =>
@@ -20,7 +20,7 @@ describe('what a guest runs', () => {
 
   it('is nothing where the host hands over secrets to a guest in production mode', () => {
     expect(() => planService(config(), '{"ADMIN_TOKEN": "seen"}')).toThrow(
-      new HandedOverError(
+      new HostInputError(
         'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
       ),
     )
@@ -40,7 +40,7 @@ describe('what a guest runs', () => {
 
   it.each(['{', '{}', config('none')])('is nothing without a mode that is known: %s', (text) => {
     expect(() => planService(text, undefined)).toThrow(
-      new HandedOverError('the configuration has no service of a known mode'),
+      new HostInputError('the configuration has no service of a known mode'),
     )
   })
 })

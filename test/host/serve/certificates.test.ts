@@ -34,23 +34,23 @@ function newKey(): Promise<DaemonTls> {
 /** A daemon that makes keys, and binds those it is given unless it is to refuse. */
 function daemon(refusal?: string): DaemonRpc {
   const answer = async (message: ToDaemon): Promise<void> => {
-    if (message.type === 'prepare_tls') talk.heard({ type: 'tls_prepared', tls: await newKey() })
+    if (message.type === 'prepare_tls') rpc.receive({ type: 'tls_prepared', tls: await newKey() })
     if (message.type !== 'renew_tls') return
     if (refusal !== undefined) {
-      talk.heard({ type: 'tls_refused', reason: refusal })
+      rpc.receive({ type: 'tls_refused', reason: refusal })
       return
     }
     events.push('bound')
     const tls = message.tls === undefined ? await newKey() : { ...message.tls, spkiSha256: '' }
-    talk.heard({ type: 'tls_renewed', tls })
+    rpc.receive({ type: 'tls_renewed', tls })
   }
-  const talk: DaemonRpc = new DaemonRpc((message) => void answer(message))
-  return talk
+  const rpc: DaemonRpc = new DaemonRpc((message) => void answer(message))
+  return rpc
 }
 
-function open(wish: TlsSettings, current: TlsMaterial, talk = daemon()): Certificates {
+function open(wish: TlsSettings, current: TlsMaterial, rpc = daemon()): Certificates {
   const tools = {
-    daemon: talk,
+    daemon: rpc,
     state,
     challengeAt: { host: '127.0.0.1', port: 0 },
     show,

@@ -38,7 +38,7 @@ async function wait(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms)
 }
 
-describe('a keeper', () => {
+describe('a restarter', () => {
   test('brings a dead child back after three seconds', async () => {
     const { start, killLast } = makeChildren()
     await createProcessRestarter(start, Date.now, events).start()
@@ -84,17 +84,17 @@ describe('a keeper', () => {
 
   test('brings nothing back once it is stopped', async () => {
     const { start, killLast } = makeChildren()
-    const keeper = createProcessRestarter(start, Date.now, events)
-    await keeper.start()
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
     killLast('exit status 1')
     await wait(1_000)
-    await keeper.stop(1_000)
+    await restarter.stop(1_000)
     await wait(10_000)
     expect(start).toHaveBeenCalledTimes(1)
   })
 })
 
-describe('a keeper that never gives up', () => {
+describe('a restarter that never gives up', () => {
   test('waits longer each time, up to a limit', async () => {
     const { start, killLast } = makeChildren()
     const policy = { firstMs: 500, growth: 2, longestMs: 2_000, mostDeaths: undefined }
@@ -112,9 +112,9 @@ describe('a keeper that never gives up', () => {
 
   test('replaces a child without counting its end as a death', async () => {
     const { start, killLast } = makeChildren()
-    const keeper = createProcessRestarter(start, Date.now, events)
-    await keeper.start()
-    await keeper.replace(1_000, true)
+    const restarter = createProcessRestarter(start, Date.now, events)
+    await restarter.start()
+    await restarter.replace(1_000, true)
     killLast('never mind')
     expect(events.up).toHaveBeenLastCalledWith('ready 2', 2)
     expect(start).toHaveBeenCalledTimes(2)

@@ -3,7 +3,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { Server } from 'node:net'
 import type { TlsMaterial } from '../../protocol/boot.ts'
 
-/** When a client that met a stopping instance should try again. */
+/** `Retry-After` of an instance that is shutting down. */
 const RETRY_AFTER_SECONDS = 5
 
 const UNAVAILABLE = JSON.stringify({
@@ -16,11 +16,11 @@ const UNAVAILABLE = JSON.stringify({
 })
 
 /**
- * Opens a server on loopback that answers every request with 503, `Retry-After` and `Connection: close`, and tells its
- * port.
- * @param tls to speak TLS with; undefined on the plain socket
+ * Opens a server on loopback that answers every request with 503, `Retry-After` and `Connection: close`.
+ * @param tls key and certificate; undefined: plain HTTP
+ * @returns its port
  */
-export function openFarewell(tls?: TlsMaterial): Promise<number> {
+export function openUnavailableServer(tls?: TlsMaterial): Promise<number> {
   const server: Server =
     tls === undefined
       ? createHttpServer(refuse)

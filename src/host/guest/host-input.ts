@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { STORAGE_SECRETS } from '../../protocol/storage-engines.ts'
 
 /** What the host handed over is not what was measured, or not of the expected form. */
-export class HandedOverError extends Error {
+export class HostInputError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'HandedOverError'
+    this.name = 'HostInputError'
   }
 }
 
@@ -21,23 +21,23 @@ const configSchema = z.object({
 /**
  * Checks the configuration against its SHA-256 on the measured command line (`cmr.config=`), so that the host can only
  * choose a configuration that a measurement was signed for.
- * @throws HandedOverError when the command line has no such digest, more than one, or a different one
+ * @throws HostInputError when the command line has no such digest, more than one, or a different one
  */
 export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string): void {
   const words = kernelCommandLine.trim().split(' ')
   const bound = words.filter((word) => word.startsWith('cmr.config='))
   if (bound.length !== 1) {
-    throw new HandedOverError('the command line needs exactly one cmr.config=')
+    throw new HostInputError('the command line needs exactly one cmr.config=')
   }
   const digest = createHash('sha256').update(bytes).digest('hex')
   if (bound[0] !== `cmr.config=${digest}`) {
-    throw new HandedOverError('the configuration is not the one on the measured command line')
+    throw new HostInputError('the configuration is not the one on the measured command line')
   }
 }
 
 /**
  * The secrets as environment variables.
- * @throws HandedOverError when a name is not one that the configuration asks for, because other
+ * @throws HostInputError when a name is not one that the configuration asks for, because other
  *   environment variables could change how the program runs
  */
 export function readSecrets(
@@ -48,13 +48,13 @@ export function readSecrets(
   const secrets = secretsSchema.safeParse(parseJson(text))
   const config = configSchema.safeParse(parseJson(configuration))
   if (!secrets.success || !config.success) {
-    throw new HandedOverError('the secrets are not a JSON object of texts')
+    throw new HostInputError('the secrets are not a JSON object of texts')
   }
   const wanted = Object.values(config.data.providers).map((provider) => provider.api_key_env)
   const known = new Set([...OWN_SECRETS, ...wanted])
   const unknown = Object.keys(secrets.data).find((name) => !known.has(name))
   if (unknown !== undefined) {
-    throw new HandedOverError('the secrets hold a name that the configuration does not ask for')
+    throw new HostInputError('the secrets hold a name that the configuration does not ask for')
   }
   return secrets.data
 }

@@ -3,35 +3,35 @@ import { ClientConnection } from './client-connection.ts'
 import type { ConnectionTable } from './connection-table.ts'
 import { sourceOf, type SourceAddress } from './source-address.ts'
 
-export interface EntranceTools {
+export interface ListenerDeps {
   readonly table: ConnectionTable<ClientConnection>
   /** Whole seconds. */
   readonly now: () => number
   readonly sourceAddress: SourceAddress
 }
 
-/** A connection that has said something while there was no worker to hear it. */
+/** A connection that has sent bytes and waits for a worker. */
 interface Waiting {
   readonly connection: ClientConnection
   readonly first: Buffer
 }
 
-/** How often a connection is offered again to a worker that refused it. */
+/** The pause before waiting connections are offered to a worker again after it refused one. */
 const AGAIN_MS = 100
 
-/** The kernel cuts it down to what it allows. */
+/** The kernel reduces it to its own limit. */
 const BACKLOG = 4_096
 
-/** One public socket: takes connections in, and hands those that say something to the worker behind. */
-export class Entrance {
-  readonly #tools: EntranceTools
+/** One public socket: accepts connections, and relays those that send bytes to the worker. */
+export class PublicListener {
+  readonly #tools: ListenerDeps
   readonly #secure: boolean
   readonly #server: Server
   readonly #waiting = new Set<Waiting>()
   #port: number | undefined
 
   /** @param secure whether clients speak TLS on it */
-  constructor(tools: EntranceTools, secure: boolean) {
+  constructor(tools: ListenerDeps, secure: boolean) {
     this.#tools = tools
     this.#secure = secure
     const options = { allowHalfOpen: true, noDelay: true, keepAlive: true }
@@ -48,7 +48,7 @@ export class Entrance {
       this.#server.once('error', reject)
       this.#server.listen({ host, port, reusePort, backlog: BACKLOG }, () => {
         this.#server.off('error', reject)
-        // What keeps one connection from being accepted is over with that connection.
+        // An error while accepting concerns that one connection only.
         this.#server.on('error', ignoreBroken)
         const address = this.#server.address()
         resolve(typeof address === 'object' ? (address?.port ?? 0) : 0)
@@ -56,7 +56,7 @@ export class Entrance {
     })
   }
 
-  /** From now on connections go to this port of loopback, those that waited first; undefined: they wait. */
+  /** Relays to this loopback port from now on, waiting connections first. Undefined: connections wait. */
   relayTo(port: number | undefined): void {
     this.#port = port
     this.#offerAgain()
@@ -72,7 +72,7 @@ export class Entrance {
       return
     }
     socket.once('close', () => table.remove(connection))
-    connection.onceHeard((first) => this.#offer({ connection, first }))
+    connection.onFirstBytes((first) => this.#offer({ connection, first }))
   }
 
   #offer(waiting: Waiting): void {
@@ -90,10 +90,11 @@ export class Entrance {
     const target = { port, localAddress: sourceAddress(connection.source) }
     connection.relay(target, first, {
       connected: () => {
-        if (this.#secure) connection.onceSecure(first, () => table.move(connection, 'established'))
+        if (this.#secure)
+          connection.onHandshakeEnd(first, () => table.move(connection, 'established'))
       },
       refused: () => {
-        // The worker has just died; its successor is told of by `relayTo`.
+        // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')
         this.#wait(waiting)
         setTimeout(() => this.#offerAgain(), AGAIN_MS)
@@ -114,5 +115,5 @@ export class Entrance {
 }
 
 function ignoreBroken(): void {
-  // The connection closes by itself, and is forgotten then.
+  // The socket emits `close` next, which removes the connection from the table.
 }
