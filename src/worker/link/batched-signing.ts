@@ -49,7 +49,7 @@ type Outcome = { readonly signed: SignedReceipt } | { readonly failure: unknown 
 
 async function signAll(sign: Sign, receipts: readonly UnsignedReceipt[]): Promise<Outcome[]> {
   try {
-    return await signTogether(sign, receipts)
+    return await signBatch(sign, receipts)
   } catch (failure) {
     const refused = failure instanceof LinkUnavailable && failure.failure === 'refused'
     if (!refused || receipts.length === 1) return receipts.map(() => ({ failure }))
@@ -58,7 +58,7 @@ async function signAll(sign: Sign, receipts: readonly UnsignedReceipt[]): Promis
   }
 }
 
-async function signTogether(sign: Sign, receipts: readonly UnsignedReceipt[]): Promise<Outcome[]> {
+async function signBatch(sign: Sign, receipts: readonly UnsignedReceipt[]): Promise<Outcome[]> {
   const { kid, receipts: signed } = await sign({ receipts: [...receipts] })
   return receipts.map((_, index) => {
     const receipt = signed[index]

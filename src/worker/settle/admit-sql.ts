@@ -8,7 +8,7 @@ import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 export const WINDOW_MS = 60_000
 
 /**
- * The most that one request reserves: a million euros. It keeps an absurd `max_tokens` from overflowing the
+ * Maximum reservation of one request: a million euros. It keeps an extreme `max_tokens` from overflowing the
  * sum of a postpaid customer's reservations; a prepaid one is refused long before.
  */
 const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
@@ -31,7 +31,7 @@ export function admissionBatch(request: AdmissionRequest): readonly Statement[] 
   ]
 }
 
-/** Locks the customer and notes what its plan makes of the reservation. */
+/** Locks the customer and stores the reservation's amount after the plan's discount. */
 function lockCustomer({ plans, key, reserveNano }: AdmissionRequest): Statement {
   const amount = planAmount(plans, (discountPct) => atMost(reserveNano(discountPct)))
   return sql`UPDATE customers SET lock_request_id = '', lock_reserve_nano = ${amount}
@@ -85,7 +85,7 @@ function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement
   return raw(`COALESCE(api_keys.${limit}, CAST(${UNLIMITED} AS BIGINT))`)
 }
 
-/** All that an answer needs: whether the request is in, and else why not. No row: no such key. */
+/** Reads whether the request was admitted and, if not, the reasons. No row means that the key does not exist. */
 function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
   return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
@@ -108,7 +108,7 @@ function openOfKey(keyPrefix: string, now: number): Statement {
       AND reservations.key_prefix = ${keyPrefix} AND reservations.expires_at > ${int64(now)})`
 }
 
-/** Whether a key's window has ended. One that starts far in the future shows a clock that was set back. */
+/** Whether a key's window has ended. A start far in the future means that the clock was set back: ended too. */
 function windowIsOver(now: number): Statement {
   const length = raw(String(WINDOW_MS))
   return sql`(${int64(now)} - window_started_at >= ${length}

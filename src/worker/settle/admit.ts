@@ -7,24 +7,24 @@ import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../s
 import { admissionBatch, WINDOW_MS } from './admit-sql.ts'
 import { termsOfPlan } from './plan-terms.ts'
 
-/** A reservation outlives the request's longest run by this much before a sweep may give it back. */
+/** Time after the request's maximum duration before the sweep may release its reservation, ms. */
 export const RESERVATION_SLACK_MS = 60_000
 
-/** What a request asks before any work is done for it. */
+/** The input of `admit`. */
 export interface AdmissionRequest {
   readonly requestId: string
-  /** The key as presented: its form and MAC are checked, nothing else. */
+  /** The presented key. Its form and MAC have been checked; whether it exists has not. */
   readonly key: PresentedKey
   readonly plans: RouterConfig['plans']
   /** The worst case of the request in nano-EUR under a discount in whole percent. */
   readonly reserveNano: (discountPct: number) => bigint
-  /** When the reservation lapses, ms. */
+  /** When the reservation expires, Unix time in ms. */
   readonly expiresAt: number
   /** Ms. */
   readonly now: number
 }
 
-/** Leave to work, and the customer's terms at this moment. */
+/** A successful admission, with the customer's terms at that moment. */
 export interface Admission {
   readonly customerId: string
   readonly keyPrefix: string
@@ -40,8 +40,8 @@ export interface Admission {
 }
 
 /**
- * Admits a request in one storage call: key, plan limits, and a reservation of its worst case. A refused
- * request leaves nothing behind and does not count against a limit.
+ * Admits a request in one storage call: checks the key and the plan's limits, and reserves the maximum cost. A refused
+ * request stores nothing and does not count against a limit.
  * @throws ApiError `unauthorized`, `key_expired`, `rate_limit_exceeded`, `insufficient_quota` or, for prepaid
  *   customers, `insufficient_balance`
  * @throws StorageUnavailable
@@ -67,7 +67,7 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
   }
 }
 
-/** Limits that hold for a key: those of its customer's plan and its own, whichever is lower. */
+/** Limits of a key: for each, the lower of the plan's and the key's own. */
 interface KeyLimits {
   readonly requestsPerMinute: number | undefined
   readonly tokensPerMinute: number | undefined
@@ -102,7 +102,7 @@ interface RequestWindow {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The state of a key's window, told in the headers that clients of the common format know. */
+/** The state of a key's rate-limit window, as the `x-ratelimit-*` headers that OpenAI's clients read. */
 function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
   const startedAt = numberOf(facts, 'window_started_at')
   const over = Math.abs(now - startedAt) >= WINDOW_MS

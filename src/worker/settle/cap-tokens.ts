@@ -1,6 +1,6 @@
 import type { TokenUsage } from '../stream/token-usage.ts'
 
-/** The most that a request can use on a route: what was reserved for it, so that no bill exceeds its reservation. */
+/** Maximum usage of a request on a route. The reservation covers it, so no bill exceeds its reservation. */
 export interface UsageBound {
   readonly promptTokens: number
   readonly completionTokens: number
@@ -11,7 +11,7 @@ export interface AudioBound extends UsageBound {
   readonly audioSeconds: number
 }
 
-/** What a provider claims, held to what is possible, and whether that changed anything. */
+/** Limits a provider's claimed usage to the possible maximum, and reports whether that changed it. */
 export function capTokens(
   claimed: TokenUsage,
   max: UsageBound,

@@ -13,8 +13,8 @@ export interface WantedEvidence {
 }
 
 /**
- * Fetches evidence from the daemon and keeps it beside the receipts that name it. It never fails: the receipt
- * is stored by now and good without it, and the next receipt that names the same evidence asks for it again.
+ * Fetches evidence from the daemon and stores it with the receipts that name it. It never rejects: the receipt is
+ * already stored and valid without it, and the next receipt that names the same evidence fetches it again.
  * @returns how many pieces are still missing
  */
 export async function keepEvidence(

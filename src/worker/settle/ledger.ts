@@ -6,7 +6,7 @@ import { addSpent } from './key-limits.ts'
 import { UNLIMITED } from './plan-terms.ts'
 import type { Cost } from './price.ts'
 
-/** The end of an exchange: what it is billed, and its receipt if it has one. */
+/** The settlement of an exchange: its bill, and its receipt if it has one. */
 export interface Settlement {
   /** Also the id of the usage row; settling it again changes nothing. */
   readonly requestId: string
@@ -71,8 +71,8 @@ export async function commitSettlement(
 }
 
 /**
- * A settlement may be committed although its answer was lost. The answer to the client must not be withheld then,
- * for it is billed: asking again tells, and changes nothing if so.
+ * Runs an idempotent batch again when the storage did not answer. The first one may have been committed although its
+ * answer was lost; the client has then been billed, so its answer must not be withheld.
  */
 async function withOneRetry<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   try {
@@ -86,14 +86,14 @@ async function withOneRetry<Answer>(call: () => Promise<Answer>): Promise<Answer
 const HOUR_MS = 3_600_000
 
 /**
- * Evidence is kept to the end of the hour in which the last receipt that names it expires, so that not every
- * receipt writes its row, which is large, anew.
+ * Evidence expires at the end of the hour in which the last receipt that names it expires. Rounding up avoids
+ * rewriting its large row for every receipt.
  */
 function keptUntil(expiresAtMs: number): number {
   return Math.ceil(expiresAtMs / HOUR_MS) * HOUR_MS
 }
 
-/** Keeps a piece of evidence for the customer's receipts that name it. Storing it twice changes nothing. */
+/** Stores a piece of evidence for the customer's receipts that name it. Idempotent. */
 export async function storeEvidence(
   db: Database,
   evidence: {
@@ -116,7 +116,7 @@ export async function storeEvidence(
 }
 
 /**
- * Ends the reservation of a request that costs nothing. Without one, or repeated, it changes nothing.
+ * Releases the reservation of a request that costs nothing. Idempotent; no effect when there is none.
  * @returns whether there was one
  */
 export async function releaseReservation(db: Database, requestId: string): Promise<boolean> {

@@ -44,7 +44,7 @@ export function priceOf(route: Route, usage: BilledUsage, terms: Terms): Cost {
   return costOf(pricingOf(route), usage, terms)
 }
 
-/** The most a request can cost on any of the routes that may serve it; 0 of none. */
+/** Maximum cost of a request, in nano-EUR, over the routes that may serve it; 0 without routes. */
 export function worstCase(
   routes: readonly Route[],
   maxUsageOn: (route: Route) => UsageBound | AudioBound,
@@ -114,7 +114,7 @@ function wholeSeconds({ audioSeconds }: BilledUsage): number {
   return Math.ceil(audioSeconds)
 }
 
-/** The same prices with all input at the dearest one, since nobody knows yet what a cache will take. */
+/** The prices with all input at the highest input price, because cache use is not known in advance. */
 function dearest(pricing: Pricing): Pricing {
   if (pricing.input_per_mtok === undefined) return pricing
   const { cache_input_per_mtok: cached = 0, cache_read_input_per_mtok: read = 0 } = pricing
@@ -130,7 +130,7 @@ function uncached(max: UsageBound | AudioBound): BilledUsage {
   }
 }
 
-/** Vectors are no output tokens, so embedding routes need no price for those. */
+/** Embeddings have no output tokens, so embedding routes need no output price. */
 function pricingOf({ config: { pricing, type } }: Route): Pricing {
   if (pricing === undefined) throw new Error('internal error: an unpriced route')
   return type === 'embedding' ? { output_per_mtok: 0, ...pricing } : pricing

@@ -5,8 +5,8 @@ import { int64, sql } from '../storage/sql.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 
 /**
- * Settlements that the storage refuses are kept here as they are, for the operator to look at and to settle once the
- * reason is gone. They hold counts, amounts and names, and nothing of what was asked or answered.
+ * Settlements that the storage refuses are stored here unchanged, so that the operator can inspect them and settle
+ * them once the cause is fixed. They hold counts, amounts and names, never prompts or completions.
  */
 export interface QuarantinedSettlement {
   readonly requestId: string
@@ -38,7 +38,10 @@ const settlementSchema = z.object({
   }),
 })
 
-/** Keeps a settlement without its receipt. Keeping it twice changes nothing. @throws StorageUnavailable */
+/**
+ * Stores a settlement without its receipt. Idempotent.
+ * @throws StorageUnavailable when it could not be stored
+ */
 export async function quarantine(db: Database, settlement: Settlement, now: number): Promise<void> {
   const { requestId, admission, row } = settlement
   const { customerId, keyPrefix } = admission
@@ -53,7 +56,7 @@ export async function quarantine(db: Database, settlement: Settlement, now: numb
   ])
 }
 
-/** The oldest of those that are kept. */
+/** The oldest quarantined settlements. */
 export async function listQuarantined(
   directory: Database,
   limit: number,
@@ -66,9 +69,10 @@ export async function listQuarantined(
 }
 
 /**
- * Settles one that is kept, and forgets it then.
+ * Settles a quarantined settlement and removes it.
  * @returns whether there was one
- * @throws StatementRefused when the storage still refuses it; it stays then @throws StorageUnavailable
+ * @throws StatementRefused when the storage still refuses it; it then stays quarantined
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function settleQuarantined(
   storage: { readonly directory: Database; readonly customer: (id: string) => Database },

@@ -8,7 +8,7 @@ interface ReleaseTools {
   readonly log: Log
 }
 
-/** Gives the reservation of a request that costs nothing back; where that fails the sweep does it later. */
+/** Releases the reservation of a request that costs nothing. If that fails, the sweep releases it later. */
 export async function release(requestId: string, { ledger, log }: ReleaseTools): Promise<void> {
   try {
     await releaseReservation(ledger, requestId)
@@ -18,18 +18,18 @@ export async function release(requestId: string, { ledger, log }: ReleaseTools):
 }
 
 /**
- * An admission may be committed after its answer was given up, within the ten seconds that a storage has for a
- * batch: one look comes after that.
+ * An admission may still be committed after its call timed out, within the ten seconds that a storage has for a batch.
+ * One of the attempts is therefore made after that time.
  */
-const LOOKS_AFTER_MS = [500, 2_500, 12_000]
+const RELEASE_DELAYS_MS = [500, 2_500, 12_000]
 
-/** Gives back the reservation of a request that may have been admitted although nobody was told. */
+/** Releases the reservation of a request that may have been admitted although the storage's answer was lost. */
 export async function releaseLost(
   requestId: string,
   { ledger, log, pause }: ReleaseTools & { readonly pause: (ms: number) => Promise<void> },
 ): Promise<void> {
   let failure: unknown
-  for (const ms of LOOKS_AFTER_MS) {
+  for (const ms of RELEASE_DELAYS_MS) {
     await pause(ms)
     try {
       if (await releaseReservation(ledger, requestId)) return

@@ -19,9 +19,10 @@ export interface WholeProof {
 }
 
 /**
- * Settles an exchange before its answer leaves, with a receipt unless `receiptId` is null. If it fails the
- * answer must be withheld.
- * @throws LinkUnavailable @throws StorageUnavailable
+ * Settles an exchange before its answer is sent, with a receipt unless `receiptId` is null. If it fails, the answer
+ * must be withheld.
+ * @throws LinkUnavailable when the receipt could not be signed
+ * @throws StorageUnavailable when the settlement could not be stored
  */
 export async function settleWhole(
   exchange: Exchange,

@@ -13,7 +13,7 @@ import { quarantine } from './quarantine.ts'
 import { release } from './release.ts'
 
 export interface SettleTools {
-  /** Settles with others that end in the same moment. */
+  /** Settles together with other exchanges that end at about the same time, in one storage call. */
   readonly together: Coalescer
   readonly ledger: Database
   readonly link: Link
@@ -44,14 +44,14 @@ export function settleWithReceipt(
   return tools.together(() => signAndCommit(exchange, proof, id, tools))
 }
 
-/** Settles an exchange that gets no receipt: opted out, cut, or complete without a signature to be had. */
+/** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
 export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
   return tools.together(async () => void (await commit(exchange, tools, null)))
 }
 
 /**
- * Settles an exchange whose answer was delivered and that gets no receipt. One that the storage refuses, or that
- * cannot be settled for another reason that waiting does not mend, is kept for the operator.
+ * Settles an exchange whose answer was delivered and that gets no receipt. When it cannot be settled for a reason that
+ * a retry does not remove, it is quarantined for the operator.
  * @throws StorageUnavailable when it could not be stored either way
  */
 export async function settleDelivered(exchange: Exchange, tools: SettleTools): Promise<void> {
@@ -153,7 +153,7 @@ function settlementOf(
   }
 }
 
-/** Token counts stand on rows and receipts only where tokens are what is billed. */
+/** Rows and receipts hold token counts only where tokens are billed. */
 function billedTokens({ route, usage }: Exchange) {
   const billed = route.config.pricing?.billing_unit === undefined
   return {

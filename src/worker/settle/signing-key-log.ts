@@ -3,12 +3,12 @@ import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { Storage } from '../storage/database.ts'
 import { findEnvelopeOf, rememberSigningKey } from '../storage/signing-keys.ts'
 
-/** What is asked of the daemon. */
+/** The daemon calls that this class uses. */
 type KeySource = Pick<Link, 'state' | 'freshState' | 'attestation'>
 
 /**
  * Keeps every signing key's public half together with the envelope that bound it, so that a receipt can
- * still be checked when its instance is gone. Nothing that a key signed is handed out before it is kept.
+ * still be verified after its instance is gone. No receipt is sent before its key is stored.
  */
 export class SigningKeyLog {
   readonly #link: KeySource
@@ -45,7 +45,8 @@ export class SigningKeyLog {
 
   /**
    * Stores the live key with its envelope, so that every instance on this storage publishes it.
-   * @throws LinkUnavailable when the daemon does not answer or has no envelope; StorageUnavailable
+   * @throws LinkUnavailable when the daemon does not answer or has no envelope
+   * @throws StorageUnavailable when the storage does not answer
    */
   async rememberLive(): Promise<void> {
     const { kid } = await this.#link.state()

@@ -2,7 +2,7 @@ import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, sql } from '../storage/sql.ts'
 
-/** How much one round may do. */
+/** Limits of one round. */
 export interface SweepLimits {
   readonly reservations: number
   readonly receipts: number
@@ -13,7 +13,7 @@ const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 400 }
 
 /** What one round did, and when the next one is due (ms); undefined: nothing is left that time makes due. */
 export interface SweepReport {
-  /** Reservations whose time was over. */
+  /** Number of expired reservations that were released. */
   readonly released: number
   /** Receipt bodies that were overwritten. */
   readonly expired: number
@@ -68,7 +68,7 @@ async function clearBodies(db: Database, limit: number): Promise<number> {
   return rows.length
 }
 
-/** Filler of the very length of the body, and a state that SQLite stores in as many bytes: none. */
+/** A filler of exactly the body's length, and a state that SQLite stores in the same number of bytes: none. */
 async function overwriteBodies(db: Database, now: number, limit: number): Promise<number> {
   const due = sql`SELECT customer_id, receipt_id FROM receipts
     WHERE body_state = 0 AND expires_at <= ${int64(now)} ORDER BY expires_at LIMIT ${limit}`

@@ -13,13 +13,13 @@ import type { AdmittedTranscription } from './admitted.ts'
 import { providerForm } from './provider-form.ts'
 import { readTranscript, type Transcript } from './transcript.ts'
 
-/** A provider's finished answer, with what a receipt says of its bytes. */
+/** A provider's complete answer, with the digests that its receipt names. */
 export interface TranscriptAnswer {
   readonly transcript: Transcript
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
-  /** Whether the answer came compressed, and its digest is over what was in it. */
+  /** Whether the answer arrived compressed; its digest is then over the decompressed bytes. */
   readonly decoded: boolean
 }
 
@@ -70,7 +70,7 @@ export async function askTranscript(
   }
 }
 
-/** What an answer means whose request was not taken to its end: the reason of an abort if there was one. */
+/** The error of an answer that arrived before the provider had read the whole request: the abort's reason, if any. */
 function timeoutOf(clock: AttemptClock): unknown {
   return clock.signal.aborted ? clock.signal.reason : new AttemptFailure({ kind: 'unclassified' })
 }

@@ -6,15 +6,15 @@ import { minSeconds, type AudioFormat } from './seconds-bounds.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
-/** Reads between two pauses, about two milliseconds of work: other requests share this thread. */
+/** Number of reads between two pauses, about 2 ms of work: other requests share this thread. */
 const READS_AT_A_TIME = 500
 
-/** More than an honest file of 25 MiB needs, and some seconds of work; what asks for more is not measured. */
+/** Maximum number of reads, some seconds of work. No valid file of 25 MiB needs more; one that does is not measured. */
 const MAX_READS = 600_000
 
 /**
- * The length of a file in seconds, as its headers or its frames tell it, and never less than its bytes allow;
- * undefined where they tell none. `pause` lets other requests run.
+ * The duration of a file in seconds, from its headers or its frames, but at least the minimum that its size implies.
+ * Undefined when the file states none. `pause` lets other requests run.
  */
 export async function measureSeconds(
   bytes: Bytes,
@@ -27,7 +27,7 @@ export async function measureSeconds(
   return reported === undefined ? undefined : Math.max(reported, least)
 }
 
-/** What the library does not measure: recordings of browsers, and WAV whose writer never came back to its header. */
+/** Files that the library cannot measure: browser recordings, and WAV files whose header was never completed. */
 async function otherwise(
   bytes: Bytes,
   container: Container,
@@ -55,7 +55,7 @@ async function readFormat(
     const { format } = await parseFromTokenizer(tokenizer, { duration: true, skipCovers: true })
     return { seconds: sound(format.duration), format }
   } catch {
-    // A file it cannot read is for the provider to judge.
+    // A file that the library cannot read is sent on; the provider decides whether it is valid.
     return { seconds: undefined, format: {} }
   }
 }

@@ -15,12 +15,12 @@ const USUAL_BITS_PER_SECOND = 64_000
 const MAX_TOKENS_PER_SECOND = 50
 const USUAL_TOKENS_PER_SECOND = 10
 
-/** What a file is billed for that neither the provider nor the router could measure. */
+/** Seconds billed for a file whose duration neither the provider nor the router could measure. */
 export function usualSeconds(bytes: number): number {
   return (bytes * 8) / USUAL_BITS_PER_SECOND
 }
 
-/** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
+/** The maximum usage of a request on a route: the amount reserved for it, and the most it can be billed. */
 export function maxUsage(parsed: TranscriptionRequest, { config }: Route): AudioBound {
   const audioSeconds = maxSeconds(parsed.file.bytes, parsed.audio.container)
   const { tokens_per_byte: perByte, base_tokens: base } = config.input_bound
@@ -33,7 +33,7 @@ export function maxUsage(parsed: TranscriptionRequest, { config }: Route): Audio
   }
 }
 
-/** Counts to bill where the route settles on tokens and the provider told none. */
+/** Token counts to bill when the route is priced by tokens and the provider reported none. */
 export function usualUsage(
   parsed: TranscriptionRequest,
   seconds: number,

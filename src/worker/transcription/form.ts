@@ -9,7 +9,7 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError } from '../http/errors.ts'
 import { invalidContentType } from './upload-body.ts'
 
-/** The fields that mean something here, each of which may come once (see docs/api.md). */
+/** The fields that the endpoint reads; each may occur once (see docs/api.md). */
 export const FIELDS = [
   'model',
   'region',
@@ -41,11 +41,11 @@ export interface UploadForm {
 const MAX_PARTS = 100
 const MAX_FIELD_BYTES = 64 * 1024
 
-/** What stands before the first boundary has no meaning and no sender; it is looked for no further than this. */
+/** Maximum length of the preamble before the first boundary, bytes. Known clients send none. */
 const PREAMBLE_BYTES = 4096
 
 /**
- * Takes a form apart (RFC 7578). The order of its parts is free and parts of other names are ignored.
+ * Parses a form (RFC 7578). The parts may come in any order; parts with other names are ignored.
  * @throws ApiError `invalid_multipart` for a body that is malformed, cut, or has a known part twice;
  *   `invalid_content_type` for a content type without a usable boundary
  */
@@ -93,14 +93,14 @@ function dispositionOf(part: MultipartPart): { readonly name: string; readonly f
   return { name, fileName: extendedValue(filenameSplat) ?? filename ?? '' }
 }
 
-/** A file name in the form of RFC 8187, which few senders use; undefined where it is absent. */
+/** A file name in the encoding of RFC 8187, which few clients use; undefined when absent. */
 function extendedValue(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(text)?.[1]
   try {
     if (encoded !== undefined) return decodeURIComponent(encoded)
   } catch {
-    // What cannot be decoded is refused like every other malformed header.
+    // A name that cannot be decoded is refused like any other malformed header.
   }
   throw broken()
 }

@@ -12,8 +12,8 @@ import { parseTranscriptionRequest, type TranscriptionRequest } from './request.
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
 
 /**
- * POST /v1/audio/transcriptions: key -> headers -> room in memory -> body -> answered -> room given back.
- * The key is looked up before room is taken, so that nobody without one can keep others waiting.
+ * POST /v1/audio/transcriptions: key -> headers -> reserve memory -> body -> answer -> release memory.
+ * The key is checked before memory is reserved, so that requests without a valid key cannot delay others.
  */
 export const transcribe: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
@@ -25,7 +25,7 @@ export const transcribe: Handler = async (request, context) => {
   )
 }
 
-/** The plan of the request, but routes that rest are tried last; what counts as failover is as before. */
+/** The plan of the request, with routes that are out of service moved to the end; their failover marks do not change. */
 function planByHealth(
   { catalogue, health, now }: Context,
   parsed: TranscriptionRequest,
@@ -49,7 +49,7 @@ async function transcribeUpload(
     const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
     const parsed = parseTranscriptionRequest(form)
     const plan = planByHealth(context, parsed)
-    // A receipt is signed before the answer leaves; without one nothing else would ask the daemon.
+    // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
     const receipt = wantsReceipt(request.headers)
     await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
     const admission = await admitRequest(context, key, {

@@ -10,9 +10,9 @@ export interface ProviderForm {
 }
 
 /**
- * The form that a route is sent (RFC 7578): the fields the interface names, and the file under a name of our own,
- * because the client's may tell more than the provider needs to know. Text is asked for as JSON, which brings the
- * duration along; the price must not depend on the format.
+ * The form sent to a route (RFC 7578): the fields in docs/api.md, and the file under a neutral name, because the
+ * client's file name may hold confidential information. Plain text is requested as JSON, which includes the duration:
+ * the price must not depend on the response format.
  */
 export function providerForm(
   parsed: TranscriptionRequest,

@@ -14,8 +14,8 @@ import type { Transcript } from './transcript.ts'
 import { askTranscript, type TranscriptAnswer } from './attempt.ts'
 
 /**
- * Answers an admitted transcription: attempts -> transcript -> settled -> body. If settling fails the answer is
- * withheld and costs nothing. A client that leaves changes nothing: the request runs to its end.
+ * Answers an admitted transcription: attempts -> transcript -> settlement -> body. If settlement fails, the answer is
+ * withheld and costs nothing. The request runs to its end even when the client disconnects.
  */
 export async function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
   try {
@@ -64,12 +64,12 @@ async function settled(
   return answer
 }
 
-/** Between two slices of a measurement, which takes the thread for as long. */
+/** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */
 const PAUSE_MS = 2
 
 const yieldThread = () => pause(PAUSE_MS)
 
-/** The router's own measurement, only where the provider tells no length: it may cost seconds of work. */
+/** Measures the audio only when the provider reports no duration, because it may take seconds of CPU time. */
 async function measureIfUnreported(
   { context, admission, parsed }: AdmittedTranscription,
   { seconds }: Transcript,

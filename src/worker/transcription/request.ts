@@ -18,7 +18,7 @@ export interface TranscriptionRequest {
   readonly format: ResponseFormat
   readonly language: string | undefined
   readonly prompt: string | undefined
-  /** As written, for it is forwarded so. */
+  /** The text as received: it is forwarded unchanged. */
   readonly temperature: string | undefined
 }
 

@@ -2,11 +2,11 @@ import type { Container } from './audio-type.ts'
 import { readWav, uncompressedSeconds } from './wav-audio.ts'
 
 /**
- * Bounds of a file's length that rest on its bytes (docs/transcription.md, "Billing"). What a header says of its
- * length may be false; how many bits a second takes is held within limits by the codecs.
+ * Bounds of a file's duration from its size (docs/transcription.md, "Billing"). A header may state a false duration,
+ * but each codec has a minimum and a maximum bit rate.
  */
 
-/** What a file says of its audio, as far as it is known. */
+/** The audio format that a file states, as far as it is known. */
 export interface AudioFormat {
   readonly sampleRate?: number | undefined
   readonly numberOfChannels?: number | undefined
@@ -25,7 +25,7 @@ const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   webm: 6_000,
 }
 
-/** Silence costs a coder next to nothing, so a small file may be longer than those rates say. */
+/** Minimum of the upper bound, s: silence takes almost no bits, so a small file may be longer than the rates imply. */
 const SILENT_SECONDS = 60
 
 /** Providers round up. */
@@ -41,7 +41,7 @@ const MAX_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
   webm: 512_000,
 }
 
-/** Two channels of 24 bits at 192 kHz, where a lossless file does not tell. */
+/** Assumed for a lossless file that does not state its format: two channels of 24 bits at 192 kHz. */
 const LOSSLESS_BITS_PER_SECOND = 9_216_000
 const VIDEO_BITS_PER_SECOND = 50_000_000
 
@@ -53,14 +53,14 @@ const MAX_BITS = 32
 const HONEST_SHARE = 0.95
 const ROUNDING = 1e-6
 
-/** The longest that a file may be: what is reserved for it, and all that it is billed. */
+/** Maximum duration of a file, s: the amount reserved for it, and the most it can be billed. */
 export function maxSeconds(file: Uint8Array, container: Container): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact + ROUNDED_SECONDS
   return Math.max(SILENT_SECONDS, (8 * file.length) / MIN_BITS_PER_SECOND[container])
 }
 
-/** The shortest that a file of this format may be. */
+/** Minimum duration of a file in this format, s. */
 export function minSeconds(file: Uint8Array, container: Container, format: AudioFormat): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact * (1 - ROUNDING)

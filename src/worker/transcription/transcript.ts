@@ -6,11 +6,11 @@ import type { TokenUsage } from '../stream/token-usage.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
 import { numberIn, readSegments, readWords, type Segment, type Word } from './segments.ts'
 
-/** What a provider heard, whichever dialect it said it in. */
+/** A provider's transcript in one shape, whatever its own format. */
 export interface Transcript {
   readonly text: string
   readonly language: string | undefined
-  /** Length of the audio by the provider, in seconds; more than 0. */
+  /** Duration of the audio as the provider reported it, in seconds; greater than 0. */
   readonly seconds: number | undefined
   readonly segments: readonly Segment[]
   readonly words: readonly Word[]
@@ -39,8 +39,8 @@ export function readTranscript(body: Bytes, temperature: number): Transcript {
 }
 
 /**
- * The first of the places where the known servers put the length: exact ones before whole seconds. One of 0 is
- * taken as untold, so that no file is ever free by mistake.
+ * The duration from the first member in which a known server reports it: exact values before whole seconds. A value of
+ * 0 counts as not reported, so that no file is free by mistake.
  */
 function secondsOf(answer: JsonObject): number | undefined {
   const usage = isJsonObject(answer['usage']) ? answer['usage'] : {}

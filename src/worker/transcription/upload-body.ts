@@ -3,16 +3,16 @@ import { releaseReader, refusalByHeaders } from '../http/body.ts'
 import { BodyClock } from '../http/body-clock.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** The most a file may have. */
+/** Maximum size of a file, bytes. */
 export const FILE_BYTES = 25 * 1024 * 1024
 
-/** A file of full size, and what a form has around it. */
+/** Maximum size of a form: a file of maximum size and the other parts, bytes. */
 const BODY_BYTES = FILE_BYTES + 1024 * 1024
 
 /**
- * Time without a single byte, and time for the whole, after which an upload is given up. Between the two it must come
- * at the least rate of all bodies, counted from the bytes that have come and not from those that were declared: an
- * upload holds its whole room from the beginning.
+ * An upload is aborted after this time without a byte, and after this time in all (ms). Between the two it must keep
+ * the minimum rate of all bodies. The rate counts received bytes, not declared ones, because an upload holds the memory
+ * for all declared bytes from the start.
  */
 const STALL_MS = 20_000
 const UPLOAD_MS = 300_000
@@ -21,7 +21,7 @@ export const tooLarge = () =>
   new ApiError('upload_too_large', 'The file is larger than 25 MiB.', { param: 'file' })
 
 /**
- * What can be said of an upload before it is read: how many bytes to make room for, and one for the end.
+ * Checks the headers of an upload and returns the buffer size it needs: its maximum length plus one byte for the end.
  * @throws ApiError `invalid_content_type`, `upload_too_large`, `invalid_request_error` for a compressed body
  */
 export function checkUploadHeaders(headers: Headers): { readonly room: number } {
@@ -46,7 +46,7 @@ export function invalidContentType(): ApiError {
 
 /**
  * The whole body of an upload, read into one buffer of `room` bytes and never copied.
- * @throws ApiError `upload_too_large`; `invalid_multipart` when it breaks off; `request_timeout` when it comes too slowly
+ * @throws ApiError `upload_too_large`; `invalid_multipart` when it is incomplete; `request_timeout` when it is too slow
  */
 export async function readUpload(
   { body }: Pick<Request, 'body'>,
@@ -75,12 +75,12 @@ export async function readUpload(
   }
 }
 
-/** Frees the memory of an upload at once; nothing may look at it any more. */
+/** Frees the memory of an upload at once. Its views must not be used afterwards. */
 export function freeUpload(body: Bytes): void {
   body.buffer.transfer(0)
 }
 
-/** Each read hands the buffer over and brings it back. */
+/** The buffer behind a view. Each read transfers the buffer to the stream, which returns it with the bytes. */
 function ownBuffer(view: Uint8Array): ArrayBuffer {
   if (view.buffer instanceof ArrayBuffer) return view.buffer
   throw new Error('internal error: a read into shared memory')

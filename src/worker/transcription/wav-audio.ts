@@ -1,4 +1,4 @@
-/** The part of a WAV file that sounds, as its chunks tell it (RIFF, "Multimedia Programming Interface", 1991). */
+/** The audio data of a WAV file and its format, from the file's chunks (RIFF, "Multimedia Programming Interface", 1991). */
 export interface WavAudio {
   readonly bytes: number
   /** Of uncompressed audio; undefined where the format is another one, or none. */
@@ -8,18 +8,18 @@ export interface WavAudio {
 /** Format tags of audio in which every sample takes the same number of bits: PCM, float, A-law, mu-law, extensible. */
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
 
-/** What a decoder would take for real. */
+/** Limits within which decoders accept a format. */
 const MAX_RATE = 192_000
 const MAX_CHANNELS = 8
 const MAX_BITS = 32
 
-/** More than any writer puts in front of the audio. */
+/** Maximum number of chunks before the audio: more than any known program writes. */
 const MAX_CHUNKS = 64
 const HEADER_BYTES = 8
 const RIFF_BYTES = 12
 const FORMAT_BYTES = 16
 
-/** Walks the chunks. Audio of unknown or impossible length goes on to the end of the file, as decoders have it. */
+/** Reads the chunks. Audio of unknown or impossible length extends to the end of the file, as decoders treat it. */
 export function readWav(file: Uint8Array): WavAudio {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   let at = RIFF_BYTES
