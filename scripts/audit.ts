@@ -3,7 +3,7 @@ import { auditVerdict } from './audit/verdict.ts'
 
 /**
  * `npm run audit`: asks the registry for known weaknesses of what is shipped. Status 0: none. 1: some, of moderate
- * severity or above. 77: nobody could be asked, which says nothing about this tree.
+ * severity or above. 77: the registry could not be reached, so nothing is known about this tree.
  */
 const SKIPPED = 77
 

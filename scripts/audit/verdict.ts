@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What `npm audit --json` means: known weaknesses, none, or that nobody could be asked. */
+/** The meaning of `npm audit --json`: known vulnerabilities, none, or that the registry could not be reached. */
 export type AuditVerdict =
   | { readonly kind: 'clean' }
   | { readonly kind: 'weak'; readonly findings: readonly string[] }

@@ -3,7 +3,7 @@ import { startPostgres } from '../../test/support/postgres.ts'
 import { withChildren } from './processes.ts'
 import { DATABASE, type Processes } from './system.ts'
 
-/** A PostgreSQL for one router alone, so that nobody else's work is among what its processes do. */
+/** A PostgreSQL for one router only, so that its processes do no other work. */
 export interface Database {
   readonly url: string
   /** The server's processes as they are now; none of a server that is not ours. */

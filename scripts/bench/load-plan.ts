@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What the load generator is told to do: one window of load on one system. */
+/** The plan of a load generator: one window of load on one system. */
 export const loadPlanSchema = z.object({
   port: z.int(),
   /** Whole requests, head and body, as latin1 text; they are sent in turn. */

@@ -91,7 +91,7 @@ function eachOf(
   )
 }
 
-/** A window with any failure tells nothing: errors are cheap to serve. */
+/** A window with any failure is discarded, because errors are cheap to serve. */
 function invalidity({ failed, failure }: LoadResult, units: number): string | null {
   if (failed > 0) return `${failed} failed: ${failure ?? 'unknown'}`
   return units === 0 ? 'nothing was completed' : null

@@ -23,7 +23,7 @@ export type ClientErrorCode =
 /**
  * The router is not what it should be: nothing of the request has left this machine.
  *
- * What to do: look at `failed`; `tls_key` means that somebody else holds the connection.
+ * What to do: look at `failed`; `tls_key` means that the connection does not end at the attested router.
  */
 export class AttestationRefused extends ClientError {
   /** Every check that was made, the failed ones among them. */

@@ -16,7 +16,7 @@ export interface ClientOptions {
   readonly policy?: ClientPolicy
   /** Where the newest trust bundle seen is remembered; see `BundleState`. */
   readonly state?: BundleState
-  /** Told of every answer that should have a receipt, once it is verified. It must not throw. */
+  /** Called for every answer that should have a receipt, once it is verified. It must not throw. */
   readonly onReceipt?: (outcome: ReceiptOutcome) => void
   /** Ends an answer with an error where its receipt is missing or does not hold. */
   readonly requireReceipt?: boolean
@@ -40,7 +40,7 @@ export interface KeptBundle extends SeenBundle {
   readonly jws?: string | undefined
 }
 
-/** Keeps the newest bundle seen under each release root, so that nobody can show an older one later. */
+/** Keeps the newest bundle seen under each release root, so that an older one is refused later. */
 export interface BundleState {
   read(rootJwk: unknown): Promise<KeptBundle | undefined>
   write(seen: KeptBundle): Promise<void>

@@ -2,7 +2,7 @@ import type { Proof } from './proof.ts'
 
 /**
  * The hosts that are proven, by their TLS key. Connections that meet the same key at the same moment share one proof,
- * and one that is known to be good costs nothing: whoever holds the key is the host that was proven.
+ * and one that is known to be good costs nothing: the holder of the key is the host that was proven.
  */
 export class Proofs {
   readonly #now: () => number

@@ -39,7 +39,7 @@ export interface IncomingAnswer {
   readonly body: AnswerBody | null
 }
 
-/** How requests reach the router, and nobody else. */
+/** Sends requests to the router, and to no other host. */
 export interface Transport {
   /**
    * @throws AttestationRefused when the evidence is refused; no byte of the request has been sent then

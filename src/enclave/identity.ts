@@ -155,8 +155,8 @@ function createTurns(): (step: () => Promise<void>) => Promise<void> {
 }
 
 /**
- * An instance that clients could not verify must not pretend to be one they can. Only a local stack may start so,
- * and nothing that was provable becomes unprovable by a reload.
+ * Refuses an envelope that clients could not verify. Only a local stack may start with one, and a reload may not replace
+ * a verifiable envelope by one that is not.
  */
 function demandProof(
   envelope: KeptEnvelope,

@@ -13,14 +13,14 @@ export interface LogFields extends Partial<ErrorTrace> {
 }
 
 export type LogEvent =
-  /** A call over the link ended in an error that nobody foresaw. */
+  /** A call over the link ended in an unexpected error. */
   | 'link_failed'
-  /** The evidence of a provider did not hold, or did not come. */
+  /** The evidence of a provider was refused or could not be obtained. */
   | 'attestation_failed'
   /** An unseal document was refused, for `reason`. */
   | 'unseal_refused'
   | 'unsealed'
-  /** Work that nobody waits for ended in an error that nobody foresaw. */
+  /** Background work ended in an unexpected error. */
   | 'unexpected_error'
 
 export type Log = (event: LogEvent, fields: LogFields) => void

@@ -8,7 +8,7 @@ import { openMachine } from './open-machine.ts'
 
 /**
  * The enclave daemon's process. The supervisor starts it with an IPC channel, and it lives no longer than that
- * channel: its keys are of use to nobody else.
+ * channel, because its keys have no other user.
  */
 function main(): void {
   let starting: Promise<Daemon> | undefined
@@ -59,7 +59,7 @@ function main(): void {
     if (!message.success) refuse('the supervisor sent a message of an unknown form')
     else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
   })
-  // What Node would print of it holds the message, and that may hold anything.
+  // Node would print the message, which may hold prompts or keys.
   process.on('uncaughtException', (error) => {
     log('unexpected_error', traceError(error))
     leave()
@@ -72,7 +72,7 @@ function tell(message: FromDaemon): void {
   if (process.connected) process.send?.(message)
 }
 
-/** Leaves once the supervisor has been told. */
+/** Exits once the supervisor has received the message. */
 function refuse(reason: string): void {
   if (!process.connected || process.send === undefined) leave()
   else process.send({ type: 'refused', reason } satisfies FromDaemon, leave)

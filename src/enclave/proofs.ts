@@ -44,6 +44,6 @@ export interface ProvenHop {
   readonly block: AttestationBlock
   /** Digests of evidence that the block refers to and does not hold. */
   readonly evidenceRefs: readonly string[]
-  /** Whoever holds this key signs what the provider answers. */
+  /** The key that signs the provider's answers. */
   readonly messageKey?: MessageKey | undefined
 }

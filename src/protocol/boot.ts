@@ -3,7 +3,7 @@ import { MODES } from './config.ts'
 import type { UnsealDocument } from './unseal.ts'
 
 /**
- * What the supervisor and the enclave daemon tell each other over the child process's IPC channel. Private
+ * The messages of supervisor and enclave daemon over the child process's IPC channel. Private
  * keys travel here and nowhere else: the channel is a socket pair between parent and child, never a file.
  */
 
@@ -43,7 +43,7 @@ export const daemonBootSchema = z.strictObject({
   /**
    * The configuration to put into force; files that it names are relative to `configPath`. Null: it is read from there,
    * and again when it changes. In production the supervisor gives it, so that a write to the file changes nothing
-   * before somebody asks for a reload, not even when the daemon is restarted.
+   * before a reload is requested, not even when the daemon is restarted.
    */
   configText: z.string().nullable(),
   stateDir: z.string().min(1),

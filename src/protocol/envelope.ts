@@ -16,7 +16,7 @@ export const WORKLOAD = 'router'
 export const REPORT_DATA_V1 = 'cmr/report-data/v1'
 export const REPORT_DATA_V2 = 'cmr/report-data/v2'
 
-/** A week: nobody should rely on evidence for longer without looking again. */
+/** One week: older evidence must be fetched again. */
 const MAX_AGE_LIMIT_SECONDS = 604_800
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/, 'not 64 lowercase hex digits')

@@ -1,4 +1,4 @@
-/** Where an unexpected error came from, without a word of what it says: messages may quote prompts, keys and addresses. */
+/** Where an unexpected error was thrown, without its message, which may quote prompts, keys and addresses. */
 export interface ErrorTrace {
   /** The name of its class. */
   readonly error: string

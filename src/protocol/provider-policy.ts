@@ -67,7 +67,7 @@ const tinfoilPolicySchema = z.strictObject({
 const dstackPolicySchema = z.strictObject({
   adapter: z.literal('dstack'),
   allowed_compose_hashes: z.array(hex(32)).min(1),
-  /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS nobody checked. */
+  /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS that was not checked. */
   allowed_measurements: z.array(hex(192)).min(1).optional(),
   /** `required` refuses guests that were created without MRCONFIGID, as the provider's own tools do unless told. */
   mr_config_id: z.enum(['required', 'optional']).default('optional'),

@@ -1,6 +1,6 @@
 import { PROVES, type CheckName } from './check-names.ts'
 
-/** The outcome of one check. A failed check is a value, so that nobody can lose it by forgetting a catch. */
+/** The outcome of one check. A failed check is a value, so that it cannot be lost by a forgotten catch. */
 export interface Check {
   readonly name: string
   readonly ok: boolean

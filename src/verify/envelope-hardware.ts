@@ -60,7 +60,7 @@ export async function verifyEnvelopeHardware(
   }
 }
 
-/** AMD's list as the envelope brings it; it counts by its signature, whoever hands it on. */
+/** AMD's list as the envelope brings it; its signature is what counts, not its source. */
 function revocationListOf({ snp_crl_b64: text }: Envelope): Bytes | undefined {
   return text === undefined ? undefined : decode(text, 'snp_crl_b64')
 }

@@ -2,7 +2,7 @@ import type { Verdict } from './check.ts'
 import type { ProviderStanding } from './receipt-provider.ts'
 import type { ReceiptResult } from './receipt.ts'
 
-/** What a verdict comes to in one line, for somebody who reads no further. */
+/** A summary of a verdict in one line. */
 export interface Statement {
   /** What is known if every check holds. */
   readonly proven: string

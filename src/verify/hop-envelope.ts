@@ -13,7 +13,7 @@ import { verifyTrustBundle } from './trust-bundle.ts'
 
 /** Whose envelopes of the past are accepted. */
 export interface EnvelopeTrust {
-  /** The release root of whoever runs the hop. */
+  /** The release root of the operator of this host. */
   readonly rootJwk: Es256Jwk
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]

@@ -32,7 +32,7 @@ export async function checkJws(
   return [...checks, judge(`${document}_signature`, signature, `key ${kid}`)]
 }
 
-/** What is wrong with the header, whoever signed. */
+/** What is wrong with the header, whichever key signed. */
 export function headerFault(
   { header }: CompactJws,
   typ: readonly (string | undefined)[],

@@ -4,7 +4,7 @@ import { parse as parseToml, type TomlTable } from 'smol-toml'
 import { z } from 'zod'
 import { ConnectError } from './connect-error.ts'
 
-/** What a tool is told. */
+/** The settings a tool gets. */
 export interface Connection {
   /** Address of the loopback proxy, without a path. */
   readonly proxy: string

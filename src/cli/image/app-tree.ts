@@ -19,7 +19,7 @@ const NPM_FLAGS = [
   '--cpu=x64',
 ]
 
-/** Commands that nobody runs in a guest. */
+/** Commands that are not used in a guest. */
 const NOT_RUN = [
   'cli/build',
   'cli/connect',

@@ -215,7 +215,7 @@ interface Connection {
   readonly notes: readonly string[]
 }
 
-/** Plain HTTP is no connection into an enclave; on this machine's own loopback that is told and no more. */
+/** Plain HTTP cannot be bound to an enclave; on loopback that is only reported. */
 function judgeConnection(base: URL, { tlsSpkiSha256 }: Answer): Connection {
   if (tlsSpkiSha256 !== undefined) return { live: { tlsSpkiSha256 }, checks: [], notes: [] }
   const fault = 'plain HTTP: nothing tells where the connection ends'

@@ -8,7 +8,7 @@ import { StartError } from '../../host/stack/start-error.ts'
 import { InputError } from './input-error.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
 
-/** The option that stands for all that a local router needs to be told. */
+/** The option that sets everything that a local router needs. */
 export function localOption(): Option {
   return new Option(
     '--local',

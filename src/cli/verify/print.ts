@@ -1,9 +1,9 @@
 import type { Check } from '../../verify/check.ts'
 
-/** A verdict as it is told: to people and as JSON with the same content. */
+/** A verdict as it is printed: as text, or as JSON with the same content. */
 export interface Outcome {
   readonly ok: boolean
-  /** The one line for whoever reads no further. */
+  /** A summary of one line. */
   readonly summary: string
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */

@@ -26,7 +26,7 @@ export interface RouterClient {
 }
 
 /**
- * Talks to a router, each call over a connection of its own. `trust` says what vouches for the peer: `evidence`
+ * A client of a router that makes each call over a new connection. `trust` says what vouches for the peer: `evidence`
  * where its key is compared with attested evidence, so that any certificate will do, `authorities` otherwise.
  */
 export function createRouterClient(

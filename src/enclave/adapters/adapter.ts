@@ -22,7 +22,7 @@ export interface EvidenceTools {
   readonly now: () => number
   /** 64 lowercase hex digits. */
   readonly newNonce: () => string
-  /** Asks the provider itself, and tells whose key was at the other end of that very connection. */
+  /** Sends a request to the provider, and returns with the answer the peer's TLS key on that connection. */
   readonly observedFetch: ObservedFetch
   /** Asks a vendor's verification service: Intel's certificates, NVIDIA's verdicts. */
   readonly webFetch: typeof fetch

@@ -2,7 +2,7 @@ import type { DaemonBoot } from '../../protocol/boot.ts'
 import { loadConfig, parseConfig, type LoadedConfig, type StartupEnv } from './load-config.ts'
 import { watchFile } from './watch-file.ts'
 
-/** What the supervisor hands over with a reload; what it leaves away stays as it is. */
+/** What the supervisor sends with a reload; members that are absent stay unchanged. */
 export interface GivenConfig {
   readonly text?: string | undefined
   readonly adminToken?: string | undefined
@@ -32,7 +32,7 @@ export class ConfigSource {
     return text === null ? loadConfig(this.#path, around) : parseConfig(this.#path, text, around)
   }
 
-  /** Is told what is in force from now on. */
+  /** Records the configuration that is in force from now on. */
   adopted({ text, adminToken }: LoadedConfig): void {
     if (this.#text !== null) this.#text = text
     this.#adminToken = adminToken

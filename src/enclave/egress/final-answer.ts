@@ -12,7 +12,7 @@ export class MalformedAnswer extends Error {
 const LEAST_STATUS = 200
 const MOST_STATUS = 599
 
-/** Interim answers come one or two at a time; who sends more means to keep the caller waiting. */
+/** Interim answers come one or two at a time; a peer that sends more would keep the caller waiting. */
 const MOST_INTERIM = 16
 
 /**
@@ -39,7 +39,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       refuse('an upgrade that nobody asked for')
     })
     sent.once('response', (answer) => {
-      // Whoever reads it listens too; until then, and after, its end says all there is to know.
+      // The reader handles errors itself; before and after reading, the end of the stream is enough.
       answer.on('error', ignoreBroken)
       const status = answer.statusCode ?? 0
       if (status >= LEAST_STATUS && status <= MOST_STATUS) resolve(answer)
@@ -49,5 +49,5 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
 }
 
 function ignoreBroken(): void {
-  // Told by the stream's end.
+  // Reported by the end of the stream.
 }

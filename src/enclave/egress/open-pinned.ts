@@ -76,7 +76,7 @@ async function tryOpen(
 
 function onceConnected(sent: ClientRequest): Promise<ClientRequest> {
   return new Promise((resolve, reject) => {
-    // It stays: between two users of the request nobody else would hear of its end.
+    // This listener stays: between two users of the request no other one would handle its error.
     sent.on('error', reject)
     sent.once('socket', () => resolve(sent))
   })

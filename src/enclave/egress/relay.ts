@@ -16,8 +16,8 @@ export interface RelayParts {
 
 /**
  * Streams a request to the provider and its answer back, each no faster than its reader. Resolves when the answer has
- * begun; what breaks after that breaks the worker's body too. That a worker that leaves ends the call is up to the
- * signal of the request that was opened.
+ * begun; a later failure breaks the worker's body too. When the worker disconnects, the signal of the opened request ends
+ * the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relay({
@@ -48,7 +48,7 @@ export async function relay({
     sent.destroy()
     throw malformed(cause)
   }
-  // An answer that breaks off destroys the response: nobody may take it for a whole one.
+  // An answer that is cut off destroys the response, so that it cannot be taken for a complete one.
   pipeline(answer, response, () => {})
 }
 

@@ -10,7 +10,7 @@ export interface TlsTarget {
   readonly connectMs: number
 }
 
-/** No connection came about; the message is for nobody, the kind is. */
+/** No connection was made. Callers use the kind; the message is never shown. */
 export class ConnectFailure extends Error {
   readonly kind: 'unreachable' | 'timeout'
 
@@ -49,7 +49,7 @@ export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promis
     socket.once('secureConnect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // Whoever uses the socket listens too; between two users nobody does, and its end is then all there is to know.
+      // While a request uses the socket it handles errors itself; between requests the socket's end is enough.
       socket.on('error', () => {})
       socket.setNoDelay(true)
       resolve(socket)

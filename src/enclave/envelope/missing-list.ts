@@ -4,7 +4,7 @@ import type { ServedEnvelope } from './build-envelope.ts'
 const REASON =
   "neither host nor AMD's key service gave one that is in force, so clients that require it will refuse this router"
 
-/** Tells of an envelope without AMD's revocation list: once, and again only after there was a list in between. */
+/** Reports an envelope without AMD's revocation list: once, and again only after an envelope that had one. */
 export function createMissingListNotice(
   notify: (message: FromDaemon) => void,
 ): (served: Pick<ServedEnvelope, 'envelope'>) => void {

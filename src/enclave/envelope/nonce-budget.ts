@@ -13,8 +13,8 @@ export interface NonceLimits {
 const KEPT_FOR_NEWCOMERS = 1 / 3
 
 /**
- * At most `perSource` calls of one source and `inAll` of all in any window. Who comes again cannot take the last third,
- * so that no few sources can use up what others need for their first.
+ * At most `perSource` calls of one source and `inAll` of all in any window. The last third is kept for sources
+ * that have had nothing in the window, so that a few sources cannot use up the first report of all others.
  */
 export function createNonceBudget({ perSource, inAll, windowMs }: NonceLimits): NonceBudget {
   const recent: { readonly source: string; readonly at: number }[] = []

@@ -53,7 +53,7 @@ export async function checkOwnEnvelope(
   return judged(result.checks, now, trust.seen)
 }
 
-/** The daemon serves whatever environment its release is for; whether a client wants that one is the client's. */
+/** The daemon serves the environment of its release; the client decides whether it accepts that environment. */
 function readEnvironment(bundleJws: string): string {
   const document = 'trust bundle'
   const { payload } = parseCompactJws(bundleJws, document)

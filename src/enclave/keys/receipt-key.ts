@@ -4,8 +4,8 @@ import { jwkThumbprint } from '../../protocol/jwk.ts'
 import type { PublicJwk } from '../../protocol/link.ts'
 
 /**
- * The key that signs receipts. It is made in memory and ends with the process. Nothing here gives it out: whoever
- * holds this can have bytes signed and no more.
+ * The key that signs receipts. It is made in memory and ends with the process. It cannot be exported: this object only
+ * signs bytes.
  */
 export interface ReceiptKey {
   /** The ES256 signature of the bytes in the form of a JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { LinkError } from '../link-error.ts'
 
-/** What a link handler gives back. */
+/** The result of a link handler. */
 export interface LinkAnswer {
   readonly contentType: string
   readonly body: string | Uint8Array
@@ -20,7 +20,7 @@ export function sendAnswer(response: ServerResponse, answer: LinkAnswer): void {
   send(response, 200, answer)
 }
 
-/** Sends the refusal; a failure that is none of ours tells the worker nothing but that. */
+/** Sends the refusal; of an unexpected error the worker learns only that there was one. */
 export function sendError(response: ServerResponse, thrown: unknown): void {
   const error = thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
   if (response.headersSent) response.destroy()

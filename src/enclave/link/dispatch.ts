@@ -22,7 +22,7 @@ export interface LinkRoute {
   handle(call: LinkCall, response: ServerResponse): Promise<LinkAnswer | undefined>
 }
 
-/** A listener that finds the route of a request, and answers; what fails unforeseen is logged by its place. */
+/** A listener that finds the route of a request and answers it; unexpected errors are logged by their place in code. */
 export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkListener {
   return (request, response) => {
     answer(routes, request, response).catch((error: unknown) => {
@@ -34,7 +34,7 @@ export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkLi
   }
 }
 
-/** Of two routes on one path the one that takes the method; with neither, the first tells what it takes. */
+/** The route of a path that takes the method, else the first of that path, which names the allowed method. */
 function routeOf(routes: readonly LinkRoute[], { url = '/', method }: IncomingMessage) {
   const { pathname } = new URL(`https://link${url}`)
   const here = routes.filter((route) => matches(route, pathname))

@@ -18,7 +18,7 @@ const KEEP_ALIVE_MS = 60_000
 
 /**
  * Listens for the one peer of the link. The handshake trusts the worker's certificate alone, and the certificate
- * presented is then compared byte for byte: whoever shows none or another one gets no HTTP at all. TLS 1.3 only.
+ * presented is then compared byte for byte: a peer without exactly that certificate gets no HTTP. TLS 1.3 only.
  */
 export async function startLinkServer(
   link: DaemonBoot['link'],

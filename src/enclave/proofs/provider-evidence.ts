@@ -83,7 +83,7 @@ interface StartInputs {
   readonly hops: ProvenHops
 }
 
-/** Begins to verify at once; nobody waits for it. */
+/** Starts to verify at once, in the background. */
 function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
   const { config, providerApiKeys } = loaded
   const provider = config.providers[name]

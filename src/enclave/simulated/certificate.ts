@@ -76,7 +76,7 @@ export async function sign(toBeSigned: Bytes, signer: CertificateSigner): Promis
   return der.sequence(toBeSigned, signer.algorithm, der.bitString(await signer.sign(toBeSigned)))
 }
 
-/** The name AMD gives its own certificates, but for the organisation: nobody shall take these for AMD's. */
+/** The name in AMD's certificates with another organisation, so that these cannot be mistaken for AMD's. */
 export function distinguishedName(commonName: string): Bytes {
   const attributes: readonly [string, string][] = [
     ['2.5.4.11', 'Engineering'],

@@ -31,7 +31,7 @@ export interface SimulatedChain extends SimulatedChip {
   /** VEK, ASK, ARK in PEM, the order of `vcek_chain_pem`. */
   readonly pem: string
   readonly arkSpkiSha256: string
-  /** The root's revocation list in DER, which names nobody. */
+  /** The root's revocation list in DER; it revokes nothing. */
   readonly crl: Bytes
   /** Signs reports. */
   readonly vek: CryptoKey

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import type { ChipKey, Kds } from './kds.ts'
 
-/** Where fetched certificates outlive the process. They are public; whoever uses one verifies it again. */
+/** Where fetched certificates outlive the process. They are public, and verified again at every use. */
 export interface CertificateFiles {
   read(name: string): Promise<Bytes | undefined>
   write(name: string, bytes: Bytes): Promise<void>

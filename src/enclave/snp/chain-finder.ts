@@ -58,7 +58,7 @@ async function* candidates(
     authorities.push(...asText(await fetched.authorities(chip.product, kind)))
     yield* pairs(leaves, authorities)
   }
-  // A VLEK is between the cloud provider and AMD: nobody publishes it.
+  // AMD gives a VLEK to the cloud provider only and does not publish it.
   if (kind === 'vcek') leaves.push(...asPem(await fetched.vcek(chip)))
   yield* pairs(leaves, authorities)
   authorities.push(...asText(await fetched.authorities(chip.product, kind)))
@@ -77,7 +77,7 @@ function asText(pem: Bytes | undefined): string[] {
   return pem === undefined ? [] : [fromUtf8(pem)]
 }
 
-/** What the key service must know of the chip; undefined for a generation that nobody here knows. */
+/** The chip's parameters for the key service; undefined for an unknown generation. */
 function describeChip({ cpuid, chipId, reportedTcb }: SnpReport): ChipKey | undefined {
   const product = cpuid && productOfCpuid(cpuid.family, cpuid.model)
   const tcb = product && readTcb(product, reportedTcb)

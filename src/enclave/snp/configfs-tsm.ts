@@ -30,8 +30,8 @@ const SNP_PROVIDER = 'sev_guest'
 const INBLOB_BYTES = 64
 
 /**
- * Asks the kernel for a report over 64 bytes, in a directory of its own: whoever else asks at the same time cannot
- * change what this one gets.
+ * Asks the kernel for a report over 64 bytes, in a directory of its own, so that concurrent requests cannot change
+ * its result.
  * @throws CaptureError when it cannot be obtained or is not valid
  */
 export async function requestTsmReport(reportData: Bytes, tools: TsmTools): Promise<TsmReport> {

@@ -18,7 +18,7 @@ export interface Machine {
   measure(identityTag: string): Promise<string>
   /** Which simulated root the daemon takes for its own; of a real machine none. */
   simulatedPolicy(): Promise<SimulatedPolicy>
-  /** What makes a later process the same machine; null for one of metal. */
+  /** The state that lets a later process continue as the same machine; null for real hardware. */
   keep(): Promise<SimulatedChipKeys | null>
 }
 
@@ -38,7 +38,7 @@ export function realMachine(source: ReportSource): Machine {
 /** A machine made up for local stacks, or the one that an earlier start made up. `now` in milliseconds. */
 export function simulatedMachine(kept: SimulatedChipKeys | null, now: number): Machine {
   const chain = obtainSimulatedChain(kept, now)
-  // Whoever awaits the chain sees the failure; until then it must not count as unhandled.
+  // Every caller that awaits the chain gets the failure; until then it must not count as unhandled.
   chain.catch(() => {})
   return {
     source: async (tag) => createSimulatedSource(await chain, await simulatedMeasurement(tag)),

@@ -16,8 +16,8 @@ export interface RevocationTools {
 
 /**
  * AMD's revocation list for the root of a chain (VEK, ASK, ARK in PEM), in DER: the newest of what is kept, what the host
- * `offered` and what AMD's key service gives. Undefined where none of them is in force. Never rejects for want of a list:
- * who cannot do without one demands it of the verifier.
+ * `offered` and what AMD's key service gives. Undefined where none of them is in force. A missing list never rejects:
+ * a caller that needs one makes the verifier require it.
  */
 export type FindRevocationList = (chainPem: string, offered?: Bytes) => Promise<Bytes | undefined>
 
@@ -25,7 +25,7 @@ export type FindRevocationList = (chainPem: string, offered?: Bytes) => Promise<
 const REFRESH_MS = 86_400_000
 const RETRY_MS = 600_000
 
-/** A list counts only if the root of the very chain signed it, whoever hands it on; an older one never replaces a newer. */
+/** A list counts only if the root of this chain signed it, from any source; an older one never replaces a newer one. */
 export function createRevocationLists({ kds, files, now }: RevocationTools): FindRevocationList {
   const held = new Map<string, List>()
   const askAgainAt = new Map<string, number>()

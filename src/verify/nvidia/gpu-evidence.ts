@@ -58,7 +58,7 @@ export function summarizeGpu({ devices, models, drivers }: GpuVerdict) {
     drivers: [...drivers],
     verified: true,
     source: 'nvidia_remote_verdict',
-    /** Checked by whoever judged the evidence. */
+    /** Checked when the evidence was judged. */
     verified_here: ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices'],
     /** Said by NVIDIA's service, and believed. */
     word_of_nvidia: ['device_certificates', 'report_signature', 'measurements', 'secure_boot'],

@@ -20,7 +20,7 @@ export interface JudgedEvidence {
   readonly attestation_strength: string
   readonly binding: ChannelBinding
   readonly evidence_summary: NonNullable<AttestationBlock['evidence_summary']>
-  /** What rests on the word of whoever recorded the evidence, once it is judged again. */
+  /** What cannot be checked again and relies on the party that recorded the evidence. */
   readonly onRecord?: readonly string[]
   /** Further members of the receipt's attestation block. */
   readonly claims: EvidenceClaims

@@ -2,9 +2,9 @@ import { toHex, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
 /**
- * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by whoever starts a guest, and what they name can be the whole
+ * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by the host that starts a guest, and what they name can be the whole
  * workload: where a measurement is that of a shared runtime, nothing else tells one tenant from another. So a value
- * that nobody pinned is refused, and a guest without one is not what was pinned.
+ * that is not pinned is refused, and a guest without one is not what was pinned.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export function demandLaunchBinding(

@@ -92,7 +92,7 @@ export async function readChain(chainPem: string): Promise<VekChain | string> {
   return identifyChain(readPem(chainPem).map(readNamedCertificate))
 }
 
-/** A comment beside a certificate must be its name; a false one would mislead whoever reads the file. */
+/** A comment beside a certificate must be its name; a false one would mislead a reader of the file. */
 function readNamedCertificate({ der, comment }: PemBlock): Certificate {
   const certificate = readCertificate(der)
   if (comment !== undefined && comment !== certificate.subjectName) {

@@ -7,7 +7,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 export const MAX_QUOTE_BYTES = 32_768
 
 /**
- * REPORT_DATA of a TDX quote that nobody has verified yet.
+ * REPORT_DATA of a TDX quote that is not verified yet.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export function quoteReportData(quote: Bytes): Bytes {

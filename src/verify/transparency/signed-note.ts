@@ -40,7 +40,7 @@ const TYPE_BYTE: Readonly<Record<NoteKeyType, number>> = { ed25519: 0x01, cosign
 
 const KEY_ID_BYTES = 4
 const PUBLIC_KEY_BYTES = 32
-/** Sixteen must be accepted; more than this is nobody's checkpoint. */
+/** Sixteen must be accepted; no real checkpoint has more than this. */
 const MAX_SIGNATURES = 64
 const KEY_NAME = /^[^\s+]+$/u
 const SIGNATURE_LINE = /^— (?<name>[^\s+]+) (?<value>[A-Za-z0-9+/]+={0,2})$/u
