@@ -22,7 +22,8 @@ export interface CostBound {
 /**
  * Admits the request of a key with a reservation of its worst case. Whether one was admitted whose answer is lost
  * nobody knows: its reservation is given back in the background, whatever became of it.
- * @throws ApiError as `admit` does @throws StorageUnavailable
+ * @throws ApiError as `admit` does
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function admitRequest(
   context: Context,

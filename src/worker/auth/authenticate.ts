@@ -26,7 +26,7 @@ export interface Caller {
 /**
  * Reads the key of a request, the bearer token or else `x-api-key`, without touching the customer's storage.
  * @throws ApiError `unauthorized` when there is none or it cannot be one of ours
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function readApiKey(
   request: Request,
@@ -50,7 +50,8 @@ export async function readApiKey(
 
 /**
  * The caller of an endpoint that needs no admission: one storage read.
- * @throws ApiError `unauthorized` or `key_expired` @throws StorageUnavailable
+ * @throws ApiError `unauthorized` or `key_expired`
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function authenticate(
   request: Request,

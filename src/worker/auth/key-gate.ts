@@ -22,7 +22,10 @@ export class KeyGate {
     this.#now = now
   }
 
-  /** @throws ApiError `unauthorized` or `key_expired` @throws StorageUnavailable */
+  /**
+   * @throws ApiError `unauthorized` or `key_expired`
+   * @throws StorageUnavailable when the storage does not answer
+   */
   async admit(
     request: Request,
     context: { readonly keyring: Keyring; readonly storage: Storage },

@@ -44,7 +44,7 @@ export interface Admission {
  * request stores nothing and does not count against a limit.
  * @throws ApiError `unauthorized`, `key_expired`, `rate_limit_exceeded`, `insufficient_quota` or, for prepaid
  *   customers, `insufficient_balance`
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function admit(db: Database, request: AdmissionRequest): Promise<Admission> {
   const rows = await db.batch(admissionBatch(request))

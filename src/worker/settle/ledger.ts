@@ -48,7 +48,7 @@ export interface StoredReceipt {
  * Settles a request in one atomic batch: balance, usage row, receipt, reservation. The bill stands even if the
  * reservation lapsed before, and may take a balance below zero.
  * @returns the evidence that the receipt names and that is not stored yet: `storeEvidence` wants it
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function commitSettlement(
   db: Database,

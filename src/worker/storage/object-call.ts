@@ -10,7 +10,7 @@ export interface ObjectNamespace<Target> {
 /**
  * Calls an object by name. The stub is made anew each time: one that has seen its object break stays broken.
  * Whatever the call itself throws means that the object cannot be relied on.
- * @throws StorageUnavailable
+ * @throws StorageUnavailable when the storage does not answer
  */
 export async function callObject<Target, Answer>(
   namespace: ObjectNamespace<Target>,
