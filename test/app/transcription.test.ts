@@ -36,16 +36,16 @@ function client(): OpenAI {
 
 function savedFile(): string {
   const path = join(files, 'meeting.wav')
-  writeFileSync(path, wav(3).bytes)
+  writeFileSync(path, wav(4.2).bytes)
   return path
 }
 
 /** Three ways in which people hand a file to the library. */
 const FILES = {
   'a file stream': () => createReadStream(savedFile()),
-  'a Blob': () => new Blob([wav(3).bytes]),
-  'a typed File': () => new File([wav(3).bytes], 'a.wav', { type: 'audio/wav' }),
-  'bytes under a name': () => toFile(wav(3).bytes, 'a.wav'),
+  'a Blob': () => new Blob([wav(4.2).bytes]),
+  'a typed File': () => new File([wav(4.2).bytes], 'a.wav', { type: 'audio/wav' }),
+  'bytes under a name': () => toFile(wav(4.2).bytes, 'a.wav'),
 }
 
 describe('the openai package', () => {
@@ -126,7 +126,7 @@ function transcriptionModel() {
 }
 
 describe('the Vercel AI SDK', () => {
-  test.each([wav(3), mp3(100), m4a(2), recordedWebm(5)])('transcribes $name', async ({ bytes }) => {
+  test.each([wav(4.2), mp3(100), m4a(2), recordedWebm(5)])('transcribes $name', async ({ bytes }) => {
     const result = await transcribe({ model: transcriptionModel(), audio: bytes })
     expect(result.text).toBe(TRANSCRIPT_TEXT)
   })
@@ -134,7 +134,7 @@ describe('the Vercel AI SDK', () => {
   test('understands the segments', async () => {
     const result = await transcribe({
       model: transcriptionModel(),
-      audio: wav(3).bytes,
+      audio: wav(4.2).bytes,
       providerOptions: { openai: { language: 'en', responseFormat: 'verbose_json' } },
     })
     expect(result.segments).toHaveLength(2)
@@ -177,7 +177,7 @@ describe('curl', () => {
 })
 
 async function post(format: string, headers: Record<string, string> = {}) {
-  const { bytes } = wav(3)
+  const { bytes } = wav(4.2)
   const body = Buffer.concat([
     Buffer.from(`--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n`),
     bytes,
