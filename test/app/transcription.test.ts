@@ -126,10 +126,13 @@ function transcriptionModel() {
 }
 
 describe('the Vercel AI SDK', () => {
-  test.each([wav(4.2), mp3(100), m4a(2), recordedWebm(5)])('transcribes $name', async ({ bytes }) => {
-    const result = await transcribe({ model: transcriptionModel(), audio: bytes })
-    expect(result.text).toBe(TRANSCRIPT_TEXT)
-  })
+  test.each([wav(4.2), mp3(100), m4a(2), recordedWebm(5)])(
+    'transcribes $name',
+    async ({ bytes }) => {
+      const result = await transcribe({ model: transcriptionModel(), audio: bytes })
+      expect(result.text).toBe(TRANSCRIPT_TEXT)
+    },
+  )
 
   test('understands the segments', async () => {
     const result = await transcribe({

@@ -115,14 +115,14 @@ const HANG_UPS: readonly HangUp[] = [
     model: 'thinking',
     stream: true,
     after: 'Hello ',
-    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1002, no receipt`,
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1000, no receipt`,
   },
   {
     stage: 'failure 01: after a further choice, which is billed',
     model: 'further-choices',
     stream: true,
     after: 'Hello ',
-    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1002, no receipt`,
+    expected: `${GONE} | alpha ${PROMPT_ESTIMATE}+1000, no receipt`,
   },
   {
     stage: 'failure 01: after the last delta',

@@ -139,7 +139,9 @@ export async function exchange(
   { name, path, init, leaves }: Asked,
 ): Promise<Answered> {
   const answer = await stack.fetch(path, init)
-  const headers = JSON.stringify([...answer.headers])
+  // This header tells callers which of their own members were dropped, by name.
+  const others = [...answer.headers].filter(([name]) => name !== 'x-service-dropped-members')
+  const headers = JSON.stringify(others)
   if (!leaves) return { asked: name, status: answer.status, text: headers + (await answer.text()) }
   const reader = answer.body?.getReader()
   await reader?.read()

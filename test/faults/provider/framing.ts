@@ -173,7 +173,7 @@ export const FRAMING_CASES: readonly ProviderCase[] = [
       `${ROLE}${TEXT}${STOP}${event(chunk({ content: FIRST }))}${DONE}`,
       WHOLE + WHOLE,
     ),
-    stream: served({ counted: `${PROMPT_ESTIMATE}+7` }),
+    stream: served({ counted: `${PROMPT_ESTIMATE}+14` }),
     whole: UNCLASSIFIED,
   },
 ]
