@@ -227,8 +227,8 @@ function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
 
 const MIB = 1024 * 1024
 
-/** What kernel, runtime and worker together may hold of one stream that is not read. */
-const MAX_HELD_BYTES = 24 * MIB
+/** What the kernel's buffers of three connections, the front, the runtime and the worker may hold of one unread stream. */
+const MAX_HELD_BYTES = 48 * MIB
 const MAX_GROWTH_BYTES = 64 * MIB
 
 function residentBytes(pid: number): number {

@@ -140,7 +140,7 @@ export async function exchange(
 ): Promise<Answered> {
   const answer = await stack.fetch(path, init)
   // This header tells callers which of their own members were dropped, by name.
-  const others = [...answer.headers].filter(([name]) => name !== 'x-service-dropped-members')
+  const others = [...answer.headers].filter(([header]) => header !== 'x-service-dropped-members')
   const headers = JSON.stringify(others)
   if (!leaves) return { asked: name, status: answer.status, text: headers + (await answer.text()) }
   const reader = answer.body?.getReader()
