@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { execPath } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
-import { listen } from '../support/listen.ts'
+import { freePort } from '../support/free-port.ts'
 
 const PAGE = readFileSync(join(PROJECT_DIR, 'docs/operations.md'), 'utf8')
 
@@ -18,13 +17,6 @@ function blocks(): string[] {
   return [...first.matchAll(/```sh\n([^]*?)```/g)]
     .map(([, block = '']) => block)
     .filter((block) => block !== 'npm ci\n')
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  const port = await listen(probe)
-  probe.close()
-  return port
 }
 
 describe('the operations page, followed line by line', () => {

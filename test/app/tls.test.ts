@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, X509Certificate } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { startAcmeServer, type AcmeServer } from '../support/acme-server.ts'
-import { listen } from '../support/listen.ts'
+import { freePort } from '../support/free-port.ts'
 import { shownCertificate, startServe, type Serving } from '../support/serve.ts'
 import { until } from '../support/stack.ts'
 import { makeTestAuthority } from '../support/test-authority.ts'
@@ -38,9 +37,7 @@ describe('certificates of an ACME authority', () => {
   let router: Serving
 
   beforeAll(async () => {
-    const probe = createServer()
-    const challengePort = await listen(probe)
-    probe.close()
+    const challengePort = await freePort()
     acme = await startAcmeServer(() => challengePort)
     router = await startServe({
       config: config({ domains: ['router.test'], acme_directory: acme.directory }),
@@ -53,7 +50,9 @@ describe('certificates of an ACME authority', () => {
   })
 
   test('are shown soon after the start, for the key that the attestation names', async () => {
-    await until(async () => (await shown(router)).issuer === 'CN=Test Authority')
+    const failed = () => router.output().includes('the certificate in service stays')
+    await until(async () => failed() || (await shown(router)).issuer === 'CN=Test Authority')
+    expect(router.output()).not.toContain('the certificate in service stays')
     const certificate = await shown(router)
     expect(certificate.issuer).toBe('CN=Test Authority')
     expect(certificate.checkHost('router.test')).toBe('router.test')

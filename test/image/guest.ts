@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freePort } from '../support/free-port.ts'
 
 export const IMAGE_DIR = join(import.meta.dirname, '../../dist/image')
 
@@ -65,14 +65,4 @@ export async function untilShown(guest: Guest, pattern: RegExp): Promise<void> {
 async function stop(qemu: ChildProcess, ended: Promise<void>): Promise<void> {
   qemu.kill('SIGKILL')
   await ended
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import postgres from 'postgres'
 import { z } from 'zod'
+import { freePort } from './free-port.ts'
 
 const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }))
 
@@ -153,15 +153,5 @@ function finished(child: ReturnType<typeof spawn>): Promise<void> {
     child.once('exit', (code) =>
       code === 0 ? resolve() : reject(new Error(`initdb ended with ${code}`)),
     )
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      if (address === null || typeof address === 'string') reject(new Error('no port'))
-      else server.close(() => resolve(address.port))
-    })
   })
 }

@@ -36,7 +36,7 @@ export interface Stack {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-const UP_WITHIN_MS = 30_000
+const UP_WITHIN_MS = 25_000
 const POLL_MS = 20
 
 export function temporaryDirectory(): string {
@@ -118,7 +118,7 @@ export function runStart(options: StackOptions & { readonly stateDir: string }):
   return { child, output: () => output, exitCode: () => exitCode, ended }
 }
 
-/** Waits for a condition, at most half a minute; then goes on, for the assertion that follows to fail. */
+/** Waits for a condition, for less than the time limit of a test; then goes on, so that the assertion that follows says what is wrong. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + UP_WITHIN_MS
   while (performance.now() < deadline) {

@@ -28,6 +28,8 @@ export type TlsSettings = Pick<
 export const CSR_FILE = 'tls.csr.pem'
 
 const HOUR_MS = 3_600_000
+/** Doubled after each further failure, so that Let's Encrypt's limit of five failures an hour is not met. */
+const FIRST_RETRY_MS = 300_000
 const MAX_TIMER_MS = 24 * HOUR_MS
 /** The part of a certificate's life after which the next one is ordered. */
 const RENEW_AFTER = 2 / 3
@@ -43,6 +45,8 @@ export class Certificates {
   /** A new key that is not in use yet, because its certificate has not been issued. */
   #prepared: TlsMaterial | undefined
   #timer: NodeJS.Timeout | undefined
+  /** Orders that failed since the last one that succeeded. */
+  #failures = 0
   #queue: Promise<void> = Promise.resolve()
 
   constructor(tools: CertificateTools, criteria: TlsSettings, current: TlsMaterial) {
@@ -118,9 +122,11 @@ export class Certificates {
       if (!isFor(certPem, key.keyPem)) throw new ChainRefused('the certificate is for another key')
       const validity = checkChain(certPem, domains, now())
       await this.#move({ certPem, keyPem: key.keyPem })
+      this.#failures = 0
       this.#renewAt(validity.from + (validity.to - validity.from) * RENEW_AFTER)
     } catch (error) {
-      this.#renewAt(now() + HOUR_MS)
+      this.#failures += 1
+      this.#renewAt(now() + retryDelayMs(this.#failures))
       throw error
     }
   }
@@ -152,4 +158,13 @@ export class Certificates {
     this.#timer = setTimeout(next, Math.min(wait, MAX_TIMER_MS))
     this.#timer.unref()
   }
+}
+
+/**
+ * How long to wait before the next order after orders that failed one after another.
+ * @param failures at least 1
+ * @returns milliseconds, an hour at most
+ */
+export function retryDelayMs(failures: number): number {
+  return Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), HOUR_MS)
 }

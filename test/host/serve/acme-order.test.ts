@@ -1,6 +1,5 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,7 +8,7 @@ import { checkChain, isFor } from '../../../src/host/serve/chain.ts'
 import { makeCsr } from '../../../src/host/serve/csr.ts'
 import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
 import { startAcmeServer, type AcmeServer } from '../../support/acme-server.ts'
-import { listen } from '../../support/listen.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const DOMAINS = ['router.test', 'api.router.test']
 
@@ -28,13 +27,6 @@ afterAll(() => {
   server.close()
   rmSync(directory, { recursive: true })
 })
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  const port = await listen(probe)
-  probe.close()
-  return port
-}
 
 function newKey(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

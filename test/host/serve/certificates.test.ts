@@ -2,7 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Certificates, CSR_FILE, type TlsSettings } from '../../../src/host/serve/certificates.ts'
+import {
+  Certificates,
+  CSR_FILE,
+  retryDelayMs,
+  type TlsSettings,
+} from '../../../src/host/serve/certificates.ts'
 import { DaemonRpc } from '../../../src/host/serve/daemon-rpc.ts'
 import { openStateDir, type StateDir } from '../../../src/host/stack/state-dir.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
@@ -133,4 +138,10 @@ describe('certificates', () => {
     await open({ domains, chain_file: file }, subject).start()
     expect(events).toEqual([expect.stringContaining(reason)])
   })
+})
+
+test('an order that failed is tried again after 5 minutes, then ever later, and at least every hour', () => {
+  expect([1, 2, 3, 4, 5, 50].map((failures) => retryDelayMs(failures) / 60_000)).toEqual([
+    5, 10, 20, 40, 60, 60,
+  ])
 })

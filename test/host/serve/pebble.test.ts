@@ -1,7 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { Agent } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +11,7 @@ import { checkChain, isFor } from '../../../src/host/serve/chain.ts'
 import { makeCsr } from '../../../src/host/serve/csr.ts'
 import { makeLinkCertificates, LINK_HOST } from '../../../src/host/stack/link-certificates.ts'
 import { openStateDir } from '../../../src/host/stack/state-dir.ts'
-import { listen } from '../../support/listen.ts'
+import { freePort } from '../../support/free-port.ts'
 import { until } from '../../support/stack.ts'
 
 function find(program: string): string {
@@ -41,13 +40,6 @@ afterAll(() => {
   rmSync(directory, { recursive: true })
 })
 
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  const port = await listen(probe)
-  probe.close()
-  return port
-}
-
 function run(file: string, args: readonly string[]): void {
   const env = { ...process.env, PEBBLE_VA_NOSLEEP: '1' }
   children.push(spawn(file, args, { stdio: 'ignore', env }))
@@ -56,7 +48,7 @@ function run(file: string, args: readonly string[]): void {
 describe.skipIf(programs === undefined)('an order at Pebble (apt install pebble)', () => {
   test('ends in a chain for the key and the names that were asked for', async () => {
     const [port, management, challengePort, dnsPort] = await Promise.all(
-      Array.from({ length: 4 }, freePort),
+      Array.from({ length: 4 }, () => freePort()),
     )
     const tls = (await makeLinkCertificates(Date.now())).server
     writeFileSync(join(directory, 'cert.pem'), tls.certPem)
