@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { copyBytes, fromBase64, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
-import type { ReceiptClaims } from '../protocol/receipt.ts'
+import { RECEIPT_ENDPOINTS, type ReceiptClaims } from '../protocol/receipt.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import type { Check } from '../verify/check.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
@@ -101,6 +101,7 @@ export class ReceiptVerifier {
       requireProvider: policy.requireProvider === true,
       expected: {
         id,
+        endpoint: RECEIPT_ENDPOINTS.find((endpoint) => endpoint === exchange.path),
         clientRequestSha256: exchange.requestSha256,
         clientResponseSha256: exchange.responseSha256,
       },

@@ -70,11 +70,10 @@ export const exchangeClaimsSchema = z.object({
 })
 
 export const receiptClaimsSchema = z.looseObject({
-  ...exchangeClaimsSchema.partial({
-    endpoint: true,
-    client_request_digest: true,
-    client_response_digest: true,
-  }).shape,
+  ...exchangeClaimsSchema.partial({ client_request_digest: true, client_response_digest: true })
+    .shape,
+  /** Any text, so that a verifier can say which front door it does not know. Absent in receipts of earlier versions. */
+  endpoint: z.string().optional(),
   /**
    * SHA-256 of the router's configuration that the exchange began under, as the router's evidence binds it. Absent in
    * receipts of earlier versions.

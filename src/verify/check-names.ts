@@ -79,6 +79,7 @@ export const PROVES = {
   receipt_key_known: 'the router published the signing key, once and for this use',
   receipt_signature: 'the router signed this receipt, unchanged',
   receipt_id: 'it is the receipt that was asked for',
+  endpoint: 'the exchange was one with this front door',
   receipt_time: 'it was issued while its key was in use, and not in the future',
   configuration: 'the router that answered had this configuration in force',
   receipt_key_context: 'the receipt names the key that signed it',

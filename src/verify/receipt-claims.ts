@@ -1,12 +1,14 @@
 import type { Envelope } from '../protocol/envelope.ts'
 import type { Es256Jwk } from '../protocol/jwk.ts'
-import type { ReceiptClaims } from '../protocol/receipt.ts'
+import { RECEIPT_ENDPOINTS, type ReceiptClaims, type ReceiptEndpoint } from '../protocol/receipt.ts'
 import { firstFault, judge, type Check } from './check.ts'
 import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
 
 /** What the caller knows of the exchange; what is left away is not compared. Digests are lowercase hex SHA-256. */
 export interface ExpectedExchange {
   readonly id?: string | undefined
+  /** The front door that was called, by its path. */
+  readonly endpoint?: string | undefined
   readonly requestedRoute?: string | undefined
   readonly routedModel?: string | undefined
   readonly clientRequestSha256?: string | undefined
@@ -31,6 +33,40 @@ export function checkExchange(claims: ReceiptClaims, expected: ExpectedExchange)
     const fault = claimed === wanted ? undefined : `the receipt says ${claimed}, not ${wanted}`
     return [judge(name, fault, claimed)]
   })
+}
+
+const KNOWN_ENDPOINTS: readonly string[] = RECEIPT_ENDPOINTS
+
+/** Front doors whose answers are no text that a model generates, so that no completion tokens can be claimed. */
+const WITHOUT_COMPLETION: readonly string[] = ['/v1/embeddings'] satisfies ReceiptEndpoint[]
+
+/**
+ * The front door is one that receipts are issued for, the expected one, and fits the other claims. Without it nobody
+ * knows the format of the bytes that the client's digests are over. Receipts of earlier versions name none, which only
+ * an expectation makes a failure.
+ */
+export function checkEndpoint(claims: ReceiptClaims, expected: string | undefined): Check[] {
+  const { endpoint } = claims
+  if (endpoint === undefined && expected === undefined) return []
+  return [judge('endpoint', endpointFault(claims, expected), endpoint ?? '')]
+}
+
+function endpointFault(
+  { endpoint, ...claims }: ReceiptClaims,
+  expected: string | undefined,
+): string | undefined {
+  if (endpoint === undefined) return `the receipt says nothing, not ${expected}`
+  const digests = [claims.client_request_digest, claims.client_response_digest]
+  return firstFault(
+    !KNOWN_ENDPOINTS.includes(endpoint) && `no front door is known as ${endpoint}`,
+    expected !== undefined &&
+      endpoint !== expected &&
+      `the receipt says ${endpoint}, not ${expected}`,
+    digests.includes(undefined) && `a receipt of ${endpoint} has both digests of the client`,
+    WITHOUT_COMPLETION.includes(endpoint) &&
+      claims.completion_tokens !== 0 &&
+      `${endpoint} generates nothing, but ${claims.completion_tokens} completion tokens are claimed`,
+  )
 }
 
 /** The key that the receipt says signed it is the one that did. */

@@ -8,6 +8,7 @@ import { headerFault, checkJws } from './jws.ts'
 import { findSigningKey } from './key-set.ts'
 import type { NewestBundle } from './newest-bundle.ts'
 import {
+  checkEndpoint,
   checkExchange,
   checkKeyContext,
   checkTime,
@@ -76,6 +77,7 @@ export async function verifyReceipt(text: string, options: ReceiptOptions): Prom
   const checks = [
     known,
     ...signature,
+    ...checkEndpoint(claims, options.expected?.endpoint),
     ...checkExchange(claims, options.expected ?? {}),
     checkKeyContext(claims, jws.header.kid),
     checkTime(claims, key, router.envelope, options.now),

@@ -6,6 +6,7 @@ import { responseDigest } from './response-digest.ts'
 
 /** What the caller knows of the exchange that a receipt is about: paths of files, and routes. */
 export interface ExpectationOptions {
+  readonly endpoint?: string
   readonly request?: string
   readonly response?: string
   readonly providerRequest?: string
@@ -16,6 +17,7 @@ export interface ExpectationOptions {
 
 export function addExpectations(command: Command): void {
   command
+    .option('--endpoint <path>', 'the front door it must say was called, such as /v1/messages')
     .option('--request <file>', 'the body that the client sent')
     .option('--response <file>', 'the body that the client got, a stream included')
     .option('--provider-request <file>', 'the body that went to the provider')
@@ -28,6 +30,7 @@ export function addExpectations(command: Command): void {
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options
   return {
+    endpoint: options.endpoint,
     requestedRoute: options.requestedRoute,
     routedModel: options.routedModel,
     clientRequestSha256: await digestOf(options.request),

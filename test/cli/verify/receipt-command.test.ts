@@ -55,6 +55,27 @@ describe('verify receipt', () => {
     expect(run.code).toBe(1)
   })
 
+  test('the front door is shown, and one that was not called or is not known fails', async () => {
+    const endpoint = '/v1/messages'
+    const allowed = [...root(), '--allow-simulated']
+    const judge = async (claimed: string, ...more: string[]) => {
+      const claims = { iat: Math.floor(Date.now() / 1000), endpoint: claimed }
+      const path = await router.write('door.jws', await receiptOf(world, { claims, router: hop }))
+      return verify('receipt', path, '--jwks', file('jwks.json'), '--state', 'none', ...more)
+    }
+    const { router_attestation: hop } = readClaims(await readFile(file('receipt.json'), 'utf8'))
+    const shown = await judge(endpoint, ...allowed, '--endpoint', endpoint)
+    expect(shown.out).toMatch(
+      /^ok {2} +endpoint +the exchange was one with this front door\n +\/v1\/messages$/m,
+    )
+    expect(shown.code).toBe(0)
+    const other = await judge(endpoint, ...allowed, '--endpoint', '/v1/responses', '--json')
+    expect(failedChecks(other)).toEqual(['endpoint'])
+    const unknown = await judge('/v2/oracle', ...allowed)
+    expect(unknown.out).toContain('no front door is known as /v2/oracle')
+    expect(unknown.code).toBe(1)
+  })
+
   test('without a release root nothing is judged', async () => {
     const run = await judgeReceipt('--allow-simulated', '--json')
     expect(run.err).toMatch(/^error: give --root-key, for without it nothing is proven about /)
