@@ -87,7 +87,7 @@ const ROWS: readonly Row[] = [
   {
     when: 'the effort comes under a provider’s name',
     body: of('thinking', { reasoning_effort: 'high' }),
-    expected: [400, 'invalid_request_error', 'reasoning'],
+    expected: [400, 'invalid_request_error', 'reasoning_effort'],
   },
   {
     when: 'the effort is an object',

@@ -40,17 +40,16 @@ export function sortMembers(
     if (value === null) continue
     const rule = rules.get(name)
     if (rule?.becomes === 'mapped') mapped[name] = value
-    else if (rule?.becomes === 'refused') refuse(rule, value)
-    else dropped.push(name)
+    else if (rule?.becomes !== 'refused') dropped.push(name)
+    else if (rule.unless?.includes(value) !== true) throw refusalOf(rule)
   }
   return { mapped, dropped }
 }
 
-function refuse({ member, note, unless = [], code, details }: MemberRule, value: unknown): void {
-  if (unless.includes(value)) return
-  const message = `"${member}": ${note}.`
+/** What the sender of a refused member is told. */
+export function refusalOf({ member, note, code, details }: Omit<MemberRule, 'becomes'>): ApiError {
   const known = { param: member, ...(details !== undefined && { info: details }) }
-  throw new ApiError(code ?? 'invalid_request_error', message, known)
+  return new ApiError(code ?? 'invalid_request_error', `"${member}": ${note}.`, known)
 }
 
 const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const

@@ -2,26 +2,17 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { parseEffort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../json/scan.ts'
-import { PASSED_MEMBERS, REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
-import { checkMembers, CHECKED_MEMBERS } from './request-members.ts'
+import { REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
+import { READ_MEMBERS, REFUSED_MEMBERS } from './chat-members.ts'
+import { refusalOf } from './member-rules.ts'
+import { checkMembers } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
 /** Every member the router reads or sends to every route; of all others only the place is noted. */
-const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
-  ...CHECKED_MEMBERS,
-  ...PASSED_MEMBERS,
-  ...REASONING_MEMBERS,
-  'messages',
-])
+const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONING_MEMBERS])
 
 /** More than any client sends; keeps the memory of a request in bounds. */
 const MAX_OTHER_MEMBERS = 256
-
-/** What tools were called before `tools`; ignoring them would change an answer without a word. */
-const REPLACED_MEMBERS: Readonly<Record<string, string>> = {
-  functions: 'tools',
-  function_call: 'tool_choice',
-}
 
 /** More answers than any provider gives to one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
@@ -34,7 +25,7 @@ const MAX_CHOICES = 16_384
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
   const { members, otherMembers, messages } = readOutline(bytes)
-  refuseReplaced(bytes, otherMembers)
+  refuseForeign(bytes, otherMembers)
   const present = (name: string) => {
     const range = members.get(name)
     return range === undefined || isNull(bytes, range) ? undefined : range
@@ -66,11 +57,11 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
   }
 }
 
-function refuseReplaced(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
-  for (const [name, successor] of Object.entries(REPLACED_MEMBERS)) {
-    const range = otherMembers.get(name)
-    if (range === undefined || isNull(bytes, range)) continue
-    throw invalid(`"${name}" is not supported; use "${successor}".`, name)
+/** Those about reasoning are left to `checkReasoningMembers`: where OCR rules apply another answer is due. */
+function refuseForeign(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
+  for (const [name, range] of otherMembers) {
+    const rule = REFUSED_MEMBERS.get(name)
+    if (rule !== undefined && !isNull(bytes, range)) throw refusalOf(rule)
   }
 }
 

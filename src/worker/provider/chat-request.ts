@@ -1,6 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { EFFORTS, type Effort } from '../../protocol/effort.ts'
-import { ApiError } from '../http/errors.ts'
+import type { Effort } from '../../protocol/effort.ts'
 import type { Range } from '../json/scan.ts'
 
 /** Members handed on byte for byte and unread; the provider answers for what it does not support. */
@@ -76,22 +75,4 @@ export interface ChatRequest {
   /** The last occurrence of every other member, in order: a route's `forward` decides about them. */
   readonly otherMembers: ReadonlyMap<string, Range>
   readonly messages: Messages
-}
-
-/**
- * Refuses every way to ask for reasoning but one word of the ladder in `reasoning`. For plans without OCR rules;
- * where those apply, `checkOcrRequest` answers instead.
- * @throws ApiError invalid_request_error naming `reasoning`
- */
-export function checkReasoningMembers(request: ChatRequest): void {
-  const foreign = request.reasoningMembers.find((name) => name !== 'reasoning')
-  if (foreign !== undefined)
-    throw invalidReasoning(`"${foreign}" is not supported; use "reasoning".`)
-  if (request.reasoningMembers.length > 0 && request.reasoning === undefined) {
-    throw invalidReasoning(`"reasoning" must be one of the strings ${EFFORTS.join(', ')}.`)
-  }
-}
-
-function invalidReasoning(message: string): ApiError {
-  return new ApiError('invalid_request_error', message, { param: 'reasoning' })
 }

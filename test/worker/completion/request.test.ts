@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { parseChatRequest } from '../../../src/worker/completion/request.ts'
-import { checkReasoningMembers } from '../../../src/worker/provider/chat-request.ts'
+import { checkReasoningMembers } from '../../../src/worker/completion/reasoning-members.ts'
 import { chatRequest, chatText } from '../../support/chat-fixtures.ts'
 import { refusalOf } from '../../support/refusal.ts'
 
@@ -201,7 +201,7 @@ describe('parseChatRequest', () => {
     ['function_call', '"auto"', 'tool_choice'],
   ])('refuses %s, which would otherwise be dropped without a word', (name, value, successor) => {
     expect(refusalOf(() => chatRequest(chatText(`"${name}":${value}`)))).toEqual(
-      invalid(`"${name}" is not supported; use "${successor}".`, name),
+      invalid(`"${name}": not supported; use "${successor}".`, name),
     )
     expect(() => chatRequest(chatText(`"${name}":null`))).not.toThrow()
   })
@@ -262,17 +262,18 @@ describe('checkReasoningMembers', () => {
     ['"reasoning":""', LADDER],
     ['"reasoning":{"effort":"high"}', LADDER],
     ['"reasoning":true', LADDER],
-    ['"reasoning_effort":"high"', '"reasoning_effort" is not supported; use "reasoning".'],
+    ['"reasoning_effort":"high"', '"reasoning_effort": not supported; use "reasoning".'],
     [
       '"reasoning":"high","reasoning_effort":"high"',
-      '"reasoning_effort" is not supported; use "reasoning".',
+      '"reasoning_effort": not supported; use "reasoning".',
     ],
     [
       '"chat_template_kwargs":{"enable_thinking":false}',
-      '"chat_template_kwargs" is not supported; use "reasoning".',
+      '"chat_template_kwargs": not supported; use "reasoning".',
     ],
   ])('refuses %s, but not before the plan is known', (member, message) => {
     const request = chatRequest(chatText(member))
-    expect(refusalOf(() => checkReasoningMembers(request))).toEqual(invalid(message, 'reasoning'))
+    const [, param] = /^"(\w+)"/.exec(message) ?? []
+    expect(refusalOf(() => checkReasoningMembers(request))).toEqual(invalid(message, param))
   })
 })
