@@ -24,7 +24,8 @@ import { completeChat } from './chat/door.ts'
 import { CHAT_OPERATION } from './chat/operation.ts'
 import type { Handler } from './context.ts'
 import type { Operation } from './http/operation.ts'
-import { attestationUnavailable, type ErrorFormat } from './http/reply.ts'
+import { errorFormatAt, type ErrorFormat } from './http/error-format.ts'
+import { attestationUnavailable } from './http/reply.ts'
 import { countTokens } from './messages/count-tokens.ts'
 import { createMessage } from './messages/door.ts'
 import { COUNT_TOKENS_OPERATION, MESSAGES_OPERATION } from './messages/operation.ts'
@@ -209,9 +210,4 @@ function rows(audience: Endpoint['audience'], list: readonly Row[]): Endpoint[] 
   return list.map(([method, path, name, handler, operation]) => {
     return { method, path, name, handler, operation, audience, errors: errorFormatAt(path) }
   })
-}
-
-/** The format of errors at a path, whether or not anything is served there. */
-export function errorFormatAt(path: string): ErrorFormat {
-  return /^\/v1\/messages(\/|$)/.test(path) ? 'anthropic' : 'openai'
 }

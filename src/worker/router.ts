@@ -1,6 +1,7 @@
 import { Router, type IRequest } from 'itty-router'
 import type { Context, Handler } from './context.ts'
-import { ENDPOINTS, errorFormatAt, type Endpoint } from './endpoints.ts'
+import { ENDPOINTS, type Endpoint } from './endpoints.ts'
+import { errorFormatAt } from './http/error-format.ts'
 import { ApiError } from './http/errors.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'

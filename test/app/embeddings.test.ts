@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { claimsOf } from '../support/receipt-claims.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
@@ -11,11 +14,19 @@ let stack: Stack
 let standin: Standin
 
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ config: withNarrowRoute() })
   standin = standinOf(stack)
 })
 afterAll(() => stack.stop())
 beforeEach(() => standin.reset())
+
+/** The local configuration with a route that takes `dimensions`, and three inputs at once. */
+function withNarrowRoute() {
+  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const route = local.routes.find(({ type }: { type: string }) => type === 'embedding')
+  const embedding = { dimensions: true, max_inputs: 3 }
+  return { ...local, routes: [...local.routes, { ...route, model_key: 'narrow', embedding }] }
+}
 
 const client = () => {
   const baseURL = `${stack.local.base_url}/v1`
@@ -39,6 +50,11 @@ function scriptVectors(vectors: readonly unknown[], usage?: object): Promise<voi
     headers: { 'content-type': 'application/json' },
     frames: [JSON.stringify({ object: 'list', data, model: 'BAAI/bge-m3', usage })],
   })
+}
+
+async function forwarded(): Promise<unknown> {
+  const [exchange] = await standin.exchanges()
+  return JSON.parse(Buffer.from(exchange?.request.base64 ?? '', 'base64').toString())
 }
 
 const USAGE = { prompt_tokens: 7, total_tokens: 7 }
@@ -69,6 +85,51 @@ describe('the openai package', () => {
     const [exchange] = await standin.exchanges()
     const sent = Buffer.from(exchange?.request.base64 ?? '', 'base64').toString()
     expect(JSON.parse(sent)).toEqual({ ...ask, model: 'BAAI/bge-m3' })
+  })
+})
+
+describe('a route with an `embedding` of its own', () => {
+  const NARROW = 'standin/narrow'
+
+  test('is sent `dimensions`, and its vectors have that length', async () => {
+    await scriptVectors([[1, 2]], USAGE)
+    const ask = { model: 'narrow', input: 'a', dimensions: 2 }
+    const answer = await client().embeddings.create(ask)
+    expect(answer.data[0]?.embedding).toEqual([1, 2])
+    expect(answer.model).toBe(NARROW)
+    expect(await forwarded()).toMatchObject({ input: 'a', dimensions: 2 })
+  })
+
+  test('that answers with vectors of another length has not answered', async () => {
+    await scriptVectors([[1, 2, 3]], USAGE)
+    const answer = await post('/v1/embeddings', { model: 'narrow', input: 'a', dimensions: 2 })
+    expect(answer.status).toBe(502)
+    expect(await answer.json()).toMatchObject({ error: { code: 'bad_gateway' } })
+  })
+
+  test('takes as many inputs as its `max_inputs`, and no more', async () => {
+    await scriptVectors([[1], [2], [3]], USAGE)
+    const most = { model: 'narrow', input: ['a', 'b', 'c'] }
+    const answer = await client().embeddings.create(most)
+    expect(answer.data.map(({ embedding }) => embedding)).toEqual([[1], [2], [3]])
+    expect(await forwarded()).toMatchObject({ input: most.input })
+    await standin.reset()
+    const refused = await post('/v1/embeddings', { ...most, input: ['a', 'b', 'c', 'd'] })
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({
+      error: { code: 'invalid_request_error', param: 'input' },
+    })
+    expect(await standin.exchanges()).toEqual([])
+  })
+
+  test('is passed over for another of the caller where the batch is too large for it', async () => {
+    await scriptVectors([[1], [2], [3], [4]], USAGE)
+    const input = ['a', 'b', 'c', 'd']
+    const answer = await post('/v1/embeddings', { model: 'narrow', failover: ['bge-m3'], input })
+    expect(answer.status).toBe(200)
+    expect(await answer.json()).toMatchObject({
+      service: { requested_route: 'narrow', routed_model: 'standin/bge-m3', failover: true },
+    })
   })
 })
 
@@ -115,7 +176,7 @@ describe('refused', () => {
     [400, 'invalid_request_error', 'dimensions', { model: 'bge-m3', input: 'a', dimensions: 2 }],
     [400, 'invalid_request_error', 'model', { model: 'glm-5', input: 'a' }],
     [404, 'model_not_found', 'model', { model: 'nobody', input: 'a' }],
-  ])('%i %s of %s: %j', async (status, code, param, body) => {
+  ])('%i %s of %s, case %#', async (status, code, param, body) => {
     const answer = await post('/v1/embeddings', body)
     expect(answer.status).toBe(status)
     expect(await answer.json()).toMatchObject({ error: { code, param } })

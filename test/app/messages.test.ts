@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
@@ -7,6 +9,9 @@ import { HumanMessage } from '@langchain/core/messages'
 import { generateText, stepCountIs, streamText, tool } from 'ai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { newCustomer, routerOf } from '../support/customer.ts'
 import { gather } from '../support/gather.ts'
 import { frame, streamOf } from '../support/provider-frames.ts'
 import { claimsOf } from '../support/receipt-claims.ts'
@@ -19,11 +24,18 @@ let stack: Stack
 let standin: Standin
 
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ config: withUnpricedRoute() })
   standin = standinOf(stack)
 })
 afterAll(() => stack.stop())
 beforeEach(() => standin.reset())
+
+/** The local configuration with a route that has no price, which is the router's own 503. */
+function withUnpricedRoute() {
+  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const [{ pricing: _, ...route }] = local.routes
+  return { ...local, routes: [...local.routes, { ...route, model_key: 'unpriced' }] }
+}
 
 const client = () =>
   new Anthropic({ baseURL: stack.local.base_url, apiKey: stack.local.api_key, maxRetries: 0 })
@@ -253,6 +265,46 @@ describe('errors have the form of this format', () => {
     expect(await answer.json()).toEqual({
       type: 'error',
       error: { type, message: expect.any(String) },
+    })
+  })
+
+  test('without money: 402, of both paths', async () => {
+    const { key } = await newCustomer(routerOf(stack))
+    const answer = await post('/v1/messages', ask, { 'x-api-key': key })
+    expect(answer.status).toBe(402)
+    expect(await answer.json()).toEqual({
+      type: 'error',
+      error: { type: 'billing_error', message: expect.stringMatching(/balance/) },
+    })
+    const sdk = new Anthropic({ baseURL: stack.local.base_url, apiKey: key, maxRetries: 0 })
+    const failure: unknown = await sdk.messages.create(ask).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(APIError)
+    expect(failure).toMatchObject({ status: 402, type: 'billing_error' })
+    expect(await standin.exchanges()).toEqual([])
+  })
+
+  test("beyond the key's own limit: 429 with Retry-After, where the SDK looks for it", async () => {
+    const customer = await newCustomer(routerOf(stack), { billing: 'postpaid' })
+    const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+    const limits = { name: 'narrow', requests_per_minute: 1 }
+    const made = await admin.call('POST', `/admin/customers/${customer.id}/keys`, limits)
+    const { key } = z.object({ key: z.string() }).parse(made)
+    expect((await post('/v1/messages', ask, { 'x-api-key': key })).status).toBe(200)
+    const answer = await post('/v1/messages', ask, { 'x-api-key': key })
+    expect(answer.status).toBe(429)
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await answer.json()).toEqual({
+      type: 'error',
+      error: { type: 'rate_limit_error', message: expect.any(String) },
+    })
+  })
+
+  test("when the router itself cannot answer: 503, which another try won't mend", async () => {
+    const answer = await post('/v1/messages', { ...ask, model: 'unpriced' })
+    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([503, 'false'])
+    expect(await answer.json()).toEqual({
+      type: 'error',
+      error: { type: 'overloaded_error', message: expect.any(String) },
     })
   })
 

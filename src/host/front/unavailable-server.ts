@@ -1,19 +1,19 @@
-import { createServer as createHttpServer, type ServerResponse } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { Server } from 'node:net'
 import type { TlsMaterial } from '../../protocol/boot.ts'
+import { errorFormatAt, writeError } from '../../worker/http/error-format.ts'
+import { ApiError } from '../../worker/http/errors.ts'
 
-/** `Retry-After` of an instance that is shutting down. */
-const RETRY_AFTER_SECONDS = 5
-
-const UNAVAILABLE = JSON.stringify({
-  error: {
-    message: 'This instance is shutting down; try again.',
-    type: 'server_error',
-    code: 'service_unavailable',
-    param: null,
-  },
-})
+const UNAVAILABLE = new ApiError(
+  'service_unavailable',
+  'This instance is shutting down; try again.',
+  { retryAfter: 5 },
+)
 
 /**
  * Opens a server on loopback that answers every request with 503, `Retry-After` and `Connection: close`.
@@ -34,12 +34,14 @@ export function openUnavailableServer(tls?: TlsMaterial): Promise<number> {
   })
 }
 
-function refuse(_request: unknown, response: ServerResponse): void {
-  response.writeHead(503, {
+function refuse({ url = '/' }: IncomingMessage, response: ServerResponse): void {
+  const [path = '/'] = url.split('?', 1)
+  const { status, body, headers } = writeError(UNAVAILABLE, errorFormatAt(path))
+  response.writeHead(status, {
     'content-type': 'application/json',
-    'retry-after': String(RETRY_AFTER_SECONDS),
     'access-control-allow-origin': '*',
     connection: 'close',
+    ...headers,
   })
-  response.end(UNAVAILABLE)
+  response.end(JSON.stringify(body))
 }

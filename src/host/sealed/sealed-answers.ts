@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { LINK_PATHS, linkStateSchema } from '../../protocol/link.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
+import { errorFormatAt, writeError } from '../../worker/http/error-format.ts'
 import { ERROR_STATUS, errorBody, ApiError, type ErrorCode } from '../../worker/http/errors.ts'
 import type { DaemonAnswer, DaemonLink } from './daemon-link.ts'
 
@@ -34,14 +35,16 @@ export function createSealedAnswers(link: DaemonLink): SealedAnswers {
     get: async (url, source) =>
       Object.hasOwn(routes, url.pathname)
         ? ((await routes[url.pathname]?.(url, source)) ?? sealed())
-        : sealed(),
+        : sealed(url.pathname),
     unseal: async (document) => outcomeOf(await link.post(LINK_PATHS.unseal, document)),
   }
 }
 
 /** Everything that a router does not do before it has its secrets. */
-export function sealed(): Reply {
-  return errorReply('sealed', 'This router waits for its secrets.')
+export function sealed(path = '/'): Reply {
+  const error = new ApiError('sealed', 'This router waits for its secrets.')
+  const { status, body } = writeError(error, errorFormatAt(path))
+  return { status, body: JSON.stringify(body), headers: { ...PUBLIC, ...RETRY } }
 }
 
 async function attestation(link: DaemonLink, url: URL, source: string): Promise<Reply> {

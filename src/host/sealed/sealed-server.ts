@@ -73,7 +73,7 @@ async function answer(
     return document === undefined ? { status: 413, body: '{}' } : answers.unseal(document)
   }
   request.resume()
-  if (request.method !== 'GET') return sealed()
+  if (request.method !== 'GET') return sealed(url.pathname)
   return answers.get(url, request.socket.remoteAddress ?? '')
 }
 

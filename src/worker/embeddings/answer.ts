@@ -4,6 +4,7 @@ import { optionalObjects, parseJsonObject } from '../stream/json-object.ts'
 import { refuseProviderError } from '../stream/provider-error.ts'
 import { readResponseId } from '../stream/response-id.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
+import type { EmbeddingsRequest } from './request.ts'
 
 /** A provider's vectors, in the order of the inputs and in the encoding that the client asked for. */
 export interface EmbeddingsAnswer {
@@ -12,6 +13,9 @@ export interface EmbeddingsAnswer {
   readonly providerResponseId: string | undefined
 }
 
+/** What a request asked for, of the request as it was read. */
+type AskedVectors = Pick<EmbeddingsRequest, 'inputs' | 'base64' | 'dimensions'>
+
 /** Numbers, or base64 of little-endian float32. */
 type Vector = readonly number[] | string
 
@@ -19,11 +23,12 @@ const FLOAT_BYTES = 4
 
 /**
  * Reads a provider's answer. Some providers know one encoding only, so either is turned into the one asked for.
- * @throws BrokenStream on an error object, and unless there is one sound vector of one length for each input
+ * @throws BrokenStream on an error object, and unless there is one sound vector for each input, all of one length: of
+ *   that which was asked for
  */
 export function readEmbeddings(
   body: Uint8Array,
-  { inputs, base64 }: { readonly inputs: number; readonly base64: boolean },
+  { inputs, base64, dimensions }: AskedVectors,
 ): EmbeddingsAnswer {
   const answer = parseJsonObject(decode(body))
   refuseProviderError(answer)
@@ -40,8 +45,8 @@ export function readEmbeddings(
     vectors[index] = vector
     exact[index] = base64 ? toBase64(littleEndian(vector)) : numbersOf(embedding, vector)
   }
-  const [first] = vectors
-  if (entries.length !== inputs || !vectors.every((one) => one?.length === first?.length)) {
+  const length = dimensions ?? vectors[0]?.length
+  if (entries.length !== inputs || !vectors.every((one) => one?.length === length)) {
     throw new BrokenStream('malformed')
   }
   const tally = new UsageTally()

@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { anthropicErrorBody, anthropicStatus } from './anthropic-errors.ts'
-import { errorBody, errorHeaders, type ApiError } from './errors.ts'
+import { writeError, type ErrorFormat } from './error-format.ts'
+import type { ApiError } from './errors.ts'
 
 /** The few forms in which the worker answers. */
 
@@ -45,14 +45,10 @@ export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }
 
-/** The formats of error answers. */
-export type ErrorFormat = 'openai' | 'anthropic'
-
 /** An error answer. */
 export function errorReply(error: ApiError, format: ErrorFormat = 'openai'): Response {
-  return format === 'openai'
-    ? json(errorBody(error), errorHeaders(error), error.status)
-    : json(anthropicErrorBody(error), errorHeaders(error), anthropicStatus(error.code))
+  const { status, body, headers } = writeError(error, format)
+  return json(body, headers, status)
 }
 
 /** The answer to HEAD: that to GET with all its headers, the length of the body among them, and no body. */

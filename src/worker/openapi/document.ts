@@ -3,7 +3,7 @@ import { anthropicStatus } from '../http/anthropic-errors.ts'
 import { ERROR_GUIDE } from '../http/error-guide.ts'
 import { ERROR_STATUS, publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
-import type { ErrorFormat } from '../http/reply.ts'
+import type { ErrorFormat } from '../http/error-format.ts'
 
 /** What the description needs to know of a row of the router's table. */
 export interface DescribedEndpoint {

@@ -198,6 +198,15 @@ describe('the front of a router', () => {
     expect(answer.headers.get('connection')).toBe('close')
     expect((await errorOf(answer)).message).toBe('This instance is shutting down; try again.')
     const goodbye = { status: 503, 'retry-after': '5', connection: 'close' }
+    const messages = await fetch(`http://127.0.0.1:${fronts.httpPort}/v1/messages?beta=true`)
+    expect([messages.status, messages.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(await messages.json()).toEqual({
+      type: 'error',
+      error: {
+        type: 'overloaded_error',
+        message: 'This instance is shutting down; try again.',
+      },
+    })
     expect(await overTls).toMatchObject(goodbye)
     expect(await getOverTls(fronts.httpsPort, '/healthz')).toMatchObject(goodbye)
     expect((await fetch(`http://127.0.0.1:${fronts.httpPort}/v1/models`)).status).toBe(503)

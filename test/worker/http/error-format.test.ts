@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { errorFormatAt } from '../../../src/worker/http/error-format.ts'
+import { ApiError, ERROR_STATUS, type ErrorCode } from '../../../src/worker/http/errors.ts'
+import { errorReply } from '../../../src/worker/http/reply.ts'
+
+/** Errors in the form of the Messages format, for every code there is. */
+
+const isCode = (name: string): name is ErrorCode => name in ERROR_STATUS
+
+const CODES = Object.keys(ERROR_STATUS).filter(isCode)
+
+/** What its clients know each status by: https://docs.claude.com/en/api/errors. */
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  405: 'invalid_request_error',
+  408: 'timeout_error',
+  410: 'api_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  500: 'api_error',
+  502: 'api_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+describe('errors on /v1/messages', () => {
+  test.each(CODES)('%s has a type that its clients know, and all its headers', async (code) => {
+    const error = new ApiError(code, 'It failed.', { param: 'model', headers: { allow: 'POST' } })
+    const answer = errorReply(error, 'anthropic')
+    const status = code === 'routes_unavailable' ? 529 : ERROR_STATUS[code]
+    expect(answer.status).toBe(status)
+    expect(await answer.json()).toEqual({
+      type: 'error',
+      error: { type: TYPES[status], message: expect.stringMatching(/\w/) },
+    })
+    expect(answer.headers.get('allow')).toBe('POST')
+    expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null)
+  })
+
+  test.each([
+    ['/v1/messages', 'anthropic'],
+    ['/v1/messages/count_tokens', 'anthropic'],
+    ['/v1/messages/batches', 'anthropic'],
+    ['/v1/messagesx', 'openai'],
+    ['/v1/chat/completions', 'openai'],
+    ['/', 'openai'],
+  ])('%s has errors in the form of %s', (path, format) => {
+    expect(errorFormatAt(path)).toBe(format)
+  })
+})
