@@ -57,7 +57,7 @@ async function run(options: Options): Promise<void> {
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true, maxRetries: 9 }))
   const mock = await Mock.start()
   const load = new LoadGenerator()
-  const bench = { quick: options.quick ?? false, mock, load, scratch, tell: console.error }
+  const bench = { quick: options.quick ?? false, mock, load, scratch, log: console.error }
   try {
     const suite = suiteOf(options, bench)
     publish(suite, await runSuite(suite, bench), options.out)

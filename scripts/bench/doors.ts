@@ -9,7 +9,7 @@ import { invalidText, markdownTable } from './table.ts'
 import { FULL, QUICK, type WindowKind } from './windows.ts'
 
 /** A front door: its path, and what the same question looks like there. */
-interface Door {
+interface ChatApi {
   readonly name: string
   readonly path: string
   readonly body: (model: string, body: ChatBody) => string
@@ -18,7 +18,7 @@ interface Door {
 const QUESTION = 'Say something short.'
 
 /** The chat door first: the others are compared with it. */
-const DOORS: readonly Door[] = [
+const DOORS: readonly ChatApi[] = [
   { name: 'chat completions', path: '/v1/chat/completions', body: chatBody },
   {
     name: 'responses',
@@ -55,9 +55,9 @@ export function doors(bench: Bench): Suite {
   }
 }
 
-async function startField({ mock, scratch, tell }: Bench): Promise<Field> {
+async function startField({ mock, scratch, log }: Bench): Promise<Field> {
   const field = new Field()
-  tell('starting the router')
+  log('starting the router')
   const router = await startRouter({
     mock: mock.address,
     directory: join(scratch, 'doors'),
@@ -73,7 +73,7 @@ async function startField({ mock, scratch, tell }: Bench): Promise<Field> {
   return field
 }
 
-function throughDoor(system: System, { path, body }: Door): System {
+function throughDoor(system: System, { path, body }: ChatApi): System {
   return { ...system, callers: system.callers.map((caller) => ({ ...caller, path })), body }
 }
 

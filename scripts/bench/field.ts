@@ -3,7 +3,7 @@ import { untilServes } from './processes.ts'
 import type { Entrant } from './run.ts'
 import { chatBody, chatCaller, type Skipped, type System } from './system.ts'
 
-const SERVES_WITHIN_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 
 /** Systems that are measured together. */
 export class Field {
@@ -20,7 +20,7 @@ export class Field {
     try {
       const system = await start()
       this.endsWith(() => system.stop())
-      await untilServes(() => ask(system), SERVES_WITHIN_MS)
+      await untilServes(() => ask(system), START_TIMEOUT_MS)
       this.entrants.push({ system, memory: true, streams: true, tools: [], ...part })
     } catch (error) {
       this.skipped.push({ name, reason: error instanceof Error ? error.message : String(error) })

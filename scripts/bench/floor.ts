@@ -18,7 +18,7 @@ const PASS_THROUGH = `export default {
 }
 `
 
-const STOP_WITHIN_MS = 2_000
+const STOP_TIMEOUT_MS = 2_000
 
 /** Starts the bare pass-through in front of the mock. */
 export function startFloor(mock: MockAddress, scratch: string): Promise<System> {
@@ -64,7 +64,7 @@ export async function startWorkerd(app: WorkerdApp): Promise<System> {
     processes: () => ({ workerd: [child.pid] }),
     callers: app.callers,
     model: (behaviour) => behaviour,
-    stop: () => child.stop(STOP_WITHIN_MS),
+    stop: () => child.stop(STOP_TIMEOUT_MS),
   }
 }
 

@@ -36,12 +36,12 @@ const TOOL_BYTES = 50 * 1024
 const ROUNDS = 3
 
 /** What a router and its daemon may come to under load, with room for their files in the page cache. */
-const BYTES_OF_A_ROUTER = 1024 ** 3
+const BYTES_PER_ROUTER = 1024 ** 3
 
 /** How cost grows with routes, customers, ledger rows and tools, on a router for each point. */
 export function growth(bench: Bench): Suite {
   const points = growthPoints(bench.quick)
-  const together = freemem() > points.length * BYTES_OF_A_ROUTER
+  const together = freemem() > points.length * BYTES_PER_ROUTER
   const fields = together ? [points] : points.map((point) => [point])
   return {
     name: 'growth',
@@ -57,7 +57,7 @@ async function startField(points: readonly GrowthPoint[], bench: Bench): Promise
   const field = new Field()
   for (const point of points) {
     const part = { memory: false, streams: false, tools: toolsOf(point.tools) }
-    bench.tell(`starting ${labelOf(point)}`)
+    bench.log(`starting ${labelOf(point)}`)
     await field.enter(labelOf(point), () => startPoint(point, field, bench), part)
   }
   return field

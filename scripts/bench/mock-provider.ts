@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { z } from 'zod'
 import { obtainSimulatedChain } from '../../src/enclave/snp/simulated-source.ts'
 import { simulatedChipSchema } from '../../src/protocol/boot.ts'
-import { openEnvelopeSite, type EnvelopeSite } from '../../src/standin/attested-envelope.ts'
+import { openEnvelopeHost, type EnvelopeHost } from '../../src/standin/attested-envelope.ts'
 import { openStandinIdentity } from '../../src/standin/attested-identity.ts'
 import {
   behaviourOf,
@@ -22,7 +22,7 @@ import { RequestReader, type RawRequest } from './request-reader.ts'
  */
 const identity = await openStandinIdentity(undefined, new Date())
 const pacer = new Pacer()
-let site: EnvelopeSite | undefined
+let host: EnvelopeHost | undefined
 
 const chipSchema = z.object({ chip: simulatedChipSchema })
 
@@ -39,7 +39,7 @@ process.send?.({ port, tlsPort, rootJwk: identity.root.publicJwk })
 
 async function attest(chip: z.output<typeof simulatedChipSchema>): Promise<void> {
   const chain = await obtainSimulatedChain(chip, Date.now())
-  site = await openEnvelopeSite({ root: identity.root, chain, tlsSpkiSha256, now: Date.now })
+  host = await openEnvelopeHost({ root: identity.root, chain, tlsSpkiSha256, now: Date.now })
 }
 
 function serve(socket: Socket): void {
@@ -86,7 +86,7 @@ function pace({ frames, everyMs }: { frames: number; everyMs: number }, socket: 
 async function publish(target: string, socket: Socket): Promise<void> {
   const url = new URL(target, 'https://mock')
   const nonce = url.searchParams.get('nonce') ?? ''
-  const body = url.pathname === '/attestation' ? await site?.envelope(nonce) : site && site.trust
+  const body = url.pathname === '/attestation' ? await host?.envelope(nonce) : host && host.trust
   const status = body === undefined ? '503 Service Unavailable' : '200 OK'
   const length = Buffer.byteLength(body ?? '')
   socket.write(

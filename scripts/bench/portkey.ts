@@ -24,7 +24,7 @@ Server.prototype.listen = function (options, ...rest) {
 }
 `
 
-const STOP_WITHIN_MS = 2_000
+const STOP_TIMEOUT_MS = 2_000
 
 /** Installs the peer into the scratch folder, once. @returns where */
 export async function installPortkey(scratch: string): Promise<string> {
@@ -69,6 +69,6 @@ export async function startPortkeyOnNode(mock: MockAddress, directory: string): 
     processes: () => ({ node: [child.pid] }),
     callers: [portkeyCaller(mock)],
     model: (behaviour) => behaviour,
-    stop: () => child.stop(STOP_WITHIN_MS),
+    stop: () => child.stop(STOP_TIMEOUT_MS),
   }
 }

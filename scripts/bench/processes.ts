@@ -87,10 +87,10 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
 
 /**
  * Asks until an answer is a 200.
- * @throws Error when there is no 200 within `withinMs`; the message holds the last answer
+ * @throws Error when there is no 200 within `timeoutMs`; the message holds the last answer
  */
-export async function untilServes(ask: () => Promise<Response>, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
+export async function untilServes(ask: () => Promise<Response>, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs
   let last = 'no answer'
   while (performance.now() < deadline) {
     try {

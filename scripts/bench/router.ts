@@ -19,8 +19,8 @@ import { benchConfig, modelName, type ConfigSize } from './router-config.ts'
 import type { MockAddress, System } from './system.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-the-benchmark'
-const HEALTHY_WITHIN_MS = 30_000
-const STOP_WITHIN_MS = 3_000
+const HEALTH_TIMEOUT_MS = 30_000
+const STOP_TIMEOUT_MS = 3_000
 const ANY_PORT = { host: '127.0.0.1', port: 0 }
 const ON_LOOPBACK = { http: ANY_PORT, https: ANY_PORT }
 
@@ -52,14 +52,14 @@ export interface RouterOptions {
 export async function startRouter(criteria: RouterOptions): Promise<RouterStack> {
   const { directory, shared } = criteria
   const count = shared?.workers ?? 1
-  const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, tell: console.error })
+  const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, log: console.error })
   const parts = await makeParts(criteria, fronts)
   const enclave = await parts.enclave()
   let workers = await startWorkers(parts, count)
   const port = fronts.httpPort
   const admin = new AdminApi(`http://127.0.0.1:${port}`, ADMIN_TOKEN)
   const made = await makeCustomers(admin, criteria.customers)
-  const stopWorkers = () => Promise.all(workers.map(({ child }) => child.stop(STOP_WITHIN_MS)))
+  const stopWorkers = () => Promise.all(workers.map(({ child }) => child.stop(STOP_TIMEOUT_MS)))
   return {
     customerIds: made.map(({ id }) => id),
     storageDir: join(directory, 'state', 'storage'),
@@ -71,7 +71,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
     },
     async stop() {
       await stopWorkers()
-      await enclave.child.stop(STOP_WITHIN_MS)
+      await enclave.child.stop(STOP_TIMEOUT_MS)
       await fronts.close()
     },
     system: (name, customers, pinned) => ({
@@ -119,7 +119,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
 async function startWorkers(parts: Parts, count: number): Promise<readonly Started<WorkerPorts>[]> {
   const workers = await Promise.all(workerNames(count).map((name) => parts.worker(name)))
   for (const { ready } of workers) {
-    await untilHealthy(`http://127.0.0.1:${ready.probe ?? ready.http}`, HEALTHY_WITHIN_MS)
+    await untilHealthy(`http://127.0.0.1:${ready.probe ?? ready.http}`, HEALTH_TIMEOUT_MS)
   }
   return workers
 }

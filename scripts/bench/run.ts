@@ -24,26 +24,26 @@ export interface Entrant {
   readonly tools: readonly unknown[]
 }
 
-export type Tell = (line: string) => void
+export type LogLine = (line: string) => void
 
 /** Measures all entrants: warm-up, memory, interleaved rounds, large bodies, memory again. */
 export async function runAll(
   entrants: readonly Entrant[],
   extent: Extent,
   load: LoadGenerator,
-  tell: Tell,
+  log: LogLine,
 ): Promise<SystemReport[]> {
   const memories = new Map<string, MemoryReport>()
   for (const { system, memory, tools } of entrants) {
-    tell(`warming up ${system.name}`)
+    log(`warming up ${system.name}`)
     if (memory && Object.keys(system.processes()).length > 0)
       memories.set(system.name, await openStreams(system, load))
     for (const plan of WARM_UP) await measure(system, { ...plan, tools }, load)
   }
-  const windows = await runRounds(entrants, extent, load, tell)
+  const windows = await runRounds(entrants, extent, load, log)
   const sizes = new Map<string, Record<string, number>>()
   for (const { system, streams } of entrants) {
-    if (streams) sizes.set(system.name, await runSizes(system, load, tell))
+    if (streams) sizes.set(system.name, await runSizes(system, load, log))
   }
   await delay(2_000)
   return entrants.map(({ system }) => {
@@ -63,7 +63,7 @@ async function runRounds(
   entrants: readonly Entrant[],
   extent: Extent,
   load: LoadGenerator,
-  tell: Tell,
+  log: LogLine,
 ): Promise<Map<string, Record<string, Sample[]>>> {
   const found = new Map<string, Record<string, Sample[]>>()
   const width = Math.max(...entrants.map(({ system }) => system.name.length))
@@ -74,7 +74,7 @@ async function runRounds(
         const sample = await measure(system, { ...windowPlan(kind, extent), tools }, load)
         const kinds = found.get(system.name) ?? {}
         found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })
-        tell(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(width)}  ${inBrief(sample)}`)
+        log(`round ${round}  ${kind.padEnd(12)} ${system.name.padEnd(width)}  ${inBrief(sample)}`)
       }
     }
   }
@@ -103,14 +103,14 @@ async function openStreams(
 async function runSizes(
   system: System,
   load: LoadGenerator,
-  tell: Tell,
+  log: LogLine,
 ): Promise<Record<string, number>> {
   const one = { ...system, callers: system.callers.slice(0, 1) }
   const found: Record<string, number> = {}
   for (const { name, plan } of SIZES) {
     const sample = await measure(one, plan, load)
     found[name] = sample.invalid === null ? sample.p50Ms : Number.NaN
-    tell(
+    log(
       `${name.padEnd(20)} ${system.name.padEnd(16)} ${sample.invalid ?? `${sample.p50Ms.toFixed(1)} ms`}`,
     )
   }

@@ -3,7 +3,7 @@ import type { Field } from './field.ts'
 import type { LoadGenerator } from './load.ts'
 import type { Mock } from './mock.ts'
 import type { Report, SystemReport } from './report.ts'
-import { runAll, type Tell } from './run.ts'
+import { runAll, type LogLine } from './run.ts'
 import type { Skipped } from './system.ts'
 import type { Extent } from './windows.ts'
 
@@ -29,13 +29,13 @@ export interface Bench {
   readonly load: LoadGenerator
   /** A folder of its own for everything that a run writes. */
   readonly scratch: string
-  readonly tell: Tell
+  readonly log: LogLine
 }
 
 /** Measures all systems of a suite. */
 export async function runSuite(
   { extent, fields, options }: Suite,
-  { quick, load, tell }: Bench,
+  { quick, load, log }: Bench,
 ): Promise<Report> {
   const [loadBefore = 0] = loadavg()
   const systems: SystemReport[] = []
@@ -43,9 +43,9 @@ export async function runSuite(
   for (const start of fields) {
     const field = await start()
     try {
-      for (const { name, reason } of field.skipped) tell(`skipped ${name}: ${reason}`)
+      for (const { name, reason } of field.skipped) log(`skipped ${name}: ${reason}`)
       skipped.push(...field.skipped)
-      systems.push(...(await runAll(field.entrants, extent, load, tell)))
+      systems.push(...(await runAll(field.entrants, extent, load, log)))
     } finally {
       await field.stop()
     }

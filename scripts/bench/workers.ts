@@ -47,8 +47,7 @@ async function startField(bench: Bench, most: number): Promise<Field> {
   const { mock, scratch } = bench
   const field = new Field()
   const part = { memory: false, streams: false }
-  if (process.env['DATABASE_URL'])
-    bench.tell('the CPU of the server of DATABASE_URL is not counted')
+  if (process.env['DATABASE_URL']) bench.log('the CPU of the server of DATABASE_URL is not counted')
   await field.enter('floor', () => startFloor(mock.address, scratch), part)
   for (const workers of [1, most]) {
     const name = `postgres, ${workers} workerd`

@@ -47,7 +47,7 @@ async function build(options: {
     out: OUT,
     work: WORK,
     sources: options.source,
-    tell: (text) => console.error(text),
+    log: (text) => console.error(text),
   }
   const image = await buildImage(plan)
   if (options.twice === true) {

@@ -63,10 +63,12 @@ const program = new Command('confidential-model-router')
   .description('One OpenAI-format API in front of attested model providers, with signed receipts.')
   .showHelpAfterError()
 
-const asked = process.argv[2] ?? ''
-const subcommand = Object.hasOwn(COMMANDS, asked) ? await COMMANDS[asked]?.load() : undefined
+const requested = process.argv[2] ?? ''
+const subcommand = Object.hasOwn(COMMANDS, requested)
+  ? await COMMANDS[requested]?.load()
+  : undefined
 for (const [name, { description }] of Object.entries(COMMANDS)) {
-  if (name === asked && subcommand !== undefined) program.addCommand(subcommand.command)
+  if (name === requested && subcommand !== undefined) program.addCommand(subcommand.command)
   else program.command(name).description(description)
 }
 

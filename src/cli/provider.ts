@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
-import { createProofTools } from '../enclave/proof-tools.ts'
+import { createProofTools } from '../enclave/proof-deps.ts'
 import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'

@@ -57,7 +57,7 @@ async function serve(options: ProxyOptions): Promise<void> {
     router: new URL(router.replace(/\/(v1\/?)?$/, '')),
     apiKey: readApiKey(options.apiKeyFile),
     now: () => Date.now(),
-    told: (request) => console.log(lineOf(request)),
+    onAnswered: (request) => console.log(lineOf(request)),
   })
   const { server } = proxy
   server.listen(port, HOST)

@@ -151,7 +151,7 @@ async function signBundle(options: BundleOptions): Promise<void> {
     options.manifestKey === undefined
       ? undefined
       : { jwk: await readPublicKey(options.manifestKey), days: options.keyDays }
-  const version = options.bundleVersion ?? (previous?.seen.version ?? 0) + 1
+  const version = options.bundleVersion ?? (previous?.accepted.version ?? 0) + 1
   const bundle = await issueBundle(
     {
       template: readTemplate(await readJson(options.template)),

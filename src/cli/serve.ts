@@ -47,10 +47,10 @@ async function serve(options: ServeOptions): Promise<void> {
   process.env = { ...withoutSecrets(environment, hidden) }
   const state = openStateDir(options.stateDir)
   state.remove(SERVING_FILE)
-  const tell = openServeLog(state)
+  const log = openServeLog(state)
   const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
     planStart(options, environment, secrets, config)
-  const server = await Server.create({ start, state, tell, planUnsealed })
+  const server = await Server.create({ start, state, log, planUnsealed })
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve)
   })
@@ -58,20 +58,20 @@ async function serve(options: ServeOptions): Promise<void> {
     try {
       server.reload((given) => planStart(options, environment, given))
     } catch (error) {
-      tell(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
+      log(`  reload refused, the last good configuration stays: ${reasonOf(error)}`)
     }
   })
   process.on('SIGUSR2', () => server.renewTls())
   try {
     await Promise.race([stopped, server.failed, server.start().then(() => stopped)])
   } finally {
-    tell(`  draining, at most ${options.drainSeconds} s`)
+    log(`  draining, at most ${options.drainSeconds} s`)
     await server.stop(options.drainSeconds * 1_000)
-    tell('  stopped')
+    log('  stopped')
   }
 }
 
-const NEW_KEY_WITHIN_MS = 10_000
+const NEW_KEY_TIMEOUT_MS = 10_000
 
 async function printCsr(options: { stateDir: string; newKey?: boolean }): Promise<void> {
   const file = join(options.stateDir, CSR_FILE)
@@ -79,7 +79,7 @@ async function printCsr(options: { stateDir: string; newKey?: boolean }): Promis
   const before = textOf(file)
   if (options.newKey === true) {
     process.kill(pid, 'SIGUSR2')
-    const deadline = performance.now() + NEW_KEY_WITHIN_MS
+    const deadline = performance.now() + NEW_KEY_TIMEOUT_MS
     while (textOf(file) === before && performance.now() < deadline) await delay(50)
     if (textOf(file) === before) throw new StartError('no new key was made: see log/serve.log')
   }

@@ -34,7 +34,7 @@ async function start(): Promise<void> {
   await assertPortFree('PORT', settings.port)
   await assertPortFree('TLS_PORT', settings.tlsPort)
 
-  const stack = await Stack.create({ settings, state, config, tell: console.log })
+  const stack = await Stack.create({ settings, state, config, log: console.log })
   // npm passes on the Ctrl-C that the terminal has sent to everybody: a second signal must change nothing.
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)

@@ -54,11 +54,11 @@ export function unsealSubcommand(): Subcommand {
 
 async function unsealOnce(address: string | undefined, options: UnsealOptions): Promise<Outcome> {
   const given = {
-    address: demand(address, 'the address of the router'),
-    rootKey: demand(options.rootKey, '--root-key'),
-    operatorKey: demand(options.operatorKey, '--operator-key'),
-    secrets: demand(options.secrets, '--secrets'),
-    configuration: demand(options.configuration, '--configuration'),
+    address: required(address, 'the address of the router'),
+    rootKey: required(options.rootKey, '--root-key'),
+    operatorKey: required(options.operatorKey, '--operator-key'),
+    secrets: required(options.secrets, '--secrets'),
+    configuration: required(options.configuration, '--configuration'),
   }
   const outcome = await unsealGuest({
     address: given.address,
@@ -75,7 +75,7 @@ async function unsealOnce(address: string | undefined, options: UnsealOptions): 
   return describe(outcome)
 }
 
-function demand(value: string | undefined, name: string): string {
+function required(value: string | undefined, name: string): string {
   if (value !== undefined) return value
   throw new InputError(`${name} is missing`)
 }

@@ -4,7 +4,7 @@ import { addressOf, type ClientOptions, type Settings } from './options.ts'
 import type { Proof } from './proof.ts'
 import { ReceiptVerifier, type ReceiptOutcome } from './receipts.ts'
 import { streamOf, type IncomingAnswer, type OutgoingRequest, type Transport } from './transport.ts'
-import { WatchedExchange } from './watched-exchange.ts'
+import { ObservedExchange } from './observed-exchange.ts'
 
 /** A client of one router that proves the router before it sends, and its answers afterwards. */
 export interface Client {
@@ -58,7 +58,7 @@ export function clientOver(
     verify: async () => {
       transport.refresh()
       const url = addressOf(settings, '/.well-known/jwks.json')
-      const signal = AbortSignal.timeout(VERIFY_WITHIN_MS)
+      const signal = AbortSignal.timeout(VERIFY_TIMEOUT_MS)
       const none = { headers: new Headers(), body: undefined, signal }
       const { body } = await transport.send({ url, method: 'GET', ...none })
       await body?.getReader().cancel()
@@ -72,7 +72,7 @@ export function clientOver(
   }
 }
 
-const VERIFY_WITHIN_MS = 90_000
+const VERIFY_TIMEOUT_MS = 90_000
 
 /**
  * Brings whatever `fetch` may be given into one form.
@@ -124,7 +124,7 @@ class AnswerWatch implements Receipts {
     if (!has || answer.body === null) {
       return asResponse({ ...answer, body: answer.body && streamOf(answer.body) }, url)
     }
-    const exchange = new WatchedExchange(request, digestAnswer(answer.headers), this.#verifier)
+    const exchange = new ObservedExchange(request, digestAnswer(answer.headers), this.#verifier)
     const { onReceipt, requireReceipt } = this.#options
     const verified = () => this.#track(exchange.outcome())
     const body = exchange.tap(answer.body, {
@@ -132,7 +132,7 @@ class AnswerWatch implements Receipts {
         if (onReceipt !== undefined) void this.#track(verified().then(onReceipt))
       },
       ended: async () => {
-        if (requireReceipt === true) demand(await verified())
+        if (requireReceipt === true) requireVerified(await verified())
       },
     })
     const passed = asResponse({ ...answer, body }, url)
@@ -149,7 +149,7 @@ class AnswerWatch implements Receipts {
   }
 }
 
-function demand({ failed, ok, path }: ReceiptOutcome): void {
+function requireVerified({ failed, ok, path }: ReceiptOutcome): void {
   if (ok) return
   throw new ReceiptRefused(failed, `the receipt of ${path} does not hold: ${failed.join(', ')}`)
 }

@@ -1,11 +1,11 @@
 import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
-import type { BundleState, KeptBundle } from './options.ts'
+import type { BundleState, StoredBundle } from './options.ts'
 
 /** The state of this process alone: enough against an older bundle while it runs, nothing after. */
 export function memoryState(): BundleState {
-  const seen = new Map<string, KeptBundle>()
+  const accepted = new Map<string, StoredBundle>()
   return {
-    read: async (rootJwk) => seen.get(await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
-    write: async (bundle) => void seen.set(bundle.root, bundle),
+    read: async (rootJwk) => accepted.get(await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
+    write: async (bundle) => void accepted.set(bundle.root, bundle),
   }
 }

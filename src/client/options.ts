@@ -1,5 +1,5 @@
 import { es256JwkSchema, type Es256Jwk } from '../protocol/jwk.ts'
-import type { SeenBundle } from '../verify/trust-bundle.ts'
+import type { AcceptedBundle } from '../verify/trust-bundle.ts'
 import type { Anchor } from '../verify/snp/anchors.ts'
 import type { JudgeProviderHop } from '../verify/receipt-provider.ts'
 import { ClientError } from './errors.ts'
@@ -36,14 +36,14 @@ export interface ClientPolicy {
 }
 
 /** A bundle as it is remembered, with its text where that is known. */
-export interface KeptBundle extends SeenBundle {
+export interface StoredBundle extends AcceptedBundle {
   readonly jws?: string | undefined
 }
 
 /** Keeps the newest bundle seen under each release root, so that an older one is refused later. */
 export interface BundleState {
-  read(rootJwk: unknown): Promise<KeptBundle | undefined>
-  write(seen: KeptBundle): Promise<void>
+  read(rootJwk: unknown): Promise<StoredBundle | undefined>
+  write(accepted: StoredBundle): Promise<void>
 }
 
 /** What a client takes from its surroundings, for tests to set. */

@@ -26,16 +26,16 @@ export interface Proof {
 }
 
 /** An answer of the router to a question about itself. */
-export interface AskedAnswer {
+export interface HostAnswer {
   readonly status: number
   readonly body: Bytes
 }
 
 /** Asks one host for a path, such as `/attestation?nonce=...`. */
-export type AskHost = (path: string) => Promise<AskedAnswer>
+export type RequestHost = (path: string) => Promise<HostAnswer>
 
 /** What the connection itself shows, where it shows anything. */
-export interface SeenConnection {
+export interface ObservedConnection {
   readonly tlsSpkiSha256: string | undefined
 }
 
@@ -46,13 +46,13 @@ export interface SeenConnection {
  * @throws AttestationUnavailable when the host gives no evidence
  */
 export async function proveHost(
-  ask: AskHost,
-  seen: SeenConnection,
+  request: RequestHost,
+  connection: ObservedConnection,
   settings: Settings,
   trustSource: TrustSource,
 ): Promise<Proof> {
   try {
-    return await prove(ask, seen, settings, trustSource)
+    return await prove(request, connection, settings, trustSource)
   } catch (error) {
     if (error instanceof MalformedEvidence) throw new AttestationRefused([], error)
     throw error
@@ -60,15 +60,15 @@ export async function proveHost(
 }
 
 async function prove(
-  ask: AskHost,
-  { tlsSpkiSha256 }: SeenConnection,
+  request: RequestHost,
+  { tlsSpkiSha256 }: ObservedConnection,
   { deps, policy, rootJwk }: Settings,
   trustSource: TrustSource,
 ): Promise<Proof> {
   const nonce = deps.nonce()
   const [trust, answer] = await Promise.all([
     trustSource.newest(),
-    ask(`/attestation?nonce=${nonce}`),
+    request(`/attestation?nonce=${nonce}`),
   ])
   if (answer.status !== 200) {
     throw new AttestationUnavailable(`the router answers ${answer.status} for its evidence`)

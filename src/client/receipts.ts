@@ -147,7 +147,7 @@ export class ReceiptVerifier {
 
   #remember(sha256: string, envelope: Bytes): void {
     const [oldest] = this.#evidence.keys()
-    if (this.#evidence.size >= MAX_KEPT_ENVELOPES && oldest !== undefined) {
+    if (this.#evidence.size >= MAX_CACHED_ENVELOPES && oldest !== undefined) {
       this.#evidence.delete(oldest)
     }
     this.#evidence.set(sha256, envelope)
@@ -159,7 +159,7 @@ export class ReceiptVerifier {
       method: 'GET',
       headers: new Headers(headers),
       body: undefined,
-      signal: AbortSignal.timeout(GET_WITHIN_MS),
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     })
     const body = new Uint8Array(
       await new Response(answer.body && streamOf(answer.body)).arrayBuffer(),
@@ -169,8 +169,8 @@ export class ReceiptVerifier {
   }
 }
 
-const MAX_KEPT_ENVELOPES = 64
-const GET_WITHIN_MS = 60_000
+const MAX_CACHED_ENVELOPES = 64
+const FETCH_TIMEOUT_MS = 60_000
 
 /** Nothing but digests is taken from a receipt that is not verified yet. */
 function referencesOf(receipt: string): string[] {

@@ -29,7 +29,7 @@ export class RouterTrustSource implements TrustSource {
   readonly #settings: Settings
   readonly #state: BundleState
   readonly #fetch: typeof fetch
-  #asking: Promise<NewestTrust> | undefined
+  #pending: Promise<NewestTrust> | undefined
 
   /** @param unproven fetches from the router without proof of it: a bundle is judged by its signature alone */
   constructor(settings: Settings, state: BundleState, unproven: typeof fetch) {
@@ -39,14 +39,14 @@ export class RouterTrustSource implements TrustSource {
   }
 
   newest(): Promise<NewestTrust> {
-    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined))
-    return this.#asking
+    this.#pending ??= this.#request().finally(() => (this.#pending = undefined))
+    return this.#pending
   }
 
-  async #ask(): Promise<NewestTrust> {
+  async #request(): Promise<NewestTrust> {
     const { base, deps, environments, rootJwk } = this.#settings
     const address = addressOf(this.#settings, '/.well-known/trust.json')
-    const [fetched, lastSeen] = await Promise.all([
+    const [fetched, lastAccepted] = await Promise.all([
       fetchTrustBundle(address.href, base.origin, this.#fetch).catch(unreachable),
       this.#state.read(rootJwk),
     ])
@@ -55,13 +55,13 @@ export class RouterTrustSource implements TrustSource {
     const result = await verifyTrustBundle(jws, rootJwk, {
       now: deps.now(),
       environments,
-      lastSeen,
+      lastAccepted,
     })
     const checks = [...fetched.checks, ...result.checks]
-    const { bundle, seen } = result
-    if (bundle === undefined || seen === undefined) throw new AttestationRefused(checks)
-    if (lastSeen?.sha256 !== seen.sha256 || lastSeen.root !== seen.root) {
-      await this.#state.write({ ...seen, jws })
+    const { bundle, accepted } = result
+    if (bundle === undefined || accepted === undefined) throw new AttestationRefused(checks)
+    if (lastAccepted?.sha256 !== accepted.sha256 || lastAccepted.root !== accepted.root) {
+      await this.#state.write({ ...accepted, jws })
     }
     return { bundle, checks, jws }
   }

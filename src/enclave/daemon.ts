@@ -5,7 +5,7 @@ import type {
   FromDaemon,
   TlsMaterial,
 } from '../protocol/boot.ts'
-import { Generations, type GenerationTools } from './config/generations.ts'
+import { Generations, type GenerationDeps } from './config/generations.ts'
 import { ConfigSource, type GivenConfig } from './config/config-source.ts'
 import { makeReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
@@ -13,7 +13,7 @@ import { createDispatcher } from './link/dispatch.ts'
 import { createLinkRoutes } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
-import type { ProofTools } from './proofs/provider-evidence.ts'
+import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
 import type { Machine } from './snp/machine.ts'
@@ -22,7 +22,7 @@ import type { Offers } from './sealed/offers.ts'
 import { startIdentity } from './identity.ts'
 import { openUpstream } from './upstream.ts'
 
-export interface DaemonTools {
+export interface DaemonDeps {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Milliseconds. */
   readonly now: () => number
@@ -32,7 +32,7 @@ export interface DaemonTools {
   readonly offers: Pick<Offers, 'offer'>
   readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
   /** In place of the network and of vendors' verifiers. */
-  readonly proofTools?: Partial<ProofTools>
+  readonly proofTools?: Partial<ProofDeps>
 }
 
 export interface Daemon {
@@ -51,11 +51,11 @@ export interface Daemon {
  * Configuration -> keys, machine and release side by side -> first report -> link server.
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
-export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise<Daemon> {
-  const { now, notify, log, proofTools } = tools
-  const source = new ConfigSource(boot, tools.env)
+export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
+  const { now, notify, log, proofTools } = deps
+  const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
-  const machine = tools.openMachine(boot, now)
+  const machine = deps.openMachine(boot, now)
   const releases = createReleases(boot, machine, now)
   const [key, tls] = await Promise.all([
     makeReceiptKey(),
@@ -75,7 +75,7 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
     ...outcomes(notify),
   })
   const routes = createLinkRoutes({
-    unsealing: openGate({ ...tools, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
+    unsealing: openGate({ ...deps, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
     signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
     envelopes: identity.envelopes,
     proofs,
@@ -112,8 +112,8 @@ export async function startDaemon(boot: DaemonBoot, tools: DaemonTools): Promise
 
 /** What the supervisor is told of a reload. */
 function outcomes(
-  notify: DaemonTools['notify'],
-): Pick<GenerationTools, 'onReloaded' | 'onUnchanged' | 'onRefused'> {
+  notify: DaemonDeps['notify'],
+): Pick<GenerationDeps, 'onReloaded' | 'onUnchanged' | 'onRefused'> {
   return {
     onReloaded: ({ generation, text }) =>
       notify({ type: 'reloaded', generation, configText: text }),

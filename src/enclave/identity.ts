@@ -1,7 +1,7 @@
 import type { DaemonBoot, DaemonTls, FromDaemon } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts'
-import { EnvelopeCache, type KeptEnvelope } from './envelope/envelope-cache.ts'
+import { EnvelopeCache, type CachedEnvelope } from './envelope/envelope-cache.ts'
 import { createMissingListNotice } from './envelope/missing-list.ts'
 import { checkOwnEnvelope } from './envelope/self-check.ts'
 import type { ReceiptKey } from './keys/receipt-key.ts'
@@ -10,7 +10,7 @@ import type { Releases } from './release/releases.ts'
 import { FormerHops } from './sign/former-hops.ts'
 import { createRouterHops } from './sign/router-hops.ts'
 import type { RouterHop } from './sign/router-block.ts'
-import type { SeenBundle } from '../verify/trust-bundle.ts'
+import type { AcceptedBundle } from '../verify/trust-bundle.ts'
 import type { Machine } from './snp/machine.ts'
 import type { ReportSource } from './snp/report-source.ts'
 
@@ -65,12 +65,12 @@ const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   const { boot, machine, key, now, notify } = inputs
   const simulated = await machine.simulatedPolicy()
-  let lastSeen: SeenBundle | undefined
-  const tellMissingList = createMissingListNotice(notify)
-  const make = async (of: Bound): Promise<KeptEnvelope> => {
+  let lastAccepted: AcceptedBundle | undefined
+  const noticeMissingList = createMissingListNotice(notify)
+  const make = async (of: Bound): Promise<CachedEnvelope> => {
     const served = await build(of, key.kid, '', now)
-    tellMissingList(served)
-    const by = { release: of.release, simulated, lastSeen, now: now() }
+    noticeMissingList(served)
+    const by = { release: of.release, simulated, lastAccepted, now: now() }
     return { ...served, check: await checkOwnEnvelope(served, by) }
   }
   let loaded = inputs.first
@@ -96,15 +96,15 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   /** Nothing changes before the new binding is proven. */
   const move = async (nextLoaded: LoadedConfig, next: Bound): Promise<void> => {
     const envelope = await make(next)
-    demandProof(envelope, nextLoaded, lastSeen)
+    requireProof(envelope, nextLoaded, lastAccepted)
     former.keep(bound.configurationSha256, currentHop())
     loaded = nextLoaded
     bound = next
-    lastSeen = envelope.check.seen ?? lastSeen
+    lastAccepted = envelope.check.accepted ?? lastAccepted
     envelopes.adopt(envelope)
   }
   await move(loaded, bound)
-  const inTurn = createTurns()
+  const serialize = createSerialQueue()
   return {
     envelopes,
     release: () => bound.release,
@@ -112,12 +112,12 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     routerHop: (sha256) =>
       sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
     adoptConfig: (nextLoaded) =>
-      inTurn(async () => {
+      serialize(async () => {
         const next = await bind(nextLoaded, bound.tls, inputs)
         if (bindsSame(bound, next)) loaded = nextLoaded
         else await move(nextLoaded, next)
       }),
-    adoptTls: (tls) => inTurn(() => move(loaded, { ...bound, tls })),
+    adoptTls: (tls) => serialize(() => move(loaded, { ...bound, tls })),
   }
 }
 
@@ -145,7 +145,7 @@ function bindsSame(left: Bound, right: Bound): boolean {
 }
 
 /** Runs one step after the other, a failed one included. */
-function createTurns(): (step: () => Promise<void>) => Promise<void> {
+function createSerialQueue(): (step: () => Promise<void>) => Promise<void> {
   let last: Promise<unknown> = Promise.resolve()
   return (step) => {
     const turn = last.then(step)
@@ -158,16 +158,16 @@ function createTurns(): (step: () => Promise<void>) => Promise<void> {
  * Refuses an envelope that clients could not verify. Only a local stack may start with one, and a reload may not replace
  * a verifiable envelope by one that is not.
  */
-function demandProof(
-  envelope: KeptEnvelope,
+function requireProof(
+  envelope: CachedEnvelope,
   { config }: LoadedConfig,
-  lastSeen: SeenBundle | undefined,
+  lastAccepted: AcceptedBundle | undefined,
 ): void {
-  const mayLack = config.service.mode === 'local' && lastSeen === undefined
-  if (!envelope.check.verified && !mayLack) throw new Error(faultOf(envelope))
+  const mayBeUnverified = config.service.mode === 'local' && lastAccepted === undefined
+  if (!envelope.check.verified && !mayBeUnverified) throw new Error(faultOf(envelope))
 }
 
-function faultOf({ check }: KeptEnvelope): string {
+function faultOf({ check }: CachedEnvelope): string {
   return `this instance cannot prove its release:\n  ${check.failed.join('\n  ')}`
 }
 

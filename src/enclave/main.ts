@@ -15,15 +15,15 @@ function main(): void {
   const log = jsonLog(Date.now, (line) => void process.stdout.write(line))
   const env: Record<string, string | undefined> = { ...process.env }
 
-  const offers = new Offers(tell)
+  const offers = new Offers(notify)
 
   const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = { env, now: Date.now, notify: tell, log, offers, openMachine }
+      const tools = { env, now: Date.now, notify: notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
-      tell({ type: 'ready', ready: (await starting).ready })
+      notify({ type: 'ready', ready: (await starting).ready })
     },
     async reload(message) {
       if (message.type === 'reload') Object.assign(env, message.secrets)
@@ -35,15 +35,15 @@ function main(): void {
     },
     async prepare_tls(message) {
       if (message.type !== 'prepare_tls') return
-      tell({ type: 'tls_prepared', tls: await makeTlsIdentity(message.domains, new Date()) })
+      notify({ type: 'tls_prepared', tls: await makeTlsIdentity(message.domains, new Date()) })
     },
     async renew_tls(message) {
       const daemon = await starting
       const given = message.type === 'renew_tls' ? message.tls : undefined
       try {
-        if (daemon) tell({ type: 'tls_renewed', tls: await daemon.renewTls(given) })
+        if (daemon) notify({ type: 'tls_renewed', tls: await daemon.renewTls(given) })
       } catch (error) {
-        tell({ type: 'tls_refused', reason: reasonOf(error) })
+        notify({ type: 'tls_refused', reason: reasonOf(error) })
       }
     },
   }
@@ -68,7 +68,7 @@ function main(): void {
   for (const ending of ['disconnect', 'SIGTERM', 'SIGINT']) process.on(ending, () => void stop())
 }
 
-function tell(message: FromDaemon): void {
+function notify(message: FromDaemon): void {
   if (process.connected) process.send?.(message)
 }
 

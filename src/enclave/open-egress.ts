@@ -7,7 +7,10 @@ export interface Egress {
   /** Answers the exchange, both ways streamed, or throws `LinkError` before any answer has begun. */
   carry(call: EgressCall): Promise<void>
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
-  get(provider: string, ask: EgressRequest): Promise<{ status: number; body: Bytes } | undefined>
+  get(
+    provider: string,
+    request: EgressRequest,
+  ): Promise<{ status: number; body: Bytes } | undefined>
   /** Ends every idle connection. */
   close(): void
 }

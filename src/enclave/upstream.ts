@@ -4,17 +4,17 @@ import type { Egress } from './open-egress.ts'
 import { createPinnedEgress } from './egress/pinned-egress.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
-import { createProofTools } from './proof-tools.ts'
-import { createProviderProofs, type ProofTools } from './proofs/provider-evidence.ts'
+import { createProofTools } from './proof-deps.ts'
+import { createProviderProofs, type ProofDeps } from './proofs/provider-evidence.ts'
 import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
-import type { SignerTools } from './sign/receipt-signer.ts'
+import type { SignerDeps } from './sign/receipt-signer.ts'
 import type { Machine } from './snp/machine.ts'
 
 /** The providers' side of the daemon: what is proven of them, and the way to them. */
 export interface Upstream {
   readonly proofs: ProviderProofs
   readonly egress: Egress
-  readonly proveMessage: SignerTools['proveMessage']
+  readonly proveMessage: SignerDeps['proveMessage']
   close(): void
 }
 
@@ -27,14 +27,14 @@ export interface UpstreamInputs {
   readonly now: () => number
   readonly log: Log
   /** In place of the network and of vendors' verifiers. */
-  readonly proofTools?: Partial<ProofTools> | undefined
+  readonly proofTools?: Partial<ProofDeps> | undefined
 }
 
 /** Begins to verify every provider of the first configuration, and waits for none of them. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const { boot, machine, first, current, now, log } = inputs
-  const tools = createProofTools(boot, await machine.simulatedPolicy(), now, log)
-  const proofs = createProviderProofs({ ...tools, ...inputs.proofTools })
+  const deps = createProofTools(boot, await machine.simulatedPolicy(), now, log)
+  const proofs = createProviderProofs({ ...deps, ...inputs.proofTools })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
   const egress = createPinnedEgress({ proofs, connectMs })

@@ -5,6 +5,6 @@ export type Effort = (typeof EFFORTS)[number]
 
 /** The effort a request names; `none` is an alias of `off`; undefined when it names none of the ladder. */
 export function parseEffort(text: string): Effort | undefined {
-  const spelled = text === 'none' ? 'off' : text
-  return EFFORTS.find((effort) => effort === spelled)
+  const name = text === 'none' ? 'off' : text
+  return EFFORTS.find((effort) => effort === name)
 }

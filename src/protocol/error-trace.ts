@@ -8,8 +8,8 @@ export interface ErrorTrace {
   readonly frames: readonly string[]
 }
 
-const MOST_FRAMES = 8
-const MOST_CAUSES = 4
+const MAX_FRAMES = 8
+const MAX_CAUSES = 4
 
 /** Codes of Node, of SQLite and of OpenSSL; anything freer might be text. */
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
@@ -28,7 +28,7 @@ export function traceError(thrown: unknown): ErrorTrace {
 
 function codeOf(thrown: Error): string | undefined {
   let error: unknown = thrown
-  for (let depth = 0; depth < MOST_CAUSES && error instanceof Error; depth++) {
+  for (let depth = 0; depth < MAX_CAUSES && error instanceof Error; depth++) {
     if ('code' in error && typeof error.code === 'string' && CODE.test(error.code)) {
       return error.code
     }
@@ -43,5 +43,5 @@ function framesOf({ message, stack = '' }: Error): string[] {
   const head = stack.slice(0, at)
   if (at < 0 || head.includes('\n')) return []
   const lines = stack.slice(at + message.length).split('\n')
-  return lines.flatMap((line) => FRAME.exec(line)?.[1] ?? []).slice(0, MOST_FRAMES)
+  return lines.flatMap((line) => FRAME.exec(line)?.[1] ?? []).slice(0, MAX_FRAMES)
 }

@@ -92,8 +92,8 @@ function thoughts(request: ChatCompletionRequest): { reasoning?: string } {
     kwargs !== null &&
     'enable_thinking' in kwargs &&
     kwargs.enable_thinking === true
-  const asked = (typeof effort === 'string' && effort !== 'none') || switchedOn
-  return asked ? { reasoning: 'A stand-in does not think; it repeats what it was told.' } : {}
+  const requested = (typeof effort === 'string' && effort !== 'none') || switchedOn
+  return requested ? { reasoning: 'A stand-in does not think; it repeats what it was told.' } : {}
 }
 
 function textOf(message: ChatMessage): string {
@@ -111,9 +111,16 @@ function imageOf(message: ChatMessage): number | undefined {
 
 /** A token for every four characters begun, and four for every message. */
 function usage(request: ChatCompletionRequest, answer: string) {
-  const asked = request.messages.reduce((sum, message) => sum + tokensIn(textOf(message)) + 4, 0)
+  const requested = request.messages.reduce(
+    (sum, message) => sum + tokensIn(textOf(message)) + 4,
+    0,
+  )
   const answered = tokensIn(answer) + tokensIn(thoughts(request).reasoning ?? '')
-  return { prompt_tokens: asked, completion_tokens: answered, total_tokens: asked + answered }
+  return {
+    prompt_tokens: requested,
+    completion_tokens: answered,
+    total_tokens: requested + answered,
+  }
 }
 
 function tokensIn(text: string): number {

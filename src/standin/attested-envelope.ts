@@ -9,14 +9,14 @@ import { createSimulatedSource, simulatedMeasurement } from '../enclave/snp/simu
 import { toHex } from '../protocol/bytes.ts'
 
 /** What a host of `service.attestation/v1` publishes. */
-export interface EnvelopeSite {
+export interface EnvelopeHost {
   /** JSON of an envelope for this nonce, 64 hex digits or empty. */
   envelope(nonce: string): Promise<string>
   /** JSON of the published trust bundle. */
   readonly trust: string
 }
 
-export interface EnvelopeSiteInputs {
+export interface EnvelopeHostInputs {
   /** Signs the bundle; relying parties pin its public half. */
   readonly root: SigningKey
   /** The simulated chip this guest says it runs on. */
@@ -31,7 +31,7 @@ const VALIDITY_DAYS = 30
 const NO_FLOOR = { bootloader: 0, tee: 0, snp: 0, microcode: 0 }
 
 /** A guest on a simulated chip that publishes its evidence as another router would. */
-export async function openEnvelopeSite(inputs: EnvelopeSiteInputs): Promise<EnvelopeSite> {
+export async function openEnvelopeHost(inputs: EnvelopeHostInputs): Promise<EnvelopeHost> {
   const { root, chain, tlsSpkiSha256, now } = inputs
   const [manifestKey, receiptKey] = await Promise.all([
     makeSigningKey({ extractable: false }),

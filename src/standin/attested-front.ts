@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { SimulatedChain } from '../enclave/simulated/chain.ts'
-import { openEnvelopeSite, type EnvelopeSite } from './attested-envelope.ts'
+import { openEnvelopeHost, type EnvelopeHost } from './attested-envelope.ts'
 import type { StandinIdentity } from './attested-identity.ts'
 import { tinfoilV2, tinfoilV3 } from './attested-tinfoil.ts'
 
@@ -12,7 +12,7 @@ export interface AttestedFront {
 }
 
 interface Evidence {
-  readonly site: EnvelopeSite
+  readonly host: EnvelopeHost
   readonly chain: SimulatedChain
   readonly tlsSpkiSha256: string
 }
@@ -20,8 +20,8 @@ interface Evidence {
 type Answer = (evidence: Evidence, nonce: string) => Promise<string> | string
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
-  '/attestation': ({ site }, nonce) => site.envelope(nonce),
-  '/.well-known/trust.json': ({ site }) => site.trust,
+  '/attestation': ({ host }, nonce) => host.envelope(nonce),
+  '/.well-known/trust.json': ({ host }) => host.trust,
   '/.well-known/tinfoil-attestation': (evidence, nonce) =>
     nonce === '' ? tinfoilV2(evidence) : tinfoilV3(evidence, nonce),
 }
@@ -42,8 +42,8 @@ export function createAttestedFront(
     server,
     async attest(chain, now) {
       const { spkiSha256: tlsSpkiSha256 } = tls
-      const site = await openEnvelopeSite({ root, chain, tlsSpkiSha256, now })
-      evidence = { site, chain, tlsSpkiSha256 }
+      const host = await openEnvelopeHost({ root, chain, tlsSpkiSha256, now })
+      evidence = { host, chain, tlsSpkiSha256 }
     },
   }
 }

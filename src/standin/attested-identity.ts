@@ -15,7 +15,7 @@ export interface StandinIdentity {
   readonly kept: string
 }
 
-const keptSchema = z.strictObject({
+const storedSchema = z.strictObject({
   root: z.looseObject({}),
   tls: z.strictObject({ certPem: z.string(), keyPem: z.string() }),
 })
@@ -26,7 +26,7 @@ export async function openStandinIdentity(
   now: Date,
 ): Promise<StandinIdentity> {
   if (kept !== undefined) {
-    const { root, tls } = keptSchema.parse(JSON.parse(kept))
+    const { root, tls } = storedSchema.parse(JSON.parse(kept))
     return { root: await importSigningKey(root), tls: await adoptTlsIdentity(tls), kept }
   }
   const [root, tls] = await Promise.all([

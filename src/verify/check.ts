@@ -17,8 +17,8 @@ export interface Verdict {
 }
 
 /** A check that fails for the given fault, and holds with what was seen where there is none. */
-export function judge(name: CheckName, fault: string | undefined, seen: string): Check {
-  return { name, ok: fault === undefined, detail: fault ?? seen, proves: PROVES[name] }
+export function judge(name: CheckName, fault: string | undefined, detail: string): Check {
+  return { name, ok: fault === undefined, detail: fault ?? detail, proves: PROVES[name] }
 }
 
 /** The first fault whose condition is true; the order is the order of telling. */

@@ -10,7 +10,7 @@ export function milliseconds(timestamp: string): number {
  * Every comparison with what is no number is false, so that nothing would ever be too early, expired or too old.
  * @throws TypeError when it is not, because that is the caller's mistake and not a fault of the evidence
  */
-export function demandNumber(name: string, value: unknown): void {
+export function requireNumber(name: string, value: unknown): void {
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw new TypeError(`${name} must be a number`)
   }

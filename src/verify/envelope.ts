@@ -2,7 +2,7 @@ import { toHex } from '../protocol/bytes.ts'
 import type { Envelope } from '../protocol/envelope.ts'
 import type { Manifest } from '../protocol/manifest.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, demandNumber, milliseconds } from './clock.ts'
+import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
 import { verifyEnvelopeHardware } from './envelope-hardware.ts'
 import { checkManifest, checkTag, revocationRule, type Trust } from './manifest.ts'
 import { revocationFault } from './revoked.ts'
@@ -53,8 +53,8 @@ export async function verifyEnvelope(
   options: EnvelopeOptions,
 ): Promise<EnvelopeResult> {
   const { trust, live, ...snp } = options
-  demandNumber('now', options.now)
-  if (live?.maxAgeSeconds !== undefined) demandNumber('maxAgeSeconds', live.maxAgeSeconds)
+  requireNumber('now', options.now)
+  if (live?.maxAgeSeconds !== undefined) requireNumber('maxAgeSeconds', live.maxAgeSeconds)
   const hardware = await verifyEnvelopeHardware(envelope, {
     ...snp,
     policy: policyOfBundle(trust.bundle),

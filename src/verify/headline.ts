@@ -1,5 +1,5 @@
 import type { Verdict } from './check.ts'
-import type { ProviderStanding } from './receipt-provider.ts'
+import type { ProviderStatus } from './receipt-provider.ts'
 import type { ReceiptResult } from './receipt.ts'
 
 /** A summary of a verdict in one line. */
@@ -25,7 +25,7 @@ export function headline({ ok, checks }: Verdict, statement: Statement): string 
 }
 
 /** What is known of the provider's hop, by how far it was judged. */
-const PROVIDER: Readonly<Record<ProviderStanding, string>> = {
+const PROVIDER: Readonly<Record<ProviderStatus, string>> = {
   unattested: 'The provider was not attested.',
   recorded: "The provider's hop is recorded by the router, not re-judged.",
   rejudged: "The provider's enclave was judged again here, under your own policy.",

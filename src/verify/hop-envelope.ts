@@ -7,7 +7,7 @@ import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, type Check } from './check.ts'
 import { verifyEnvelope, type EnvelopeResult } from './envelope.ts'
 import { readEnvelope } from './envelope-hardware.ts'
-import { findEvidence, type HeldEvidence } from './hop-evidence.ts'
+import { findEvidence, type EvidenceBySha256 } from './hop-evidence.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
 import { verifyTrustBundle } from './trust-bundle.ts'
 
@@ -25,7 +25,7 @@ export interface EnvelopeTrust {
 /** `now` is the moment of the receipt, in milliseconds since 1970. */
 export interface EnvelopeHopOptions extends Omit<SnpOptions, 'policy'> {
   readonly trust: EnvelopeTrust
-  readonly evidence: HeldEvidence
+  readonly evidence: EvidenceBySha256
 }
 
 export interface HopResult {

@@ -5,7 +5,7 @@ import type { AttestationBlock } from '../protocol/receipt.ts'
 import { judge, type Check } from './check.ts'
 
 /** Evidence that receipts refer to, by SHA-256 in lowercase hex. */
-export type HeldEvidence = ReadonlyMap<string, Bytes>
+export type EvidenceBySha256 = ReadonlyMap<string, Bytes>
 
 export interface FoundEvidence {
   readonly check: Check
@@ -18,7 +18,7 @@ const referenceSchema = z.strictObject({ sha256: z.string(), bytes: z.number() }
 /** The evidence of a hop: what stands in the block itself, or what it names by digest, unchanged. */
 export async function findEvidence(
   { evidence_raw: raw }: AttestationBlock,
-  held: HeldEvidence,
+  held: EvidenceBySha256,
 ): Promise<FoundEvidence> {
   if (raw === undefined) return missing('the receipt names no evidence')
   const reference = referenceSchema.safeParse(raw)

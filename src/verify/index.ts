@@ -17,7 +17,7 @@ export { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 export { fetchTrustBundle, type FetchedTrustBundle } from './fetch-trust-bundle.ts'
 export {
   verifyTrustBundle,
-  type SeenBundle,
+  type AcceptedBundle,
   type TrustBundleOptions,
   type TrustBundleResult,
 } from './trust-bundle.ts'

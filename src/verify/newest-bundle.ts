@@ -3,7 +3,7 @@ import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { judge, type Check } from './check.ts'
 import { milliseconds } from './clock.ts'
-import { verifyTrustBundle, type SeenBundle, type TrustBundleOptions } from './trust-bundle.ts'
+import { verifyTrustBundle, type AcceptedBundle, type TrustBundleOptions } from './trust-bundle.ts'
 
 export interface NewestBundle {
   readonly checks: readonly Check[]
@@ -11,11 +11,11 @@ export interface NewestBundle {
   readonly notes: readonly string[]
   /** Absent where no further bundle was given, or where one was refused. */
   readonly bundle?: TrustBundle
-  /** What to keep as the next `lastSeen`, and the text of it. */
-  readonly seen?: SeenBundle & { readonly jws: string }
+  /** What to keep as the next `lastAccepted`, and the text of it. */
+  readonly accepted?: AcceptedBundle & { readonly jws: string }
 }
 
-const NOTHING_NEWER =
+const NO_NEWER_BUNDLE =
   "not_revoked: no bundle but the receipt's own was at hand, so nothing tells of later revocations"
 
 /**
@@ -30,17 +30,17 @@ export async function findNewestBundle(
   { own, ...options }: TrustBundleOptions & { readonly own: string },
 ): Promise<NewestBundle> {
   if (texts.length === 0) {
-    const ownOnly = { checks: [], notes: [NOTHING_NEWER] }
-    if (options.lastSeen?.root !== (await jwkThumbprint(rootJwk))) return ownOnly
+    const ownOnly = { checks: [], notes: [NO_NEWER_BUNDLE] }
+    if (options.lastAccepted?.root !== (await jwkThumbprint(rootJwk))) return ownOnly
     const {
       bundle: _,
-      seen: __,
+      accepted: __,
       ...judged
     } = await findNewestBundle([own], rootJwk, {
       ...options,
       own,
     })
-    return { ...judged, notes: [...judged.notes, NOTHING_NEWER] }
+    return { ...judged, notes: [...judged.notes, NO_NEWER_BUNDLE] }
   }
   const found: Candidate[] = []
   for (const jws of texts) {
@@ -48,16 +48,23 @@ export async function findNewestBundle(
     if (typeof candidate === 'string') return refused(candidate)
     found.push(candidate)
   }
-  const [newest, ...older] = found.toSorted((left, right) => right.seen.version - left.seen.version)
-  if (newest === undefined) return refused('there is none')
-  const { bundle, seen } = newest
-  const forked = [...older.map((one) => one.seen), options.lastSeen].some(
-    (one) => one?.root === seen.root && one.version === seen.version && one.sha256 !== seen.sha256,
+  const [newest, ...older] = found.toSorted(
+    (left, right) => right.accepted.version - left.accepted.version,
   )
-  if (forked) return refused(`there are two different bundles of version ${seen.version}`)
-  const { lastSeen } = options
-  if (lastSeen?.root === seen.root && lastSeen.version > seen.version) {
-    return refused(`version ${lastSeen.version} was seen before, and only ${seen.version} is here`)
+  if (newest === undefined) return refused('there is none')
+  const { bundle, accepted } = newest
+  const forked = [...older.map((one) => one.accepted), options.lastAccepted].some(
+    (one) =>
+      one?.root === accepted.root &&
+      one.version === accepted.version &&
+      one.sha256 !== accepted.sha256,
+  )
+  if (forked) return refused(`there are two different bundles of version ${accepted.version}`)
+  const { lastAccepted } = options
+  if (lastAccepted?.root === accepted.root && lastAccepted.version > accepted.version) {
+    return refused(
+      `version ${lastAccepted.version} was seen before, and only ${accepted.version} is here`,
+    )
   }
   const ended = milliseconds(bundle.expires_at) <= options.now
   const note = `newest_bundle: version ${bundle.version} expired at ${bundle.expires_at}; look for a newer one`
@@ -65,7 +72,7 @@ export async function findNewestBundle(
     checks: [judge('newest_bundle', undefined, `version ${bundle.version}, ${bundle.issued_at}`)],
     notes: ended ? [note] : [],
     bundle,
-    seen,
+    accepted,
   }
 }
 
@@ -75,7 +82,7 @@ function refused(fault: string): NewestBundle {
 
 interface Candidate {
   readonly bundle: TrustBundle
-  readonly seen: SeenBundle & { readonly jws: string }
+  readonly accepted: AcceptedBundle & { readonly jws: string }
 }
 
 /** The bundle, or what is wrong with it. Its version is compared once all of them are known. */
@@ -86,8 +93,8 @@ async function judgeCandidate(
 ): Promise<Candidate | string> {
   try {
     const judged = await verifyTrustBundle(jws, rootJwk, { now, environments, expired: 'accept' })
-    if (judged.bundle !== undefined && judged.seen !== undefined) {
-      return { bundle: judged.bundle, seen: { ...judged.seen, jws } }
+    if (judged.bundle !== undefined && judged.accepted !== undefined) {
+      return { bundle: judged.bundle, accepted: { ...judged.accepted, jws } }
     }
     const failed = judged.checks.find(({ ok }) => !ok)
     return `${failed?.name}: ${failed?.detail}`

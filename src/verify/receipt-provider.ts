@@ -1,13 +1,13 @@
 import type { AttestationBlock, ReceiptClaims } from '../protocol/receipt.ts'
 import { judge, prefixed, type Check } from './check.ts'
-import type { HeldEvidence } from './hop-evidence.ts'
+import type { EvidenceBySha256 } from './hop-evidence.ts'
 import type { SimulatedPolicy } from './snp/anchors.ts'
 
 /** The hop of a provider as a receipt records it, with what it takes to judge it again. */
 export interface ProviderHop {
   readonly block: AttestationBlock
   /** `findEvidence` picks out what the block names. */
-  readonly evidence: HeldEvidence
+  readonly evidence: EvidenceBySha256
   /** What went to the provider and came from it: SHA-256 in lowercase hex, as the receipt says. */
   readonly exchange: { readonly requestDigest: string; readonly responseDigest: string }
   /** When the receipt was issued, in milliseconds since 1970: evidence is judged as of then. */
@@ -34,15 +34,15 @@ export interface ProviderOptions {
   readonly judgeProviderHop?: JudgeProviderHop | undefined
   /** Fails a receipt whose provider was not judged again here and found attested. */
   readonly requireProvider?: boolean
-  readonly evidence: HeldEvidence
+  readonly evidence: EvidenceBySha256
   readonly simulated?: SimulatedPolicy
 }
 
 /** How much is known of the provider once the receipt holds. */
-export type ProviderStanding = 'unattested' | 'recorded' | 'rejudged'
+export type ProviderStatus = 'unattested' | 'recorded' | 'rejudged'
 
 export interface ProviderResult extends JudgedHop {
-  readonly standing: ProviderStanding
+  readonly standing: ProviderStatus
 }
 
 /** Judges the provider's hop of a receipt as far as the caller gave a policy for it. */

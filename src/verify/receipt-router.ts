@@ -3,10 +3,10 @@ import type { Es256Jwk } from '../protocol/jwk.ts'
 import type { ReceiptClaims } from '../protocol/receipt.ts'
 import { judge, prefixed, type Check } from './check.ts'
 import { checkEnvelopeHop, type HopResult } from './hop-envelope.ts'
-import type { HeldEvidence } from './hop-evidence.ts'
+import type { EvidenceBySha256 } from './hop-evidence.ts'
 import { findNewestBundle, type NewestBundle } from './newest-bundle.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
-import type { SeenBundle } from './trust-bundle.ts'
+import type { AcceptedBundle } from './trust-bundle.ts'
 
 /** Whose routers are accepted, and what is known of later revocations. */
 export interface RouterTrust {
@@ -16,7 +16,7 @@ export interface RouterTrust {
   readonly environments: readonly string[]
   /** Bundles besides the one in the receipt (compact JWS), as new as can be had: the newest one's revocations count. */
   readonly bundles?: readonly string[]
-  readonly lastSeen?: SeenBundle | undefined
+  readonly lastAccepted?: AcceptedBundle | undefined
   /**
    * Accepts a receipt whose key, guest or release is revoked only since a moment after the receipt's own time. Whoever
    * holds a revoked key can write any time into a receipt, so this is a decision and never the default.
@@ -26,7 +26,7 @@ export interface RouterTrust {
 
 export interface RouterHopOptions extends Omit<SnpOptions, 'policy'> {
   readonly trust: RouterTrust
-  readonly evidence: HeldEvidence
+  readonly evidence: EvidenceBySha256
 }
 
 export interface RouterHopResult extends HopResult {
@@ -43,12 +43,12 @@ export async function checkRouter(
   claims: ReceiptClaims,
   { trust, ...options }: RouterHopOptions,
 ): Promise<RouterHopResult> {
-  const { rootJwk, environments, bundles = [], lastSeen, acceptBeforeRevocation } = trust
+  const { rootJwk, environments, bundles = [], lastAccepted, acceptBeforeRevocation } = trust
   const block = claims.router_attestation
   const newest = await findNewestBundle(bundles, rootJwk, {
     now: options.now,
     environments,
-    lastSeen,
+    lastAccepted,
     own: block.trust_bundle_jws ?? '',
   })
   const hop = await checkEnvelopeHop(block, {

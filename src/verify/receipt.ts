@@ -3,7 +3,7 @@ import { readDocument } from '../protocol/read-document.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../protocol/receipt.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { judge, verdict, type Check, type Verdict } from './check.ts'
-import { demandNumber } from './clock.ts'
+import { requireNumber } from './clock.ts'
 import { headerFault, checkJws } from './jws.ts'
 import { findSigningKey } from './key-set.ts'
 import type { NewestBundle } from './newest-bundle.ts'
@@ -14,7 +14,7 @@ import {
   checkTime,
   type ExpectedExchange,
 } from './receipt-claims.ts'
-import { checkProvider, type ProviderOptions, type ProviderStanding } from './receipt-provider.ts'
+import { checkProvider, type ProviderOptions, type ProviderStatus } from './receipt-provider.ts'
 import {
   checkRouter,
   type RouterHopOptions,
@@ -45,11 +45,11 @@ export interface ReceiptResult extends Verdict {
   readonly notes: readonly string[]
   /** A simulated platform stands somewhere behind this receipt: it proves nothing about any machine. */
   readonly simulated: boolean
-  readonly provider: ProviderStanding
+  readonly provider: ProviderStatus
   /** Only where the signature is verified. */
   readonly claims?: ReceiptClaims
   /** The newest bundle known, to be remembered. */
-  readonly seen?: NewestBundle['seen']
+  readonly accepted?: NewestBundle['accepted']
 }
 
 /**
@@ -59,7 +59,7 @@ export interface ReceiptResult extends Verdict {
  * @throws MalformedEvidence when receipt or key set are none at all
  */
 export async function verifyReceipt(text: string, options: ReceiptOptions): Promise<ReceiptResult> {
-  demandNumber('now', options.now)
+  requireNumber('now', options.now)
   const jws = parseCompactJws(text, DOCUMENT)
   const header = headerFault(jws, ACCEPTED_TYPES)
   if (header !== undefined) return failed([judge('receipt_header', header, '')])
@@ -93,7 +93,7 @@ export async function verifyReceipt(text: string, options: ReceiptOptions): Prom
     simulated: router.simulated || provider.simulated,
     provider: provider.standing,
     claims,
-    seen: router.newest?.seen,
+    accepted: router.newest?.accepted,
   }
 }
 

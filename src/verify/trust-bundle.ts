@@ -5,13 +5,13 @@ import { readDocument } from '../protocol/read-document.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
 import { TRUST_BUNDLE_TYP, trustBundleSchema, type TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
-import { CLOCK_SKEW_MS, demandNumber, milliseconds } from './clock.ts'
+import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
 import { checkJws } from './jws.ts'
 
 const DOCUMENT = 'trust bundle'
 
 /** The last good bundle of a root; a relying party keeps it between two looks. */
-export interface SeenBundle {
+export interface AcceptedBundle {
   /** RFC 7638 thumbprint of the release root. */
   readonly root: string
   readonly version: number
@@ -24,7 +24,7 @@ export interface TrustBundleOptions {
   readonly now: number
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]
-  readonly lastSeen?: SeenBundle | undefined
+  readonly lastAccepted?: AcceptedBundle | undefined
   /** Takes a bundle whose time is up, for what it still tells; refused unless given. */
   readonly expired?: 'accept'
 }
@@ -32,8 +32,8 @@ export interface TrustBundleOptions {
 export interface TrustBundleResult extends Verdict {
   /** Only where every check holds, so that a refused bundle cannot be used by mistake. */
   readonly bundle?: TrustBundle
-  /** What to keep as the next `lastSeen`; only where every check holds. */
-  readonly seen?: SeenBundle
+  /** What to keep as the next `lastAccepted`; only where every check holds. */
+  readonly accepted?: AcceptedBundle
 }
 
 /**
@@ -46,14 +46,14 @@ export async function verifyTrustBundle(
   rootJwk: unknown,
   options: TrustBundleOptions,
 ): Promise<TrustBundleResult> {
-  demandNumber('now', options.now)
+  requireNumber('now', options.now)
   const root = readDocument(es256JwkSchema, rootJwk, 'release root key')
   const jws = parseCompactJws(text, DOCUMENT)
   const expectation = { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root } as const
   const signature = await checkJws(jws, expectation)
   if (!verdict(signature).ok) return verdict(signature)
   const bundle = readDocument(trustBundleSchema, parseStrictJson(jws.payload, DOCUMENT), DOCUMENT)
-  const seen = {
+  const accepted = {
     root: await jwkThumbprint(root),
     version: bundle.version,
     sha256: await sha256Hex(text),
@@ -62,9 +62,9 @@ export async function verifyTrustBundle(
     ...signature,
     checkDates(bundle, options),
     checkEnvironment(bundle, options.environments),
-    checkVersion(seen, options.lastSeen),
+    checkVersion(accepted, options.lastAccepted),
   ])
-  return result.ok ? { ...result, bundle, seen } : result
+  return result.ok ? { ...result, bundle, accepted } : result
 }
 
 function checkDates(bundle: TrustBundle, { now, expired }: TrustBundleOptions): Check {
@@ -85,17 +85,17 @@ function checkEnvironment({ environment }: TrustBundle, accepted: readonly strin
 }
 
 /** Another root starts a history of its own: what was seen under one root says nothing about the other. */
-function checkVersion(seen: SeenBundle, last: SeenBundle | undefined): Check {
-  const before = last?.root === seen.root ? last : undefined
+function checkVersion(accepted: AcceptedBundle, last: AcceptedBundle | undefined): Check {
+  const before = last?.root === accepted.root ? last : undefined
   const fault =
     before &&
     firstFault(
-      seen.version < before.version &&
-        `version ${seen.version} is older than ${before.version}, seen before`,
-      seen.version === before.version &&
-        seen.sha256 !== before.sha256 &&
-        `another bundle of version ${seen.version} was seen before`,
+      accepted.version < before.version &&
+        `version ${accepted.version} is older than ${before.version}, seen before`,
+      accepted.version === before.version &&
+        accepted.sha256 !== before.sha256 &&
+        `another bundle of version ${accepted.version} was seen before`,
     )
   const history = before === undefined ? 'none seen before' : `${before.version} seen before`
-  return judge('trust_bundle_version', fault, `version ${seen.version}, ${history}`)
+  return judge('trust_bundle_version', fault, `version ${accepted.version}, ${history}`)
 }

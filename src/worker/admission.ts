@@ -16,7 +16,7 @@ export interface CostBound {
   readonly routes: readonly Route[]
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
   /** The longest that the request may run. */
-  readonly longestMs: number
+  readonly maxDelayMs: number
 }
 
 /**
@@ -28,7 +28,7 @@ export interface CostBound {
 export async function admitRequest(
   context: Context,
   key: PresentedKey,
-  { routes, maxUsageOn, longestMs }: CostBound,
+  { routes, maxUsageOn, maxDelayMs }: CostBound,
 ): Promise<Admission> {
   const { requestId, log, config } = context
   const usdEur = config.service.usd_eur
@@ -40,7 +40,7 @@ export async function admitRequest(
       key,
       plans: config.plans,
       reserveNano: (discountPct) => worstCase(routes, maxUsageOn, { discountPct, usdEur }),
-      expiresAt: now + longestMs + RESERVATION_SLACK_MS,
+      expiresAt: now + maxDelayMs + RESERVATION_SLACK_MS,
       now,
     })
   } catch (error) {

@@ -20,10 +20,10 @@ import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
 import { StorageUnavailable } from './storage/database.ts'
 import { openStorage } from './storage/open.ts'
-import { watchedStorage } from './storage/watched-storage.ts'
+import { monitoredStorage } from './storage/monitored-storage.ts'
 
 /** One trigger clears a few thousand rows at most, within what a Worker host grants an event. */
-const ROUNDS_OF_A_TRIGGER = 20
+const MAX_ROUNDS_PER_TRIGGER = 20
 
 /** Settling takes a signature and a commit; a moment's settlements wait for the slowest of them. */
 const SETTLEMENTS = {
@@ -55,7 +55,7 @@ export class App {
   readonly #drains = new Drains()
   readonly #env: Env
   readonly #metrics = new Metrics()
-  readonly #settleTogether: Coalescer
+  readonly #coalesceSettlements: Coalescer
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
@@ -68,7 +68,7 @@ export class App {
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
-    this.#settleTogether = createCoalescer(deps, SETTLEMENTS)
+    this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
@@ -78,29 +78,29 @@ export class App {
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
     const requestId = this.#deps.newId()
     const startedAt = this.#deps.now()
-    const seen: Seen = { endpoint: undefined, error: undefined, permit: undefined }
+    const state: RequestState = { endpoint: undefined, error: undefined, permit: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
-      openContext: () => this.#openContext(request, requestId, execution, seen),
-      matched: (endpoint) => (seen.endpoint = endpoint),
+      openContext: () => this.#openContext(request, requestId, execution, state),
+      matched: (endpoint) => (state.endpoint = endpoint),
       failed: (error) => {
-        seen.error = error
+        state.error = error
         // Who is refused may take their time to read it, and holds nothing meanwhile.
-        seen.permit?.leave()
+        state.permit?.leave()
       },
       drain: (body) => this.#drains.drain(body),
     })
     // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
     execution.waitUntil(answer)
     const response = await answer
-    seen.permit?.leave()
-    await this.#dress(response.headers, request, requestId, seen.endpoint)
+    state.permit?.leave()
+    await this.#addHeaders(response.headers, request, requestId, state.endpoint)
     this.#log('request', {
       request_id: requestId,
       method: request.method,
-      endpoint: seen.endpoint?.name ?? 'none',
+      endpoint: state.endpoint?.name ?? 'none',
       status: response.status,
       duration_ms: this.#deps.now() - startedAt,
-      ...(seen.error === undefined ? {} : errorFields(seen.error)),
+      ...(state.error === undefined ? {} : errorFields(state.error)),
     })
     return response
   }
@@ -112,11 +112,11 @@ export class App {
    */
   async sweep(now: number): Promise<void> {
     const { storage } = (this.#parts ??= this.#openParts())
-    const report = await sweepAll(storage.directory(), now, ROUNDS_OF_A_TRIGGER)
+    const report = await sweepAll(storage.directory(), now, MAX_ROUNDS_PER_TRIGGER)
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
-  async #dress(
+  async #addHeaders(
     headers: Headers,
     request: Request,
     requestId: string,
@@ -140,7 +140,7 @@ export class App {
   /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
   #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
     const failed = (failure: string) => this.#log('storage_unavailable', { failure })
-    const storage = watchedStorage(openStorage(this.#env, this.#deps), failed)
+    const storage = monitoredStorage(openStorage(this.#env, this.#deps), failed)
     const signingKeys = new SigningKeyLog(this.#link, storage, this.#deps.now)
     return {
       storage,
@@ -153,22 +153,22 @@ export class App {
     request: Request,
     requestId: string,
     execution: ExecutionContext,
-    seen: Seen,
+    state: RequestState,
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = (this.#parts ??= this.#openParts())
     // What operators and monitors ask is never refused: least of all when there is too much else to do.
-    if (seen.endpoint?.audience === 'keyed') {
+    if (state.endpoint?.audience === 'keyed') {
       const { customerId } = await this.#gate.admit(request, parts)
-      seen.permit = this.#cap.enter(customerId)
+      state.permit = this.#cap.enter(customerId)
     }
-    const { permit } = seen
+    const { permit } = state
     return {
       ...settings,
       ...parts,
       ...this.#deps,
       requestId,
-      settleTogether: this.#settleTogether,
+      coalesceSettlements: this.#coalesceSettlements,
       link: this.#link,
       metrics: this.#metrics,
       log: this.#log,
@@ -184,7 +184,7 @@ export class App {
 }
 
 /** What the router reports of one request. */
-interface Seen {
+interface RequestState {
   endpoint: Endpoint | undefined
   error: unknown
   /** Where the endpoint's requests are counted. */

@@ -6,10 +6,10 @@ import type { Link } from './link/link.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
-import type { AttemptTools } from './routing/attempt.ts'
+import type { AttemptDeps } from './routing/attempt.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
-import type { SettleTools } from './settle/settle.ts'
+import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
 import type { Storage } from './storage/database.ts'
@@ -22,7 +22,7 @@ export interface Context extends Settings {
   readonly keyring: Keyring
   readonly signingKeys: SigningKeyLog
   /** In which requests that end together settle together. */
-  readonly settleTogether: Coalescer
+  readonly coalesceSettlements: Coalescer
   readonly link: Link
   readonly log: Log
   readonly metrics: Metrics
@@ -49,11 +49,11 @@ export type Handler = (
 ) => Promise<Response>
 
 /** What the attempt loop takes of a context where answers are streamed: every attempt has clocks of its own. */
-export function streamAttemptTools(
+export function streamAttemptDeps(
   context: Context,
   budget: Budget,
-  failureMapping: AttemptTools['failureMapping'],
-): AttemptTools {
+  failureMapping: AttemptDeps['failureMapping'],
+): AttemptDeps {
   const { health, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
   return {
@@ -70,21 +70,21 @@ export function streamAttemptTools(
 }
 
 /** The same where answers come whole: providers send headers with the answer, so attempts share one budget. */
-export function wholeAttemptTools(
+export function wholeAttemptDeps(
   context: Context,
   budget: Budget,
-  failureMapping: AttemptTools['failureMapping'],
-): AttemptTools {
+  failureMapping: AttemptDeps['failureMapping'],
+): AttemptDeps {
   const { sync_attempt_ms: configured } = context.config.service.timeouts
   return {
-    ...streamAttemptTools(context, budget, failureMapping),
+    ...streamAttemptDeps(context, budget, failureMapping),
     timesFirstDelta: false,
     shareOf: (leftMs) => attemptShare(leftMs, configured),
   }
 }
 
 /** What a call of a provider takes of a context. */
-export function callTools({
+export function callDeps({
   config,
   link,
   now,
@@ -94,10 +94,10 @@ export function callTools({
 }
 
 /** What settlement takes of a context. */
-export function settleTools(context: Context, customerId: string): SettleTools {
+export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, config, configurationSha256 } = context
   return {
-    together: context.settleTogether,
+    together: context.coalesceSettlements,
     ledger: context.storage.customer(customerId),
     link,
     log,

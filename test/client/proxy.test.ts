@@ -32,18 +32,18 @@ afterEach(async () => {
 
 interface Running extends LoopbackProxy {
   readonly port: number
-  readonly told: ProxiedRequest[]
+  readonly answered: ProxiedRequest[]
 }
 
 async function proxyFor(router: FakeRouter, apiKey?: string): Promise<Running> {
   const { options, deps } = clientOf(world, router)
   const client = createClient(options, deps)
-  const told: ProxiedRequest[] = []
+  const answered: ProxiedRequest[] = []
   const plan = { client, router: new URL(router.baseURL), apiKey, now: deps.now }
-  const proxy = createProxy({ ...plan, told: (one) => told.push(one) })
+  const proxy = createProxy({ ...plan, onAnswered: (one) => answered.push(one) })
   const port = await listen(proxy.server)
   open.push({ close: () => proxy.server.close() }, client)
-  return { ...proxy, port, told }
+  return { ...proxy, port, answered }
 }
 
 async function call(
@@ -79,7 +79,7 @@ describe('the loopback proxy', () => {
     expect(seen).toContain('"authorization":"Bearer kept"')
     expect(seen).toContain('"x-other":"kept-as-it-is"')
     expect(seen).not.toMatch(/x-api-key|cookie|Bearer tool/)
-    expect(proxy.told).toMatchObject([{ method: 'POST', path: '/v1/anything', status: 200 }])
+    expect(proxy.answered).toMatchObject([{ method: 'POST', path: '/v1/anything', status: 200 }])
   })
 
   test("passes on a tool's own key where none is kept", async () => {

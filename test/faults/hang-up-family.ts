@@ -175,8 +175,8 @@ async function begin(world: World, customer: Customer, model: string, stream: bo
 const callOf = (world: World, model: string, customer: Customer) =>
   world.provider.calls(model).find((call) => call.body.includes(customer.id))
 
-async function until(condition: () => boolean, withinMs = 10_000): Promise<boolean> {
-  const deadline = performance.now() + withinMs
+async function until(condition: () => boolean, timeoutMs = 10_000): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs
   while (!condition() && performance.now() < deadline) await delay(10)
   return condition()
 }

@@ -1,10 +1,7 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
 import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
-import {
-  createProviderProofs,
-  type ProofTools,
-} from '../../src/enclave/proofs/provider-evidence.ts'
+import { createProviderProofs, type ProofDeps } from '../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../src/protocol/boot.ts'
 import { checkConfig } from '../../src/protocol/config-rules.ts'
@@ -22,7 +19,7 @@ export interface AttestedSetting {
   readonly mode?: 'local' | 'production'
   readonly scheme?: 'https' | 'http'
   readonly apiKey?: string
-  readonly tools?: Partial<ProofTools>
+  readonly deps?: Partial<ProofDeps>
 }
 
 /** A provider on loopback, what is proven of it, and the way to it, all but the network real. */
@@ -62,7 +59,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     findRevocationList: async () => undefined,
     ownSimulated: 'refuse',
     log: () => {},
-    ...setting.tools,
+    ...setting.deps,
   })
   const egress = createPinnedEgress({ proofs, connectMs: () => 2000 })
   const link = await startEgressLink(egress)

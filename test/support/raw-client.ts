@@ -45,8 +45,8 @@ export class RawClient {
   }
 
   /** Resolves when the text has come, the connection has ended, or the time is over; tells whether it came. */
-  async hears(text: string, withinMs = 10_000): Promise<boolean> {
-    const deadline = performance.now() + withinMs
+  async hears(text: string, timeoutMs = 10_000): Promise<boolean> {
+    const deadline = performance.now() + timeoutMs
     while (!this.#received.includes(text) && !this.closed && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 5))
     }

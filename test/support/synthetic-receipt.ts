@@ -38,7 +38,7 @@ export async function hopOf(world: World, byReference = false): Promise<Attestat
     verified_at: ISSUED - 30,
     attestation_strength: 'hardware',
     evidence_raw: byReference
-      ? { sha256: await keepEvidence(json), bytes: utf8(json).length }
+      ? { sha256: await retainEvidence(json), bytes: utf8(json).length }
       : z.record(z.string(), z.json()).parse(JSON.parse(json)),
   }
 }
@@ -46,7 +46,7 @@ export async function hopOf(world: World, byReference = false): Promise<Attestat
 /** What `GET /attestation/{sha256}` would serve. */
 export const evidence = new Map<string, Bytes>()
 
-async function keepEvidence(json: string): Promise<string> {
+async function retainEvidence(json: string): Promise<string> {
   const sha256 = await sha256Hex(json)
   evidence.set(sha256, utf8(json))
   return sha256

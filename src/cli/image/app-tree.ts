@@ -48,8 +48,8 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
   for (const part of NOT_RUN) rmSync(join(app, 'src', part), { recursive: true })
   mkdirSync(join(root, 'usr/bin'), { recursive: true })
   renameSync(join(app, NODE_PACKAGE, 'bin/node'), join(root, 'usr/bin/node'))
-  const leftOvers = [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']
-  for (const leftOver of [...leftOvers, ...NOT_RUN_PACKAGES]) {
+  const leftovers = [NODE_PACKAGE, 'node_modules/.bin', 'node_modules/.package-lock.json']
+  for (const leftOver of [...leftovers, ...NOT_RUN_PACKAGES]) {
     rmSync(join(app, leftOver), { recursive: true, force: true })
   }
 }

@@ -35,7 +35,7 @@ export interface BuildPlan {
   readonly work: string
   /** In place of the sources of `image/inputs.json`. */
   readonly sources: readonly string[] | undefined
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
 }
 
 /**
@@ -48,27 +48,27 @@ export async function buildImage({
   out,
   work,
   sources,
-  tell,
+  log,
 }: BuildPlan): Promise<ImageDescription> {
   if (process.arch !== 'x64' || process.platform !== 'linux') {
     throw new ImageError('an image is built on Linux on x86-64: its tools are Debian programs')
   }
-  if (await hasUncommitted()) tell('changes that are not committed stay out of the image')
+  if (await hasUncommitted()) log('changes that are not committed stay out of the image')
   const source = emptyDirectory(work, 'source')
   await checkOut(commit, ['image'], source)
   const pinned = readInputs(join(source, 'image/inputs.json'))
   const inputs = sources === undefined ? pinned : { ...pinned, sources: [...sources] }
-  const unpacked = await unpackPackages(work, inputs, tell)
+  const unpacked = await unpackPackages(work, inputs, log)
   const toolchain = new Toolchain(unpacked.tool)
 
-  tell('compiling PID 1')
+  log('compiling PID 1')
   const objects = emptyDirectory(work, 'init')
   const init = await compileInit(toolchain, join(source, 'image/init'), join(objects, 'init'))
 
-  tell('collecting the root')
+  log('collecting the root')
   const root = join(work, 'root')
   await makeRootTree(root, unpacked.root, commit)
-  tell('packing the root')
+  log('packing the root')
   const squashed = join(work, 'root.squashfs')
   await toolchain.squash(root, squashed, inputs.epoch)
   const disk = makeVerityDisk(copyBytes(readFileSync(squashed)))

@@ -11,13 +11,13 @@ export type Unpacked = Readonly<Record<DebianPackage['use'], string>>
 export async function unpackPackages(
   directory: string,
   inputs: ImageInputs,
-  tell: (text: string) => void,
+  log: (text: string) => void,
 ): Promise<Unpacked> {
   const cache = join(directory, 'debian')
   mkdirSync(join(cache, 'debs'), { recursive: true })
   const missing = inputs.packages.filter((one) => !hasDeb(debPath(cache, one), one.sha256))
   if (missing.length > 0) {
-    tell(`fetching ${missing.length} Debian packages`)
+    log(`fetching ${missing.length} Debian packages`)
     const archive = await openArchive(cache, inputs.sources)
     // oxlint-disable-next-line no-await-in-loop -- one after the other: they share a directory
     for (const one of missing) await fetchDeb(cache, archive, one)

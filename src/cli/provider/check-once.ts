@@ -1,6 +1,6 @@
 import type { Mode, ProviderConfig } from '../../protocol/config.ts'
 import { copyBytes } from '../../protocol/bytes.ts'
-import type { EvidenceTools } from '../../enclave/adapters/adapter.ts'
+import type { EvidenceDeps } from '../../enclave/adapters/adapter.ts'
 import { openAdapter } from '../../enclave/adapters/table.ts'
 import { admitEvidence, type VerifiedEvidence } from '../../enclave/adapters/verified-evidence.ts'
 import { describeInferenceHop } from '../../enclave/proofs/inference-hop.ts'
@@ -26,15 +26,15 @@ export interface CheckedProvider {
  */
 export async function checkOnce(
   { name, provider, apiKey, mode }: CheckedProvider,
-  tools: EvidenceTools,
+  deps: EvidenceDeps,
 ): Promise<Outcome> {
   const { attestation, base_url: address } = provider
   const subject = { baseUrl: address.replace(/\/+$/, ''), apiKey, mode }
-  const opened = openAdapter(attestation, subject, tools)
+  const opened = openAdapter(attestation, subject, deps)
   if (opened === undefined) throw new InputError(`${name} is called without attestation`)
   try {
-    const evidence = await admitEvidence(await opened.obtain(), tools.now())
-    return await lookAgain(name, provider, evidence, { mode, ...tools })
+    const evidence = await admitEvidence(await opened.obtain(), deps.now())
+    return await recheck(name, provider, evidence, { mode, ...deps })
   } catch (error) {
     if (!(error instanceof EvidenceRefused)) throw error
     const refused = judge('provider_attested', error.message, '')
@@ -42,19 +42,19 @@ export async function checkOnce(
   }
 }
 
-async function lookAgain(
+async function recheck(
   name: string,
   { attestation }: ProviderConfig,
   evidence: VerifiedEvidence,
-  { mode, ownSimulated, verifyQuote, now }: EvidenceTools & { readonly mode: Mode },
+  { mode, ownSimulated, verifyQuote, now }: EvidenceDeps & { readonly mode: Mode },
 ): Promise<Outcome> {
   const { block } = describeInferenceHop(evidence)
-  const judgeAgain = providerJudge(attestation, {
+  const rejudge = providerJudge(attestation, {
     simulated: mode === 'local' ? ownSimulated : 'refuse',
     environments: mode === 'local' ? ['local'] : [],
     verifyQuote,
   })
-  const { checks } = await judgeAgain({
+  const { checks } = await rejudge({
     block,
     evidence: new Map([[evidence.evidence_digest, copyBytes(evidence.evidence_raw)]]),
     exchange: { requestDigest: '', responseDigest: '' },

@@ -19,14 +19,14 @@ import {
 import { verdict, type Check } from '../../verify/check.ts'
 import { checkJws } from '../../verify/jws.ts'
 import { checkManifest } from '../../verify/manifest.ts'
-import { verifyTrustBundle, type SeenBundle } from '../../verify/trust-bundle.ts'
+import { verifyTrustBundle, type AcceptedBundle } from '../../verify/trust-bundle.ts'
 import { ReleaseError } from './release-error.ts'
 
 const DOCUMENT = 'trust bundle'
 
 /** A bundle that its root has signed, expired or not. */
 export interface SignedBundle {
-  readonly seen: SeenBundle
+  readonly accepted: AcceptedBundle
   /** What it says, without the defaults a reader fills in. */
   readonly content: BundleTemplate
 }
@@ -53,10 +53,12 @@ export async function openBundle(text: string, root: PublicSigningJwk): Promise<
         .trust_bundle_jws
     : text
   const jws = parseCompactJws(jwsText, DOCUMENT)
-  demand(await checkJws(jws, { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root }))
+  requireChecks(
+    await checkJws(jws, { document: 'trust_bundle', typ: [TRUST_BUNDLE_TYP], key: root }),
+  )
   const content = readTemplate(parseStrictJson(jws.payload, DOCUMENT))
   const { version } = readDocument(trustBundleSchema, content, DOCUMENT)
-  return { seen: { root: root.kid, version, sha256: await sha256Hex(jwsText) }, content }
+  return { accepted: { root: root.kid, version, sha256: await sha256Hex(jwsText) }, content }
 }
 
 export interface IssueOptions {
@@ -83,17 +85,17 @@ export async function issueBundle(
   const result = await verifyTrustBundle(jws, root.publicJwk, {
     now,
     environments: [environment],
-    lastSeen: previous?.seen,
+    lastAccepted: previous?.accepted,
   })
-  demand(result.checks)
+  requireChecks(result.checks)
   if (manifestJws !== undefined && result.bundle !== undefined) {
     const trust = { bundle: result.bundle, rootJwk: root.publicJwk }
-    demand((await checkManifest(manifestJws, WORKLOAD, { trust, now })).checks)
+    requireChecks((await checkManifest(manifestJws, WORKLOAD, { trust, now })).checks)
   }
   return `${JSON.stringify({ trust_bundle_jws: jws })}\n`
 }
 
-function demand(checks: readonly Check[]): void {
+function requireChecks(checks: readonly Check[]): void {
   if (verdict(checks).ok) return
   const failed = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
   throw new ReleaseError(failed.join('; '))

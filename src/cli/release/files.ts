@@ -8,7 +8,7 @@ import type { PublicSigningJwk, SigningKey } from '../../enclave/release/signing
 import { ReleaseError } from './release-error.ts'
 
 /** Everybody but the owner. */
-const OTHERS = 0o077
+const OTHER_USERS_MODE = 0o077
 
 /** Writes a private key that only the owner can read, and never over another file. */
 export async function writePrivateKey(path: string, { privateKey }: SigningKey): Promise<void> {
@@ -25,7 +25,7 @@ export async function writePublicKey(path: string, jwk: PublicSigningJwk): Promi
 export async function readPrivateKey(path: string): Promise<SigningKey> {
   return reading(path, async () => {
     const { mode } = await stat(path)
-    if ((mode & OTHERS) !== 0) {
+    if ((mode & OTHER_USERS_MODE) !== 0) {
       throw new ReleaseError('others may read or change this private key; chmod 600 it')
     }
     return importSigningKey(await parseFile(path))

@@ -7,7 +7,7 @@ import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
 import { formatNoteKey, parseNoteKey } from '../../verify/transparency/signed-note.ts'
 import { checkTlogProof } from '../../verify/transparency/tlog-proof.ts'
 import { readJson, writeDocument } from './files.ts'
-import { appendEntry, renewProof, type AppendTools } from './log/append-entry.ts'
+import { appendEntry, renewProof, type AppendDeps } from './log/append-entry.ts'
 import { auditLog } from './log/audit-log.ts'
 import { LogDirectory } from './log/log-directory.ts'
 import { formatNoteSigner, noteSigner } from './log/note-signer.ts'
@@ -88,7 +88,7 @@ function addAppend(log: Command): void {
     )
     .action(async (path: string, options: LogOptions) => {
       const entry = await readEntry(path)
-      await report(await appendEntry(entry, await tools(options)), entry, options)
+      await report(await appendEntry(entry, await deps(options)), entry, options)
     })
 }
 
@@ -96,7 +96,7 @@ function addRenew(log: Command): void {
   withLog(log.command('renew').argument('<index>', 'number of the entry', indexNumber))
     .description('have witnesses cosign the log as it is now, and write a fresh proof of an entry')
     .action(async (index: number, options: LogOptions) => {
-      const logTools = await tools(options)
+      const logTools = await deps(options)
       const renewed = await renewProof(index, logTools)
       await report(renewed, await logTools.log.entry(index), options)
     })
@@ -171,7 +171,7 @@ function addWitness(log: Command): void {
     )
 }
 
-async function tools({ dir, key, witness: witnesses, quorum }: LogOptions): Promise<AppendTools> {
+async function deps({ dir, key, witness: witnesses, quorum }: LogOptions): Promise<AppendDeps> {
   if (quorum !== undefined && quorum > witnesses.length) {
     throw new ReleaseError(
       `--quorum ${quorum} is more than the ${witnesses.length} witnesses given`,

@@ -103,5 +103,5 @@ async function replaceRoot(options: RotateRootOptions): Promise<void> {
   const previous = await openBundle(await readText(options.bundle), oldRoot)
   const bundle = await rotateRoot({ previous, newRoot, now: new Date(), days: options.days })
   await writeDocument(options.out, bundle)
-  print({ kid: newRoot.kid, version: previous.seen.version + 1 })
+  print({ kid: newRoot.kid, version: previous.accepted.version + 1 })
 }

@@ -48,7 +48,7 @@ export async function rotateManifestKey(
   const bundle = await issueBundle(
     {
       template,
-      version: previous.seen.version + 1,
+      version: previous.accepted.version + 1,
       allowed: [],
       manifestKey: { jwk: newKey.publicJwk, days: keyDays },
       now,
@@ -62,7 +62,7 @@ export async function rotateManifestKey(
 /** The same bundle under a new root. Relying parties learn of a new root by the way they learnt of the old one. */
 export async function rotateRoot(rotation: Rotation & { newRoot: SigningKey }): Promise<string> {
   const { previous, newRoot, now, days } = rotation
-  const version = previous.seen.version + 1
+  const version = previous.accepted.version + 1
   return issueBundle(
     { template: previous.content, version, allowed: [], now, days },
     { root: newRoot },

@@ -24,7 +24,7 @@ export interface Decision {
   readonly reason?: string
 }
 
-export interface BrokerTools {
+export interface BrokerDeps {
   readonly file: HostsFile & { readonly state: string }
   readonly rootJwk: Es256Jwk
   readonly operator: SigningKey
@@ -37,16 +37,16 @@ export interface BrokerTools {
  * position. A decision is logged when it is another one than before; unsealing always.
  */
 export class Broker {
-  readonly #tools: BrokerTools
+  readonly #deps: BrokerDeps
   #turn: Promise<unknown> = Promise.resolve()
   readonly #last = new Map<string, string>()
 
-  constructor(tools: BrokerTools) {
-    this.#tools = tools
+  constructor(deps: BrokerDeps) {
+    this.#deps = deps
   }
 
   async lookAtAll(): Promise<void> {
-    await Promise.all(this.#tools.file.hosts.map((host) => this.#lookAt(host)))
+    await Promise.all(this.#deps.file.hosts.map((host) => this.#lookAt(host)))
   }
 
   async #lookAt(host: Host): Promise<void> {
@@ -55,9 +55,10 @@ export class Broker {
       reason: error instanceof Error ? error.message : 'unknown error',
     }))
     const text = JSON.stringify(decision)
-    const told = this.#last.get(host.name) === text
+    const alreadyLogged = this.#last.get(host.name) === text
     this.#last.set(host.name, text)
-    if (!told || decision.decision === 'unsealed') this.#tools.log({ host: host.name, ...decision })
+    if (!alreadyLogged || decision.decision === 'unsealed')
+      this.#deps.log({ host: host.name, ...decision })
   }
 
   /** One proof after the other: they share what is remembered of bundles, and it must only move on. */
@@ -73,10 +74,10 @@ export class Broker {
     const connection = await connectGuest(host.address)
     try {
       if (await isSealed(connection)) {
-        const { operator, positions } = this.#tools
+        const { operator, positions } = this.#deps
         const ledgerPosition = positions.of(host.name)
-        const ask = { policy, operator, secrets, ledgerPosition }
-        return describe(await unsealOver(connection, ask))
+        const request = { policy, operator, secrets, ledgerPosition }
+        return describe(await unsealOver(connection, request))
       }
       const proof = await proveGuest(connection, policy)
       if (!proof.ok) return { decision: 'unproven', reason: faultsOf(proof.checks) }
@@ -97,7 +98,7 @@ export class Broker {
       return { decision: 'serving', reason: `its ledger position is not known: status ${status}` }
     }
     const { position } = positionSchema.parse(JSON.parse(body.toString('utf8')))
-    const before = await this.#tools.positions.note(host.name, position)
+    const before = await this.#deps.positions.note(host.name, position)
     if (before === undefined) return { decision: 'serving' }
     return {
       decision: 'ledger_behind',
@@ -106,7 +107,7 @@ export class Broker {
   }
 
   async #policyOf(host: Host): Promise<GuestPolicy> {
-    const { file, rootJwk } = this.#tools
+    const { file, rootJwk } = this.#deps
     return {
       rootJwk,
       configurationSha256: await digestOfConfiguration(host.configuration),

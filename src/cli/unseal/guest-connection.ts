@@ -95,8 +95,8 @@ interface Exchange {
   readonly tlsSpkiSha256: string
 }
 
-async function exchange(ask: Exchange): Promise<Answer> {
-  const { base, agent, method, path, headers, body, tlsSpkiSha256 } = ask
+async function exchange(given: Exchange): Promise<Answer> {
+  const { base, agent, method, path, headers, body, tlsSpkiSha256 } = given
   const length = body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   try {
     const request = https.request(new URL(path, base), {

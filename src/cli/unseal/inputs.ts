@@ -5,7 +5,7 @@ import { readInput, readJson } from '../verify/read-input.ts'
 import { InputError } from '../verify/input-error.ts'
 
 /** Everybody but the owner. */
-const OTHERS = 0o077
+const OTHER_USERS_MODE = 0o077
 
 const secretsSchema = z.record(z.string(), z.string().min(1))
 
@@ -15,7 +15,7 @@ const secretsSchema = z.record(z.string(), z.string().min(1))
  * @throws MalformedEvidence when the input is malformed
  */
 export async function readSecretsFile(path: string): Promise<Record<string, string>> {
-  if (path !== '-') await demandPrivate(path)
+  if (path !== '-') await requirePrivate(path)
   const secrets = secretsSchema.safeParse(await readJson(path))
   if (secrets.success) return secrets.data
   throw new InputError(
@@ -31,9 +31,9 @@ export async function digestOfConfiguration(path: string): Promise<string> {
   return sha256Hex(await readInput(path))
 }
 
-async function demandPrivate(path: string): Promise<void> {
+async function requirePrivate(path: string): Promise<void> {
   const status = await stat(path).catch(() => undefined)
-  if (status !== undefined && (status.mode & OTHERS) !== 0) {
+  if (status !== undefined && (status.mode & OTHER_USERS_MODE) !== 0) {
     throw new InputError(`${path} can be read by others: chmod 600 it`)
   }
 }

@@ -15,7 +15,11 @@ import { checkLogged } from '../../verify/transparency/check-logged.ts'
 import { readLogPolicy, type LogPolicy } from '../../verify/transparency/log-policy.ts'
 import { TransparencyError } from '../../verify/transparency/transparency-error.ts'
 import { verifyTrustBundle, type TrustBundleResult } from '../../verify/trust-bundle.ts'
-import { defaultStatePath, readSeen, writeSeen } from '../../client/node/bundle-state.ts'
+import {
+  defaultStatePath,
+  readAcceptedBundle,
+  writeAcceptedBundle,
+} from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { InputError } from './input-error.ts'
 import { localOption, readLocalStack } from './local-stack.ts'
@@ -70,8 +74,8 @@ export function attestationCommand(): Command {
     .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--json', 'print JSON')
     .action(async (address: string | undefined, options: GivenOptions) => {
-      const asked = completed(address, options)
-      report(await verifyRouter(asked.address, asked.options), options.json === true)
+      const request = completed(address, options)
+      report(await verifyRouter(request.address, request.options), options.json === true)
     })
 }
 
@@ -93,7 +97,7 @@ function completed(
 }
 
 const PROVEN = 'this connection ends in a verified router enclave that runs an accepted release'
-const PROVEN_ELSEWHERE = 'there is a verified router enclave that runs an accepted release'
+const NOT_CHECKED_HERE = 'there is a verified router enclave that runs an accepted release'
 
 async function verifyRouter(address: string, options: AttestationOptions): Promise<Outcome> {
   const client = createRouterClient(address, 'evidence')
@@ -126,7 +130,7 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
   const simulated = result.chain?.simulated === true && options.allowSimulated === true
   const cached = nonce === null ? ["Freshness rests on the operator's clock."] : []
   const unproven = connection.notes.length > 0 ? ['Plain HTTP: where it ends is not proven.'] : []
-  const proven = unproven.length > 0 ? PROVEN_ELSEWHERE : PROVEN
+  const proven = unproven.length > 0 ? NOT_CHECKED_HERE : PROVEN
   const summary = headline(judged, { proven, simulated, caveats: [...cached, ...unproven] })
   return {
     ...judged,
@@ -200,10 +204,10 @@ export async function obtainBundle(
   const result = await verifyTrustBundle(fetched.jws, rootJwk, {
     now: Date.now(),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
-    lastSeen: await readSeen(options.state, rootJwk),
+    lastAccepted: await readAcceptedBundle(options.state, rootJwk),
   })
-  if (result.seen !== undefined) {
-    await writeSeen(options.state, { ...result.seen, jws: fetched.jws })
+  if (result.accepted !== undefined) {
+    await writeAcceptedBundle(options.state, { ...result.accepted, jws: fetched.jws })
   }
   const { jws, logProofs } = fetched
   return { ...result, checks: [...fetched.checks, ...result.checks], jws, logProofs }

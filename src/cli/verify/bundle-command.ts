@@ -2,7 +2,11 @@ import { Command } from 'commander'
 import { judge, verdict, type Check } from '../../verify/check.ts'
 import { headline } from '../../verify/headline.ts'
 import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
-import { defaultStatePath, readSeen, writeSeen } from '../../client/node/bundle-state.ts'
+import {
+  defaultStatePath,
+  readAcceptedBundle,
+  writeAcceptedBundle,
+} from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { report } from './print.ts'
 import { readBundle, readJson } from './read-input.ts'
@@ -37,15 +41,15 @@ async function verifyBundle(file: string, options: BundleOptions): Promise<void>
   const result = await verifyTrustBundle(jws, rootJwk, {
     now: options.now ?? Date.now(),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
-    lastSeen: await readSeen(options.state, rootJwk),
+    lastAccepted: await readAcceptedBundle(options.state, rootJwk),
   })
   const { version, environment } = result.bundle ?? {}
   const simulated = environment === LOCAL
   const judged = simulated
     ? verdict([...result.checks, checkSimulated(options.allowSimulated)])
     : result
-  if (judged.ok && result.seen !== undefined)
-    await writeSeen(options.state, { ...result.seen, jws })
+  if (judged.ok && result.accepted !== undefined)
+    await writeAcceptedBundle(options.state, { ...result.accepted, jws })
   const proven = `the holder of the release root signed this bundle, version ${version}, and it is in force`
   report({ ...judged, summary: headline(judged, { proven, simulated }) }, options.json === true)
 }

@@ -53,8 +53,8 @@ function table({ summary, checks, notes = [] }: Outcome): string {
 function row({ ok, name, proves, detail }: Check, width: number): string {
   const head = `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(width)}  `
   const meaning = ok ? proves : `not proven: ${proves}`
-  const seen = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${printable(detail)}`
-  return head + meaning + seen
+  const detailLine = detail === '' ? '' : `\n      ${' '.repeat(width)}  ${printable(detail)}`
+  return head + meaning + detailLine
 }
 
 /** JSON in ASCII: the same value to a program, and nothing that steers a terminal. */

@@ -8,7 +8,7 @@ import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
-import { defaultStatePath, writeSeen } from '../../client/node/bundle-state.ts'
+import { defaultStatePath, writeAcceptedBundle } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { addExpectations, expectations, type ExpectationOptions } from './expectations.ts'
 import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-source.ts'
@@ -158,7 +158,7 @@ async function verifyText(text: string, options: ReceiptCommandOptions): Promise
     judgeProviderHop: await judgeOfProvider(options, router),
     requireProvider: options.requireProvider === true,
   })
-  if (result.seen !== undefined) await writeSeen(options.state, result.seen)
+  if (result.accepted !== undefined) await writeAcceptedBundle(options.state, result.accepted)
   const exitCode = EXIT_CODES[result.outcome]
   report({ ...result, summary: receiptHeadline(result), exitCode }, options.json === true)
 }

@@ -4,7 +4,7 @@ import type { TrustBundle } from '../../protocol/trust-bundle.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
 import type { RouterTrust } from '../../verify/receipt-router.ts'
 import { verifyTrustBundle, type TrustBundleOptions } from '../../verify/trust-bundle.ts'
-import { readSeen } from '../../client/node/bundle-state.ts'
+import { readAcceptedBundle } from '../../client/node/bundle-state.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { readBundle, readJson } from './read-input.ts'
 import type { Answer, RouterClient } from './router-client.ts'
@@ -44,14 +44,14 @@ export async function obtainTrust(
   client: RouterClient | undefined,
 ): Promise<RouterTrust> {
   const rootJwk = await readRoot(options.rootKey)
-  const lastSeen = await readSeen(options.state, rootJwk)
+  const lastAccepted = await readAcceptedBundle(options.state, rootJwk)
   const given = options.bundle === undefined ? undefined : await readBundle(options.bundle)
   const published = client && (await publishedBundle(client)).jws
   return {
     rootJwk,
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
-    bundles: [given, published, lastSeen?.jws].filter((jws) => jws !== undefined),
-    lastSeen,
+    bundles: [given, published, lastAccepted?.jws].filter((jws) => jws !== undefined),
+    lastAccepted,
     acceptBeforeRevocation: options.acceptBeforeRevocation === true,
   }
 }
@@ -66,7 +66,7 @@ export async function newestUnder(
   state: string,
   { given = [], ...options }: NewestOptions,
 ): Promise<TrustBundle | undefined> {
-  const remembered = (await readSeen(state, rootJwk))?.jws
+  const remembered = (await readAcceptedBundle(state, rootJwk))?.jws
   const texts = [...given, remembered].filter((jws) => jws !== undefined)
   const judged = await Promise.all(
     texts.map((jws) => verifyTrustBundle(jws, rootJwk, { ...options, expired: 'accept' })),

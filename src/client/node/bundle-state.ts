@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { ClientError } from '../errors.ts'
-import type { BundleState, KeptBundle } from '../options.ts'
+import type { BundleState, StoredBundle } from '../options.ts'
 
 /**
  * The last good bundle of each release root, kept between runs: without it an attacker could show an older one, and
@@ -35,21 +35,24 @@ export function defaultStatePath(
  * What was last seen under a root; nothing for the path `none`.
  * @throws ClientError when the stored state cannot be used
  */
-export async function readSeen(path: string, rootJwk: unknown): Promise<KeptBundle | undefined> {
+export async function readAcceptedBundle(
+  path: string,
+  rootJwk: unknown,
+): Promise<StoredBundle | undefined> {
   const root = es256JwkSchema.safeParse(rootJwk)
   if (path === 'none' || !root.success) return undefined
   const thumbprint = await jwkThumbprint(root.data)
-  const seen = (await readState(path))[thumbprint]
-  return seen && { root: thumbprint, ...seen }
+  const accepted = (await readState(path))[thumbprint]
+  return accepted && { root: thumbprint, ...accepted }
 }
 
 /**
  * Remembers a bundle in place of the one before.
  * @throws ClientError when the stored state cannot be used
  */
-export async function writeSeen(path: string, seen: KeptBundle): Promise<void> {
+export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {
   if (path === 'none') return
-  const { root, ...kept } = seen
+  const { root, ...kept } = accepted
   const text = JSON.stringify({ ...(await readState(path)), [root]: kept }, null, 2)
   const draft = `${path}.${process.pid}`
   try {
@@ -85,7 +88,7 @@ async function readState(path: string): Promise<State> {
 /** The state in a file, as `createClient` takes it; every program of this user that names the same file shares it. */
 export function fileState(path: string): BundleState {
   return {
-    read: (rootJwk) => readSeen(path, rootJwk),
-    write: (seen) => writeSeen(path, seen),
+    read: (rootJwk) => readAcceptedBundle(path, rootJwk),
+    write: (accepted) => writeAcceptedBundle(path, accepted),
   }
 }

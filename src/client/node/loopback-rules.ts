@@ -11,7 +11,7 @@ export interface RequestOrigin {
  * Why a request is not from a program of this machine, or undefined where it may be one. A web page could otherwise
  * have the browser send prompts with the kept key: by its own name for 127.0.0.1 (DNS rebinding), or across sites.
  */
-export function foreignFault({ host, origin, fetchSite }: RequestOrigin): string | undefined {
+export function crossOriginFault({ host, origin, fetchSite }: RequestOrigin): string | undefined {
   const address = `http://${host ?? ''}`
   if (!URL.canParse(address) || !isOwn(new URL(address).hostname)) {
     return 'it was sent to another name than this machine'

@@ -5,7 +5,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { getProxyForUrl } from 'proxy-from-env'
 
-const CONNECT_WITHIN_MS = 15_000
+const CONNECT_TIMEOUT_MS = 15_000
 
 /**
  * A TLS connection to the origin, through the proxy that HTTPS_PROXY and NO_PROXY name. Any certificate will do: the
@@ -13,7 +13,7 @@ const CONNECT_WITHIN_MS = 15_000
  */
 export async function openTls(origin: URL): Promise<TLSSocket> {
   const proxy = getProxyForUrl(origin.href)
-  const signal = AbortSignal.timeout(CONNECT_WITHIN_MS)
+  const signal = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   const socket = await (proxy === '' ? openTcp(origin) : openTunnel(origin, new URL(proxy), signal))
   const host = hostOf(origin)
   const tls = connectTls({

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Client } from '../client.ts'
 import { AttestationRefused, ClientError } from '../errors.ts'
 import type { ReceiptOutcome } from '../receipts.ts'
-import { foreignFault } from './loopback-rules.ts'
+import { crossOriginFault } from './loopback-rules.ts'
 import { VerificationLog, type VerificationState } from './verification-log.ts'
 import { verificationPage } from './verification-page.ts'
 
@@ -25,7 +25,7 @@ export interface ProxyPlan {
   /** Sent in place of whatever a tool sends. */
   readonly apiKey?: string | undefined
   readonly now: () => number
-  readonly told: (request: ProxiedRequest) => void
+  readonly onAnswered: (request: ProxiedRequest) => void
 }
 
 /** Headers that belong to one connection (RFC 9110 section 7.6.1), and those that only concern this machine. */
@@ -81,7 +81,7 @@ async function handle(
   response: ServerResponse,
 ): Promise<void> {
   const { headers, url = '/' } = request
-  const fault = foreignFault({
+  const fault = crossOriginFault({
     host: headers.host,
     origin: headers.origin,
     fetchSite: one(headers['sec-fetch-site']),
@@ -97,7 +97,7 @@ async function handle(
 }
 
 async function forward(
-  { apiKey, client, now, router, told }: ProxyPlan,
+  { apiKey, client, now, router, onAnswered }: ProxyPlan,
   log: VerificationLog,
   request: IncomingMessage,
   response: ServerResponse,
@@ -125,7 +125,13 @@ async function forward(
     log.failed(error)
     const failure = failureOf(error)
     refuse(response, failure)
-    told({ method, path, status: failure.status, milliseconds: now() - began, receipt: undefined })
+    onAnswered({
+      method,
+      path,
+      status: failure.status,
+      milliseconds: now() - began,
+      receipt: undefined,
+    })
     return
   }
   const receipt = client.receipts.of(answer)
@@ -136,7 +142,7 @@ async function forward(
   else await pipeline(Readable.from(answer.body), response).catch(() => undefined)
   const outcome = await receipt
   if (outcome !== undefined) log.add(outcome)
-  told({ method, path, status: answer.status, milliseconds: now() - began, receipt: outcome })
+  onAnswered({ method, path, status: answer.status, milliseconds: now() - began, receipt: outcome })
 }
 
 function showVerification(
@@ -145,14 +151,14 @@ function showVerification(
   response: ServerResponse,
 ): void {
   const state = log.state()
-  const forPeople = headers.accept?.includes('text/html') === true
+  const wantsHtml = headers.accept?.includes('text/html') === true
   response.writeHead(200, {
     'cache-control': 'no-store',
-    'content-type': forPeople ? 'text/html; charset=utf-8' : 'application/json',
+    'content-type': wantsHtml ? 'text/html; charset=utf-8' : 'application/json',
     'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
     'x-content-type-options': 'nosniff',
   })
-  response.end(forPeople ? verificationPage(state) : `${JSON.stringify(state, null, 2)}\n`)
+  response.end(wantsHtml ? verificationPage(state) : `${JSON.stringify(state, null, 2)}\n`)
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer<ArrayBuffer> | undefined> {

@@ -14,12 +14,12 @@ import {
   type OutgoingRequest,
   type Transport,
 } from '../transport.ts'
-import { askOver } from './ask-over.ts'
+import { requestOverSocket } from './request-over-socket.ts'
 import { openTls } from './open-tls.ts'
 import { peerKeyOf } from './peer-key.ts'
 
 /** Pauses before further attempts: a host that renews its key names the new one a moment before it shows it. */
-const AGAIN_AFTER_MS = [100, 400] as const
+const RETRY_DELAYS_MS = [100, 400] as const
 
 /** Connections that were proven with evidence still in force at `until`, in milliseconds since 1970. */
 interface Epoch {
@@ -119,7 +119,7 @@ export class TlsTransport implements Transport {
   }
 
   async #openProven(epoch: Epoch): Promise<TLSSocket> {
-    for (const pause of AGAIN_AFTER_MS) {
+    for (const pause of RETRY_DELAYS_MS) {
       try {
         return await this.#tryOpen(epoch)
       } catch (error) {
@@ -136,9 +136,9 @@ export class TlsTransport implements Transport {
     const socket = await openTls(base)
     try {
       const tlsSpkiSha256 = peerKeyOf(socket)
-      const ask = (path: string) =>
-        askOver(socket, base.host, base.pathname.replace(/\/$/, '') + path)
-      const prove = () => proveHost(ask, { tlsSpkiSha256 }, this.#settings, this.#trust)
+      const request = (path: string) =>
+        requestOverSocket(socket, base.host, base.pathname.replace(/\/$/, '') + path)
+      const prove = () => proveHost(request, { tlsSpkiSha256 }, this.#settings, this.#trust)
       const { expiresAt } = await this.#proofs.obtain(tlsSpkiSha256, prove)
       if (socket.destroyed || socket.readableEnded) throw new ConnectionLost()
       epoch.until = Math.min(epoch.until, expiresAt)
@@ -159,10 +159,10 @@ function mayPass(error: unknown): boolean {
 }
 
 function connector(open: () => Promise<TLSSocket>): buildConnector.connector {
-  return (_options, callback) => void handOver(open, callback)
+  return (_options, callback) => void passSocket(open, callback)
 }
 
-async function handOver(
+async function passSocket(
   open: () => Promise<TLSSocket>,
   callback: buildConnector.Callback,
 ): Promise<void> {

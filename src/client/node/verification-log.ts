@@ -43,7 +43,7 @@ export interface LoggedReceipt {
   readonly route: string | null
 }
 
-const KEPT_RECEIPTS = 50
+const MAX_RECEIPTS = 50
 
 /** What was proven and what came of it, for people to look at. It holds nothing of what was asked or answered. */
 export class VerificationLog {
@@ -80,7 +80,7 @@ export class VerificationLog {
       failed,
       route: claims?.routed_model ?? null,
     }
-    this.#receipts = [entry, ...this.#receipts].slice(0, KEPT_RECEIPTS)
+    this.#receipts = [entry, ...this.#receipts].slice(0, MAX_RECEIPTS)
   }
 
   state(): VerificationState {

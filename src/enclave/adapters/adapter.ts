@@ -17,7 +17,7 @@ export interface EvidenceSubject<Name extends AdapterName> {
 }
 
 /** Effects that adapters need, all of them replaceable. */
-export interface EvidenceTools {
+export interface EvidenceDeps {
   /** Milliseconds. */
   readonly now: () => number
   /** 64 lowercase hex digits. */
@@ -48,13 +48,13 @@ export type ObtainEvidence = () => Promise<VerifiedEvidence>
 export interface Adapter<Name extends AdapterName> {
   /** False: the certificate need not be one that browsers would accept, because the pin alone decides. */
   readonly webPki: boolean
-  readonly open: (subject: EvidenceSubject<Name>, tools: EvidenceTools) => ObtainEvidence
+  readonly open: (subject: EvidenceSubject<Name>, deps: EvidenceDeps) => ObtainEvidence
 }
 
 /** Simulated evidence is taken in local mode alone, and only of this stack's own platform. */
 export function judgeOptions(
   { mode }: Pick<EvidenceSubject<AdapterName>, 'mode'>,
-  { now, verifyQuote, ownSimulated }: Pick<EvidenceTools, 'now' | 'verifyQuote' | 'ownSimulated'>,
+  { now, verifyQuote, ownSimulated }: Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'ownSimulated'>,
 ): JudgeOptions {
   const simulated = mode === 'local' && typeof ownSimulated === 'object' ? ownSimulated : 'refuse'
   return { now: now(), simulated, verifyQuote }

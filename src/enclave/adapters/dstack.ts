@@ -4,8 +4,8 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
 import { judgeDstack, pickReport, type DstackEvidence } from '../../verify/providers/dstack.ts'
 import { readDstackReports, type DstackReport } from '../../verify/providers/dstack-report.ts'
-import { gatherCollateral } from '../../verify/tdx/collateral.ts'
-import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceTools } from './adapter.ts'
+import { fetchCollateral } from '../../verify/tdx/collateral.ts'
+import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { fetchGpuVerdict } from './gpu-evidence.ts'
 import { pcsOverWeb } from './intel-service.ts'
 import { sealEvidence } from './verified-evidence.ts'
@@ -21,19 +21,19 @@ type Subject = EvidenceSubject<'dstack'>
  */
 export const dstackAdapter: Adapter<'dstack'> = {
   webPki: true,
-  open: (subject, tools) => async () => {
-    const nonce = tools.newNonce()
-    const { body, tlsSpkiSha256 } = await fetchReport(subject, tools, nonce)
+  open: (subject, deps) => async () => {
+    const nonce = deps.newNonce()
+    const { body, tlsSpkiSha256 } = await fetchReport(subject, deps, nonce)
     const report = await pickReport(readDstackReports(body), nonce, tlsSpkiSha256)
     const evidence: DstackEvidence = {
       adapter: 'dstack',
       report: textOf(body),
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
-      collateral: await gatherCollateral(report.quote, pcsOverWeb(tools.webFetch)),
-      gpu: await fetchVerdict(report, nonce, subject, tools),
+      collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+      gpu: await fetchVerdict(report, nonce, subject, deps),
     }
-    const options = judgeOptions(subject, tools)
+    const options = judgeOptions(subject, deps)
     const judged = await judgeDstack(evidence, subject.policy, options)
     return sealEvidence(judged, JSON.stringify(evidence), {
       now: options.now,
@@ -42,14 +42,14 @@ export const dstackAdapter: Adapter<'dstack'> = {
   },
 }
 
-function fetchReport({ baseUrl, policy, apiKey }: Subject, tools: EvidenceTools, nonce: string) {
+function fetchReport({ baseUrl, policy, apiKey }: Subject, deps: EvidenceDeps, nonce: string) {
   const query = new URLSearchParams({
     nonce,
     signing_algo: policy.signing_algo,
     include_tls_fingerprint: 'true',
     version: '2',
   })
-  return tools.observedFetch({
+  return deps.observedFetch({
     url: `${baseUrl}/attestation/report?${query.toString()}`,
     maxBytes: MAX_REPORT_BYTES,
     webPki: dstackAdapter.webPki,
@@ -62,11 +62,11 @@ async function fetchVerdict(
   { nvidiaPayload }: DstackReport,
   nonce: string,
   { policy }: Subject,
-  tools: EvidenceTools,
+  deps: EvidenceDeps,
 ): Promise<GpuVerdictTexts | null> {
   if (nvidiaPayload === undefined) return null
   try {
-    return await fetchGpuVerdict(nvidiaPayload, nonce, tools)
+    return await fetchGpuVerdict(nvidiaPayload, nonce, deps)
   } catch (error) {
     if (policy.gpu === 'optional' && error instanceof EvidenceRefused && error.isOutage) return null
     throw error

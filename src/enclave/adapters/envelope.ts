@@ -4,8 +4,8 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { publishedTrustBundleSchema } from '../../protocol/trust-bundle.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
 import { judgeEnvelope, type EnvelopeEvidence } from '../../verify/providers/envelope.ts'
-import type { SeenBundle } from '../../verify/trust-bundle.ts'
-import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceTools } from './adapter.ts'
+import type { AcceptedBundle } from '../../verify/trust-bundle.ts'
+import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
 const MAX_ENVELOPE_BYTES = 262_144
@@ -20,18 +20,18 @@ type Subject = EvidenceSubject<'envelope'>
  */
 export const envelopeAdapter: Adapter<'envelope'> = {
   webPki: false,
-  open(subject, tools) {
-    let lastSeen: SeenBundle | undefined
+  open(subject, deps) {
+    let lastAccepted: AcceptedBundle | undefined
     return async () => {
-      const evidence = await gather(subject, tools)
-      const options = judgeOptions(subject, tools)
+      const evidence = await fetchEvidence(subject, deps)
+      const options = judgeOptions(subject, deps)
       const environments = subject.mode === 'local' ? ['local'] : []
-      const { endsAt, seen, ...judged } = await judgeEnvelope(evidence, subject.policy, {
+      const { endsAt, accepted, ...judged } = await judgeEnvelope(evidence, subject.policy, {
         ...options,
         environments,
-        lastSeen,
+        lastAccepted,
       })
-      lastSeen = seen
+      lastAccepted = accepted
       const sealed = await sealEvidence(judged, evidence.envelope, {
         now: options.now,
         maxAgeSeconds: subject.policy.max_age_seconds,
@@ -42,15 +42,15 @@ export const envelopeAdapter: Adapter<'envelope'> = {
 }
 
 /** The bundle comes from the provider's own origin; no address that the envelope names is ever asked. */
-async function gather(subject: Subject, tools: EvidenceTools): Promise<EnvelopeEvidence> {
-  const nonce = tools.newNonce()
+async function fetchEvidence(subject: Subject, deps: EvidenceDeps): Promise<EnvelopeEvidence> {
+  const nonce = deps.newNonce()
   const path = `attestation?nonce=${nonce}`
-  const { body, tlsSpkiSha256 } = await fetchDocument(subject, tools, path, MAX_ENVELOPE_BYTES)
-  const bundle = await fetchDocument(subject, tools, '.well-known/trust.json', MAX_BUNDLE_BYTES)
+  const { body, tlsSpkiSha256 } = await fetchDocument(subject, deps, path, MAX_ENVELOPE_BYTES)
+  const bundle = await fetchDocument(subject, deps, '.well-known/trust.json', MAX_BUNDLE_BYTES)
   const document = 'published trust bundle'
   const published = parseStrictJson(bundle.body, document)
   return {
-    envelope: await withRevocationList(body, tools),
+    envelope: await withRevocationList(body, deps),
     trust_bundle_jws: readDocument(publishedTrustBundleSchema, published, document)
       .trust_bundle_jws,
     nonce,
@@ -59,16 +59,16 @@ async function gather(subject: Subject, tools: EvidenceTools): Promise<EnvelopeE
 }
 
 /** The newest list that AMD gave us, even where the envelope brings one. Nothing in an envelope signs that member. */
-async function withRevocationList(body: Bytes, tools: EvidenceTools): Promise<string> {
+async function withRevocationList(body: Bytes, deps: EvidenceDeps): Promise<string> {
   const envelope = readEnvelope(body)
-  const list = await tools.findRevocationList(envelope.vcek_chain_pem)
+  const list = await deps.findRevocationList(envelope.vcek_chain_pem)
   if (list === undefined) return fromUtf8(body)
   return JSON.stringify({ ...envelope, snp_crl_b64: toBase64(list) })
 }
 
 function fetchDocument(
   { baseUrl }: Subject,
-  { observedFetch }: EvidenceTools,
+  { observedFetch }: EvidenceDeps,
   path: string,
   maxBytes: number,
 ) {

@@ -2,8 +2,8 @@ import { fromUtf8, utf8, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { countDevices, type GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
-import type { EvidenceTools } from './adapter.ts'
-import { askService } from './ask-service.ts'
+import type { EvidenceDeps } from './adapter.ts'
+import { requestService } from './request-service.ts'
 
 const VERDICT_URL = 'https://nras.attestation.nvidia.com/v3/attest/gpu'
 const KEYS_URL = 'https://nras.attestation.nvidia.com/.well-known/jwks.json'
@@ -18,16 +18,16 @@ const MAX_ANSWER_BYTES = 1_048_576
 export async function fetchGpuVerdict(
   payload: string,
   nonce: string,
-  { webFetch }: Pick<EvidenceTools, 'webFetch'>,
+  { webFetch }: Pick<EvidenceDeps, 'webFetch'>,
 ): Promise<GpuVerdictTexts> {
   countDevices(payload, nonce)
   const [verdict, keys] = await Promise.all([
-    askService(webFetch, VERDICT_URL, MAX_ANSWER_BYTES, {
+    requestService(webFetch, VERDICT_URL, MAX_ANSWER_BYTES, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json' },
       body: utf8(payload),
     }),
-    askService(webFetch, KEYS_URL, MAX_ANSWER_BYTES),
+    requestService(webFetch, KEYS_URL, MAX_ANSWER_BYTES),
   ])
   // A refusal of the evidence is an answer; a service in trouble is not.
   if (verdict.status >= 500 || verdict.status === 429 || keys.status !== 200) {

@@ -1,6 +1,6 @@
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { PcsSource } from '../../verify/tdx/collateral.ts'
-import { askService } from './ask-service.ts'
+import { requestService } from './request-service.ts'
 
 /** A chip authority's revocation list is the largest of the documents, some 100 KiB at worst. */
 const MAX_BYTES = 1_048_576
@@ -8,7 +8,7 @@ const MAX_BYTES = 1_048_576
 /** Asks Intel itself. */
 export function pcsOverWeb(webFetch: typeof fetch): PcsSource {
   return async (url) => {
-    const { status, headers, body } = await askService(webFetch, url, MAX_BYTES)
+    const { status, headers, body } = await requestService(webFetch, url, MAX_BYTES)
     if (status !== 200) throw new EvidenceRefused('service_unreachable')
     return { body, header: (name) => headers.get(name) ?? undefined }
   }

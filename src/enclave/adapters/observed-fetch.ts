@@ -24,7 +24,7 @@ interface ObservedReply {
  * Gets a document over a connection of its own, without following redirects.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
-export type ObservedFetch = (ask: ObservedRequest) => Promise<ObservedReply>
+export type ObservedFetch = (send: ObservedRequest) => Promise<ObservedReply>
 
 const CONNECT_MS = 5_000
 const ANSWER_MS = 20_000
@@ -43,7 +43,7 @@ export const observedFetch: ObservedFetch = async ({ url, maxBytes, webPki, head
   try {
     const tlsSpkiSha256 = await peerSpkiSha256(socket)
     if (tlsSpkiSha256 === undefined) throw new EvidenceRefused('no_binding')
-    const response = await ask(url, socket, { ...headers, 'accept-encoding': 'identity' })
+    const response = await send(url, socket, { ...headers, 'accept-encoding': 'identity' })
     if (response.statusCode !== 200) throw new EvidenceRefused('unreachable')
     return { tlsSpkiSha256, body: await readBounded(response, maxBytes) }
   } finally {
@@ -51,7 +51,7 @@ export const observedFetch: ObservedFetch = async ({ url, maxBytes, webPki, head
   }
 }
 
-async function ask(
+async function send(
   url: string,
   socket: TLSSocket,
   headers: Readonly<Record<string, string>>,

@@ -1,6 +1,6 @@
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { AdapterName, PolicyOf, ProviderPolicy } from '../../protocol/provider-policy.ts'
-import type { Adapter, EvidenceSubject, EvidenceTools, ObtainEvidence } from './adapter.ts'
+import type { Adapter, EvidenceSubject, EvidenceDeps, ObtainEvidence } from './adapter.ts'
 import { dstackAdapter } from './dstack.ts'
 import { envelopeAdapter } from './envelope.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
@@ -15,13 +15,13 @@ type Subject = Omit<EvidenceSubject<AdapterName>, 'policy'>
 type Open = (
   attestation: ProviderPolicy,
   subject: Subject,
-  tools: EvidenceTools,
+  deps: EvidenceDeps,
 ) => OpenedAdapter | undefined
 
 /** The adapter that the configuration names, opened for one provider; undefined where it names `none`. */
-export const openAdapter: Open = (attestation, subject, tools) => {
+export const openAdapter: Open = (attestation, subject, deps) => {
   if (attestation.adapter === 'none') return undefined
-  return OPENERS[attestation.adapter](attestation, subject, tools)
+  return OPENERS[attestation.adapter](attestation, subject, deps)
 }
 
 /** The one list of adapters. */
@@ -33,9 +33,9 @@ const OPENERS: Readonly<Record<AdapterName, Open>> = {
 
 function opener<Name extends AdapterName>(name: Name, { webPki, open }: Adapter<Name>): Open {
   const isOwn = (one: ProviderPolicy): one is PolicyOf<Name> => one.adapter === name
-  return (policy, subject, tools) => {
+  return (policy, subject, deps) => {
     if (!isOwn(policy)) throw new Error('internal error: a policy of another adapter')
-    const obtain = open({ ...subject, policy }, tools)
+    const obtain = open({ ...subject, policy }, deps)
     return { webPki, obtain: () => obtain().catch(refuseMalformed) }
   }
 }

@@ -1,7 +1,7 @@
 import { fromUtf8, toBase64, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import {
-  demandTinfoilBinding,
+  requireTinfoilBinding,
   judgeTinfoil,
   type TinfoilEvidence,
 } from '../../verify/providers/tinfoil.ts'
@@ -9,8 +9,8 @@ import {
   readTinfoilDocument,
   type TinfoilDocument,
 } from '../../verify/providers/tinfoil-document.ts'
-import { gatherCollateral } from '../../verify/tdx/collateral.ts'
-import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceTools } from './adapter.ts'
+import { fetchCollateral } from '../../verify/tdx/collateral.ts'
+import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
@@ -25,19 +25,19 @@ type Subject = EvidenceSubject<'tinfoil'>
  */
 export const tinfoilAdapter: Adapter<'tinfoil'> = {
   webPki: true,
-  open: (subject, tools) => async () => {
-    const nonce = tools.newNonce()
-    const { body, tlsSpkiSha256 } = await fetchDocument(subject, tools, nonce)
+  open: (subject, deps) => async () => {
+    const nonce = deps.newNonce()
+    const { body, tlsSpkiSha256 } = await fetchDocument(subject, deps, nonce)
     const document = await readTinfoilDocument(body, nonce)
-    demandTinfoilBinding(document, tlsSpkiSha256, subject.policy)
+    requireTinfoilBinding(document, tlsSpkiSha256, subject.policy)
     const evidence: TinfoilEvidence = {
       adapter: 'tinfoil',
       document: fromUtf8(body),
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
-      fetched: await FETCHERS[document.platform](document, tools),
+      fetched: await FETCHERS[document.platform](document, deps),
     }
-    const options = judgeOptions(subject, tools)
+    const options = judgeOptions(subject, deps)
     const judged = await judgeTinfoil(evidence, subject.policy, options)
     return sealEvidence(judged, JSON.stringify(evidence), {
       now: options.now,
@@ -46,20 +46,20 @@ export const tinfoilAdapter: Adapter<'tinfoil'> = {
   },
 }
 
-function fetchDocument({ baseUrl }: Subject, { observedFetch }: EvidenceTools, nonce: string) {
+function fetchDocument({ baseUrl }: Subject, { observedFetch }: EvidenceDeps, nonce: string) {
   const url = new URL(`/.well-known/tinfoil-attestation?nonce=${nonce}`, baseUrl).href
   return observedFetch({ url, maxBytes: MAX_DOCUMENT_BYTES, webPki: tinfoilAdapter.webPki })
 }
 
 type Fetched = TinfoilEvidence['fetched']
-type FetchMissing = (document: TinfoilDocument, tools: EvidenceTools) => Promise<Fetched>
+type FetchMissing = (document: TinfoilDocument, deps: EvidenceDeps) => Promise<Fetched>
 
 const FETCHERS: Readonly<Record<TinfoilDocument['platform'], FetchMissing>> = {
-  async snp({ evidence, collateral }, tools) {
+  async snp({ evidence, collateral }, deps) {
     const { snpChainPem } = collateral
-    const chain = snpChainPem ?? (await findChain(evidence, tools))
+    const chain = snpChainPem ?? (await findChain(evidence, deps))
     // The newest that AMD gave us, even where the document brings one.
-    const crl = await tools.findRevocationList(chain)
+    const crl = await deps.findRevocationList(chain)
     return {
       ...(snpChainPem === undefined ? { snp_chain_pem: chain } : {}),
       ...(crl === undefined ? {} : { snp_crl_base64: toBase64(crl) }),
@@ -67,12 +67,12 @@ const FETCHERS: Readonly<Record<TinfoilDocument['platform'], FetchMissing>> = {
   },
   async tdx({ evidence, collateral }, { webFetch }) {
     if (collateral.pcs !== undefined) return {}
-    return { tdx_collateral: await gatherCollateral(evidence, pcsOverWeb(webFetch)) }
+    return { tdx_collateral: await fetchCollateral(evidence, pcsOverWeb(webFetch)) }
   },
 }
 
-function findChain(report: Bytes, tools: EvidenceTools): Promise<string> {
-  return tools.findSnpChain(report).catch((cause: unknown) => {
+function findChain(report: Bytes, deps: EvidenceDeps): Promise<string> {
+  return deps.findSnpChain(report).catch((cause: unknown) => {
     throw new EvidenceRefused('service_unreachable', [], { cause })
   })
 }

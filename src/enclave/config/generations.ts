@@ -6,7 +6,7 @@ export interface Generation extends LoadedConfig {
   readonly generation: number
 }
 
-export interface GenerationTools {
+export interface GenerationDeps {
   /** The given configuration, or the one that is found. */
   readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
   /** Puts a configuration and the files it names into effect, or throws and leaves everything as it was. */
@@ -18,13 +18,13 @@ export interface GenerationTools {
 
 /** The configuration in effect. A wrong new one is reported and changes nothing. */
 export class Generations {
-  readonly #tools: GenerationTools
+  readonly #deps: GenerationDeps
   #current: Generation
   #running: Promise<void> = Promise.resolve()
 
-  constructor(first: LoadedConfig, tools: GenerationTools) {
+  constructor(first: LoadedConfig, deps: GenerationDeps) {
     this.#current = { ...first, generation: 1 }
-    this.#tools = tools
+    this.#deps = deps
   }
 
   get current(): Generation {
@@ -39,16 +39,16 @@ export class Generations {
 
   async #reloadNow(given: GivenConfig | undefined): Promise<void> {
     try {
-      const loaded = await this.#tools.load(given)
-      await this.#tools.adopt(loaded)
+      const loaded = await this.#deps.load(given)
+      await this.#deps.adopt(loaded)
       if (textOf(loaded) === textOf(this.#current)) {
-        this.#tools.onUnchanged()
+        this.#deps.onUnchanged()
         return
       }
       this.#current = { ...loaded, generation: this.#current.generation + 1 }
-      this.#tools.onReloaded(this.#current)
+      this.#deps.onReloaded(this.#current)
     } catch (error) {
-      this.#tools.onRefused(error instanceof Error ? error.message : 'unknown error')
+      this.#deps.onRefused(error instanceof Error ? error.message : 'unknown error')
     }
   }
 }

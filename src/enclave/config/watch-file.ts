@@ -2,7 +2,7 @@ import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 
 /** Editors write in several steps; the file is read once they are quiet. */
-const QUIET_MS = 200
+const DEBOUNCE_MS = 200
 
 /**
  * Calls back after the file changed. It is the directory that is watched, because editors and orchestrators replace
@@ -15,7 +15,7 @@ export function watchFile(file: string, onChange: () => void): () => void {
     // Orchestrators swap a symbolic link beside the file, which shows as another name.
     if (name !== null && name !== basename(path) && !name.startsWith('..')) return
     clearTimeout(timer)
-    timer = setTimeout(onChange, QUIET_MS)
+    timer = setTimeout(onChange, DEBOUNCE_MS)
     timer.unref()
   })
   // A directory that goes away ends the watch; SIGHUP and the supervisor can still ask for a reload.

@@ -9,11 +9,11 @@ export class MalformedAnswer extends Error {
 }
 
 /** Statuses that can be passed on (RFC 9110 section 15); Node's parser lets any number through. */
-const LEAST_STATUS = 200
-const MOST_STATUS = 599
+const MIN_STATUS = 200
+const MAX_STATUS = 599
 
 /** Interim answers come one or two at a time; a peer that sends more would keep the caller waiting. */
-const MOST_INTERIM = 16
+const MAX_INTERIM = 16
 
 /**
  * The head of the one answer to a request, whatever its peer sends: interim answers are passed over, and anything
@@ -32,7 +32,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
     sent.once('close', () => reject(new Error('the connection ended without an answer')))
     sent.on('information', () => {
       interim += 1
-      if (interim > MOST_INTERIM) refuse('too many interim answers')
+      if (interim > MAX_INTERIM) refuse('too many interim answers')
     })
     sent.once('upgrade', (_answer, socket) => {
       socket.destroy()
@@ -42,7 +42,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       // The reader handles errors itself; before and after reading, the end of the stream is enough.
       answer.on('error', ignoreBroken)
       const status = answer.statusCode ?? 0
-      if (status >= LEAST_STATUS && status <= MOST_STATUS) resolve(answer)
+      if (status >= MIN_STATUS && status <= MAX_STATUS) resolve(answer)
       else refuse('a status that is none')
     })
   })

@@ -14,7 +14,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ])
 
 /** Headers of the link, and what the worker's runtime adds; a provider must neither see nor set them. */
-const OF_THE_LINK = /^(x-cmr-|cf-)/
+const INTERNAL_HEADER = /^(x-cmr-|cf-)/
 
 /** What goes to the provider. A body is asked for as it is, so that digests cover what was sent. */
 export function requestHeaders(received: IncomingHttpHeaders): OutgoingHttpHeaders {
@@ -26,7 +26,7 @@ export function requestHeaders(received: IncomingHttpHeaders): OutgoingHttpHeade
 export function endToEnd(received: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = new Set((received.connection ?? '').toLowerCase().split(/\s*,\s*/))
   const kept = Object.entries(received).filter(
-    ([name]) => !HOP_BY_HOP.has(name) && !named.has(name) && !OF_THE_LINK.test(name),
+    ([name]) => !HOP_BY_HOP.has(name) && !named.has(name) && !INTERNAL_HEADER.test(name),
   )
   return Object.fromEntries(kept)
 }

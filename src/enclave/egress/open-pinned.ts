@@ -21,7 +21,7 @@ export interface OpenRequest {
   readonly channel: ProviderChannel
 }
 
-export interface PinnedTools {
+export interface PinnedDeps {
   readonly proofs: ProviderProofs
   readonly pools: Pools
 }
@@ -34,7 +34,7 @@ export interface PinnedTools {
 export async function openPinned(
   channel: ProviderChannel,
   outgoing: Outgoing,
-  { proofs, pools }: PinnedTools,
+  { proofs, pools }: PinnedDeps,
 ): Promise<OpenRequest> {
   const { provider } = channel
   const first = await tryOpen(channel, outgoing, pools)

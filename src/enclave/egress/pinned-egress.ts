@@ -5,38 +5,38 @@ import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { finalAnswer } from './final-answer.ts'
 import { requestHeaders } from './headers.ts'
-import { openPinned, unproven, type OpenRequest, type PinnedTools } from './open-pinned.ts'
+import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
 
-export interface EgressTools {
+export interface EgressDeps {
   readonly proofs: ProviderProofs
   /** How long TCP and TLS may take together. */
   readonly connectMs: () => number
 }
 
 /** Egress over connections whose live key is the one that verified evidence vouches for. */
-export function createPinnedEgress({ proofs, connectMs }: EgressTools): Egress {
-  const tools = { proofs, pools: createPools(connectMs) }
+export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
+  const deps = { proofs, pools: createPools(connectMs) }
   return {
     async carry(call) {
       try {
-        await carry(call, tools)
+        await carry(call, deps)
       } catch (error) {
         const code = error instanceof LinkError ? error.code : 'internal'
         if (!call.response.headersSent) call.response.setHeader(EGRESS_ERROR_HEADER, code)
         throw error
       }
     },
-    get: (provider, ask) => get(provider, ask, tools),
-    close: () => tools.pools.close(),
+    get: (provider, request) => get(provider, request, deps),
+    close: () => deps.pools.close(),
   }
 }
 
 /** Proof -> connection with the proven key -> request and answer. Not a byte of the body is read before the third step. */
-async function carry(call: EgressCall, tools: PinnedTools): Promise<void> {
+async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   const { provider, path, request, response } = call
-  const channel = demandChannel(provider, tools.proofs)
+  const channel = requireChannel(provider, deps.proofs)
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   const outgoing = {
@@ -45,12 +45,12 @@ async function carry(call: EgressCall, tools: PinnedTools): Promise<void> {
     headers: requestHeaders(request.headers),
     signal: gone.signal,
   }
-  const open = await openPinned(channel, outgoing, tools)
+  const open = await openPinned(channel, outgoing, deps)
   const evidenceSha256 = open.channel.evidence.evidence_digest
   await relay({ request, response, sent: open.sent, evidenceSha256 })
 }
 
-function demandChannel(provider: string, proofs: ProviderProofs): ProviderChannel {
+function requireChannel(provider: string, proofs: ProviderProofs): ProviderChannel {
   const channel = proofs.channel(provider)
   if (channel !== undefined) return channel
   const proof = proofs.list().find((candidate) => candidate.provider === provider)
@@ -64,9 +64,9 @@ function demandChannel(provider: string, proofs: ProviderProofs): ProviderChanne
 async function get(
   provider: string,
   { path, maxBytes, signal }: EgressRequest,
-  tools: PinnedTools,
+  deps: PinnedDeps,
 ): ReturnType<Egress['get']> {
-  const channel = tools.proofs.channel(provider)
+  const channel = deps.proofs.channel(provider)
   if (channel === undefined) return undefined
   const { apiKey } = channel
   const headers = {
@@ -75,7 +75,7 @@ async function get(
     ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
   }
   try {
-    const open = await openPinned(channel, { method: 'GET', path, headers, signal }, tools)
+    const open = await openPinned(channel, { method: 'GET', path, headers, signal }, deps)
     return await readSmall(open, maxBytes)
   } catch {
     return undefined

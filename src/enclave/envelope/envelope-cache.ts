@@ -14,18 +14,18 @@ const FAILURE_SHARED_MS = 2_000
 const NONCES = { perSource: 10, inAll: 60, windowMs: 60_000 }
 
 /** Former envelopes that the worker can still ask for by digest; about 10 KiB each. */
-const KEPT_ENVELOPES = 64
+const MAX_CACHED_ENVELOPES = 64
 
 /** An envelope of this instance, and what the daemon's own verification of it found. */
-export interface KeptEnvelope extends ServedEnvelope {
+export interface CachedEnvelope extends ServedEnvelope {
   readonly check: SelfCheck
 }
 
-export interface EnvelopeTools {
+export interface EnvelopeDeps {
   /** Captures for a nonce of 64 hex digits. */
   readonly buildFresh: (nonce: string) => Promise<ServedEnvelope>
   /** Captures, and verifies what came. */
-  readonly make: () => Promise<KeptEnvelope>
+  readonly make: () => Promise<CachedEnvelope>
   readonly now: () => number
   readonly onFailure: (reason: string) => void
   readonly onRestored: () => void
@@ -36,29 +36,29 @@ export interface EnvelopeTools {
  * A failing platform leaves the last one in service until its age is up; then there is none.
  */
 export class EnvelopeCache {
-  readonly #tools: EnvelopeTools
+  readonly #deps: EnvelopeDeps
   readonly #nonceBudget = createNonceBudget(NONCES)
   readonly #kept = new Map<string, Bytes>()
-  #current: KeptEnvelope | undefined
-  #pending: Promise<KeptEnvelope> | undefined
+  #current: CachedEnvelope | undefined
+  #pending: Promise<CachedEnvelope> | undefined
   #failure: { readonly at: number; readonly error: unknown } | undefined
   #timer: NodeJS.Timeout | undefined
   /** Counts changes of what is bound. */
   #epoch = 0
   #closed = false
 
-  constructor(tools: EnvelopeTools) {
-    this.#tools = tools
+  constructor(deps: EnvelopeDeps) {
+    this.#deps = deps
   }
 
   /** The last envelope whatever its age: what it binds stays true for the life of the keys. */
-  get last(): KeptEnvelope | undefined {
+  get last(): CachedEnvelope | undefined {
     return this.#current
   }
 
   /** The last envelope while clients may still rely on it. */
-  get current(): KeptEnvelope | undefined {
-    const age = this.#tools.now() - (this.#current?.capturedAt ?? 0)
+  get current(): CachedEnvelope | undefined {
+    const age = this.#deps.now() - (this.#current?.capturedAt ?? 0)
     return age < ENVELOPE_MAX_AGE_SECONDS * 1000 ? this.#current : undefined
   }
 
@@ -66,9 +66,9 @@ export class EnvelopeCache {
    * The cached envelope, captured now if there is none.
    * @throws LinkError when the call cannot be served
    */
-  async get(): Promise<KeptEnvelope> {
+  async get(): Promise<CachedEnvelope> {
     if (this.current !== undefined) return this.current
-    const failedFor = this.#tools.now() - (this.#failure?.at ?? Number.NEGATIVE_INFINITY)
+    const failedFor = this.#deps.now() - (this.#failure?.at ?? Number.NEGATIVE_INFINITY)
     if (failedFor < FAILURE_SHARED_MS) throw unavailable(this.#failure?.error)
     try {
       return await this.refresh()
@@ -83,13 +83,13 @@ export class EnvelopeCache {
    * @throws LinkError when the call cannot be served
    */
   async fresh(nonce: string, source: string): Promise<ServedEnvelope> {
-    if (!this.#nonceBudget(source, this.#tools.now())) {
+    if (!this.#nonceBudget(source, this.#deps.now())) {
       const { perSource, inAll } = NONCES
       const message = `at most ${perSource} nonces a minute of one source, and ${inAll} of all`
       throw new LinkError('rate_limited', message)
     }
     try {
-      return await this.#tools.buildFresh(nonce)
+      return await this.#deps.buildFresh(nonce)
     } catch (error) {
       throw unavailable(error)
     }
@@ -99,7 +99,7 @@ export class EnvelopeCache {
    * Captures now; callers at the same time share one capture.
    * @throws CaptureError when it cannot be obtained or is not valid
    */
-  refresh(): Promise<KeptEnvelope> {
+  refresh(): Promise<CachedEnvelope> {
     this.#pending ??= this.#capture().finally(() => {
       this.#pending = undefined
     })
@@ -107,7 +107,7 @@ export class EnvelopeCache {
   }
 
   /** Puts an envelope into service that was made for what is bound from now on. */
-  adopt(envelope: KeptEnvelope): void {
+  adopt(envelope: CachedEnvelope): void {
     this.#epoch++
     this.#keep(envelope)
   }
@@ -122,29 +122,29 @@ export class EnvelopeCache {
     clearTimeout(this.#timer)
   }
 
-  async #capture(): Promise<KeptEnvelope> {
+  async #capture(): Promise<CachedEnvelope> {
     const epoch = this.#epoch
     try {
-      const envelope = await this.#tools.make()
+      const envelope = await this.#deps.make()
       // What was bound when the capture began may have been replaced since.
       if (epoch !== this.#epoch && this.#current !== undefined) return this.#current
       this.#keep(envelope)
       return envelope
     } catch (error) {
-      if (this.#failure === undefined) this.#tools.onFailure(messageOf(error))
-      this.#failure = { at: this.#tools.now(), error }
+      if (this.#failure === undefined) this.#deps.onFailure(messageOf(error))
+      this.#failure = { at: this.#deps.now(), error }
       this.#schedule(RETRY_MS)
       throw error
     }
   }
 
-  #keep(envelope: KeptEnvelope): void {
-    if (this.#failure !== undefined) this.#tools.onRestored()
+  #keep(envelope: CachedEnvelope): void {
+    if (this.#failure !== undefined) this.#deps.onRestored()
     this.#failure = undefined
     this.#current = envelope
     this.#kept.set(envelope.sha256, utf8(envelope.json))
     const [oldest] = this.#kept.keys()
-    if (this.#kept.size > KEPT_ENVELOPES && oldest !== undefined) this.#kept.delete(oldest)
+    if (this.#kept.size > MAX_CACHED_ENVELOPES && oldest !== undefined) this.#kept.delete(oldest)
     this.#schedule(REFRESH_MS)
   }
 

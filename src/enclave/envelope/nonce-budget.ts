@@ -10,7 +10,7 @@ export interface NonceLimits {
 }
 
 /** The part of the whole that is kept for sources that have had nothing in the window. */
-const KEPT_FOR_NEWCOMERS = 1 / 3
+const RESERVED_FOR_NEW_SOURCES = 1 / 3
 
 /**
  * At most `perSource` calls of one source and `inAll` of all in any window. The last third is kept for sources
@@ -21,7 +21,7 @@ export function createNonceBudget({ perSource, inAll, windowMs }: NonceLimits): 
   return (source, now) => {
     while (recent[0] !== undefined && recent[0].at <= now - windowMs) recent.shift()
     const own = recent.filter((call) => call.source === source).length
-    const open = own === 0 ? inAll : Math.floor(inAll * (1 - KEPT_FOR_NEWCOMERS))
+    const open = own === 0 ? inAll : Math.floor(inAll * (1 - RESERVED_FOR_NEW_SOURCES))
     if (own >= perSource || recent.length >= open) return false
     recent.push({ source, at: now })
     return true

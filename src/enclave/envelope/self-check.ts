@@ -5,7 +5,7 @@ import { trustBundleSchema } from '../../protocol/trust-bundle.ts'
 import type { Check } from '../../verify/check.ts'
 import { verifyEnvelope } from '../../verify/envelope.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
-import { verifyTrustBundle, type SeenBundle } from '../../verify/trust-bundle.ts'
+import { verifyTrustBundle, type AcceptedBundle } from '../../verify/trust-bundle.ts'
 import type { Release } from '../release/release.ts'
 import type { ServedEnvelope } from './build-envelope.ts'
 
@@ -17,14 +17,14 @@ export interface SelfCheck {
   /** Unix seconds. */
   readonly verifiedAt: number
   /** The bundle, where it verified: none before it may take its place later. */
-  readonly seen: SeenBundle | undefined
+  readonly accepted: AcceptedBundle | undefined
 }
 
 export interface SelfCheckInputs {
   readonly release: Release
   readonly simulated: SimulatedPolicy
   /** The last bundle that verified. */
-  readonly lastSeen: SeenBundle | undefined
+  readonly lastAccepted: AcceptedBundle | undefined
   /** Milliseconds. */
   readonly now: number
 }
@@ -36,11 +36,11 @@ export interface SelfCheckInputs {
  */
 export async function checkOwnEnvelope(
   { envelope }: Pick<ServedEnvelope, 'envelope'>,
-  { release, simulated, lastSeen, now }: SelfCheckInputs,
+  { release, simulated, lastAccepted, now }: SelfCheckInputs,
 ): Promise<SelfCheck> {
   const { bundleJws, rootPublicJwk: rootJwk } = release
   const environments = [readEnvironment(bundleJws)]
-  const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastSeen })
+  const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastAccepted })
   if (trust.bundle === undefined) return judged(trust.checks, now, undefined)
   // Captured just now, by this process.
   const live = { nonce: null, tlsSpkiSha256: envelope.tls_spki_sha256 }
@@ -50,7 +50,7 @@ export async function checkOwnEnvelope(
     trust: { bundle: trust.bundle, rootJwk },
     live,
   })
-  return judged(result.checks, now, trust.seen)
+  return judged(result.checks, now, trust.accepted)
 }
 
 /** The daemon serves the environment of its release; the client decides whether it accepts that environment. */
@@ -60,7 +60,11 @@ function readEnvironment(bundleJws: string): string {
   return readDocument(trustBundleSchema, parseStrictJson(payload, document), document).environment
 }
 
-function judged(checks: readonly Check[], now: number, seen: SeenBundle | undefined): SelfCheck {
+function judged(
+  checks: readonly Check[],
+  now: number,
+  accepted: AcceptedBundle | undefined,
+): SelfCheck {
   const failed = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
-  return { verified: failed.length === 0, failed, verifiedAt: Math.floor(now / 1000), seen }
+  return { verified: failed.length === 0, failed, verifiedAt: Math.floor(now / 1000), accepted }
 }

@@ -5,7 +5,7 @@ import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import type { Release } from '../release/release.ts'
-import { createReceiptSigner, type SignerTools } from '../sign/receipt-signer.ts'
+import { createReceiptSigner, type SignerDeps } from '../sign/receipt-signer.ts'
 import type { Unsealing } from '../sealed/open-gate.ts'
 import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from './answer.ts'
 import type { LinkCall, LinkRoute } from './dispatch.ts'
@@ -14,7 +14,7 @@ import { LinkError } from '../link-error.ts'
 /** What the link's paths read and ask. */
 export interface LinkSubject {
   readonly unsealing: Unsealing
-  readonly signer: SignerTools
+  readonly signer: SignerDeps
   readonly envelopes: EnvelopeCache
   readonly proofs: ProviderProofs
   readonly egress: Egress

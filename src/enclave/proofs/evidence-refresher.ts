@@ -5,7 +5,7 @@ import { traceError } from '../../protocol/error-trace.ts'
 import type { LogFields } from '../log.ts'
 import type { ObtainEvidence } from '../adapters/adapter.ts'
 
-export interface RefresherTools {
+export interface RefresherDeps {
   readonly obtain: ObtainEvidence
   /** Milliseconds. */
   readonly now: () => number
@@ -34,7 +34,7 @@ type ProofStatus = Pick<ProviderProof, 'state' | 'reason' | 'verified_at' | 'exp
  * fails. An outage leaves the last proof in force until it ends by itself; evidence that does not hold ends it now.
  */
 export class EvidenceRefresher {
-  readonly #tools: RefresherTools
+  readonly #deps: RefresherDeps
   #evidence: VerifiedEvidence | undefined
   #reason: string | undefined
   #failures = 0
@@ -42,14 +42,14 @@ export class EvidenceRefresher {
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(tools: RefresherTools) {
-    this.#tools = tools
+  constructor(deps: RefresherDeps) {
+    this.#deps = deps
   }
 
   /** Verified evidence that is in date. */
   get current(): VerifiedEvidence | undefined {
     const end = (this.#evidence?.expires_at ?? 0) * 1000
-    return this.#tools.now() < end ? this.#evidence : undefined
+    return this.#deps.now() < end ? this.#evidence : undefined
   }
 
   get standing(): ProofStatus {
@@ -100,7 +100,7 @@ export class EvidenceRefresher {
   }
 
   async #verify(): Promise<void> {
-    const { obtain, now, random, onVerified } = this.#tools
+    const { obtain, now, random, onVerified } = this.#deps
     try {
       const evidence = await admitEvidence(await within(obtain(), VERIFY_MS), now())
       if (this.#closed) return
@@ -118,7 +118,7 @@ export class EvidenceRefresher {
   #fail(error: unknown): void {
     const refused = error instanceof EvidenceRefused
     this.#reason = refused ? error.message : 'verification broke down'
-    this.#tools.log('attestation_failed', {
+    this.#deps.log('attestation_failed', {
       reason: this.#reason,
       ...(refused ? {} : traceError(error)),
     })
@@ -129,7 +129,7 @@ export class EvidenceRefresher {
   #retryLater(): void {
     const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS)
     this.#failures = Math.min(this.#failures + 1, 10)
-    this.#schedule(wait * (1 - JITTER * this.#tools.random()))
+    this.#schedule(wait * (1 - JITTER * this.#deps.random()))
   }
 
   #schedule(waitMs: number): void {

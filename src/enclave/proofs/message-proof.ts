@@ -21,7 +21,7 @@ export interface FinishedMessage {
   readonly key: MessageKey
 }
 
-export interface MessageProofTools {
+export interface MessageProofDeps {
   readonly egress: Pick<Egress, 'get'>
   /** Until the receipt is signed without a proof. */
   readonly waitMs: number
@@ -48,14 +48,14 @@ type Answer = z.output<typeof answerSchema>
  */
 export async function proveMessage(
   message: FinishedMessage,
-  tools: MessageProofTools,
+  deps: MessageProofDeps,
 ): Promise<MessageAttestation> {
   const { key, responseId } = message
   const by = { signing_algo: key.algorithm, signing_address: key.address }
   if (responseId?.isWellFormed() !== true || responseId.length > MAX_RESPONSE_ID_CHARS) {
     return { status: 'no_response_id', ...by }
   }
-  const answer = await fetchSignature(message, responseId, tools)
+  const answer = await fetchSignature(message, responseId, deps)
   if (typeof answer === 'string') return { status: answer, ...by }
   return { ...(await judge(answer, message)), ...by }
 }
@@ -66,7 +66,7 @@ type Absence = 'timeout' | 'unsupported' | 'malformed'
 async function fetchSignature(
   { provider, upstreamModel, key }: FinishedMessage,
   responseId: string,
-  { egress, waitMs, pauseMs }: MessageProofTools,
+  { egress, waitMs, pauseMs }: MessageProofDeps,
 ): Promise<Answer | Absence> {
   const query = new URLSearchParams({ signing_algo: key.algorithm })
   if (upstreamModel !== undefined) query.set('model', upstreamModel)

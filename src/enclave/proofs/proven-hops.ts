@@ -6,7 +6,7 @@ import { describeInferenceHop } from './inference-hop.ts'
  * Former proofs of a provider that are kept, so that a long exchange can still be signed under the one it began
  * with. A proof lives for minutes at least, an exchange for hours at most; evidence has up to some 300 KiB.
  */
-const KEPT_PER_PROVIDER = 64
+const MAX_PER_PROVIDER = 64
 
 /** Everything that was ever verified and is recent enough to be named by an exchange that ends now. */
 export class ProvenHops {
@@ -22,7 +22,7 @@ export class ProvenHops {
       raw: evidence.evidence_raw,
     })
     const [oldest] = kept.keys()
-    if (kept.size > KEPT_PER_PROVIDER) kept.delete(oldest)
+    if (kept.size > MAX_PER_PROVIDER) kept.delete(oldest)
   }
 
   find(provider: string, evidenceSha256: string): ProvenHop | undefined {

@@ -1,5 +1,5 @@
 import type { ProviderConfig } from '../../protocol/config.ts'
-import type { EvidenceTools } from '../adapters/adapter.ts'
+import type { EvidenceDeps } from '../adapters/adapter.ts'
 import { openAdapter } from '../adapters/table.ts'
 import type { LoadedConfig } from '../config/load-config.ts'
 import type { Log } from '../log.ts'
@@ -8,7 +8,7 @@ import { UNATTESTED } from './inference-hop.ts'
 import { EvidenceRefresher } from './evidence-refresher.ts'
 import { ProvenHops } from './proven-hops.ts'
 
-export interface ProofTools extends EvidenceTools {
+export interface ProofDeps extends EvidenceDeps {
   /** From 0 up to 1. */
   readonly random: () => number
   readonly log: Log
@@ -25,7 +25,7 @@ interface Kept {
 }
 
 /** Keeps a proof for each provider with an adapter, off the path of requests. */
-export function createProviderProofs(tools: ProofTools): ProviderProofs {
+export function createProviderProofs(deps: ProofDeps): ProviderProofs {
   let current = new Map<string, Kept>()
   const hops = new ProvenHops()
   /** Never shrinks: an exchange may end after a reload that dropped its provider. */
@@ -41,7 +41,7 @@ export function createProviderProofs(tools: ProofTools): ProviderProofs {
       for (const [name, provider] of Object.entries(loaded.config.providers)) {
         const key = keyOf(name, provider, loaded)
         const kept = current.get(name)
-        next.set(name, kept?.key === key ? kept : start({ name, key, loaded, tools, hops }))
+        next.set(name, kept?.key === key ? kept : start({ name, key, loaded, deps, hops }))
         if (provider.attestation.adapter === 'none') everUnattested.add(name)
       }
       for (const kept of current.values()) {
@@ -79,12 +79,12 @@ interface StartInputs {
   readonly name: string
   readonly key: string
   readonly loaded: LoadedConfig
-  readonly tools: ProofTools
+  readonly deps: ProofDeps
   readonly hops: ProvenHops
 }
 
 /** Starts to verify at once, in the background. */
-function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
+function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
   const { config, providerApiKeys } = loaded
   const provider = config.providers[name]
   if (provider === undefined) throw new Error('internal error: a provider without configuration')
@@ -93,19 +93,19 @@ function start({ name, key, loaded, tools, hops }: StartInputs): Kept {
   const opened = openAdapter(
     provider.attestation,
     { baseUrl, apiKey, mode: config.service.mode },
-    tools,
+    deps,
   )
   const reach = { provider: name, baseUrl, apiKey, webPki: opened?.webPki ?? true }
   const adapter = provider.attestation.adapter
   if (opened === undefined) return { key, adapter, reach, refresher: undefined }
-  const { now, random } = tools
+  const { now, random } = deps
   const onVerified = hops.add.bind(hops, name)
   const refresher = new EvidenceRefresher({
     obtain: opened.obtain,
     now,
     random,
     onVerified,
-    log: (event, fields) => tools.log(event, { provider: name, ...fields }),
+    log: (event, fields) => deps.log(event, { provider: name, ...fields }),
   })
   void refresher.verify()
   return { key, adapter, reach, refresher }

@@ -1,8 +1,8 @@
 /** How long after its attestation a nonce can be answered with a document. */
-const NONCE_LIFE_MS = 600_000
+const NONCE_TTL_MS = 600_000
 
 /** Far more than the daemon attests in that time. */
-const MOST_NONCES = 4_096
+const MAX_NONCES = 4_096
 
 /** The nonces that this instance attested lately, each good for one document. */
 export class NonceMemory {
@@ -19,13 +19,13 @@ export class NonceMemory {
     this.#attested.delete(nonce)
     this.#attested.set(nonce, this.#now())
     const [oldest] = this.#attested.keys()
-    if (this.#attested.size > MOST_NONCES && oldest !== undefined) this.#attested.delete(oldest)
+    if (this.#attested.size > MAX_NONCES && oldest !== undefined) this.#attested.delete(oldest)
   }
 
   /** Whether it was attested lately and not taken yet; from now on it is taken. */
   take(nonce: string): boolean {
     const at = this.#attested.get(nonce)
     this.#attested.delete(nonce)
-    return at !== undefined && this.#now() - at < NONCE_LIFE_MS
+    return at !== undefined && this.#now() - at < NONCE_TTL_MS
   }
 }

@@ -3,12 +3,12 @@ import type { UnsealDocument } from '../../protocol/unseal.ts'
 
 /** Hands documents to the supervisor, one after the other, so that each answer belongs to its question. */
 export class Offers {
-  readonly #tell: (message: FromDaemon) => void
+  readonly #notify: (message: FromDaemon) => void
   #turn: Promise<unknown> = Promise.resolve()
   #answered: ((problem: string | null) => void) | undefined
 
-  constructor(tell: (message: FromDaemon) => void) {
-    this.#tell = tell
+  constructor(notify: (message: FromDaemon) => void) {
+    this.#notify = notify
   }
 
   /** What keeps the secrets of a document out of force, or null. */
@@ -16,7 +16,7 @@ export class Offers {
     const turn = this.#turn.then(() => {
       const { promise, resolve } = Promise.withResolvers<string | null>()
       this.#answered = resolve
-      this.#tell({ type: 'unseal_offered', document })
+      this.#notify({ type: 'unseal_offered', document })
       return promise
     })
     this.#turn = turn

@@ -24,7 +24,7 @@ export interface UnsealTarget {
   readonly tlsSpkiSha256: string
 }
 
-export interface UnsealTools {
+export interface UnsealDeps {
   readonly target: () => UnsealTarget
   readonly nonces: NonceMemory
   /** Milliseconds. */
@@ -45,13 +45,13 @@ const CLOCK_SKEW_SECONDS = 60
  * else is refused by name and counted.
  */
 export class UnsealGate {
-  readonly #tools: UnsealTools
+  readonly #deps: UnsealDeps
   readonly #refused = new Map<UnsealRefusal, number>()
   /** The latest time that an accepted document proved; a clock that is behind it runs backwards. Unix seconds. */
   #provenTime = 0
 
-  constructor(tools: UnsealTools) {
-    this.#tools = tools
+  constructor(deps: UnsealDeps) {
+    this.#deps = deps
   }
 
   /** How often each refusal was given. */
@@ -65,14 +65,14 @@ export class UnsealGate {
     const fault = this.#faultOf(read)
     if (fault !== undefined) return this.#refuse(fault)
     this.#provenTime = Math.max(this.#provenTime, read.issued_at)
-    const problem = await this.#tools.offer(read)
+    const problem = await this.#deps.offer(read)
     if (problem !== null) return this.#refuse('secrets_refused', problem)
-    this.#tools.log('unsealed', {})
+    this.#deps.log('unsealed', {})
     return { outcome: 'accepted' }
   }
 
   async #read(jws: string): Promise<UnsealDocument | UnsealRefusal> {
-    const { operatorKey } = this.#tools.target()
+    const { operatorKey } = this.#deps.target()
     if (operatorKey === undefined) return 'not_configured'
     try {
       const parsed = parseCompactJws(jws, DOCUMENT)
@@ -88,22 +88,22 @@ export class UnsealGate {
 
   /** The nonce is looked at last, since looking uses it up. */
   #faultOf(document: UnsealDocument): UnsealRefusal | undefined {
-    const { configurationSha256, tlsSpkiSha256 } = this.#tools.target()
+    const { configurationSha256, tlsSpkiSha256 } = this.#deps.target()
     const { issued_at: from, expires_at: until } = document
-    const now = Math.floor(this.#tools.now() / 1000)
+    const now = Math.floor(this.#deps.now() / 1000)
     if (from > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
     if (this.#provenTime > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
     if (until <= now) return 'expired'
     if (until - from > MAX_VALIDITY_SECONDS) return 'validity_too_long'
     if (document.tls_spki_sha256 !== tlsSpkiSha256) return 'wrong_router'
     if (document.configuration_sha256 !== configurationSha256) return 'wrong_configuration'
-    if (!this.#tools.nonces.take(document.nonce)) return 'unknown_nonce'
+    if (!this.#deps.nonces.take(document.nonce)) return 'unknown_nonce'
     return undefined
   }
 
   #refuse(reason: UnsealRefusal, problem?: string): UnsealAnswer {
     this.#refused.set(reason, (this.#refused.get(reason) ?? 0) + 1)
-    this.#tools.log('unseal_refused', { reason })
+    this.#deps.log('unseal_refused', { reason })
     const message = UNSEAL_REFUSALS[reason]
     return {
       outcome: 'refused',

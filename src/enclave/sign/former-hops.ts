@@ -1,7 +1,7 @@
 import type { RouterHop } from './router-block.ts'
 
 /** About as many reloads as happen while the longest stream runs; each is some 10 KiB. */
-const KEPT_HOPS = 256
+const MAX_HOPS = 256
 
 /**
  * The router's hops under configurations that are no longer in force: an exchange that began under one is signed under
@@ -15,7 +15,7 @@ export class FormerHops {
     this.#hops.delete(configurationSha256)
     this.#hops.set(configurationSha256, hop)
     const [oldest] = this.#hops.keys()
-    if (this.#hops.size > KEPT_HOPS && oldest !== undefined) this.#hops.delete(oldest)
+    if (this.#hops.size > MAX_HOPS && oldest !== undefined) this.#hops.delete(oldest)
   }
 
   find(configurationSha256: string): RouterHop | undefined {

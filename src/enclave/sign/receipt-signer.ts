@@ -28,7 +28,7 @@ const batchSchema = z.strictObject({
 type Batch = z.output<typeof batchSchema>
 type SigningRequest = Batch['receipts'][number]
 
-export interface SignerTools {
+export interface SignerDeps {
   readonly key: ReceiptKey
   readonly proofs: Pick<ProviderProofs, 'hop'>
   /** Undefined for a configuration that was never in force here. */
@@ -44,24 +44,24 @@ export interface SignerTools {
 export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
 
 /** A signer under the key, and under what is proven of router and providers at the time of a batch. */
-export function createReceiptSigner(tools: SignerTools): ReceiptSigner {
-  const { key } = tools
+export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
+  const { key } = deps
   const frameOf = createFrames(key.kid)
   return async (body) => {
     const { receipts } = readBatch(body)
-    const proven = receipts.map((ask) => ({
-      ask,
-      router: findRouterHop(ask, tools),
-      hop: findHop(ask, tools),
+    const proven = receipts.map((request) => ({
+      request,
+      router: findRouterHop(request, deps),
+      hop: findHop(request, deps),
     }))
     const unsigned = await Promise.all(
-      proven.map(async ({ ask, router, hop }) => {
+      proven.map(async ({ request, router, hop }) => {
         const { messageKey } = hop
         const frame =
           messageKey === undefined
             ? frameOf(router, hop)
-            : frameReceipts(key.kid, router, await withMessage(ask, hop, messageKey, tools))
-        return { frame, claims: encodeClaims(ask.claims, frame) }
+            : frameReceipts(key.kid, router, await withMessage(request, hop, messageKey, deps))
+        return { frame, claims: encodeClaims(request.claims, frame) }
       }),
     )
     return signBatch(unsigned, key)
@@ -75,16 +75,16 @@ function readBatch(body: unknown): Batch {
   throw new LinkError('invalid_request', `claims of the wrong form at ${path || 'the top'}`)
 }
 
-function findRouterHop(ask: SigningRequest, { routerHop }: SignerTools): RouterHop {
-  const hop = routerHop(ask.configuration_sha256)
+function findRouterHop(request: SigningRequest, { routerHop }: SignerDeps): RouterHop {
+  const hop = routerHop(request.configuration_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no evidence of this instance binds this configuration')
   }
   return hop
 }
 
-function findHop(ask: SigningRequest, { proofs }: SignerTools): ProvenHop {
-  const hop = proofs.hop(ask.provider, ask.evidence_sha256)
+function findHop(request: SigningRequest, { proofs }: SignerDeps): ProvenHop {
+  const hop = proofs.hop(request.provider, request.evidence_sha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no such evidence was verified for this provider')
   }
@@ -101,7 +101,7 @@ async function withMessage(
   }: SigningRequest,
   { block, evidenceRefs }: ProvenHop,
   key: MessageKey,
-  { proveMessage }: SignerTools,
+  { proveMessage }: SignerDeps,
 ): Promise<ProvenHop> {
   const { request_digest: requestDigest, response_digest: responseDigest } = claims
   const message = { provider, key, responseId, upstreamModel, requestDigest, responseDigest }

@@ -3,7 +3,7 @@ import type { Platform } from '../../protocol/boot.ts'
 import { fromBase64 } from '../../protocol/bytes.ts'
 import { summarizeSnp } from '../../verify/snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
-import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
+import type { CachedEnvelope } from '../envelope/envelope-cache.ts'
 
 /** How the daemon verifies its own hop: the whole envelope, as a client would. */
 export const ROUTER_VERIFICATION_MODE = 'snp-envelope'
@@ -18,7 +18,7 @@ export interface RouterHop {
 }
 
 export interface RouterHopInputs {
-  readonly envelope: KeptEnvelope
+  readonly envelope: CachedEnvelope
   readonly trustBundleJws: string
   readonly platform: Platform
 }
@@ -58,7 +58,7 @@ const STRENGTH: Readonly<Record<Platform, string>> = {
 }
 
 /** Fields of stable meaning for policies. */
-function summarize({ envelope }: KeptEnvelope): AttestationBlock['evidence_summary'] {
+function summarize({ envelope }: CachedEnvelope): AttestationBlock['evidence_summary'] {
   return {
     ...summarizeSnp(readReport(fromBase64(envelope.snp_report_b64))),
     envelope_issued_at: envelope.issued_at,

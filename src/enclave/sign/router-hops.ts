@@ -1,9 +1,9 @@
-import type { KeptEnvelope } from '../envelope/envelope-cache.ts'
+import type { CachedEnvelope } from '../envelope/envelope-cache.ts'
 import { describeRouterHop, type RouterHop, type RouterHopInputs } from './router-block.ts'
 
 /** The router's hop for what is in effect now; described once for each envelope and bundle, not for each receipt. */
 export function createRouterHops(
-  inputs: () => Omit<RouterHopInputs, 'envelope'> & { envelope: KeptEnvelope | undefined },
+  inputs: () => Omit<RouterHopInputs, 'envelope'> & { envelope: CachedEnvelope | undefined },
 ): () => RouterHop | undefined {
   let described: { readonly of: RouterHopInputs; readonly hop: RouterHop } | undefined
   return () => {

@@ -12,7 +12,7 @@ import type { CertificateCache } from './certificate-cache.ts'
 import type { CertificateTable } from './certificate-table.ts'
 import type { ChipKey } from './kds.ts'
 
-export interface ChainTools {
+export interface ChainDeps {
   readonly cache: CertificateCache
   /** Milliseconds. */
   readonly now: () => number
@@ -28,11 +28,11 @@ export interface ChainTools {
 export async function findChain(
   report: Bytes,
   table: CertificateTable,
-  tools: ChainTools,
+  deps: ChainDeps,
 ): Promise<string> {
   let fault = 'neither the host nor AMD gave any certificates'
-  for await (const pem of candidates(readReport(report), table, tools.cache)) {
-    const found = await findFault(report, pem, tools)
+  for await (const pem of candidates(readReport(report), table, deps.cache)) {
+    const found = await findFault(report, pem, deps)
     if (found === undefined) return pem
     fault = found
   }
@@ -106,7 +106,7 @@ const REQUIRED: ReadonlySet<string> = new Set<CheckName>([
 async function findFault(
   report: Bytes,
   pem: string,
-  { now, anchors }: ChainTools,
+  { now, anchors }: ChainDeps,
 ): Promise<string | undefined> {
   try {
     const options = { now: now(), ...(anchors === undefined ? {} : { anchors }) }

@@ -7,7 +7,7 @@ import type { TsmFiles } from './tsm-files.ts'
 /** Where the kernel shows the report interface (Linux: configfs-tsm-report). */
 export const TSM_ROOT = '/sys/kernel/config/tsm/report'
 
-export interface TsmTools {
+export interface TsmDeps {
   readonly files: TsmFiles
   /** `TSM_ROOT` but in tests. */
   readonly root: string
@@ -34,17 +34,17 @@ const INBLOB_BYTES = 64
  * its result.
  * @throws CaptureError when it cannot be obtained or is not valid
  */
-export async function requestTsmReport(reportData: Bytes, tools: TsmTools): Promise<TsmReport> {
+export async function requestTsmReport(reportData: Bytes, deps: TsmDeps): Promise<TsmReport> {
   if (reportData.length !== INBLOB_BYTES) {
     throw new CaptureError('invalid_request', `${reportData.length} bytes instead of 64`)
   }
-  const directory = `${tools.root}/${tools.newName()}`
-  await step('mkdir', () => tools.files.mkdir(directory))
+  const directory = `${deps.root}/${deps.newName()}`
+  await step('mkdir', () => deps.files.mkdir(directory))
   try {
-    return await request(directory, reportData, tools.files)
+    return await request(directory, reportData, deps.files)
   } finally {
     // The report is what counts; a directory left behind costs the kernel a few bytes.
-    await tools.files.rmdir(directory).catch(() => {})
+    await deps.files.rmdir(directory).catch(() => {})
   }
 }
 

@@ -1,15 +1,15 @@
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { CaptureError } from './capture-error.ts'
 import { readCertificateTable } from './certificate-table.ts'
-import { findChain, type ChainTools } from './chain-finder.ts'
-import { requestTsmReport, type TsmTools } from './configfs-tsm.ts'
+import { findChain, type ChainDeps } from './chain-finder.ts'
+import { requestTsmReport, type TsmDeps } from './configfs-tsm.ts'
 import type { ReportSource } from './report-source.ts'
 import type { FindRevocationList } from './revocation-lists.ts'
 
 /** Reports of the machine this runs on, with certificates under which they verify. */
 export function createMachineSource(
-  tsm: TsmTools,
-  chains: ChainTools,
+  tsm: TsmDeps,
+  chains: ChainDeps,
   findRevocationList: FindRevocationList,
 ): ReportSource {
   return {

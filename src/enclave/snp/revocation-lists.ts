@@ -6,7 +6,7 @@ import type { CertificateFiles } from './certificate-cache.ts'
 import { CaptureError } from './capture-error.ts'
 import type { Kds } from './kds.ts'
 
-export interface RevocationTools {
+export interface RevocationDeps {
   readonly kds: Pick<Kds, 'revocationList'>
   /** Where lists outlive the process. */
   readonly files: CertificateFiles
@@ -26,9 +26,9 @@ const REFRESH_MS = 86_400_000
 const RETRY_MS = 600_000
 
 /** A list counts only if the root of this chain signed it, from any source; an older one never replaces a newer one. */
-export function createRevocationLists({ kds, files, now }: RevocationTools): FindRevocationList {
+export function createRevocationLists({ kds, files, now }: RevocationDeps): FindRevocationList {
   const held = new Map<string, List>()
-  const askAgainAt = new Map<string, number>()
+  const retryAt = new Map<string, number>()
 
   /** True where it is now the newest. */
   async function adopt(chain: VekChain, der: Bytes | undefined): Promise<boolean> {
@@ -39,14 +39,14 @@ export function createRevocationLists({ kds, files, now }: RevocationTools): Fin
     return true
   }
 
-  async function ask(chain: VekChain): Promise<void> {
+  async function fetchList(chain: VekChain): Promise<void> {
     const name = nameOf(chain)
-    if (now() < (askAgainAt.get(name) ?? 0)) return
+    if (now() < (retryAt.get(name) ?? 0)) return
     // Set before the answer, so that captures at the same time do not ask side by side.
-    askAgainAt.set(name, now() + RETRY_MS)
+    retryAt.set(name, now() + RETRY_MS)
     const der = await kds.revocationList(chain.product, chain.kind).catch(noneIfRefused)
     if (der === undefined || (await readTrusted(chain, der)) === undefined) return
-    askAgainAt.set(name, now() + REFRESH_MS)
+    retryAt.set(name, now() + REFRESH_MS)
     if (await adopt(chain, der)) await files.write(name, der)
   }
 
@@ -56,7 +56,7 @@ export function createRevocationLists({ kds, files, now }: RevocationTools): Fin
     const name = nameOf(chain)
     if (!held.has(name)) await adopt(chain, await files.read(name))
     await adopt(chain, offered)
-    await ask(chain)
+    await fetchList(chain)
     const list = held.get(name)
     return list && list.thisUpdate <= now() && now() <= list.nextUpdate ? list.der : undefined
   }

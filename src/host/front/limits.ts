@@ -9,17 +9,17 @@ export interface FrontLimits {
 }
 
 /** File descriptors for everything but connections: sockets, logs, databases and pipes. */
-const FILES_FOR_THE_REST = 1_024
+const RESERVED_FILES = 1_024
 
 /** The share of a worker's descriptors that clients' connections may take, and how many workerd has open for each. */
 const SHARE_OF_CONNECTIONS = 0.3
-const FILES_OF_A_CONNECTION = 2
+const FILES_PER_CONNECTION = 2
 
 /**
  * A request besides its client's connection: its provider and its calls of the daemon, two for each connection as
  * workerd holds them, and three of its customer's database.
  */
-const FILES_OF_A_REQUEST = 10
+const FILES_PER_REQUEST = 10
 
 /** Upper limits for memory: the buffers of this many streams take a few GiB, this many idle sockets about 100 MiB. */
 const MAX_REQUESTS = 10_000
@@ -28,8 +28,8 @@ const MAX_CONNECTIONS = 16_384
 /** How many requests one workerd may handle at a time; it exits when its file descriptors run out. */
 export function openRequestsFor(openFiles: number): number {
   if (!Number.isFinite(openFiles)) return MAX_REQUESTS
-  const left = openFiles - FILES_FOR_THE_REST - relayedFor(openFiles) * FILES_OF_A_CONNECTION
-  return Math.min(Math.floor(left / FILES_OF_A_REQUEST), MAX_REQUESTS)
+  const left = openFiles - RESERVED_FILES - relayedFor(openFiles) * FILES_PER_CONNECTION
+  return Math.min(Math.floor(left / FILES_PER_REQUEST), MAX_REQUESTS)
 }
 
 /**
@@ -42,7 +42,7 @@ export function frontLimits(
   perSource: number | undefined,
 ): FrontLimits {
   const here = Number.isFinite(openFiles)
-    ? Math.floor((openFiles - FILES_FOR_THE_REST) / fronts)
+    ? Math.floor((openFiles - RESERVED_FILES) / fronts)
     : Number.POSITIVE_INFINITY
   // A relayed connection takes two descriptors in this process, a held one takes one.
   const relayed = Math.min(relayedFor(openFiles), Math.floor(here / 3))
@@ -55,6 +55,6 @@ export function frontLimits(
 
 function relayedFor(openFiles: number): number {
   if (!Number.isFinite(openFiles)) return MAX_REQUESTS
-  const share = (openFiles - FILES_FOR_THE_REST) * SHARE_OF_CONNECTIONS
-  return Math.min(Math.floor(share / FILES_OF_A_CONNECTION), MAX_REQUESTS)
+  const share = (openFiles - RESERVED_FILES) * SHARE_OF_CONNECTIONS
+  return Math.min(Math.floor(share / FILES_PER_CONNECTION), MAX_REQUESTS)
 }

@@ -17,7 +17,7 @@ interface Waiting {
 }
 
 /** The pause before waiting connections are offered to a worker again after it refused one. */
-const AGAIN_MS = 100
+const RETRY_DELAY_MS = 100
 
 /** The kernel reduces it to its own limit. */
 const BACKLOG = 4_096
@@ -59,7 +59,7 @@ export class PublicListener {
   /** Relays to this loopback port from now on, waiting connections first. Undefined: connections wait. */
   relayTo(port: number | undefined): void {
     this.#port = port
-    this.#offerAgain()
+    this.#retryOffer()
   }
 
   #enter(socket: Socket): void {
@@ -97,7 +97,7 @@ export class PublicListener {
         // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')
         this.#wait(waiting)
-        setTimeout(() => this.#offerAgain(), AGAIN_MS)
+        setTimeout(() => this.#retryOffer(), RETRY_DELAY_MS)
       },
     })
   }
@@ -107,7 +107,7 @@ export class PublicListener {
     waiting.connection.socket.once('close', () => this.#waiting.delete(waiting))
   }
 
-  #offerAgain(): void {
+  #retryOffer(): void {
     const all = [...this.#waiting]
     this.#waiting.clear()
     for (const waiting of all) this.#offer(waiting)

@@ -24,16 +24,16 @@ const modeSchema = z.object({
  * rehearsal whose secrets the host hands over.
  * @throws HostInputError when the host hands over secrets in production
  */
-export function planService(configuration: string, handedOver: string | undefined): ServicePlan {
+export function planService(configuration: string, hostSecrets: string | undefined): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))
   if (!parsed.success) throw new HostInputError('the configuration has no service of a known mode')
   return parsed.data.service.mode === 'production'
-    ? planProduction(handedOver)
-    : planRehearsal(configuration, handedOver)
+    ? planProduction(hostSecrets)
+    : planSimulated(configuration, hostSecrets)
 }
 
-function planProduction(handedOver: string | undefined): ServicePlan {
-  if (handedOver !== undefined) {
+function planProduction(hostSecrets: string | undefined): ServicePlan {
+  if (hostSecrets !== undefined) {
     throw new HostInputError(
       'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
     )
@@ -51,8 +51,8 @@ function planProduction(handedOver: string | undefined): ServicePlan {
   }
 }
 
-function planRehearsal(configuration: string, handedOver: string | undefined): ServicePlan {
-  const secrets = readSecrets(handedOver, configuration)
+function planSimulated(configuration: string, hostSecrets: string | undefined): ServicePlan {
+  const secrets = readSecrets(hostSecrets, configuration)
   return {
     args: ['start'],
     env: {

@@ -20,7 +20,7 @@ export function createDaemonLink(
   port: () => number | undefined,
 ): DaemonLink {
   let binding: LinkBinding<Promise<DaemonAnswer>> | undefined
-  const ask = async (method: string, path: string, body: Uint8Array): Promise<DaemonAnswer> => {
+  const call = async (method: string, path: string, body: Uint8Array): Promise<DaemonAnswer> => {
     binding ??= createLinkBinding(
       { port: port() ?? 0, worker: link.worker, serverCertPem: link.server.certPem },
       async (stream, { status }) => ({ status, body: await textOf(stream) }),
@@ -29,8 +29,8 @@ export function createDaemonLink(
     return await binding.fetch({ url: `https://link${path}`, method, headers: {}, arrayBuffer })
   }
   return {
-    get: (path) => ask('GET', path, new Uint8Array()),
-    post: (path, body) => ask('POST', path, body),
+    get: (path) => call('GET', path, new Uint8Array()),
+    post: (path, body) => call('POST', path, body),
     close: () => void binding?.close().catch(() => {}),
   }
 }

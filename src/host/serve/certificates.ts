@@ -7,14 +7,14 @@ import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './ch
 import { makeCsr } from './csr.ts'
 import type { DaemonRpc } from './daemon-rpc.ts'
 
-export interface CertificateTools {
+export interface CertificateDeps {
   readonly daemon: DaemonRpc
   readonly state: StateDir
   /** Where challenges are answered. */
   readonly challengeAt: ListenAddress
   /** Makes every listener use this key and chain from now on. */
   readonly show: (tls: TlsMaterial) => Promise<void>
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
   readonly now: () => number
 }
 
@@ -39,7 +39,7 @@ const RENEW_AFTER = 2 / 3
  * key only changes the listeners; a new key is first bound by a new attestation envelope, then used by the listeners.
  */
 export class Certificates {
-  readonly #tools: CertificateTools
+  readonly #deps: CertificateDeps
   #criteria: TlsSettings
   #current: TlsMaterial
   /** A new key that is not in use yet, because its certificate has not been issued. */
@@ -49,8 +49,8 @@ export class Certificates {
   #failures = 0
   #queue: Promise<void> = Promise.resolve()
 
-  constructor(tools: CertificateTools, criteria: TlsSettings, current: TlsMaterial) {
-    this.#tools = tools
+  constructor(deps: CertificateDeps, criteria: TlsSettings, current: TlsMaterial) {
+    this.#deps = deps
     this.#criteria = criteria
     this.#current = current
   }
@@ -75,10 +75,10 @@ export class Certificates {
     return this.#enqueue(async () => {
       const { acme_directory: directory, chain_file: chain, domains = [] } = this.#criteria
       if (directory === undefined && chain === undefined) {
-        await this.#serve(await this.#tools.daemon.renewTls())
+        await this.#serve(await this.#deps.daemon.renewTls())
         return
       }
-      const next = await this.#tools.daemon.prepareTls(domains)
+      const next = await this.#deps.daemon.prepareTls(domains)
       await this.#writeCsr(next)
       if (directory !== undefined) await this.#order(next)
       else this.#prepared = next
@@ -93,7 +93,7 @@ export class Certificates {
   #enqueue(step: () => Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(step).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error)
-      this.#tools.tell(`  tls      ${reason}; the certificate in service stays`)
+      this.#deps.log(`  tls      ${reason}; the certificate in service stays`)
     })
     return this.#queue
   }
@@ -108,13 +108,13 @@ export class Certificates {
       throw new ChainRefused(`${file} is for another key: have ${CSR_FILE} signed`)
     }
     if (chain === this.#current.certPem) return
-    checkChain(chain, domains, this.#tools.now())
+    checkChain(chain, domains, this.#deps.now())
     await this.#move({ certPem: chain, keyPem: owner.keyPem })
   }
 
   async #order(key: TlsMaterial): Promise<void> {
     const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#criteria
-    const { state, challengeAt, now } = this.#tools
+    const { state, challengeAt, now } = this.#deps
     try {
       const account = { directory, email, keyPem: await acmeAccountKey(state) }
       const csr = await makeCsr(key.keyPem, domains)
@@ -134,26 +134,26 @@ export class Certificates {
   /** The envelope first, then the listeners. */
   async #move(tls: TlsMaterial): Promise<void> {
     const sameKey = tls.keyPem === this.#current.keyPem
-    await this.#serve(sameKey ? tls : await this.#tools.daemon.renewTls(tls))
+    await this.#serve(sameKey ? tls : await this.#deps.daemon.renewTls(tls))
   }
 
   async #serve({ certPem, keyPem }: TlsMaterial): Promise<void> {
     this.#current = { certPem, keyPem }
     this.#prepared = undefined
     await this.#writeCsr(this.#current)
-    await this.#tools.show(this.#current)
+    await this.#deps.show(this.#current)
     const until = new Date(validityOf(certPem).to).toISOString()
-    this.#tools.tell(`  tls      certificate in service until ${until}`)
+    this.#deps.log(`  tls      certificate in service until ${until}`)
   }
 
   async #writeCsr({ keyPem }: TlsMaterial): Promise<void> {
     const { domains } = this.#criteria
-    if (domains !== undefined) this.#tools.state.write(CSR_FILE, await makeCsr(keyPem, domains))
+    if (domains !== undefined) this.#deps.state.write(CSR_FILE, await makeCsr(keyPem, domains))
   }
 
   #renewAt(at: number): void {
     clearTimeout(this.#timer)
-    const wait = Math.max(at - this.#tools.now(), 0)
+    const wait = Math.max(at - this.#deps.now(), 0)
     const next = () => (wait > MAX_TIMER_MS ? this.#renewAt(at) : void this.renew())
     this.#timer = setTimeout(next, Math.min(wait, MAX_TIMER_MS))
     this.#timer.unref()

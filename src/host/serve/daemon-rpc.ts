@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { DaemonTls, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
 
 /** A capture may wait a minute for the platform's firmware. */
-const ANSWER_WITHIN_MS = 90_000
+const RESPONSE_TIMEOUT_MS = 90_000
 
 /** Requests to the daemon that it answers with a message, one at a time. */
 export class DaemonRpc {
@@ -21,7 +21,9 @@ export class DaemonRpc {
 
   /** A new key with a self-signed certificate, not in service yet. */
   async prepareTls(domains: readonly string[]): Promise<DaemonTls> {
-    const answer = await this.#ask({ type: 'prepare_tls', domains: [...domains] }, ['tls_prepared'])
+    const answer = await this.#call({ type: 'prepare_tls', domains: [...domains] }, [
+      'tls_prepared',
+    ])
     if (answer.type !== 'tls_prepared') throw new Error(answer.type)
     return answer.tls
   }
@@ -32,7 +34,7 @@ export class DaemonRpc {
    */
   async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {
     const given = tls === undefined ? {} : { tls: { certPem: tls.certPem, keyPem: tls.keyPem } }
-    const answer = await this.#ask({ type: 'renew_tls', ...given }, ['tls_renewed', 'tls_refused'])
+    const answer = await this.#call({ type: 'renew_tls', ...given }, ['tls_renewed', 'tls_refused'])
     if (answer.type === 'tls_renewed') return answer.tls
     throw new Error(answer.type === 'tls_refused' ? answer.reason : answer.type)
   }
@@ -46,7 +48,7 @@ export class DaemonRpc {
     return answer.type === 'reload_refused' ? answer.reason : null
   }
 
-  #ask(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
+  #call(question: ToDaemon, answers: readonly FromDaemon['type'][]): Promise<FromDaemon> {
     return this.#await(() => this.#send(question), answers)
   }
 
@@ -74,6 +76,6 @@ export class DaemonRpc {
 }
 
 async function timedOut(signal: AbortSignal): Promise<never> {
-  await delay(ANSWER_WITHIN_MS, undefined, { signal })
-  throw new Error(`the enclave daemon did not answer within ${ANSWER_WITHIN_MS / 1000} s`)
+  await delay(RESPONSE_TIMEOUT_MS, undefined, { signal })
+  throw new Error(`the enclave daemon did not answer within ${RESPONSE_TIMEOUT_MS / 1000} s`)
 }

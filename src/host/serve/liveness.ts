@@ -2,13 +2,13 @@
 export interface Watched {
   readonly name: string
   /** Resolves with its health in words; rejects when it does not answer. */
-  readonly ask: () => Promise<string>
+  readonly probe: () => Promise<string>
   /** It has not answered for too long. */
   readonly kill: () => void
 }
 
-export interface LivenessTools {
-  readonly tell: (text: string) => void
+export interface LivenessDeps {
+  readonly log: (text: string) => void
   readonly everyMs: number
   /** After this many checks in a row without an answer, the process counts as frozen. */
   readonly misses: number
@@ -21,32 +21,32 @@ const HEALTHY = 'ok'
  * frozen process keeps its sockets, so nothing else would notice.
  * @returns a function that stops the checks
  */
-export function watchLiveness(watched: () => readonly Watched[], tools: LivenessTools): () => void {
+export function watchLiveness(watched: () => readonly Watched[], deps: LivenessDeps): () => void {
   const missed = new Map<string, number>()
   const health = new Map<string, string>()
 
   const note = (name: string, now: string) => {
     const before = health.get(name) ?? HEALTHY
     health.set(name, now)
-    if (before !== now) tools.tell(`  ${name.padEnd(8)} ${now === HEALTHY ? 'healthy again' : now}`)
+    if (before !== now) deps.log(`  ${name.padEnd(8)} ${now === HEALTHY ? 'healthy again' : now}`)
   }
 
-  const askOne = async ({ name, ask, kill }: Watched) => {
+  const probeOne = async ({ name, probe, kill }: Watched) => {
     try {
-      note(name, await ask())
+      note(name, await probe())
       missed.delete(name)
     } catch {
       const count = (missed.get(name) ?? 0) + 1
       missed.set(name, count)
       note(name, 'gives no sign of life')
-      if (count < tools.misses) return
+      if (count < deps.misses) return
       missed.delete(name)
-      tools.tell(`  ${name.padEnd(8)} is frozen: killed`)
+      deps.log(`  ${name.padEnd(8)} is frozen: killed`)
       kill()
     }
   }
 
-  const timer = setInterval(() => void Promise.all(watched().map(askOne)), tools.everyMs)
+  const timer = setInterval(() => void Promise.all(watched().map(probeOne)), deps.everyMs)
   timer.unref()
   return () => clearInterval(timer)
 }

@@ -4,7 +4,7 @@ import type { LinkCertificates } from '../stack/link-certificates.ts'
 import type { Supervisor } from '../stack/supervisor.ts'
 import type { Watched } from './liveness.ts'
 
-const ANSWER_WITHIN_MS = 4_000
+const RESPONSE_TIMEOUT_MS = 4_000
 
 /** The health checks of each part. */
 export interface Probes {
@@ -20,7 +20,7 @@ export function probesOf(
 ): Probes {
   let binding: LinkBinding<{ status: number }> | undefined
 
-  const askDaemon = async (port: number): Promise<string> => {
+  const probeDaemon = async (port: number): Promise<string> => {
     binding ??= createLinkBinding(
       { port, worker: link.worker, serverCertPem: link.server.certPem },
       (_body, { status }) => ({ status }),
@@ -35,20 +35,20 @@ export function probesOf(
       const port = linkPort()
       const workers = [...supervisor.probes].map(([name, probe]) => ({
         name,
-        ask: () => askWorker(probe),
+        probe: () => probeWorker(probe),
         kill: () => supervisor.killWorker(name),
       }))
       const kill = () => supervisor.killEnclave()
       return port === undefined
         ? workers
-        : [...workers, { name: 'enclave', ask: () => askDaemon(port), kill }]
+        : [...workers, { name: 'enclave', probe: () => probeDaemon(port), kill }]
     },
     close: () => void binding?.close().catch(() => {}),
   }
 }
 
-async function askWorker(port: number): Promise<string> {
-  const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
+async function probeWorker(port: number): Promise<string> {
+  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS)
   const answer = await fetch(`http://127.0.0.1:${port}/healthz`, { signal })
   await answer.body?.cancel()
   return word(answer.status)
@@ -64,7 +64,7 @@ function word(status: number): string {
 
 async function within<T>(answer: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('no answer')), ANSWER_WITHIN_MS)
+  const timer = setTimeout(() => reject(new Error('no answer')), RESPONSE_TIMEOUT_MS)
   try {
     return await Promise.race([answer, promise])
   } finally {

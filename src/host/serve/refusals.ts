@@ -27,7 +27,7 @@ export interface StartFacts {
   readonly sealed: boolean
 }
 
-const LEAST_TOKEN_LENGTH = 24
+const MIN_TOKEN_LENGTH = 24
 
 /** Everything that keeps a router from starting in production mode, each as one line `<where>: <why>`. */
 export function findRefusals(facts: StartFacts): string[] {
@@ -74,8 +74,8 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
     if (problems.some((problem) => problem.startsWith('ADMIN_TOKEN'))) return []
     return ['ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE']
   }
-  if (token.length >= LEAST_TOKEN_LENGTH) return []
-  return [`ADMIN_TOKEN: is shorter than ${LEAST_TOKEN_LENGTH} characters`]
+  if (token.length >= MIN_TOKEN_LENGTH) return []
+  return [`ADMIN_TOKEN: is shorter than ${MIN_TOKEN_LENGTH} characters`]
 }
 
 function storageProblems({ options, storage, secrets, sealed }: StartFacts): string[] {

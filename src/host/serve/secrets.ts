@@ -8,7 +8,7 @@ export interface Secrets {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const OTHERS = 0o007
+const OTHER_USERS_MODE = 0o007
 
 /**
  * Reads each named secret from the variable of that name, or from the file that `<name>_FILE` names. A name that
@@ -40,7 +40,7 @@ function readSecretFile(
 ): void {
   try {
     const { mode } = statSync(file)
-    if ((mode & OTHERS) !== 0) {
+    if ((mode & OTHER_USERS_MODE) !== 0) {
       problems.push(
         `${name}_FILE: ${file} is open to every user (mode ${octal(mode)}): chmod 600 it`,
       )

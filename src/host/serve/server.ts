@@ -26,12 +26,12 @@ export interface ServerPlan {
   /** @throws StartError when the router cannot serve with the secrets of this document */
   readonly planUnsealed: (secrets: UnsealDocument['secrets'], before: Start) => Start
   readonly state: StateDir
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
 }
 
 /** The first restart comes soon, to keep the interruption short; restarts never stop. */
-const POLICY: RestartPolicy = { firstMs: 500, growth: 2, longestMs: 30_000, mostDeaths: undefined }
-const HEALTHY_WITHIN_MS = 60_000
+const POLICY: RestartPolicy = { firstMs: 500, growth: 2, maxDelayMs: 30_000, maxCrashes: undefined }
+const HEALTH_TIMEOUT_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
 const LIVENESS = { everyMs: 5_000, misses: 6 }
 
@@ -56,7 +56,7 @@ export class Server {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
-    const fronts = await openFronts({ ...options, tell: plan.tell })
+    const fronts = await openFronts({ ...options, log: plan.log })
     const link = await makeLinkCertificates(Date.now())
     const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
     const parts = new Parts({
@@ -76,7 +76,7 @@ export class Server {
       bundlePath,
       onDaemonMessage: (message: FromDaemon) => {
         rpc.receive(message)
-        plan.tell(`  enclave  ${describeMessage(message)}`)
+        plan.log(`  enclave  ${describeMessage(message)}`)
         if (message.type === 'unseal_offered') void server.#take(message.document)
       },
     })
@@ -85,14 +85,14 @@ export class Server {
       rpc,
       link,
       plan: (secrets) => plan.planUnsealed(secrets, server.#start),
-      tell: plan.tell,
+      log: plan.log,
     })
     const server: Server = new Server(plan, { parts, fronts, rpc, unsealing })
     const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
       watchLiveness(() => (server.#ready ? probes.watched() : []), {
         ...LIVENESS,
-        tell: plan.tell,
+        log: plan.log,
       }),
       () => probes.close(),
     )
@@ -120,7 +120,7 @@ export class Server {
       standin: plan.start.config.usesStandin,
       workers: plan.start.options.workers,
       policy: POLICY,
-      tell: plan.tell,
+      log: plan.log,
       changed: () => this.#publish(),
     })
   }
@@ -137,17 +137,17 @@ export class Server {
     if (!this.sealed) return this.#serve()
     this.#fronts.relayTo(await this.#unsealing.open())
     this.#publish()
-    this.#plan.tell(`  sealed   waits for a document of its operator: https ${this.#httpsAddress}`)
+    this.#plan.log(`  sealed   waits for a document of its operator: https ${this.#httpsAddress}`)
   }
 
   async #serve(): Promise<void> {
-    const { tell, state } = this.#plan
+    const { log, state } = this.#plan
     const start = this.#start
     await this.#supervisor.startWorkers()
-    await untilHealthy(this.#httpUrl, HEALTHY_WITHIN_MS)
+    await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS)
     this.#ready = true
     this.#publish()
-    tell(`  Confidential Model Router is serving: https ${this.#httpsAddress}, ${this.#httpUrl}`)
+    log(`  Confidential Model Router is serving: https ${this.#httpsAddress}, ${this.#httpUrl}`)
     const { tls } = this.#parts
     if (tls === undefined) return
     this.#certificates = new Certificates(
@@ -159,7 +159,7 @@ export class Server {
           this.#parts.tls = material
           return this.#replaceWorkers()
         },
-        tell,
+        log,
         now: Date.now,
       },
       tlsSettings(start),
@@ -231,7 +231,7 @@ export class Server {
   }
 
   #warn({ config, platform }: Start): void {
-    for (const line of warnings(config.config, platform, config.usesStandin)) this.#plan.tell(line)
+    for (const line of warnings(config.config, platform, config.usesStandin)) this.#plan.log(line)
   }
 
   #publish(): void {

@@ -9,7 +9,7 @@ import { findRollback } from '../sealed/ledger-check.ts'
 import { createDaemonLink, type DaemonLink } from '../sealed/daemon-link.ts'
 import { openSealedServer, type SealedServer } from '../sealed/sealed-server.ts'
 
-export interface UnsealingTools {
+export interface UnsealingDeps {
   readonly parts: Parts
   readonly rpc: DaemonRpc
   readonly link: LinkCertificates
@@ -18,27 +18,27 @@ export interface UnsealingTools {
    * @throws StartError when the router cannot serve with these secrets
    */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
 }
 
-const ENGINE_STAYS = 'the ledger cannot move to another storage while the router runs'
+const ENGINE_CHANGED = 'the ledger cannot move to another storage while the router runs'
 
 /** Receives the secrets of a router that started sealed, and later replacements. */
 export class Unsealing {
-  readonly #tools: UnsealingTools
+  readonly #deps: UnsealingDeps
   readonly #daemon: DaemonLink
   #server: SealedServer | undefined
   /** Where the ledger is, once it is known. */
   #engine: Start['storage']['engine'] | undefined
 
-  constructor(tools: UnsealingTools) {
-    this.#tools = tools
-    this.#daemon = createDaemonLink(tools.link, () => tools.parts.daemon?.linkPort)
+  constructor(deps: UnsealingDeps) {
+    this.#deps = deps
+    this.#daemon = createDaemonLink(deps.link, () => deps.parts.daemon?.linkPort)
   }
 
   /** Serves in place of the workers, with the attested TLS key. Resolves with its loopback ports. */
   async open(): Promise<SealedServer['ports']> {
-    const { tls } = this.#tools.parts
+    const { tls } = this.#deps.parts
     if (tls === undefined) throw new Error('the sealed server needs the daemon first')
     this.#server = await openSealedServer(tls, this.#daemon)
     return this.#server.ports
@@ -46,12 +46,12 @@ export class Unsealing {
 
   /** Applies the secrets of a document and reports the outcome to the daemon. Undefined: they were refused. */
   async take({ secrets }: UnsealDocument): Promise<Start | undefined> {
-    const { parts, tell } = this.#tools
-    const outcome = await this.#putIntoForce(secrets)
+    const { parts, log } = this.#deps
+    const outcome = await this.#apply(secrets)
     const problem = typeof outcome === 'string' ? outcome : null
     parts.sendToDaemon({ type: 'unseal_answered', problem })
     if (typeof outcome !== 'string') return outcome
-    tell(`  sealed   the secrets of a document were refused: ${outcome}`)
+    log(`  sealed   the secrets of a document were refused: ${outcome}`)
     return undefined
   }
 
@@ -59,7 +59,7 @@ export class Unsealing {
   async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
     this.close()
     const rollback = await findRollback(admin, expected)
-    if (rollback !== undefined) this.#tools.tell(`  !!!!!!!! ROLLBACK: ${rollback} !!!!!!!!`)
+    if (rollback !== undefined) this.#deps.log(`  !!!!!!!! ROLLBACK: ${rollback} !!!!!!!!`)
   }
 
   close(): void {
@@ -67,13 +67,13 @@ export class Unsealing {
     this.#daemon.close()
   }
 
-  async #putIntoForce(secrets: UnsealDocument['secrets']): Promise<Start | string> {
-    const { parts, rpc, plan } = this.#tools
+  async #apply(secrets: UnsealDocument['secrets']): Promise<Start | string> {
+    const { parts, rpc, plan } = this.#deps
     try {
       const start = plan(secrets)
       const { adminToken, providerSecrets, storage } = start
       if (adminToken === null) return 'ADMIN_TOKEN: is missing'
-      if ((this.#engine ?? storage.engine) !== storage.engine) return ENGINE_STAYS
+      if ((this.#engine ?? storage.engine) !== storage.engine) return ENGINE_CHANGED
       const given = { adminToken, secrets: providerSecrets, storage }
       const refusal = await rpc.reloaded(() => parts.offerSecrets(given))
       if (refusal !== null) return refusal

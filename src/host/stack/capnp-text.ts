@@ -3,12 +3,12 @@ export type CapnpValue =
   | string
   | number
   | boolean
-  | Bare
+  | RawText
   | readonly CapnpValue[]
   | { readonly [field: string]: CapnpValue }
 
 /** Written as it stands: the name of an enumerant, or an `embed`. */
-export class Bare {
+export class RawText {
   readonly text: string
 
   constructor(text: string) {
@@ -18,7 +18,7 @@ export class Bare {
 
 /** The text form of a value: lists in brackets, structs in parentheses, strings escaped. */
 export function capnpText(value: CapnpValue): string {
-  if (value instanceof Bare) return value.text
+  if (value instanceof RawText) return value.text
   if (typeof value === 'string') return quoted(value)
   if (typeof value !== 'object') return String(value)
   if (isList(value)) return `[${value.map(capnpText).join(', ')}]`

@@ -89,11 +89,11 @@ async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number
   await ended
 }
 
-const LARGEST_LOG_BYTES = 16 * 1024 * 1024
+const MAX_LOG_BYTES = 16 * 1024 * 1024
 
 /** Opens a log for appending; one that has grown large moves aside first, over the one moved before. */
 function openLog(path: string): number {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (size > LARGEST_LOG_BYTES) renameSync(path, `${path}.1`)
+  if (size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
   return openSync(path, 'a', 0o600)
 }

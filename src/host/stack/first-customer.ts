@@ -11,7 +11,7 @@ export interface FirstCustomer {
 const FILE = 'first-customer.json'
 const OPENING_BALANCE_EUR = '1000.00'
 
-const keptSchema = z.object({ customerId: z.string(), apiKey: z.string() })
+const storedSchema = z.object({ customerId: z.string(), apiKey: z.string() })
 
 /** The kept customer if its key still opens the router, else a new one with play money. */
 export async function firstCustomer(
@@ -19,17 +19,17 @@ export async function firstCustomer(
   baseUrl: string,
   adminToken: string,
 ): Promise<FirstCustomer> {
-  const kept = keptCustomer(state)
+  const kept = storedCustomer(state)
   if (kept !== undefined && (await opens(baseUrl, kept.apiKey))) return kept
   const made = await makeCustomer(new AdminApi(baseUrl, adminToken))
   state.write(FILE, `${JSON.stringify(made, null, 2)}\n`)
   return made
 }
 
-function keptCustomer(state: StateDir): FirstCustomer | undefined {
+function storedCustomer(state: StateDir): FirstCustomer | undefined {
   const text = state.read(FILE)
   if (text === undefined) return undefined
-  const parsed = keptSchema.safeParse(JSON.parse(text))
+  const parsed = storedSchema.safeParse(JSON.parse(text))
   return parsed.success ? parsed.data : undefined
 }
 

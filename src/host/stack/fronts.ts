@@ -28,7 +28,7 @@ export interface FrontsOptions {
   /** Connections of one source to one worker; without it a quarter of what the worker can carry. */
   readonly connectionsPerSource?: number | undefined
   /** Prints one line. */
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
 }
 
 /**
@@ -37,11 +37,11 @@ export interface FrontsOptions {
  * @throws StartError when an address cannot be opened
  */
 export async function openFronts(options: FrontsOptions): Promise<Fronts> {
-  const { http, https, workers, tell } = options
+  const { http, https, workers, log } = options
   const sourceKey = randomBytes(32)
   const limits = frontLimits(openFilesLimit(), workers, perSource(options))
   const pressed = ({ refused, closed }: Pressure) =>
-    tell(`  front    too many connections: ${refused} refused, ${closed} idle ones closed`)
+    log(`  front    too many connections: ${refused} refused, ${closed} idle ones closed`)
   const open = (ports: { readonly http: number; readonly https: number }) =>
     openFront({
       http: { host: http.host, port: ports.http },

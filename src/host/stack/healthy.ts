@@ -6,10 +6,10 @@ const ONE_TRY_MS = 2_000
 
 /**
  * Waits until `GET /healthz` answers 200.
- * @throws Error when there is no 200 within `withinMs`; the message names the last answer
+ * @throws Error when there is no 200 within `timeoutMs`; the message names the last answer
  */
-export async function untilHealthy(baseUrl: string, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
+export async function untilHealthy(baseUrl: string, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs
   let last = 'no answer'
   while (performance.now() < deadline) {
     try {
@@ -24,7 +24,7 @@ export async function untilHealthy(baseUrl: string, withinMs: number): Promise<v
     }
     await delay(POLL_MS)
   }
-  throw new Error(`the router is not healthy after ${withinMs / 1000} s: ${last}`)
+  throw new Error(`the router is not healthy after ${timeoutMs / 1000} s: ${last}`)
 }
 
 const errorSchema = z.object({ error: z.object({ message: z.string() }) })

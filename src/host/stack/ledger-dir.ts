@@ -4,7 +4,7 @@ import { StartError } from './start-error.ts'
 import type { StateDir } from './state-dir.ts'
 
 /** Where the first versions kept a file for each customer. */
-const EARLIER_LAYOUT = 'cmr-store'
+const LEGACY_LAYOUT = 'cmr-store'
 
 /**
  * The directory in which the Durable Object has its file.
@@ -12,7 +12,7 @@ const EARLIER_LAYOUT = 'cmr-store'
  */
 export function ledgerDir(state: Pick<StateDir, 'directory'>): string {
   const directory = state.directory('storage')
-  const earlier = join(directory, EARLIER_LAYOUT)
+  const earlier = join(directory, LEGACY_LAYOUT)
   if (existsSync(earlier)) {
     throw new StartError(
       `${earlier} holds books of an earlier version, with a file for each customer, which this one cannot read: ` +

@@ -39,20 +39,20 @@ export interface RestartPolicy {
   readonly firstMs: number
   /** How much longer each further wait is. */
   readonly growth: number
-  readonly longestMs: number
+  readonly maxDelayMs: number
   /** So many deaths within a minute are the last; undefined: it is tried for ever. */
-  readonly mostDeaths: number | undefined
+  readonly maxCrashes: number | undefined
 }
 
 /** For a local stack: it stops after five deaths, because a person at the terminal can read the reason. */
 export const LOCAL_POLICY: RestartPolicy = {
   firstMs: 3_000,
   growth: 1.5,
-  longestMs: 60_000,
-  mostDeaths: 5,
+  maxDelayMs: 60_000,
+  maxCrashes: 5,
 }
 
-const DEATHS_WITHIN_MS = 60_000
+const CRASH_WINDOW_MS = 60_000
 
 /**
  * Starts a part and starts it again when it dies, later with each death within a minute. `start` must reject,
@@ -66,7 +66,7 @@ export function createProcessRestarter<Ready>(
 ): ProcessRestarter {
   let current: Child | undefined
   let timer: NodeJS.Timeout | undefined
-  let deaths: number[] = []
+  let crashes: number[] = []
   let stopped = false
   const retiring = new Set<Promise<void>>()
 
@@ -81,18 +81,18 @@ export function createProcessRestarter<Ready>(
   const died = (why: string) => {
     current = undefined
     if (stopped) return
-    deaths = [...deaths.filter((at) => at > now() - DEATHS_WITHIN_MS), now()]
-    if (policy.mostDeaths !== undefined && deaths.length >= policy.mostDeaths) {
+    crashes = [...crashes.filter((at) => at > now() - CRASH_WINDOW_MS), now()]
+    if (policy.maxCrashes !== undefined && crashes.length >= policy.maxCrashes) {
       events.gaveUp(why)
       return
     }
-    const wait = policy.firstMs * policy.growth ** (deaths.length - 1)
-    const restartMs = Math.min(wait, policy.longestMs)
+    const wait = policy.firstMs * policy.growth ** (crashes.length - 1)
+    const restartMs = Math.min(wait, policy.maxDelayMs)
     events.died(why, restartMs)
-    timer = setTimeout(() => void startAgain(), restartMs)
+    timer = setTimeout(() => void restart(), restartMs)
   }
 
-  const startAgain = () => startOnce().catch((error: unknown) => died(messageOf(error)))
+  const restart = () => startOnce().catch((error: unknown) => died(messageOf(error)))
 
   return {
     start: startOnce,
@@ -104,7 +104,7 @@ export function createProcessRestarter<Ready>(
       retiring.add(gone)
       void gone.finally(() => retiring.delete(gone))
       if (!together) await gone
-      if (!stopped) await startAgain()
+      if (!stopped) await restart()
     },
     kill: () => void current?.process.kill('SIGKILL'),
     stop: async (graceMs) => {

@@ -2,10 +2,10 @@ import { execPath } from 'node:process'
 import { StartError } from './start-error.ts'
 
 /** The first Node with everything the daemon and these scripts use. */
-const LEAST_NODE_MAJOR = 24
+const MIN_NODE_MAJOR = 24
 /** workerd ends when descriptors run out; below this, a few thousand streams are enough for that. */
-const LEAST_OPEN_FILES = 16_384
-const WANTED_OPEN_FILES = 65_536
+const MIN_OPEN_FILES = 16_384
+const TARGET_OPEN_FILES = 65_536
 const RAISED = 'CMR_OPEN_FILES_RAISED'
 
 /**
@@ -15,15 +15,15 @@ const RAISED = 'CMR_OPEN_FILES_RAISED'
  */
 export function checkRuntime(): void {
   const major = Number(process.versions.node.split('.')[0])
-  if (major < LEAST_NODE_MAJOR) {
+  if (major < MIN_NODE_MAJOR) {
     throw new StartError(
-      `Node ${process.versions.node} is too old: ${LEAST_NODE_MAJOR} or later is needed ("npm ci" installs one for "npm start")`,
+      `Node ${process.versions.node} is too old: ${MIN_NODE_MAJOR} or later is needed ("npm ci" installs one for "npm start")`,
     )
   }
-  if (openFilesLimit() >= LEAST_OPEN_FILES) return
-  if (process.getuid?.() === 0 && process.env[RAISED] === undefined) startAgainWithMoreFiles()
+  if (openFilesLimit() >= MIN_OPEN_FILES) return
+  if (process.getuid?.() === 0 && process.env[RAISED] === undefined) restartWithMoreFiles()
   throw new StartError(
-    `at most ${openFilesLimit()} files may be open, ${LEAST_OPEN_FILES} are needed: raise it with "ulimit -n ${WANTED_OPEN_FILES}"`,
+    `at most ${openFilesLimit()} files may be open, ${MIN_OPEN_FILES} are needed: raise it with "ulimit -n ${TARGET_OPEN_FILES}"`,
   )
 }
 
@@ -34,8 +34,8 @@ export function openFilesLimit(): number {
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
-function startAgainWithMoreFiles(): void {
-  const script = `ulimit -n ${WANTED_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`
+function restartWithMoreFiles(): void {
+  const script = `ulimit -n ${TARGET_OPEN_FILES} 2>/dev/null; exec "$0" "$@"`
   const args = ['sh', '-c', script, execPath, ...process.argv.slice(1)]
   process.execve?.('/bin/sh', args, { ...process.env, [RAISED]: '1' })
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { USUAL_STATE_DIR } from './settings.ts'
+import { DEFAULT_STATE_DIR } from './settings.ts'
 
 /** What a person sees when everything is up. */
 export interface ScreenFacts {
@@ -40,7 +40,7 @@ ${sdkSnippet(baseUrl, apiKey, model)}
 
 /** The command finds the router by its state directory, which need not be named where it is the usual one. */
 function verifyCommand(what: string, stateDir: string): string {
-  const where = stateDir === resolve(USUAL_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
+  const where = stateDir === resolve(DEFAULT_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
   return `${where}npm run verify -- ${what} --local`
 }
 

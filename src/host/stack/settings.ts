@@ -35,7 +35,7 @@ export interface StorageSettings {
 export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Below the directory in which the command was given. */
-export const USUAL_STATE_DIR = '.state'
+export const DEFAULT_STATE_DIR = '.state'
 
 const PORT_RULE = 'give a port number, or 0 for any free port'
 
@@ -55,7 +55,7 @@ const environmentSchema = z.object({
   PORT: port(8787),
   TLS_PORT: port(8788),
   ROUTER_CONFIG: z.string().min(1).default(resolve(PROJECT_DIR, 'config/local.json')),
-  STATE_DIR: z.string().min(1).default(USUAL_STATE_DIR),
+  STATE_DIR: z.string().min(1).default(DEFAULT_STATE_DIR),
   ADMIN_TOKEN: z.string().min(1).optional(),
   STORAGE: z.enum(SELF_HOSTED_ENGINES).default(DEFAULT_STORAGE_ENGINE),
   DATABASE_URL: z.string().min(1).optional(),

@@ -12,7 +12,7 @@ import type { RouterConfigFile } from './router-config.ts'
 import { untilProvidersJudged } from './providers-judged.ts'
 import { screen } from './screen.ts'
 import type { Settings } from './settings.ts'
-import { keptSecret, type StateDir } from './state-dir.ts'
+import { storedSecret, type StateDir } from './state-dir.ts'
 import { Supervisor } from './supervisor.ts'
 import { openFronts, type Fronts } from './fronts.ts'
 
@@ -21,11 +21,11 @@ export interface StackPlan {
   readonly state: StateDir
   readonly config: RouterConfigFile
   /** Prints one line, or the welcome text. */
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
 }
 
-const HEALTHY_WITHIN_MS = 60_000
-const JUDGED_WITHIN_MS = 10_000
+const HEALTH_TIMEOUT_MS = 60_000
+const JUDGED_TIMEOUT_MS = 10_000
 /** A local stack proves nothing of the machine under it, so it never asks one. */
 const LOCAL = { mode: 'local', platform: 'simulated' } as const
 
@@ -47,19 +47,19 @@ export class Stack {
    * @throws StartError when a part cannot start
    */
   static async create(plan: StackPlan): Promise<Stack> {
-    const adminToken = keptSecret(plan.state, 'admin-token', plan.settings.adminToken)
+    const adminToken = storedSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
     const onDaemonMessage = (message: FromDaemon) =>
-      plan.tell(`  enclave  ${describeMessage(message)}`)
+      plan.log(`  enclave  ${describeMessage(message)}`)
     const { port, tlsPort, connectionsPerSource } = plan.settings
     const fronts = await openFronts({
       http: { host: '127.0.0.1', port },
       https: { host: '127.0.0.1', port: tlsPort },
       workers: 1,
       connectionsPerSource,
-      tell: plan.tell,
+      log: plan.log,
     })
     const made = { adminToken, bundlePath, link, ...LOCAL, onDaemonMessage, fronts }
     return new Stack(plan, adminToken, new Parts({ ...plan, ...made }), fronts)
@@ -75,7 +75,7 @@ export class Stack {
       standin: plan.config.usesStandin,
       workers: 1,
       policy: LOCAL_POLICY,
-      tell: plan.tell,
+      log: plan.log,
       changed: () => this.#publish(),
     })
   }
@@ -90,14 +90,14 @@ export class Stack {
    * @throws StartError when a part cannot start
    */
   async start(): Promise<void> {
-    const { config, state, tell } = this.#plan
+    const { config, state, log } = this.#plan
     await this.#supervisor.start()
-    await untilHealthy(this.#baseUrl, HEALTHY_WITHIN_MS)
+    await untilHealthy(this.#baseUrl, HEALTH_TIMEOUT_MS)
     const admin = new AdminApi(this.#baseUrl, this.#adminToken)
-    await untilProvidersJudged(admin, JUDGED_WITHIN_MS)
+    await untilProvidersJudged(admin, JUDGED_TIMEOUT_MS)
     this.#customer = await firstCustomer(state, this.#baseUrl, this.#adminToken)
     this.#publish()
-    tell(
+    log(
       screen({
         baseUrl: this.#baseUrl,
         tlsBaseUrl: this.#tlsBaseUrl,

@@ -48,8 +48,8 @@ export async function startWorker(
 async function portsOf(control: Readable, withProbe: boolean): Promise<WorkerPorts> {
   const ports: Partial<Record<keyof WorkerPorts, number>> = {}
   for await (const line of createInterface({ input: control })) {
-    const told = listenSchema.safeParse(JSON.parse(line))
-    if (told.success) ports[told.data.socket] = told.data.port
+    const parsed = listenSchema.safeParse(JSON.parse(line))
+    if (parsed.success) ports[parsed.data.socket] = parsed.data.port
     const { http, https, probe } = ports
     if (http === undefined || https === undefined) continue
     if (withProbe && probe === undefined) continue

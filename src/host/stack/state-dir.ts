@@ -44,7 +44,7 @@ export function openStateDir(path: string): StateDir {
 }
 
 /** A secret kept in a file of its own: the given one, else the kept one, else a new one. */
-export function keptSecret(state: StateDir, name: string, given: string | undefined): string {
+export function storedSecret(state: StateDir, name: string, given: string | undefined): string {
   const secret = given ?? state.read(name)?.trim() ?? randomBytes(32).toString('base64url')
   state.write(name, `${secret}\n`)
   return secret

@@ -19,7 +19,7 @@ export interface SupervisorPlan {
   readonly workers: number
   readonly policy: RestartPolicy
   /** Prints one line. */
-  readonly tell: (text: string) => void
+  readonly log: (text: string) => void
   /** Each time a part has come up. */
   readonly changed: () => void
 }
@@ -134,15 +134,16 @@ export class Supervisor {
     start: () => Promise<Started<Ready>>,
     where: (ready: Ready) => string,
   ): ProcessRestarter {
-    const { policy, tell, changed } = this.#plan
-    const say = (text: string) => tell(`  ${name.padEnd(8)} ${text}`)
+    const { policy, log, changed } = this.#plan
+    const print = (text: string) => log(`  ${name.padEnd(8)} ${text}`)
     const events = {
       up: (ready: Ready, pid: number) => {
         this.#pids.set(name, pid)
-        say(`up: ${where(ready)}, pid ${pid}`)
+        print(`up: ${where(ready)}, pid ${pid}`)
         changed()
       },
-      died: (why: string, restartMs: number) => say(`died: ${why}; back in ${restartMs / 1000} s`),
+      died: (why: string, restartMs: number) =>
+        print(`died: ${why}; back in ${restartMs / 1000} s`),
       gaveUp: (why: string) => {
         const text = this.#withLog(name, `died five times within a minute, at last: ${why}`)
         this.#failure.reject(new StartError(text))

@@ -5,7 +5,7 @@ import { makeLinkCertificates } from './link-certificates.ts'
 import { Parts } from './parts.ts'
 import { readRouterConfig } from './router-config.ts'
 import type { Settings } from './settings.ts'
-import { keptSecret, type StateDir } from './state-dir.ts'
+import { storedSecret, type StateDir } from './state-dir.ts'
 
 /** Stand-in and daemon without a worker, which another host runs. */
 export interface WithoutWorker {
@@ -25,7 +25,7 @@ export async function startWithoutWorker(
   onDaemonMessage: (message: FromDaemon) => void,
 ): Promise<WithoutWorker> {
   const config = readRouterConfig(settings.configPath)
-  const adminToken = keptSecret(state, 'admin-token', settings.adminToken)
+  const adminToken = storedSecret(state, 'admin-token', settings.adminToken)
   const bundlePath = state.file('worker.js')
   await writeWorkerBundle(bundlePath)
   const link = await makeLinkCertificates(Date.now())

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
-import { Bare, capnpText, type CapnpValue } from './capnp-text.ts'
+import { RawText, capnpText, type CapnpValue } from './capnp-text.ts'
 import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
 import type { StorageSettings } from './settings.ts'
@@ -75,7 +75,7 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
         address: `127.0.0.1:${plan.tlsPort}`,
         https: {
           options: {},
-          tlsOptions: { keypair: keypair(plan.tls, seal), minVersion: new Bare('tls1Dot2') },
+          tlsOptions: { keypair: keypair(plan.tls, seal), minVersion: new RawText('tls1Dot2') },
         },
         service: 'router',
       },
@@ -90,7 +90,7 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
 
 function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
   return {
-    modules: [{ name: 'worker.js', esModule: new Bare('embed "worker.js"') }],
+    modules: [{ name: 'worker.js', esModule: new RawText('embed "worker.js"') }],
     compatibilityDate: COMPATIBILITY_DATE,
     bindings: [
       { name: 'LINK', service: 'link' },
@@ -106,7 +106,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     ],
     // On a shared engine no object keeps anything, and processes that share a directory would be in each other's way.
     durableObjectStorage: STORAGE_ENGINES[plan.storage.engine].shared
-      ? { inMemory: new Bare('void') }
+      ? { inMemory: new RawText('void') }
       : { localDisk: 'storage' },
   }
 }
@@ -126,7 +126,7 @@ function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
       tlsOptions: {
         keypair: keypair(link.worker, seal),
         trustedCertificates: [link.serverCertPem],
-        minVersion: new Bare('tls1Dot3'),
+        minVersion: new RawText('tls1Dot3'),
       },
     },
   }

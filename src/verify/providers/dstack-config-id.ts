@@ -14,7 +14,7 @@ import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { BootFacts } from './dstack-event-log.ts'
-import { demandLaunchBinding } from './launch-binding.ts'
+import { requireLaunchBinding } from './launch-binding.ts'
 
 export interface ConfigIdInputs {
   /** What RTMR3 proves of the guest; MRCONFIGID must say the same. */
@@ -30,11 +30,11 @@ export interface ConfigIdInputs {
  * provider (02), or the digest of a document that names them (03).
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
-export async function demandConfigId(configId: Bytes, inputs: ConfigIdInputs): Promise<void> {
-  const { allowed_mr_config_id: pinned, mr_config_id: demanded } = inputs.policy
-  if (pinned !== undefined) return demandLaunchBinding('mr_config_id', configId, pinned)
+export async function requireConfigId(configId: Bytes, inputs: ConfigIdInputs): Promise<void> {
+  const { allowed_mr_config_id: pinned, mr_config_id: required } = inputs.policy
+  if (pinned !== undefined) return requireLaunchBinding('mr_config_id', configId, pinned)
   const unset = configId.every((byte) => byte === 0)
-  if (unset && demanded === 'optional') return undefined
+  if (unset && required === 'optional') return undefined
   const [form = 0] = configId
   const digest = await FORMS[form]?.(inputs)
   const expected = digest && concatBytes(Uint8Array.of(form), digest, new Uint8Array(15))

@@ -2,7 +2,7 @@ import { toHex, utf8 } from '../../protocol/bytes.ts'
 import { sha256 } from '../../protocol/digest.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import type { BootFacts } from './dstack-event-log.ts'
-import { demandConfigId } from './dstack-config-id.ts'
+import { requireConfigId } from './dstack-config-id.ts'
 import type { DstackReport } from './dstack-report.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { VerifiedQuote } from '../tdx/quote.ts'
@@ -32,7 +32,7 @@ export async function checkWorkload({
   if (actual !== composeHash || !policy.allowed_compose_hashes.includes(composeHash)) {
     throw new EvidenceRefused('compose_hash')
   }
-  await demandConfigId(quote.mrConfigId, { facts, mrConfig: report.mrConfig, policy })
+  await requireConfigId(quote.mrConfigId, { facts, mrConfig: report.mrConfig, policy })
   const { allowed_measurements: allowed } = policy
   if (allowed !== undefined && !allowed.includes(tdxMeasurement(quote))) {
     throw new EvidenceRefused('measurement')

@@ -6,7 +6,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import { gpuVerdictSchema, judgeGpuVerdict, summarizeGpu } from '../nvidia/gpu-evidence.ts'
 import type { GpuVerdict } from '../nvidia/verdict.ts'
 import { quoteReportData } from '../tdx/quote-layout.ts'
-import { demandTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
+import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
 import { replayEventLog } from './dstack-event-log.ts'
 import { identifyReportData } from './dstack-report-data.ts'
@@ -44,8 +44,8 @@ export async function judgeDstack(
   const { nonce, tls_spki_sha256: tlsSpkiSha256 } = evidence
   const report = await pickReport(readDstackReports(utf8(evidence.report)), nonce, tlsSpkiSha256)
   const quote = await verifyQuote(report.quote, evidence.collateral, now)
-  demandTdxState(quote, policy)
-  await demandTlsLayout(quote.reportData, { signer: report.signer, nonce, tlsSpkiSha256 })
+  requireTdxState(quote, policy)
+  await requireTlsLayout(quote.reportData, { signer: report.signer, nonce, tlsSpkiSha256 })
   const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
   await checkWorkload({ report, quote, facts, policy })
   const gpu = await judgeGpus(report, evidence, policy, now)
@@ -81,7 +81,7 @@ interface Expectation {
   readonly signer: DstackReport['signer']
 }
 
-async function demandTlsLayout(reportData: Bytes, expected: Expectation): Promise<void> {
+async function requireTlsLayout(reportData: Bytes, expected: Expectation): Promise<void> {
   const layout = await identifyReportData(reportData, expected)
   if (layout !== 'tls') throw new EvidenceRefused('no_binding')
 }
@@ -97,7 +97,7 @@ export async function pickReport(
     try {
       const expected = { signer: report.signer, nonce, tlsSpkiSha256 }
       // eslint-disable-next-line no-await-in-loop -- fleets are small, and most often the first one is it
-      await demandTlsLayout(quoteReportData(report.quote), expected)
+      await requireTlsLayout(quoteReportData(report.quote), expected)
       return report
     } catch (error) {
       refusal ??= error

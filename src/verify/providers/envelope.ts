@@ -10,10 +10,10 @@ import { readEnvelope } from '../envelope-hardware.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { SnpReport } from '../snp/report.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
-import { verifyTrustBundle, type SeenBundle } from '../trust-bundle.ts'
-import { demandChecks } from './demand-checks.ts'
+import { verifyTrustBundle, type AcceptedBundle } from '../trust-bundle.ts'
+import { requireChecks } from './require-checks.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
-import { demandLaunchBinding } from './launch-binding.ts'
+import { requireLaunchBinding } from './launch-binding.ts'
 
 /** Everything that judging a host with an attestation envelope takes. */
 export interface EnvelopeEvidence {
@@ -37,7 +37,7 @@ export interface LaterRevocations {
 
 export interface EnvelopeJudgeOptions extends JudgeOptions, LaterRevocations {
   /** The newest bundle of this provider that was accepted before. */
-  readonly lastSeen?: SeenBundle | undefined
+  readonly lastAccepted?: AcceptedBundle | undefined
   /** Environments to accept besides those of the policy. */
   readonly environments?: readonly string[]
 }
@@ -45,7 +45,7 @@ export interface EnvelopeJudgeOptions extends JudgeOptions, LaterRevocations {
 export interface JudgedEnvelope extends JudgedEvidence {
   /** When envelope and bundle end, in milliseconds, whatever the policy says of their age. */
   readonly endsAt: number
-  readonly seen: SeenBundle | undefined
+  readonly accepted: AcceptedBundle | undefined
 }
 
 type Policy = PolicyOf<'envelope'>
@@ -62,7 +62,11 @@ export async function judgeEnvelope(
   options: EnvelopeJudgeOptions,
 ): Promise<JudgedEnvelope> {
   const { now, simulated, newest, acceptBeforeRevocation } = options
-  const { bundle, rootJwk, seen } = await judgeBundle(evidence.trust_bundle_jws, policy, options)
+  const { bundle, rootJwk, accepted } = await judgeBundle(
+    evidence.trust_bundle_jws,
+    policy,
+    options,
+  )
   const envelope = readEnvelope(evidence.envelope)
   const nonce = expectedNonce(evidence, policy, envelope)
   const result = await verifyEnvelope(envelope, {
@@ -76,14 +80,14 @@ export async function judgeEnvelope(
       nonce,
     },
   })
-  demandChecks(result.checks)
+  requireChecks(result.checks)
   const { report, chain, checks } = result
   if (report === undefined || chain === undefined) throw new EvidenceRefused('hardware')
   // A simulated root has no list to bring.
   if (!chain.simulated && !checks.some(({ name }) => name === 'revocation')) {
     throw new EvidenceRefused('hardware', ['revocation'])
   }
-  demandLaunchBinding(
+  requireLaunchBinding(
     'host_data',
     report.hostData,
     acceptedHostData(envelope, report, bundle, policy),
@@ -95,24 +99,24 @@ export async function judgeEnvelope(
       milliseconds(envelope.issued_at) + maxAge * 1000,
       milliseconds(bundle.expires_at),
     ),
-    seen,
+    accepted,
   }
 }
 
 async function judgeBundle(
   jws: string,
   policy: Policy,
-  { now, lastSeen, environments = [] }: EnvelopeJudgeOptions,
+  { now, lastAccepted, environments = [] }: EnvelopeJudgeOptions,
 ) {
   const rootJwk = readDocument(es256JwkSchema, policy.root_key, 'release root key')
   const result = await verifyTrustBundle(jws, rootJwk, {
     now,
     environments: [...policy.environments, ...environments],
-    lastSeen,
+    lastAccepted,
   })
-  demandChecks(result.checks)
+  requireChecks(result.checks)
   if (result.bundle === undefined) throw new EvidenceRefused('trust_bundle')
-  return { bundle: result.bundle, rootJwk, seen: result.seen }
+  return { bundle: result.bundle, rootJwk, accepted: result.accepted }
 }
 
 /** A report that binds a nonce must bind the expected one; whether one that binds none will do, the policy says. */

@@ -7,7 +7,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
  * that is not pinned is refused, and a guest without one is not what was pinned.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
-export function demandLaunchBinding(
+export function requireLaunchBinding(
   name: 'host_data' | 'mr_config_id',
   value: Bytes,
   pinned: readonly string[] | undefined,

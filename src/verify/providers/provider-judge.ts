@@ -19,7 +19,7 @@ export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'ver
 }
 
 /** An exchange begins under evidence that is in force, and may go on for so long after that has ended. */
-const LONGEST_EXCHANGE_MS = 3_600_000
+const MAX_EXCHANGE_MS = 3_600_000
 
 /**
  * Judges the provider's hop of receipts again from the evidence they name, offline, under the caller's policy: as of when
@@ -85,7 +85,7 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
   const fault = firstFault(
     block.verified_at === undefined && 'the receipt does not say when it was verified',
     verifiedAt > at + CLOCK_SKEW_MS && 'it was verified after the receipt was issued',
-    at > verifiedAt + life + LONGEST_EXCHANGE_MS && 'it was older than the policy allows',
+    at > verifiedAt + life + MAX_EXCHANGE_MS && 'it was older than the policy allows',
   )
   return judge('hop_age', fault, new Date(verifiedAt).toISOString())
 }

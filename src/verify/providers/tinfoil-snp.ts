@@ -6,8 +6,8 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from '../snp/policy.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
 import { verifySnp } from '../snp/verify-snp.ts'
-import { demandChecks } from './demand-checks.ts'
-import { demandLaunchBinding } from './launch-binding.ts'
+import { requireChecks } from './require-checks.ts'
+import { requireLaunchBinding } from './launch-binding.ts'
 import type { JudgePlatform } from './tinfoil.ts'
 
 /** The vendor's published floor; it names no other product, so others need the operator's. */
@@ -45,14 +45,14 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
     ...(options.anchors && { anchors: options.anchors }),
     ...(crl && { crl }),
   })
-  demandChecks(checks)
+  requireChecks(checks)
   if (chain === undefined) throw new EvidenceRefused('hardware')
   // A simulated root has no list to bring.
   if (crl === undefined && !chain.simulated) throw new EvidenceRefused('hardware', ['revocation'])
   if (!equalBytes(report.reportData, reportData)) {
     throw new EvidenceRefused('hardware', ['report_data'])
   }
-  demandLaunchBinding('host_data', report.hostData, policy.allowed_host_data)
+  requireLaunchBinding('host_data', report.hostData, policy.allowed_host_data)
   if (!policy.allowed_measurements.includes(toHex(report.measurement))) {
     throw new EvidenceRefused('measurement')
   }

@@ -1,8 +1,8 @@
 import { equalBytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { gatherCollateral, type PcsSource } from '../tdx/collateral.ts'
-import { demandTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
-import { demandLaunchBinding } from './launch-binding.ts'
+import { fetchCollateral, type PcsSource } from '../tdx/collateral.ts'
+import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
+import { requireLaunchBinding } from './launch-binding.ts'
 import type { JudgePlatform } from './tinfoil.ts'
 import type { TinfoilCollateral } from './tinfoil-document.ts'
 
@@ -12,18 +12,18 @@ import type { TinfoilCollateral } from './tinfoil-document.ts'
  */
 export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, options) => {
   const { evidence, reportData, collateral } = document
-  const gathered = collateral.pcs
-    ? await gatherCollateral(evidence, pcsFromDocument(collateral.pcs))
+  const collected = collateral.pcs
+    ? await fetchCollateral(evidence, pcsFromDocument(collateral.pcs))
     : fetched.tdx_collateral
-  if (gathered === undefined) throw new EvidenceRefused('hardware', ['collateral'])
-  const quote = await options.verifyQuote(evidence, gathered, options.now)
-  demandTdxState(quote, policy)
+  if (collected === undefined) throw new EvidenceRefused('hardware', ['collateral'])
+  const quote = await options.verifyQuote(evidence, collected, options.now)
+  requireTdxState(quote, policy)
   if (!equalBytes(quote.reportData, reportData)) {
     throw new EvidenceRefused('hardware', ['report_data'])
   }
-  demandLaunchBinding('mr_config_id', quote.mrConfigId, policy.allowed_mr_config_id)
-  const untouched = quote.rtMr[3].every((byte) => byte === 0)
-  if (!untouched || !policy.allowed_measurements.includes(tdxMeasurement(quote))) {
+  requireLaunchBinding('mr_config_id', quote.mrConfigId, policy.allowed_mr_config_id)
+  const isZero = quote.rtMr[3].every((byte) => byte === 0)
+  if (!isZero || !policy.allowed_measurements.includes(tdxMeasurement(quote))) {
     throw new EvidenceRefused('measurement')
   }
   return {

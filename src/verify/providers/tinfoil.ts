@@ -63,7 +63,7 @@ export async function judgeTinfoil(
   options: JudgeOptions,
 ): Promise<JudgedEvidence> {
   const document = await readTinfoilDocument(evidence.document, evidence.nonce)
-  demandTinfoilBinding(document, evidence.tls_spki_sha256, policy)
+  requireTinfoilBinding(document, evidence.tls_spki_sha256, policy)
   const verdict = await JUDGES[document.platform](document, evidence.fetched, policy, options)
   return {
     verification_mode: `tinfoil-${document.version}-${document.platform}`,
@@ -80,7 +80,7 @@ export async function judgeTinfoil(
 }
 
 /** The document must be for our nonce, where that is asked, and for the key of the very connection. */
-export function demandTinfoilBinding(
+export function requireTinfoilBinding(
   document: TinfoilDocument,
   tlsSpkiSha256: string,
   policy: PolicyOf<'tinfoil'>,

@@ -6,7 +6,7 @@ import type { SnpReport } from './report.ts'
 
 /** Bits of the guest policy (AMD 56860, GUEST_POLICY); 0..15 hold the ABI version. */
 const SMT_ALLOWED = 16
-const MUST_BE_ONE = 17
+const RESERVED_ONE = 17
 const MIGRATE_MA = 18
 const DEBUG = 19
 const SINGLE_SOCKET = 20
@@ -16,7 +16,7 @@ const CIPHERTEXT_HIDING = 24
 const FIRST_RESERVED = 26n
 
 /** Checks of the guest policy, and what is wrong where they fail. */
-const DEMANDED = [
+const POLICY_CHECKS = [
   ['smt', 'allows SMT'],
   ['cxl', 'allows memory behind CXL'],
   ['single_socket', 'allows more than one socket'],
@@ -37,7 +37,7 @@ export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
     judge('migration_disabled', migrationFault(report), guestPolicy),
     judge('policy_form', policyFormFault(report), guestPolicy),
     checkAbi(report, policy),
-    ...checkDemanded(report, policy),
+    ...checkRequired(report, policy),
     judge(
       'vmpl',
       policy.allowedVmpl.includes(report.vmpl) ? undefined : `${vmpl} is not allowed`,
@@ -62,18 +62,18 @@ export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
 }
 
 /** What a relying party may demand of the guest policy, each as a check of its own. */
-function checkDemanded({ policy: bits }: SnpReport, demanded: SnpPolicy): Check[] {
-  const seen = `policy 0x${bits.toString(16)}`
+function checkRequired({ policy: bits }: SnpReport, required: SnpPolicy): Check[] {
+  const detail = `policy 0x${bits.toString(16)}`
   const has = (index: number) => bit(bits, index)
   const faults = {
-    smt: !demanded.allowSmt && has(SMT_ALLOWED),
-    cxl: !demanded.allowCxl && has(CXL_ALLOWED),
-    single_socket: demanded.requireSingleSocket && !has(SINGLE_SOCKET),
-    memory_xts: demanded.requireXts && !has(MEM_AES_256_XTS),
-    ciphertext_hiding: demanded.requireCiphertextHiding && !has(CIPHERTEXT_HIDING),
+    smt: !required.allowSmt && has(SMT_ALLOWED),
+    cxl: !required.allowCxl && has(CXL_ALLOWED),
+    single_socket: required.requireSingleSocket && !has(SINGLE_SOCKET),
+    memory_xts: required.requireXts && !has(MEM_AES_256_XTS),
+    ciphertext_hiding: required.requireCiphertextHiding && !has(CIPHERTEXT_HIDING),
   }
-  return DEMANDED.map(([name, words]) =>
-    judge(name, faults[name] ? `${seen} ${words}` : undefined, seen),
+  return POLICY_CHECKS.map(([name, words]) =>
+    judge(name, faults[name] ? `${detail} ${words}` : undefined, detail),
   )
 }
 
@@ -86,7 +86,7 @@ function migrationFault({ policy, reportIdMa }: SnpReport): string | undefined {
 
 function policyFormFault({ policy }: SnpReport): string | undefined {
   return firstFault(
-    !bit(policy, MUST_BE_ONE) && 'bit 17, which must be one, is zero',
+    !bit(policy, RESERVED_ONE) && 'bit 17, which must be one, is zero',
     policy >> FIRST_RESERVED !== 0n && 'reserved bits are set',
   )
 }

@@ -71,10 +71,10 @@ function checkCommitted(report: SnpReport, { allowProvisionalFirmware }: SnpPoli
   const committed =
     equalBytes(report.currentTcb, report.committedTcb) &&
     current === report.committedFirmware.join('.')
-  const seen = committed ? 'committed' : 'provisional'
+  const detail = committed ? 'committed' : 'provisional'
   const fault =
     committed || allowProvisionalFirmware ? undefined : `${current} runs without being committed`
-  return judge('firmware_committed', fault, seen)
+  return judge('firmware_committed', fault, detail)
 }
 
 function isLower(left: FirmwareVersion, right: FirmwareVersion): boolean {

@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { judge, verdict, type Check, type Verdict } from '../check.ts'
-import { demandNumber } from '../clock.ts'
+import { requireNumber } from '../clock.ts'
 import { keyKind } from '../x509/public-key.ts'
 import { AMD_ANCHORS, type Anchor, type SimulatedPolicy } from './anchors.ts'
 import { checkChain, type RevocationOptions, type VekChain } from './chain.ts'
@@ -36,8 +36,8 @@ export async function verifySnp(
   chainPem: string,
   options: SnpOptions,
 ): Promise<SnpResult> {
-  demandNumber('now', options.now)
-  if (options.crlNow !== undefined) demandNumber('crlNow', options.crlNow)
+  requireNumber('now', options.now)
+  if (options.crlNow !== undefined) requireNumber('crlNow', options.crlNow)
   const report = readReport(reportBytes)
   const policy = options.policy ?? STANDALONE_POLICY
   const { checks, chain, claims } = await checkChain(chainPem, {

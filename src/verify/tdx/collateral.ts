@@ -31,7 +31,7 @@ export type PcsSource = (url: string) => Promise<PcsReply>
  * @throws EvidenceRefused when the evidence does not meet these rules
  * @throws MalformedEvidence when the input is malformed
  */
-export async function gatherCollateral(quote: Bytes, source: PcsSource): Promise<QuoteCollateral> {
+export async function fetchCollateral(quote: Bytes, source: PcsSource): Promise<QuoteCollateral> {
   const { fmspc, authority } = identifyPlatform(quote)
   const [chipList, tcb, identity, rootList] = await Promise.all([
     source(`${PCS}/sgx/certification/v4/pckcrl?ca=${authority}&encoding=der`),

@@ -3,7 +3,7 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import type { VerifiedQuote } from './quote.ts'
 
 /** What a relying party demands of a TDX platform and of the way a guest was started. */
-export interface TdxDemands {
+export interface TdxRequirements {
   /** Platform states to accept, as Intel spells them. */
   readonly tcb_statuses: readonly string[]
   readonly tdx_policy: {
@@ -20,7 +20,7 @@ export interface TdxDemands {
 }
 
 /** Never accepted, whatever a policy says. */
-const HOPELESS: ReadonlySet<string> = new Set(['Revoked', 'Unknown', 'NotSupported'])
+const NEVER_ACCEPTED: ReadonlySet<string> = new Set(['Revoked', 'Unknown', 'NotSupported'])
 
 /** TUD, the lowest byte of TD_ATTRIBUTES: any bit of it opens the guest to its host. */
 const UNTRUSTED = 0xffn
@@ -35,11 +35,11 @@ const XFAM_FIXED = 0x3n
  * Demands a closed guest on a platform in a state the relying party accepts.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
-export function demandTdxState(quote: VerifiedQuote, demands: TdxDemands): void {
+export function requireTdxState(quote: VerifiedQuote, requirements: TdxRequirements): void {
   const { tcbStatus, advisoryIds, tcbEvaluationDataNumber: number } = quote
-  const policy = demands.tdx_policy
-  demandAttributes(quote, policy)
-  if (HOPELESS.has(tcbStatus) || !demands.tcb_statuses.includes(tcbStatus)) {
+  const policy = requirements.tdx_policy
+  requireAttributes(quote, policy)
+  if (NEVER_ACCEPTED.has(tcbStatus) || !requirements.tcb_statuses.includes(tcbStatus)) {
     throw new EvidenceRefused('tcb_status')
   }
   if (number < policy.min_tcb_evaluation_data_number) {
@@ -53,12 +53,12 @@ export function demandTdxState(quote: VerifiedQuote, demands: TdxDemands): void 
   }
 }
 
-function demandAttributes(quote: VerifiedQuote, policy: TdxDemands['tdx_policy']): void {
+function requireAttributes(quote: VerifiedQuote, policy: TdxRequirements['tdx_policy']): void {
   const attributes = littleEndian(quote.attributes)
   const xfam = littleEndian(quote.xfam)
   if ((attributes & UNTRUSTED) !== 0n) throw new EvidenceRefused('debug')
-  const unwanted = attributes & ~BigInt(`0x${policy.allowed_td_attributes}`)
-  if (unwanted !== 0n || (attributes & SEPT_VE_DISABLE) === 0n) {
+  const forbidden = attributes & ~BigInt(`0x${policy.allowed_td_attributes}`)
+  if (forbidden !== 0n || (attributes & SEPT_VE_DISABLE) === 0n) {
     throw new EvidenceRefused('hardware', ['td_attributes'])
   }
   if ((xfam & ~BigInt(`0x${policy.allowed_xfam}`)) !== 0n || (xfam & XFAM_FIXED) !== XFAM_FIXED) {

@@ -22,7 +22,7 @@ export interface ModuleVerdict {
 export function judgeTdxModule(td: TDReport10, info: TcbInfo): ModuleVerdict {
   const [svn = 0, version = 0] = td.teeTcbSvn
   if (version === 0) {
-    demandIdentity(td, info.tdxModule)
+    requireIdentity(td, info.tdxModule)
     return { version, svn, status: 'UpToDate', advisoryIds: [] }
   }
   const id = `TDX_${toHex(Uint8Array.of(version))}`
@@ -30,7 +30,7 @@ export function judgeTdxModule(td: TDReport10, info: TcbInfo): ModuleVerdict {
     (one) => one.id.toLowerCase() === id.toLowerCase(),
   )
   if (identity === undefined || more.length > 0) throw mismatch('tdx_module_version')
-  demandIdentity(td, identity)
+  requireIdentity(td, identity)
   const reached = identity.tcbLevels
     .toSorted((one, other) => other.tcb.isvsvn - one.tcb.isvsvn)
     .find(({ tcb }) => svn >= tcb.isvsvn)
@@ -47,7 +47,7 @@ interface ModuleIdentity {
   readonly attributesMask: string
 }
 
-function demandIdentity({ mrSignerSeam, seamAttributes }: TDReport10, expected: ModuleIdentity) {
+function requireIdentity({ mrSignerSeam, seamAttributes }: TDReport10, expected: ModuleIdentity) {
   if (toHex(mrSignerSeam) !== expected.mrsigner.toLowerCase()) throw mismatch('mr_signer_seam')
   const stated = BigInt(`0x${expected.attributes}`) & BigInt(`0x${expected.attributesMask}`)
   if (seamAttributes.some((byte) => byte !== 0) || stated !== 0n) throw mismatch('seam_attributes')

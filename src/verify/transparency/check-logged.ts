@@ -45,8 +45,8 @@ function judgeEntry(
   if (proof === undefined) return judge(name, 'no_proof: the router publishes no proof of it', '')
   try {
     const { index, checkpoint, witnesses } = checkTlogProof(proof, utf8(jws), policy, seconds)
-    const seen = `entry ${index} of ${checkpoint.size} in ${checkpoint.origin}, ${witnesses.length} witnesses`
-    return judge(name, undefined, seen)
+    const detail = `entry ${index} of ${checkpoint.size} in ${checkpoint.origin}, ${witnesses.length} witnesses`
+    return judge(name, undefined, detail)
   } catch (error) {
     if (error instanceof TransparencyError)
       return judge(name, `${error.fault}: ${error.message}`, '')

@@ -90,26 +90,26 @@ function checkWitnesses(
   policy: LogPolicy,
   now: number,
 ): LoggedEntry['witnesses'] {
-  const seen = policy.witnesses
+  const cosigners = policy.witnesses
     .flatMap((witness) => {
       const seconds = cosignedAt(note, witness)
       return seconds === undefined ? [] : [{ name: witness.name, seconds }]
     })
     .toSorted((a, b) => b.seconds - a.seconds)
-  if (seen.length < policy.quorum) {
+  if (cosigners.length < policy.quorum) {
     throw new TransparencyError(
       'too_few_witnesses',
-      `${seen.length} of the known witnesses cosigned the checkpoint, ${policy.quorum} must`,
+      `${cosigners.length} of the known witnesses cosigned the checkpoint, ${policy.quorum} must`,
     )
   }
-  if (seen.some(({ seconds }) => seconds > now + CLOCK_SKEW_SECONDS)) {
+  if (cosigners.some(({ seconds }) => seconds > now + CLOCK_SKEW_SECONDS)) {
     throw new TransparencyError(
       'checkpoint_in_future',
       'a witness cosigned the checkpoint in the future',
     )
   }
   // The last one that the quorum needs: by its time, that many had seen this tree.
-  const needed = seen[policy.quorum - 1]
+  const needed = cosigners[policy.quorum - 1]
   const { maxAgeSeconds } = policy
   if (needed !== undefined && maxAgeSeconds !== undefined && now - needed.seconds > maxAgeSeconds) {
     throw new TransparencyError(
@@ -117,7 +117,7 @@ function checkWitnesses(
       `the checkpoint was last cosigned ${now - needed.seconds} s ago, ${maxAgeSeconds} s are allowed`,
     )
   }
-  return seen
+  return cosigners
 }
 
 function malformed(cause?: unknown): TransparencyError {

@@ -7,7 +7,7 @@ import type { Database } from '../storage/database.ts'
 import { customerIds, listCustomer } from '../storage/directory.ts'
 import { asAdmin } from './as-admin.ts'
 import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
-import { gather } from './gather.ts'
+import { mapConcurrently } from './map-concurrently.ts'
 import { insertKey, listKeysOf, markKeyDeleted, updateKey } from './keys.ts'
 import { maintain } from './maintain.ts'
 import {
@@ -23,7 +23,7 @@ import { readJson } from './read-body.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_PAGE_SIZE = 1000
-const READS_AT_A_TIME = 8
+const MAX_CONCURRENT_READS = 8
 
 /** POST /admin/customers */
 export const createCustomer = asAdmin(async (request, context) => {
@@ -58,7 +58,7 @@ export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
     throw new ApiError('invalid_parameter', '`after` names no customer.', { param: 'after' })
   }
   const ids = await customerIds(storage.directory(), { limit: limit + 1, after })
-  const views = await gather(ids.slice(0, limit), READS_AT_A_TIME, (id) =>
+  const views = await mapConcurrently(ids.slice(0, limit), MAX_CONCURRENT_READS, (id) =>
     findCustomer(storage.customer(id), id),
   )
   const data = views.filter((view) => view !== undefined)

@@ -10,7 +10,7 @@ const HEX_32 = /^[0-9a-f]{64}$/
 const DAY_MS = 86_400_000
 
 /** How long a key outlives the longest receipt it may have signed. */
-const KEY_AFTERLIFE_DAYS = 400
+const KEY_RETENTION_DAYS = 400
 
 /** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
 export const getAttestation: Handler = async (request, { link }) => {
@@ -49,7 +49,7 @@ export const getTrustBundle: Handler = async (_request, { link }) =>
  * before it has signed anything. While the daemon is away those of the storage are served alone.
  */
 export const getJwks: Handler = async (_request, { storage, signingKeys, config, now }) => {
-  const days = config.service.receipt_retention_days + KEY_AFTERLIFE_DAYS
+  const days = config.service.receipt_retention_days + KEY_RETENTION_DAYS
   await signingKeys.rememberLive().catch(ignoreStorageUnavailable)
   const rows = await listSigningKeys(storage.directory(), now() - days * DAY_MS)
   const keys = new Map(rows.map(({ kid, jwkJson }) => [kid, JSON.parse(jwkJson) as unknown]))

@@ -31,8 +31,8 @@ export class KeyGate {
     context: { readonly keyring: Keyring; readonly storage: Storage },
   ): Promise<PresentedKey> {
     const key = await readApiKey(request, context)
-    if (this.#recalls(this.#found, key, CACHED_MS)) return key
-    if (this.#recalls(this.#missing, key, MISSING_MS)) throw invalidKey()
+    if (this.#isFresh(this.#found, key, CACHED_MS)) return key
+    if (this.#isFresh(this.#missing, key, MISSING_MS)) throw invalidKey()
     try {
       await authenticate(request, { ...context, now: this.#now })
       this.#remember(this.#found, key)
@@ -44,19 +44,19 @@ export class KeyGate {
     return key
   }
 
-  #recalls(seen: Map<string, number>, { keyHash }: PresentedKey, forMs: number): boolean {
-    const at = seen.get(keyHash)
+  #isFresh(entries: Map<string, number>, { keyHash }: PresentedKey, forMs: number): boolean {
+    const at = entries.get(keyHash)
     if (at === undefined) return false
     const age = this.#now() - at
     if (age >= 0 && age < forMs) return true
-    seen.delete(keyHash)
+    entries.delete(keyHash)
     return false
   }
 
   /** The oldest is forgotten first. */
-  #remember(seen: Map<string, number>, { keyHash }: PresentedKey): void {
-    seen.set(keyHash, this.#now())
-    const [oldest] = seen.keys()
-    if (seen.size > MAX_REMEMBERED_KEYS && oldest !== undefined) seen.delete(oldest)
+  #remember(entries: Map<string, number>, { keyHash }: PresentedKey): void {
+    entries.set(keyHash, this.#now())
+    const [oldest] = entries.keys()
+    if (entries.size > MAX_REMEMBERED_KEYS && oldest !== undefined) entries.delete(oldest)
   }
 }

@@ -50,9 +50,9 @@ export function createKeyring(
   /** An id stays what it is: only those that were made here are remembered, so nobody can fill the memory. */
   async function knows(id: string): Promise<boolean> {
     if (known.has(id)) return true
-    const ours = await isCustomerId(await loadSecret(), id)
-    if (ours && known.size < MAX_KNOWN) known.add(id)
-    return ours
+    const isValid = await isCustomerId(await loadSecret(), id)
+    if (isValid && known.size < MAX_KNOWN) known.add(id)
+    return isValid
   }
 
   return {

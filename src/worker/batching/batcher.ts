@@ -12,7 +12,7 @@ export interface BatchRules<Item, Answer> {
 }
 
 /** What batching needs of the runtime. */
-export interface BatchHost {
+export interface BatchDeps {
   /** Ms. */
   readonly now: () => number
   /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
@@ -29,7 +29,7 @@ export interface BatchHost {
  * than `FRESH_MS`.
  */
 export function createBatcher<Item, Answer>(
-  host: BatchHost,
+  host: BatchDeps,
   rules: BatchRules<Item, Answer>,
 ): (item: Item) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined

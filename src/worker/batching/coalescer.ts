@@ -1,4 +1,4 @@
-import { createBatcher, type BatchHost, type BatchRules } from './batcher.ts'
+import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
 
 /** Runs a piece of work together with those of other requests; resolves or fails as the work itself does. */
 export type Coalescer = (work: () => Promise<void>) => Promise<void>
@@ -9,7 +9,7 @@ export type Coalescer = (work: () => Promise<void>) => Promise<void>
  * runtime ties to the request they come from (streams, bodies). The failure of one piece does not affect the others.
  */
 export function createCoalescer(
-  host: BatchHost,
+  host: BatchDeps,
   rules: Omit<BatchRules<never, never>, 'run' | 'size'>,
 ): Coalescer {
   const run = createBatcher<() => Promise<void>, PromiseSettledResult<void>>(host, {

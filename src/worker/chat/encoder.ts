@@ -11,8 +11,8 @@ export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): Answ
   const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
   const start = `data: ${shared.slice(0, -1)},"choices":[{"index":0,"delta":`
   const chunk = (delta: object, logprobs: Logprobs | null) => {
-    const spelled = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
-    return `${start}${JSON.stringify(delta)}${spelled},"finish_reason":null}]}\n\n`
+    const logprobsJson = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
+    return `${start}${JSON.stringify(delta)}${logprobsJson},"finish_reason":null}]}\n\n`
   }
   return {
     open: () => chunk({ role: 'assistant', content: '' }, null),

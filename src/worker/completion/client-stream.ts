@@ -9,7 +9,7 @@ interface Wait {
   readonly since: number
 }
 
-const clientGone = () => new Error('the client has left or has stopped reading')
+const clientDisconnected = () => new Error('the client has left or has stopped reading')
 
 /**
  * The client's end of a stream. It says nothing until it is started; from then on every silence is filled
@@ -26,7 +26,7 @@ export class ClientStream {
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
   readonly #now: () => number
-  readonly #onGone: () => void
+  readonly #onDisconnect: () => void
   readonly #begin: () => void
   #connection!: ReadableStreamDefaultController<Uint8Array>
   /** While something that was sent waits for the connection. */
@@ -36,15 +36,15 @@ export class ClientStream {
   #started = false
   #gone = false
 
-  constructor(keepAliveMs: number, now: () => number, onGone: () => void) {
+  constructor(keepAliveMs: number, now: () => number, onDisconnect: () => void) {
     const start = (connection: ReadableStreamDefaultController<Uint8Array>) => {
       this.#connection = connection
     }
-    const source = { start, pull: () => this.#wasTaken(), cancel: () => this.#wasLeft() }
+    const source = { start, pull: () => this.#onDrained(), cancel: () => this.#onDisconnected() }
     this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
     this.#keepAliveMs = keepAliveMs
     this.#now = now
-    this.#onGone = onGone
+    this.#onDisconnect = onDisconnect
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
@@ -60,7 +60,7 @@ export class ClientStream {
     if (this.#started) return
     this.#started = true
     this.#lastSentAt = this.#now()
-    this.#fillSilence()
+    this.#sendKeepAlives()
     this.#begin()
   }
 
@@ -91,38 +91,38 @@ export class ClientStream {
   /** Ends the connection under a client that has taken nothing of what is waiting for it for so long. */
   abandonAfter(ms: number): void {
     if (this.#wait === undefined || this.#now() - this.#wait.since < ms) return
-    this.#connection.error(clientGone())
-    this.#wasLeft()
+    this.#connection.error(clientDisconnected())
+    this.#onDisconnected()
   }
 
   #write(bytes: Uint8Array): Promise<void> {
-    if (this.#gone) return Promise.reject(clientGone())
+    if (this.#gone) return Promise.reject(clientDisconnected())
     this.#wait ??= { ...Promise.withResolvers<void>(), since: this.#now() }
     this.#connection.enqueue(bytes)
     return this.#wait.promise
   }
 
   /** The connection asks for more, so it has taken what there was. */
-  #wasTaken(): void {
+  #onDrained(): void {
     if (this.#wait === undefined) return
     this.#lastSentAt = this.#now()
     this.#wait.resolve()
     this.#wait = undefined
   }
 
-  #wasLeft(): void {
+  #onDisconnected(): void {
     this.#gone = true
-    this.#wait?.reject(clientGone())
+    this.#wait?.reject(clientDisconnected())
     this.#wait = undefined
-    this.#onGone()
+    this.#onDisconnect()
   }
 
-  #fillSilence(wait = this.#keepAliveMs): void {
+  #sendKeepAlives(wait = this.#keepAliveMs): void {
     this.#timer = setTimeout(() => {
       const left = this.#keepAliveMs - (this.#now() - this.#lastSentAt)
-      if (left > 0) return this.#fillSilence(left)
+      if (left > 0) return this.#sendKeepAlives(left)
       if (this.#wait === undefined) void this.send(KEEP_ALIVE).catch(() => {})
-      this.#fillSilence()
+      this.#sendKeepAlives()
     }, wait)
   }
 }

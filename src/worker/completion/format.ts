@@ -44,7 +44,7 @@ export interface DecodedRequest {
 }
 
 /** One front door of the chat models: what its requests become, and with them the form of their answers. */
-export interface Door {
+export interface ChatApi {
   /** What receipts call it. */
   readonly endpoint: ReceiptEndpoint
   /** @throws ApiError naming the member at fault */

@@ -7,7 +7,7 @@ import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import type { AdmittedChat } from './admitted.ts'
-import type { Door } from './format.ts'
+import type { ChatApi } from './format.ts'
 import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
@@ -22,14 +22,14 @@ import { answerWhole } from './whole-reply.ts'
  * admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
  * settles or releases.
  */
-export function serveCompletions(door: Door): Handler {
-  return (request, context) => complete(request, context, door)
+export function serveCompletions(api: ChatApi): Handler {
+  return (request, context) => complete(request, context, api)
 }
 
-async function complete(request: Request, context: Context, door: Door): Promise<Response> {
+async function complete(request: Request, context: Context, api: ChatApi): Promise<Response> {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
-  const { chat: decoded, format, dropped } = door.decode(clientRequest)
+  const { chat: decoded, format, dropped } = api.decode(clientRequest)
   const chat = withHeaderMembers(decoded, request.headers)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
@@ -46,13 +46,13 @@ async function complete(request: Request, context: Context, door: Door): Promise
   const admission = await admitRequest(context, key, {
     routes,
     maxUsageOn: (route) => maxUsage(chat, route),
-    longestMs: chat.stream ? openMs + streamMs : options.timeoutMs,
+    maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
   })
   const attempts = await attemptsAllowed(context, admission, plan.attempts)
   const receiptId = options.receipt ? context.newId() : null
   const admitted: AdmittedChat = {
     context,
-    endpoint: door.endpoint,
+    endpoint: api.endpoint,
     chat,
     format,
     dropped,
@@ -86,5 +86,5 @@ const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined
 function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): ChatPlan {
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })
-  return { ...plan, attempts: health.restingLast(plan.attempts, at) }
+  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
 }

@@ -58,7 +58,7 @@ function withReasoning(chat: ChatRequest, headers: Headers): ChatRequest {
     reasoning: effort,
     effortMatch: 'exact',
     // Who asks for reasoning in so many words wants to see it, whatever the format is usually like.
-    includeReasoning: chat.includeReasoning || chat.hiddenUnasked,
+    includeReasoning: chat.includeReasoning || chat.reasoningHiddenByDefault,
     reasoningMembers: reasoningMembers.length > 0 ? reasoningMembers : ['reasoning'],
   }
 }

@@ -48,7 +48,7 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
     reasoning: effortOf(valueNamed('reasoning')),
     effortMatch: 'exact',
     effortGiven: present('reasoning') !== undefined,
-    hiddenUnasked: false,
+    reasoningHiddenByDefault: false,
     reasoningMembers: REASONING_MEMBERS.filter(present),
     choices: choicesOf(valueNamed('n')),
     members,

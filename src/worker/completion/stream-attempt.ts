@@ -1,6 +1,6 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { callTools } from '../context.ts'
+import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, lostConnection } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
@@ -54,7 +54,7 @@ export async function openStream(
       contentType: 'application/json',
       accept: 'text/event-stream',
       clock,
-      ...callTools(context),
+      ...callDeps(context),
       classify: classifyResponse,
     })
     clock.enter(timeouts.first_delta_ms)

@@ -1,6 +1,6 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { settleTools } from '../context.ts'
+import { settleDeps } from '../context.ts'
 import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { pause } from '../routing/budget.ts'
@@ -45,7 +45,7 @@ async function endComplete(
   client: ClientStream,
 ): Promise<void> {
   const { context, receiptId } = admitted
-  const tools = settleTools(context, admitted.admission.customerId)
+  const tools = settleDeps(context, admitted.admission.customerId)
   // A client that has left by now has missed nothing it could use.
   await client.send(open.stream.finish(exchange.usage)).catch(() => {})
   try {
@@ -93,7 +93,7 @@ async function settleLater(admitted: AdmittedChat, exchange: Exchange): Promise<
 async function wasSettled(admitted: AdmittedChat, exchange: Exchange): Promise<boolean> {
   const { context, admission } = admitted
   try {
-    await settleDelivered(exchange, settleTools(context, admission.customerId))
+    await settleDelivered(exchange, settleDeps(context, admission.customerId))
     return true
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })

@@ -25,7 +25,7 @@ const LAST_BYTES_MS = 1_000
 export async function relayStream(
   open: OpenStream,
   client: ClientStream,
-  clientGone: AbortSignal,
+  clientDisconnected: AbortSignal,
 ): Promise<StreamEnd> {
   const { clock, reader, stream } = open
   try {
@@ -42,7 +42,7 @@ export async function relayStream(
     }
     return { kind: 'complete' }
   } catch (error) {
-    return await endOf(error, open, client, clientGone)
+    return await endOf(error, open, client, clientDisconnected)
   } finally {
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }
@@ -53,9 +53,9 @@ async function endOf(
   cause: unknown,
   { clock, stream }: OpenStream,
   client: ClientStream,
-  clientGone: AbortSignal,
+  clientDisconnected: AbortSignal,
 ): Promise<StreamEnd> {
-  if (clientGone.aborted) return { kind: 'client_gone' }
+  if (clientDisconnected.aborted) return { kind: 'client_gone' }
   if (cause instanceof BrokenStream) {
     await client.send(cause.output).catch(() => {})
     return cutBy(toAttemptFailure(cause))

@@ -1,6 +1,6 @@
 import { releaseAdmission } from '../admission.ts'
 import { utf8 } from '../../protocol/bytes.ts'
-import { streamAttemptTools } from '../context.ts'
+import { streamAttemptDeps } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { errorFields } from '../http/error-fields.ts'
@@ -36,7 +36,7 @@ export async function answerStream(admitted: AdmittedChat): Promise<Response> {
 }
 
 /** The client was seen to leave; nobody reads this. */
-const clientGone = () => new ApiError('service_unavailable', 'The client has left.')
+const clientDisconnected = () => new ApiError('service_unavailable', 'The client has left.')
 
 const openingTimedOut = () =>
   new ApiError('routes_unavailable', 'No route began to answer in time.')
@@ -85,7 +85,7 @@ class StreamReply {
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
-      const tools = streamAttemptTools(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
+      const tools = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
       const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
@@ -133,6 +133,6 @@ class StreamReply {
 
   #clientLeft(): void {
     this.#gone.abort()
-    this.#budget.abort(clientGone())
+    this.#budget.abort(clientDisconnected())
   }
 }

@@ -9,7 +9,12 @@ import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answ
 import type { AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
 import { chatExchange } from './settling.ts'
-import { askWhole, serveWhole, type ProviderProof, type WrittenAnswer } from './whole-serving.ts'
+import {
+  requestWhole,
+  serveWhole,
+  type ProviderProof,
+  type WrittenAnswer,
+} from './whole-serving.ts'
 
 /** A provider's finished answer, read, with what a receipt says of its bytes. */
 type WholeAnswer = ProviderProof & { readonly answer: ProviderAnswer }
@@ -19,10 +24,10 @@ export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const { context, chat, plan, options } = admitted
   const { body, route } = await serveWhole<WholeAnswer>(
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
-    async ({ route: asked, effort }, limitMs, budget) => {
-      const request = buildChatBody(chat, asked, effort, admitted.cacheSalt)
-      const call = { route: asked, path: '/chat/completions', body: request }
-      const { bytes, ...proof } = await askWhole(context, call, limitMs, budget)
+    async ({ route: planned, effort }, limitMs, budget) => {
+      const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
+      const call = { route: planned, path: '/chat/completions', body: request }
+      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
       return { ...proof, answer: readAnswer(bytes, admitted) }
     },
     (served) => written(admitted, served),

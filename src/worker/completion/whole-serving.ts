@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { releaseAdmission } from '../admission.ts'
-import { callTools, settleTools, wholeAttemptTools, type Context } from '../context.ts'
+import { callDeps, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider } from '../provider/call.ts'
@@ -54,11 +54,11 @@ export async function serveWhole<T extends ProviderProof>(
   write: (served: Served<T>) => WrittenAnswer,
 ): Promise<{ readonly body: Bytes; readonly route: Route }> {
   const { context, admission, receiptId, clientRequest, attempts } = request
-  const tools = settleTools(context, admission.customerId)
+  const tools = settleDeps(context, admission.customerId)
   const budget = new Budget(context.now)
   budget.limit(request.timeoutMs, outOfTime)
   try {
-    const attemptTools = wholeAttemptTools(context, budget, CHAT_FAILURE_MAPPING)
+    const attemptTools = wholeAttemptDeps(context, budget, CHAT_FAILURE_MAPPING)
     const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget.signal)
     const served = await attemptRoutes(attempts, attemptFn, attemptTools)
     const { exchange, body, providerResponseId } = write(served)
@@ -78,7 +78,7 @@ export async function serveWhole<T extends ProviderProof>(
  * budget limits it, and `limitMs` while other routes remain.
  * @throws AttemptFailure
  */
-export async function askWhole(
+export async function requestWhole(
   context: Context,
   call: { readonly route: Route; readonly path: string; readonly body: Bytes },
   limitMs: number | undefined,
@@ -92,7 +92,7 @@ export async function askWhole(
       contentType: 'application/json',
       accept: 'application/json',
       clock,
-      ...callTools(context),
+      ...callDeps(context),
       classify: classifyResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)

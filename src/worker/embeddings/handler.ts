@@ -4,7 +4,7 @@ import { readApiKey } from '../auth/authenticate.ts'
 import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
-import { askWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
+import { requestWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
 import type { Context, Handler } from '../context.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { jsonText } from '../http/reply.ts'
@@ -32,13 +32,13 @@ export const createEmbeddings: Handler = async (request, context) => {
   const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
     context.health.prefer(routes, at)
   const plan = planEmbedding(context.catalogue, parsed, { order })
-  const planned = context.health.restingLast(plan.attempts, at)
+  const planned = context.health.openCircuitsLast(plan.attempts, at)
   await (options.receipt ? context.link.state() : context.link.stateReadAfter(at))
 
   const admission = await admitRequest(context, key, {
     routes: planned.map(({ route }) => route),
     maxUsageOn: (route) => maxUsage(parsed, route),
-    longestMs: options.timeoutMs,
+    maxDelayMs: options.timeoutMs,
   })
   const attempts = await attemptsAllowed(context, admission, planned)
   const receiptId = options.receipt ? context.newId() : null
@@ -48,7 +48,7 @@ export const createEmbeddings: Handler = async (request, context) => {
     async ({ route }, limitMs, budget) => {
       const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
       const call = { route, path: '/embeddings', body: sent }
-      const { bytes, ...proof } = await askWhole(context, call, limitMs, budget)
+      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
       return { ...proof, answer: readAnswer(bytes, parsed) }
     },
     ({ attempt, value: { answer } }) => {

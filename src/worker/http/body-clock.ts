@@ -17,7 +17,7 @@ export class BodyClock {
   constructor(now: () => number) {
     this.#now = now
     this.#begunAt = now()
-    this.#late.promise.catch(ignoreLate)
+    this.#late.promise.catch(ignoreTimeout)
   }
 
   /** Sets the time limit for a body of `bytes` bytes in all, but not later than `latest` (ms, Unix time). */
@@ -43,6 +43,6 @@ export class BodyClock {
   }
 }
 
-function ignoreLate(): void {
+function ignoreTimeout(): void {
   // `within` reports the timeout; without this handler the promise would be an unhandled rejection.
 }

@@ -31,7 +31,7 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<By
     takeMemory?.(Number(declared))
     clock.allow(Number(declared))
     // HTTP enforces the declared length. In workerd `arrayBuffer` takes a quarter of the time of a read loop.
-    const whole = new Uint8Array(await clock.within(request.arrayBuffer().catch(brokeOff)))
+    const whole = new Uint8Array(await clock.within(request.arrayBuffer().catch(bodyAborted)))
     if (whole.length > maxBytes) throw tooLarge()
     return whole
   } finally {
@@ -69,7 +69,7 @@ async function collect(
   try {
     for (;;) {
       clock.allow(length)
-      const { done, value } = await clock.within(reader.read().catch(brokeOff))
+      const { done, value } = await clock.within(reader.read().catch(bodyAborted))
       if (done) return resized(whole, length)
       const end = length + value.length
       if (end > maxBytes) throw tooLarge()
@@ -103,6 +103,6 @@ function resized(bytes: Bytes, length: number): Bytes {
   return bytes.length === length ? bytes : new Uint8Array(bytes.buffer.transfer(length))
 }
 
-function brokeOff(): never {
+function bodyAborted(): never {
   throw new ApiError('invalid_request_error', 'The request body broke off.')
 }

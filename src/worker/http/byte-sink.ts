@@ -45,7 +45,7 @@ export class ByteSink {
   #reserve(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.length) return
-    const roomy = Math.max(needed, 2 * this.#bytes.length)
-    this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(roomy))
+    const capacity = Math.max(needed, 2 * this.#bytes.length)
+    this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(capacity))
   }
 }

@@ -26,7 +26,7 @@ export class Drains {
 
 async function readOut(body: ReadableStream<Uint8Array>): Promise<void> {
   const reader = body.getReader()
-  const giveUp = () => void reader.cancel().catch(ignoreGone)
+  const giveUp = () => void reader.cancel().catch(ignoreDisconnect)
   const timer = setTimeout(giveUp, DRAINED_MS)
   try {
     for (let left = DRAINED_BYTES; left > 0;) {
@@ -36,12 +36,12 @@ async function readOut(body: ReadableStream<Uint8Array>): Promise<void> {
     }
     giveUp()
   } catch {
-    ignoreGone()
+    ignoreDisconnect()
   } finally {
     clearTimeout(timer)
   }
 }
 
-function ignoreGone(): void {
+function ignoreDisconnect(): void {
   // The client has closed the connection, so there is no one to report the error to.
 }

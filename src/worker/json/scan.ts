@@ -183,8 +183,8 @@ export class JsonCursor {
       this.#at = at
       if (byte === BACKSLASH) {
         const escape = escapeAt(bytes, at) ?? this.#fail()
-        surplus += escape.spelled - escape.decoded
-        at += escape.spelled
+        surplus += escape.sourceLength - escape.utf8Length
+        at += escape.sourceLength
       } else {
         at += utf8SequenceLength(bytes, at) || this.#fail()
       }

@@ -4,14 +4,14 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 
 /** An escape sequence: its length as spelled and as UTF-8 once decoded. */
 interface Escape {
-  readonly spelled: number
-  readonly decoded: number
+  readonly sourceLength: number
+  readonly utf8Length: number
 }
 
-const SIMPLE: Escape = { spelled: 2, decoded: 1 }
-const ONE_BYTE: Escape = { spelled: 6, decoded: 1 }
-const TWO_BYTES: Escape = { spelled: 6, decoded: 2 }
-const THREE_BYTES: Escape = { spelled: 6, decoded: 3 }
+const SIMPLE: Escape = { sourceLength: 2, utf8Length: 1 }
+const ONE_BYTE: Escape = { sourceLength: 6, utf8Length: 1 }
+const TWO_BYTES: Escape = { sourceLength: 6, utf8Length: 2 }
+const THREE_BYTES: Escape = { sourceLength: 6, utf8Length: 3 }
 
 const SIMPLE_LETTERS = new Set(Array.from('"\\/bfnrt', (char) => char.charCodeAt(0)))
 

@@ -14,7 +14,7 @@ export interface FairLimits {
 }
 
 /** The clock and the timer that waiting uses. */
-export interface WaitTools {
+export interface WaitDeps {
   /** Ms. */
   readonly now: () => number
   readonly pause: (ms: number) => Promise<void>
@@ -53,16 +53,16 @@ export class FairLimiter {
   }
 
   /** @throws ApiError made by `refusal` when the request waited too long or too many are waiting */
-  async enter(owner: string, amount: number, tools: WaitTools): Promise<Place> {
+  async enter(owner: string, amount: number, deps: WaitDeps): Promise<Place> {
     const { maxWaiting, maxWaitMs, refusal } = this.#limits
     const ticket: Ticket = { owner, amount }
-    const giveUpAt = tools.now() + maxWaitMs
+    const giveUpAt = deps.now() + maxWaitMs
     this.#waiting.push(ticket)
     try {
       while (!this.#mayEnter(ticket)) {
         const waiting = this.#waiting.filter((other) => other.owner === owner).indexOf(ticket)
-        if (waiting >= maxWaiting || tools.now() >= giveUpAt) throw refusal()
-        await tools.pause(POLL_INTERVAL_MS)
+        if (waiting >= maxWaiting || deps.now() >= giveUpAt) throw refusal()
+        await deps.pause(POLL_INTERVAL_MS)
       }
       this.#take(owner, amount)
     } finally {
@@ -78,10 +78,10 @@ export class FairLimiter {
   async during<Result>(
     owner: string,
     amount: number,
-    tools: WaitTools,
+    deps: WaitDeps,
     work: () => Promise<Result>,
   ): Promise<Result> {
-    const place = await this.enter(owner, amount, tools)
+    const place = await this.enter(owner, amount, deps)
     try {
       return await work()
     } finally {

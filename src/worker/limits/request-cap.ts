@@ -42,7 +42,7 @@ export class RequestCap {
 
   /** @throws ApiError `service_unavailable` when all permits are in use, `rate_limit_exceeded` when this customer has its share */
   enter(customerId: string): Permit {
-    demand(this.#requests.take(customerId, 1), {
+    requireTaken(this.#requests.take(customerId, 1), {
       full: 'The router is at work on as many requests as it can carry.',
       share:
         'The router is at work on as many of your requests as it can carry beside those of others.',
@@ -56,7 +56,7 @@ export class RequestCap {
     }
     return {
       takeMemory: (bytes) => {
-        demand(this.#memory.take(customerId, bytes), {
+        requireTaken(this.#memory.take(customerId, bytes), {
           full: 'The router holds as many request bodies as it can carry.',
           share:
             'The router holds as many of your request bodies as it can carry beside those of others.',
@@ -75,7 +75,7 @@ export class RequestCap {
   }
 }
 
-function demand(
+function requireTaken(
   outcome: ReturnType<FairShare['take']>,
   messages: { readonly full: string; readonly share: string },
 ): void {

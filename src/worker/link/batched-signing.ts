@@ -1,5 +1,5 @@
 import type { SignRequest, SignResponse } from '../../protocol/link.ts'
-import { createBatcher, type BatchHost } from '../batching/batcher.ts'
+import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
 import { LinkUnavailable, type SignedReceipt, type UnsignedReceipt } from './link.ts'
 
 /** Receipts per call: the daemon signs this many within a few milliseconds. */
@@ -17,7 +17,7 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
  * @param timeoutError makes the error of a receipt whose batch was not answered in time
  */
 export function batchedSigning(
-  host: BatchHost,
+  host: BatchDeps,
   sign: Sign,
   timeoutMs: number,
   timeoutError: () => Error,

@@ -10,7 +10,7 @@ import {
   type SignResponse,
 } from '../../protocol/link.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
-import type { BatchHost } from '../batching/batcher.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
 import {
   LINK_FAILURES,
   LinkUnavailable,
@@ -56,7 +56,7 @@ interface KnownState {
   readonly askedAt: number
 }
 
-const NOTHING_KNOWN: KnownState = { answer: undefined, at: 0, askedAt: 0 }
+const UNKNOWN_STATE: KnownState = { answer: undefined, at: 0, askedAt: 0 }
 
 /** The link over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
@@ -64,7 +64,7 @@ export class HttpLink implements Link {
   readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
-  #askingSince: number | undefined
+  #requestedSince: number | undefined
   /** Gathers what is asked in one moment into one call. */
   readonly sign: Link['sign']
   #state: KnownState | undefined
@@ -75,7 +75,7 @@ export class HttpLink implements Link {
    */
   constructor(
     binding: LinkBinding,
-    host: BatchHost,
+    host: BatchDeps,
     onFailure: (failure: LinkFailure) => void = () => {},
     origin: string = ORIGIN,
   ) {
@@ -96,7 +96,7 @@ export class HttpLink implements Link {
    * who wait look for themselves, because here a request had better not be woken by another one's doing.
    */
   async state(): Promise<LinkState> {
-    while (!this.#isFresh() && this.#isAsking()) await pause(POLL_INTERVAL_MS)
+    while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)
     const answer = this.#isFresh() ? this.#state?.answer : undefined
     if (answer === undefined) return this.freshState()
     if (answer instanceof LinkUnavailable) throw answer
@@ -106,26 +106,26 @@ export class HttpLink implements Link {
   /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
   async stateReadAfter(time: number): Promise<LinkState> {
     for (;;) {
-      const { answer, at, askedAt } = this.#state ?? NOTHING_KNOWN
+      const { answer, at, askedAt } = this.#state ?? UNKNOWN_STATE
       if (answer instanceof LinkUnavailable && at >= time) throw answer
       if (answer !== undefined && !(answer instanceof LinkUnavailable) && askedAt >= time) {
         return answer
       }
-      if (!this.#isAsking()) return this.freshState()
+      if (!this.#isRequesting()) return this.freshState()
       await pause(POLL_INTERVAL_MS)
     }
   }
 
   async freshState(): Promise<LinkState> {
     const askedAt = this.#now()
-    this.#askingSince = askedAt
+    this.#requestedSince = askedAt
     try {
       return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema), askedAt)
     } catch (error) {
       if (error instanceof LinkUnavailable) this.#keep(error, askedAt)
       throw error
     } finally {
-      this.#askingSince = undefined
+      this.#requestedSince = undefined
     }
   }
 
@@ -134,8 +134,8 @@ export class HttpLink implements Link {
     return age >= 0 && age < STATE_MAX_AGE_MS
   }
 
-  #isAsking(): boolean {
-    const since = this.#now() - (this.#askingSince ?? Number.NEGATIVE_INFINITY)
+  #isRequesting(): boolean {
+    const since = this.#now() - (this.#requestedSince ?? Number.NEGATIVE_INFINITY)
     return since >= 0 && since < CALL_TIMEOUT_MS
   }
 

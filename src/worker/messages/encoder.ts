@@ -14,7 +14,7 @@ export class MessagesEncoder implements AnswerEncoder {
   /** The router's own count of the prompt, until the provider's is known. */
   readonly #promptEstimate: number
   readonly #blocks: Blocks
-  readonly #saw = { tool: false, refusal: false }
+  readonly #contains = { tool: false, refusal: false }
   #index = -1
   #kind: BlockHead['kind'] = 'text'
   #events = ''
@@ -55,7 +55,7 @@ export class MessagesEncoder implements AnswerEncoder {
 
   finish({ finishReason, usage }: AnswerEnd): string {
     this.#blocks.finish()
-    const delta = { stop_reason: stopReason(finishReason, this.#saw), stop_sequence: null }
+    const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
     this.#event('message_delta', { delta, usage: messageUsage(usage) })
     return this.#take()
   }
@@ -72,8 +72,8 @@ export class MessagesEncoder implements AnswerEncoder {
   #start(block: BlockHead): void {
     this.#index += 1
     this.#kind = block.kind
-    if (block.kind === 'tool') this.#saw.tool = true
-    if (block.kind === 'refusal') this.#saw.refusal = true
+    if (block.kind === 'tool') this.#contains.tool = true
+    if (block.kind === 'refusal') this.#contains.refusal = true
     const index = this.#index
     this.#event('content_block_start', { index, content_block: blockJson(block, '') })
     const type = 'content_block_delta'
@@ -183,8 +183,8 @@ export function encodeMessage(
     logprobs,
   })
   blocks.finish()
-  const saw = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
-  const stop = stopReason(finishReason, saw)
+  const contains = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
+  const stop = stopReason(finishReason, contains)
   const json = written.map(({ head, text }) => blockJson(head, text))
   return JSON.stringify({ ...messageJson({ id, model, content: json, stop, usage }), service })
 }

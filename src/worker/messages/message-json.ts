@@ -11,11 +11,14 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Why an answer ended. Some providers say `stop` where they call tools. */
-export function stopReason(finishReason: string, saw: { tool: boolean; refusal: boolean }): string {
+export function stopReason(
+  finishReason: string,
+  contains: { tool: boolean; refusal: boolean },
+): string {
   const known = STOP_REASONS[finishReason]
   if (known !== undefined) return known
-  if (saw.refusal) return 'refusal'
-  return saw.tool ? 'tool_use' : 'end_turn'
+  if (contains.refusal) return 'refusal'
+  return contains.tool ? 'tool_use' : 'end_turn'
 }
 
 /** Token counts in the terms of this format: cached tokens stand beside the input, not in it. */

@@ -59,7 +59,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
       reasoning: thinking.effort,
       effortMatch: 'nearest',
       effortGiven: thinking.given,
-      hiddenUnasked: thinking.unasked,
+      reasoningHiddenByDefault: thinking.isDefault,
     },
     dropped: [
       ...dropped,

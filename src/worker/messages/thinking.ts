@@ -12,7 +12,7 @@ export interface ReadThinking {
   /** Whether the request names an effort or switches thinking off. */
   readonly given: boolean
   /** Whether the request says nothing of thinking. */
-  readonly unasked: boolean
+  readonly isDefault: boolean
 }
 
 const thinkingMember = new CheckedMember(
@@ -38,18 +38,18 @@ const BUDGETS: readonly (readonly [atMost: number, effort: Effort])[] = [
  * @throws ApiError where a member is malformed
  */
 export function readThinking(thinking: unknown, effort: string | undefined): ReadThinking {
-  const asked = thinkingMember.optional(thinking)
+  const parsed = thinkingMember.optional(thinking)
   const wanted = effort === undefined ? undefined : ladderEffort(effort)
-  if (asked === undefined || asked.type === 'disabled') {
-    const unasked = asked === undefined
-    return { effort: 'off', shown: false, given: !unasked, unasked }
+  if (parsed === undefined || parsed.type === 'disabled') {
+    const isDefault = parsed === undefined
+    return { effort: 'off', shown: false, given: !isDefault, isDefault }
   }
-  const shown = asked.display !== 'omitted'
-  if (wanted !== undefined) return { effort: wanted, shown, given: true, unasked: false }
-  const budget = asked.type === 'enabled' ? asked.budget_tokens : undefined
-  if (budget === undefined) return { effort: undefined, shown, given: false, unasked: false }
+  const shown = parsed.display !== 'omitted'
+  if (wanted !== undefined) return { effort: wanted, shown, given: true, isDefault: false }
+  const budget = parsed.type === 'enabled' ? parsed.budget_tokens : undefined
+  if (budget === undefined) return { effort: undefined, shown, given: false, isDefault: false }
   const [, byBudget] = BUDGETS.find(([atMost]) => budget <= atMost) ?? []
-  return { effort: byBudget, shown, given: true, unasked: false }
+  return { effort: byBudget, shown, given: true, isDefault: false }
 }
 
 function ladderEffort(effort: string): Effort {

@@ -45,7 +45,7 @@ export class Metrics {
   )
   readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
 
-  readonly #takers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
+  readonly #handlers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
     request: ({ endpoint = 'none', status = 0, code = '', duration_ms = 0 }) => {
       this.#requests.add({ endpoint, status, code })
       this.#duration.observe({ endpoint }, duration_ms / 1000)
@@ -82,7 +82,7 @@ export class Metrics {
   /** A log that counts what passes it. */
   counting(log: Log): Log {
     return (event, fields = {}) => {
-      this.#takers[event]?.(fields)
+      this.#handlers[event]?.(fields)
       log(event, fields)
     }
   }

@@ -61,7 +61,7 @@ export interface ChatRequest {
   /** Whether the body asks for one effort in particular. */
   readonly effortGiven: boolean
   /** Whether reasoning is left out of the answer only because the body says nothing of it. */
-  readonly hiddenUnasked: boolean
+  readonly reasoningHiddenByDefault: boolean
   /** Members about reasoning that were sent and not null. */
   readonly reasoningMembers: readonly ReasoningMember[]
   readonly failover: readonly string[]

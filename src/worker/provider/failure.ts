@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { blamedField, refusalKind, speaksOfModeration, type RefusalKind } from './refusal.ts'
+import { invalidField, refusalKind, mentionsModeration, type RefusalKind } from './refusal.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
 /** Why a provider did not serve an attempt. Kinds and numbers only, never a word of the provider's. */
@@ -112,11 +112,11 @@ export function classifyTranscriptionResponse(
 
 function fileRefusal(status: number, body: Bytes): FailureKind | undefined {
   if (status !== 400 && status !== 422) return undefined
-  return OTHER_FIELDS.has(blamedField(body) ?? '') ? 'unclassified' : 'file_rejected'
+  return OTHER_FIELDS.has(invalidField(body) ?? '') ? 'unclassified' : 'file_rejected'
 }
 
 function forbiddenOr(status: number, body: Bytes): FailureKind {
-  if (status === FORBIDDEN && speaksOfModeration(body)) return 'content_policy'
+  if (status === FORBIDDEN && mentionsModeration(body)) return 'content_policy'
   return STATUS_KINDS[status] ?? 'unclassified'
 }
 

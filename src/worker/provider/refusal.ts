@@ -79,13 +79,13 @@ const ACCOUNT =
   /account|organi[sz]ation|api.?key|billing|credit|quota|permission|suspended|disabled/i
 
 /** Whether a body that forbids something means the content of this request, and not the router's account. */
-export function speaksOfModeration(body: Bytes): boolean {
+export function mentionsModeration(body: Bytes): boolean {
   const words = wordsOf(body, WORD_MEMBERS).join('\n')
   return refusalKind(body) === 'content_policy' && !ACCOUNT.test(words)
 }
 
 /** The request field a body blames, as `param` or at the end of a `loc` path; undefined where it names none. */
-export function blamedField(body: Bytes): string | undefined {
+export function invalidField(body: Bytes): string | undefined {
   return parsed(decoder.decode(body)) === undefined
     ? undefined
     : wordsOf(body, FIELD_MEMBERS).at(-1)

@@ -9,7 +9,7 @@ import { findReceipt, type LiveReceipt } from './find.ts'
 
 /** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (see docs/api.md). */
 export const getReceipt: Handler = (request, context, params) =>
-  inTurn(request, context, async () => {
+  withFairRead(request, context, async () => {
     const { receipt } = await ownReceipt(request, context, params['id'] ?? '')
     return json({ id: receipt.id, receipt: receipt.jws })
   })
@@ -19,7 +19,7 @@ export const getReceipt: Handler = (request, context, params) =>
  * lives: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
  */
 export const getReceiptEvidence: Handler = (request, context, params) =>
-  inTurn(request, context, async () => {
+  withFairRead(request, context, async () => {
     const { receipt, ledger, customerId } = await ownReceipt(request, context, params['id'] ?? '')
     const stored = await readEvidence(ledger, customerId, receipt.evidenceRefs)
     const evidence = receipt.evidenceRefs.flatMap((sha256) => {
@@ -36,7 +36,7 @@ interface OwnReceipt {
 }
 
 /** Does the reads of one request, among those of its customer. */
-async function inTurn(
+async function withFairRead(
   request: Request,
   context: Context,
   work: () => Promise<Response>,

@@ -16,7 +16,7 @@ const MIN_ATTEMPT_MS = 5_000
 export const CONCLUSIVE_MS = 4_000
 
 /** No attempt may use more than this share of the time left, whatever is configured: the next route needs the rest. */
-const MAX_SHARE_OF_TIME_LEFT = 0.8
+const MAX_SHARE_OF_REMAINING = 0.8
 
 /**
  * The timeout of an attempt whose answer is not streamed, so that one route that does not answer cannot use up the
@@ -25,6 +25,6 @@ const MAX_SHARE_OF_TIME_LEFT = 0.8
  */
 export function attemptShare(leftMs: number, configuredMs: number | undefined): AttemptShare {
   const wanted = configuredMs ?? Math.max(leftMs / 2, MIN_ATTEMPT_MS)
-  const ms = Math.min(wanted, leftMs * MAX_SHARE_OF_TIME_LEFT)
+  const ms = Math.min(wanted, leftMs * MAX_SHARE_OF_REMAINING)
   return { ms, conclusive: ms >= Math.min(configuredMs ?? CONCLUSIVE_MS, CONCLUSIVE_MS) }
 }

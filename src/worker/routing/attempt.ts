@@ -12,7 +12,7 @@ import type { FailureMapping } from './failure-mapping.ts'
  */
 export type AttemptFn<T> = (attempt: PlannedAttempt, limitMs: number | undefined) => Promise<T>
 
-export interface AttemptTools {
+export interface AttemptDeps {
   readonly health: RouteHealth
   readonly log: Log
   readonly requestId: string
@@ -47,10 +47,10 @@ const SAME_ROUTE_PAUSE_MS = 100
 export async function attemptRoutes<T>(
   attempts: readonly PlannedAttempt[],
   attemptFn: AttemptFn<T>,
-  tools: AttemptTools,
+  deps: AttemptDeps,
 ): Promise<Served<T>> {
-  const queue = withRepeat(attempts).slice(0, tools.maxAttempts)
-  const { signal } = tools.budget
+  const queue = withRepeat(attempts).slice(0, deps.maxAttempts)
+  const { signal } = deps.budget
   const failures: Failure[] = []
   const tooSmall = new Set<string>()
   let ownRepeatAllowed = false
@@ -58,38 +58,38 @@ export async function attemptRoutes<T>(
     if (tooSmall.has(attempt.route.modelKey)) continue
     if (index >= attempts.length) {
       if (!ownRepeatAllowed) break
-      await tools.pause(SAME_ROUTE_PAUSE_MS, signal)
+      await deps.pause(SAME_ROUTE_PAUSE_MS, signal)
     }
     signal.throwIfAborted()
     const others = queue.slice(index + 1, attempts.length)
     const remain = others.some(({ route }) => !tooSmall.has(route.modelKey))
-    const share = remain ? tools.shareOf?.(tools.budget.left()) : undefined
-    const startedAt = tools.now()
-    tools.health.started(attempt.route, startedAt)
+    const share = remain ? deps.shareOf?.(deps.budget.left()) : undefined
+    const startedAt = deps.now()
+    deps.health.started(attempt.route, startedAt)
     try {
       const value = await attemptFn(attempt, share?.ms)
-      const took = tools.timesFirstDelta ? tools.now() - startedAt : undefined
-      noteServed(attempt, index, took, tools)
+      const took = deps.timesFirstDelta ? deps.now() - startedAt : undefined
+      noteServed(attempt, index, took, deps)
       return { attempt, value }
     } catch (error) {
       if (signal.aborted) {
-        noteExpired(attempt, index, startedAt, tools)
+        noteExpired(attempt, index, startedAt, deps)
         throw signal.reason
       }
       if (!(error instanceof AttemptFailure)) throw error
       const { failure } = error
-      const hurried =
+      const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
-      if (hurried) logFailure(attempt, failure, index, tools)
-      else noteFailure(attempt, failure, index, tools)
-      const final = tools.failureMapping.final[failure.kind]
+      if (inconclusive) logFailure(attempt, failure, index, deps)
+      else noteFailure(attempt, failure, index, deps)
+      const final = deps.failureMapping.final[failure.kind]
       if (final) throw final()
       failures.push(failure)
       if (failure.kind === 'context_length') tooSmall.add(attempt.route.modelKey)
       ownRepeatAllowed = failure.kind === 'unavailable' && failure.unanswered === true
     }
   }
-  throw tools.failureMapping.allFailed(failures, attempts.length)
+  throw deps.failureMapping.allFailed(failures, attempts.length)
 }
 
 /** A plan with a single route may try it twice; the second time only when the first got no byte of an answer. */
@@ -101,11 +101,11 @@ function noteServed(
   { route, failover }: PlannedAttempt,
   index: number,
   firstDeltaMs: number | undefined,
-  tools: AttemptTools,
+  deps: AttemptDeps,
 ): void {
-  tools.health.succeeded(route, tools.now(), firstDeltaMs)
-  tools.log('attempt_served', {
-    request_id: tools.requestId,
+  deps.health.succeeded(route, deps.now(), firstDeltaMs)
+  deps.log('attempt_served', {
+    request_id: deps.requestId,
     route: route.id,
     attempt: index + 1,
     failover,
@@ -127,12 +127,11 @@ function noteFailure(
   attempt: PlannedAttempt,
   failure: Failure,
   index: number,
-  tools: AttemptTools,
+  deps: AttemptDeps,
 ): void {
-  if (REQUEST_FAULTS.has(failure.kind))
-    tools.health.succeeded(attempt.route, tools.now(), undefined)
-  else tools.health.failed(attempt.route, tools.now(), failure)
-  logFailure(attempt, failure, index, tools)
+  if (REQUEST_FAULTS.has(failure.kind)) deps.health.succeeded(attempt.route, deps.now(), undefined)
+  else deps.health.failed(attempt.route, deps.now(), failure)
+  logFailure(attempt, failure, index, deps)
 }
 
 /** Counts a failure of a route that had not answered when the request's time ran out, if it had long enough to. */
@@ -140,20 +139,20 @@ function noteExpired(
   attempt: PlannedAttempt,
   index: number,
   startedAt: number,
-  tools: AttemptTools,
+  deps: AttemptDeps,
 ): void {
-  if (!tools.budget.expired || tools.now() - startedAt < CONCLUSIVE_MS) return
-  noteFailure(attempt, { kind: 'timeout' }, index, tools)
+  if (!deps.budget.expired || deps.now() - startedAt < CONCLUSIVE_MS) return
+  noteFailure(attempt, { kind: 'timeout' }, index, deps)
 }
 
 function logFailure(
   attempt: PlannedAttempt,
   failure: Failure,
   index: number,
-  tools: AttemptTools,
+  deps: AttemptDeps,
 ): void {
-  tools.log('attempt_failed', {
-    request_id: tools.requestId,
+  deps.log('attempt_failed', {
+    request_id: deps.requestId,
     route: attempt.route.id,
     attempt: index + 1,
     failure: failure.kind,

@@ -55,17 +55,17 @@ function covers(span: Span | undefined, now: number): boolean {
 export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
   let failures: number[] = []
   /** For its errors; it ends with a probe that succeeds. */
-  let rest: Span | undefined
+  let cooldown: Span | undefined
   /** For as long as the provider asked; it ends by itself. */
-  let asked: Span | undefined
+  let requestedPause: Span | undefined
   let probe: Span | undefined
 
   const errors = (now: number): number =>
     failures.filter((at) => at > now - breaker.window_ms && at <= now).length
 
   const state = (now: number): CircuitState => {
-    if (covers(asked, now) || covers(rest, now)) return 'open'
-    return rest === undefined ? 'closed' : 'half_open'
+    if (covers(requestedPause, now) || covers(cooldown, now)) return 'open'
+    return cooldown === undefined ? 'closed' : 'half_open'
   }
 
   /** Never shortens a span that still runs. */
@@ -78,7 +78,10 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
     state,
     errors,
     retryAt: (now) => {
-      const ends = [rest?.until, covers(asked, now) ? asked?.until : undefined]
+      const ends = [
+        cooldown?.until,
+        covers(requestedPause, now) ? requestedPause?.until : undefined,
+      ]
       const known = ends.filter((end) => end !== undefined)
       return known.length === 0 ? undefined : Math.max(...known)
     },
@@ -94,7 +97,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
       // An answer to a request from before the rest began is no news.
       if (state(now) !== 'half_open') return
       failures = []
-      rest = undefined
+      cooldown = undefined
       probe = undefined
     },
     failed: (now, { kind, retryAfterMs = 0 }) => {
@@ -105,9 +108,9 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
       const before = state(now)
       failures = [...failures, now].slice(-breaker.errors)
       const wanted = Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS)
-      if (wanted > 0) asked = spanOf(now, wanted, asked)
-      if (before === 'half_open' || (rest === undefined && errors(now) >= breaker.errors)) {
-        rest = spanOf(now, breaker.cooldown_ms, rest)
+      if (wanted > 0) requestedPause = spanOf(now, wanted, requestedPause)
+      if (before === 'half_open' || (cooldown === undefined && errors(now) >= breaker.errors)) {
+        cooldown = spanOf(now, breaker.cooldown_ms, cooldown)
         probe = undefined
       }
     },

@@ -35,7 +35,7 @@ export interface RouteHealth {
    * The same attempts, those of resting routes behind all others. A route whose rest is over keeps its own place
    * for one caller at a time, the probe; others find it behind the healthy.
    */
-  restingLast<Attempt extends Attempted>(
+  openCircuitsLast<Attempt extends Attempted>(
     attempts: readonly Attempt[],
     now: number,
   ): readonly Attempt[]
@@ -70,7 +70,7 @@ export function createRouteHealth(
 ): RouteHealth {
   const tracked = new Map<string, Tracked>()
 
-  const find = (route: Route): Tracked => tracked.get(route.id) ?? untried(route, breaker)
+  const find = (route: Route): Tracked => tracked.get(route.id) ?? newTracked(route, breaker)
 
   const track = (route: Route): Tracked => {
     const entry = find(route)
@@ -79,11 +79,11 @@ export function createRouteHealth(
   }
 
   const prefer: RouteHealth['prefer'] = (routes, now) =>
-    selection === 'latency' && routes.length > 1 ? quickestFirst(routes.map(track), now) : routes
+    selection === 'latency' && routes.length > 1 ? fastestFirst(routes.map(track), now) : routes
 
   return {
     prefer,
-    restingLast: (attempts, now) => restingLast(attempts, tracked, now),
+    openCircuitsLast: (attempts, now) => openCircuitsLast(attempts, tracked, now),
     started: (route, now) => tracked.get(route.id)?.circuit.started(now),
     succeeded: (route, now, firstDeltaMs) => {
       const { circuit, latency } = track(route)
@@ -102,12 +102,12 @@ export function createRouteHealth(
   }
 }
 
-function untried(route: Route, breaker: ServiceConfig['breaker']): Tracked {
+function newTracked(route: Route, breaker: ServiceConfig['breaker']): Tracked {
   return { route, circuit: createCircuit(breaker), latency: createLatency(), lastFailure: null }
 }
 
 /** Quickest first, but at most one route that wants a look goes in front of them all. */
-function quickestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
+function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
   const explored = entries.find(
     ({ circuit, latency }) => circuit.state(now) === 'closed' && latency.claimExploration(now),
   )
@@ -117,27 +117,27 @@ function quickestFirst(entries: readonly Tracked[], now: number): readonly Route
 }
 
 /** Health decides before preference: the healthy, then those whose rest is over, then the soonest back. */
-function restingLast<Attempt extends Attempted>(
+function openCircuitsLast<Attempt extends Attempted>(
   attempts: readonly Attempt[],
   tracked: ReadonlyMap<string, Tracked>,
   now: number,
 ): readonly Attempt[] {
   if (attempts.length < 2) return attempts
   const healthy: Attempt[] = []
-  const rested: Attempt[] = []
-  const resting: { attempt: Attempt; until: number }[] = []
+  const halfOpen: Attempt[] = []
+  const open: { attempt: Attempt; until: number }[] = []
   for (const attempt of attempts) {
     const circuit = tracked.get(attempt.route.id)?.circuit
     const state = circuit?.state(now) ?? 'closed'
     if (state === 'closed') healthy.push(attempt)
-    else if (state === 'open') resting.push({ attempt, until: circuit?.retryAt(now) ?? now })
+    else if (state === 'open') open.push({ attempt, until: circuit?.retryAt(now) ?? now })
     // Only who stands first is sure to be tried, so only there a probe is claimed.
     else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(attempt)
-    else rested.push(attempt)
+    else halfOpen.push(attempt)
   }
   if (healthy.length === attempts.length) return attempts
-  const soonest = resting.toSorted((a, b) => a.until - b.until).map(({ attempt }) => attempt)
-  return [...healthy, ...rested, ...soonest]
+  const soonest = open.toSorted((a, b) => a.until - b.until).map(({ attempt }) => attempt)
+  return [...healthy, ...halfOpen, ...soonest]
 }
 
 function statusOf({ route, circuit, latency, lastFailure }: Tracked, now: number): RouteStatus {

@@ -2,7 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Route } from '../provider/route.ts'
 import { isPriced } from './capability.ts'
 import type { Catalogue } from './catalogue.ts'
-import { notPriced, type PlannedAttempt, type PlanTools } from './plan.ts'
+import { notPriced, type PlannedAttempt, type PlanDeps } from './plan.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
 /** What a caller of embeddings asks of routing. */
@@ -32,7 +32,7 @@ const DEFAULT_MAX_INPUTS = 2048
 export function planEmbedding(
   catalogue: Catalogue,
   criteria: EmbeddingRoutingCriteria,
-  tools: PlanTools,
+  deps: PlanDeps,
 ): EmbeddingPlan {
   const entries = [criteria.model, ...criteria.failover].map((selector, entry) =>
     embeddingModel(catalogue, selector, entry === 0 ? 'model' : 'failover'),
@@ -40,7 +40,7 @@ export function planEmbedding(
   const narrowed = narrow(entries, criteria)
   const attempts = new Map<Route, PlannedAttempt>()
   for (const [entry, routes] of narrowed.entries()) {
-    for (const route of tools.order(routes)) {
+    for (const route of deps.order(routes)) {
       if (attempts.has(route)) continue
       attempts.set(route, { route, entry, failover: entry > 0, effort: undefined })
     }
@@ -72,12 +72,12 @@ function narrow(
     ({ config }) => dimensions === undefined || config.embedding?.dimensions === true,
     () => refusal('dimensions', 'No route of the requested model takes "dimensions".'),
   )
-  const roomy = keep(
+  const fitting = keep(
     sized,
     ({ config }) => inputs <= (config.embedding?.max_inputs ?? DEFAULT_MAX_INPUTS),
     () => refusal('input', 'No route of the requested model takes so many inputs at once.'),
   )
-  return keep(roomy, isPriced, notPriced)
+  return keep(fitting, isPriced, notPriced)
 }
 
 function keep(

@@ -2,7 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Route } from '../provider/route.ts'
 import { acceptsAudioType, acceptsFileSize, isPriced } from './capability.ts'
 import type { Catalogue } from './catalogue.ts'
-import { notPriced, type PlannedAttempt, type PlanTools } from './plan.ts'
+import { notPriced, type PlannedAttempt, type PlanDeps } from './plan.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
 /** What a transcription caller asks of routing. */
@@ -32,7 +32,7 @@ export interface TranscriptionPlan {
 export function planTranscription(
   catalogue: Catalogue,
   criteria: TranscriptionRoutingCriteria,
-  tools: PlanTools,
+  deps: PlanDeps,
 ): TranscriptionPlan {
   const resolution = transcriptionModel(catalogue, criteria.model)
   const hinted = hintedRoutes(resolution, criteria)
@@ -48,7 +48,7 @@ export function planTranscription(
   }
   const priced = eligible.filter(isPriced)
   if (priced.length === 0) throw notPriced()
-  const attempts = tools
+  const attempts = deps
     .order(priced)
     .map((route, place) => ({ route, entry: 0, failover: place > 0, effort: undefined }))
   return { requestedRoute: resolution.canonical, attempts }

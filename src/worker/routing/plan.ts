@@ -36,7 +36,7 @@ export interface ChatPlan {
   readonly attempts: readonly PlannedAttempt[]
 }
 
-export interface PlanTools {
+export interface PlanDeps {
   /** Orders the candidates of one selector; never removes one. */
   readonly order: (routes: readonly Route[]) => readonly Route[]
 }
@@ -58,7 +58,7 @@ interface Entry {
 export function planChat(
   catalogue: Catalogue,
   criteria: ChatRoutingCriteria,
-  tools: PlanTools,
+  deps: PlanDeps,
 ): ChatPlan {
   const entries = [criteria.model, ...criteria.failover].map((selector, position) =>
     chatEntry(catalogue, selector, position),
@@ -66,19 +66,19 @@ export function planChat(
   const ocr = isOcr(entries[0])
   const able = narrow(entries, (route) => route.config.ocr === ocr)
   const anyEffort = ocr || criteria.effortMatch === 'nearest'
-  const willing = anyEffort
+  const supporting = anyEffort
     ? able
     : narrow(able, (route) => supportsEffort(route, criteria.reasoning))
-  if (willing.length === 0) {
+  if (supporting.length === 0) {
     const message = `No route of the requested models supports the reasoning effort '${criteria.reasoning}'.`
     throw new ApiError('invalid_request_error', message, { param: 'reasoning' })
   }
-  const priced = narrow(willing, isPriced)
+  const priced = narrow(supporting, isPriced)
   if (priced.length === 0) throw notPriced()
   return {
     requestedRoute: criteria.model === AUTO ? AUTO : canonicalOf(entries[0]),
     ocr,
-    attempts: inOrder(priced, criteria, ocr, tools),
+    attempts: inOrder(priced, criteria, ocr, deps),
   }
 }
 
@@ -132,11 +132,11 @@ function inOrder(
   entries: readonly Entry[],
   criteria: ChatRoutingCriteria,
   ocr: boolean,
-  tools: PlanTools,
+  deps: PlanDeps,
 ): PlannedAttempt[] {
   const attempts = new Map<Route, PlannedAttempt>()
   for (const { position, resolutions } of entries) {
-    for (const route of resolutions.flatMap(({ routes }) => tools.order(routes))) {
+    for (const route of resolutions.flatMap(({ routes }) => deps.order(routes))) {
       if (attempts.has(route)) continue
       const effort = effortOn(route, ocr ? { ...criteria, reasoning: undefined } : criteria)
       attempts.set(route, { route, entry: position, failover: position > 0, effort })

@@ -17,7 +17,7 @@ export interface WantedEvidence {
  * already stored and valid without it, and the next receipt that names the same evidence fetches it again.
  * @returns how many pieces are still missing
  */
-export async function keepEvidence(
+export async function retainEvidence(
   tools: { readonly link: Pick<Link, 'evidence'>; readonly ledger: Database },
   { customerId, refs, expiresAtMs }: WantedEvidence,
 ): Promise<number> {

@@ -89,7 +89,7 @@ const HOUR_MS = 3_600_000
  * Evidence expires at the end of the hour in which the last receipt that names it expires. Rounding up avoids
  * rewriting its large row for every receipt.
  */
-function keptUntil(expiresAtMs: number): number {
+function retainUntil(expiresAtMs: number): number {
   return Math.ceil(expiresAtMs / HOUR_MS) * HOUR_MS
 }
 
@@ -108,7 +108,7 @@ export async function storeEvidence(
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
   await db.batch([
     sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
-      VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(keptUntil(expiresAtMs))})
+      VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(retainUntil(expiresAtMs))})
       ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
         WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
         ELSE evidence.expires_at END`,
@@ -197,7 +197,7 @@ function writeReceipt(
     FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId}`
   if (refs.length === 0) return [insert]
   const named = sql`customer_id = ${customerId} AND sha256 IN ${list(refs)}`
-  const kept = int64(keptUntil(receipt.expiresAtMs))
+  const kept = int64(retainUntil(receipt.expiresAtMs))
   return [
     insert,
     sql`UPDATE evidence SET expires_at = ${kept} WHERE ${named} AND expires_at < ${kept}`,

@@ -52,7 +52,7 @@ export function worstCase(
 ): Nano {
   let max = 0n
   for (const route of routes) {
-    const { nano } = costOf(dearest(pricingOf(route)), uncached(maxUsageOn(route)), terms)
+    const { nano } = costOf(mostExpensive(pricingOf(route)), uncached(maxUsageOn(route)), terms)
     if (nano > max) max = nano
   }
   return max
@@ -115,7 +115,7 @@ function wholeSeconds({ audioSeconds }: BilledUsage): number {
 }
 
 /** The prices with all input at the highest input price, because cache use is not known in advance. */
-function dearest(pricing: Pricing): Pricing {
+function mostExpensive(pricing: Pricing): Pricing {
   if (pricing.input_per_mtok === undefined) return pricing
   const { cache_input_per_mtok: cached = 0, cache_read_input_per_mtok: read = 0 } = pricing
   const written = pricing.cache_write_input_per_mtok ?? 0

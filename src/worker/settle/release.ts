@@ -3,13 +3,13 @@ import type { Log } from '../http/log.ts'
 import type { Database } from '../storage/database.ts'
 import { releaseReservation } from './ledger.ts'
 
-interface ReleaseTools {
+interface ReleaseDeps {
   readonly ledger: Database
   readonly log: Log
 }
 
 /** Releases the reservation of a request that costs nothing. If that fails, the sweep releases it later. */
-export async function release(requestId: string, { ledger, log }: ReleaseTools): Promise<void> {
+export async function release(requestId: string, { ledger, log }: ReleaseDeps): Promise<void> {
   try {
     await releaseReservation(ledger, requestId)
   } catch (error) {
@@ -26,7 +26,7 @@ const RELEASE_DELAYS_MS = [500, 2_500, 12_000]
 /** Releases the reservation of a request that may have been admitted although the storage's answer was lost. */
 export async function releaseLost(
   requestId: string,
-  { ledger, log, pause }: ReleaseTools & { readonly pause: (ms: number) => Promise<void> },
+  { ledger, log, pause }: ReleaseDeps & { readonly pause: (ms: number) => Promise<void> },
 ): Promise<void> {
   let failure: unknown
   for (const ms of RELEASE_DELAYS_MS) {

@@ -1,7 +1,7 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { Exchange } from './exchange.ts'
-import { settleWithoutReceipt, settleWithReceipt, type SettleTools } from './settle.ts'
+import { settleWithoutReceipt, settleWithReceipt, type SettleDeps } from './settle.ts'
 
 /** The bytes of an exchange whose answer is sent in one piece, as its receipt names them. */
 export interface WholeProof {
@@ -28,9 +28,9 @@ export async function settleWhole(
   exchange: Exchange,
   receiptId: string | null,
   proof: WholeProof,
-  tools: SettleTools,
+  deps: SettleDeps,
 ): Promise<void> {
-  if (receiptId === null) return settleWithoutReceipt(exchange, tools)
+  if (receiptId === null) return settleWithoutReceipt(exchange, deps)
   const digests = {
     providerRequest: proof.requestDigest,
     providerResponse: proof.responseDigest,
@@ -39,5 +39,5 @@ export async function settleWhole(
   }
   const { evidenceSha256, decoded, providerResponseId } = proof
   const bound = { digests, evidenceSha256, decoded, providerResponseId }
-  await settleWithReceipt(exchange, bound, receiptId, tools)
+  await settleWithReceipt(exchange, bound, receiptId, deps)
 }

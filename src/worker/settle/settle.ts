@@ -5,14 +5,14 @@ import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
-import { keepEvidence } from './evidence.ts'
+import { retainEvidence } from './evidence.ts'
 import type { Exchange, ExchangeProof } from './exchange.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
 import { quarantine } from './quarantine.ts'
 import { release } from './release.ts'
 
-export interface SettleTools {
+export interface SettleDeps {
   /** Settles together with other exchanges that end at about the same time, in one storage call. */
   readonly together: Coalescer
   readonly ledger: Database
@@ -39,14 +39,14 @@ export function settleWithReceipt(
   exchange: Exchange,
   proof: ExchangeProof,
   id: string,
-  tools: SettleTools,
+  deps: SettleDeps,
 ): Promise<void> {
-  return tools.together(() => signAndCommit(exchange, proof, id, tools))
+  return deps.together(() => signAndCommit(exchange, proof, id, deps))
 }
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
-export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Promise<void> {
-  return tools.together(async () => void (await commit(exchange, tools, null)))
+export function settleWithoutReceipt(exchange: Exchange, deps: SettleDeps): Promise<void> {
+  return deps.together(async () => void (await commit(exchange, deps, null)))
 }
 
 /**
@@ -54,19 +54,19 @@ export function settleWithoutReceipt(exchange: Exchange, tools: SettleTools): Pr
  * a retry does not remove, it is quarantined for the operator.
  * @throws StorageUnavailable when it could not be stored either way
  */
-export async function settleDelivered(exchange: Exchange, tools: SettleTools): Promise<void> {
+export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Promise<void> {
   try {
-    await settleWithoutReceipt(exchange, tools)
+    await settleWithoutReceipt(exchange, deps)
   } catch (error) {
     if (error instanceof StorageUnavailable) throw error
-    await quarantine(tools.ledger, settlementOf(exchange, tools, null), tools.now())
+    await quarantine(deps.ledger, settlementOf(exchange, deps, null), deps.now())
     const { requestId, route } = exchange
-    tools.log('settle_quarantined', {
+    deps.log('settle_quarantined', {
       request_id: requestId,
       route: route.id,
       ...errorFields(error),
     })
-    await release(requestId, tools)
+    await release(requestId, deps)
   }
 }
 
@@ -74,21 +74,21 @@ async function signAndCommit(
   exchange: Exchange,
   proof: ExchangeProof,
   id: string,
-  tools: SettleTools,
+  deps: SettleDeps,
 ): Promise<void> {
-  const now = tools.now()
-  const receipt = await tools.link.sign({
+  const now = deps.now()
+  const receipt = await deps.link.sign({
     claims: claimsOf(exchange, proof, id, now),
     provider: exchange.route.provider.name,
-    configuration_sha256: tools.configurationSha256,
+    configuration_sha256: deps.configurationSha256,
     evidence_sha256: proof.evidenceSha256,
     upstream_model: exchange.route.config.upstream_model,
     ...(proof.providerResponseId === undefined
       ? {}
       : { provider_response_id: proof.providerResponseId }),
   })
-  await tools.rememberKey(receipt.kid)
-  const days = exchange.admission.receiptRetentionDays ?? tools.defaultRetentionDays
+  await deps.rememberKey(receipt.kid)
+  const days = exchange.admission.receiptRetentionDays ?? deps.defaultRetentionDays
   const stored = {
     id,
     jws: receipt.jws,
@@ -97,35 +97,35 @@ async function signAndCommit(
     evidenceRefs: receipt.evidence_refs,
     kid: receipt.kid,
   }
-  const { missingEvidence } = await commit(exchange, tools, stored, now)
+  const { missingEvidence } = await commit(exchange, deps, stored, now)
   const { customerId } = exchange.admission
   const { expiresAtMs } = stored
-  await keepEvidence(tools, { customerId, refs: missingEvidence, expiresAtMs })
+  await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
 }
 
 async function commit(
   exchange: Exchange,
-  tools: SettleTools,
+  deps: SettleDeps,
   receipt: Settlement['receipt'],
-  startedAt = tools.now(),
+  startedAt = deps.now(),
 ) {
   const { route, usage } = exchange
-  const settlement = settlementOf(exchange, tools, receipt)
-  const committed = await commitSettlement(tools.ledger, settlement)
-  tools.log('settled', {
+  const settlement = settlementOf(exchange, deps, receipt)
+  const committed = await commitSettlement(deps.ledger, settlement)
+  deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,
-    duration_ms: tools.now() - startedAt,
+    duration_ms: deps.now() - startedAt,
   })
   return committed
 }
 
 function settlementOf(
   exchange: Exchange,
-  { usdEur, now }: Pick<SettleTools, 'usdEur' | 'now'>,
+  { usdEur, now }: Pick<SettleDeps, 'usdEur' | 'now'>,
   receipt: Settlement['receipt'],
 ): Settlement {
   const { requestId, admission, route } = exchange

@@ -30,10 +30,10 @@ export class SigningKeyLog {
    */
   async remember(kid: string): Promise<void> {
     const state = await this.#stateOf(kid)
-    if (state.envelope_sha256 === null) return this.#demandStored(kid)
+    if (state.envelope_sha256 === null) return this.#requireStored(kid)
     if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
     const answer = await this.#link.attestation()
-    if (!answer.ok) return this.#demandStored(kid)
+    if (!answer.ok) return this.#requireStored(kid)
     const envelopeSha256 = await sha256Hex(answer.envelope)
     await rememberSigningKey(
       this.#storage.directory(),
@@ -53,7 +53,7 @@ export class SigningKeyLog {
     await this.remember(kid)
   }
 
-  async #demandStored(kid: string): Promise<void> {
+  async #requireStored(kid: string): Promise<void> {
     if (this.#stored?.kid === kid) return
     const envelopeSha256 = await findEnvelopeOf(this.#storage.directory(), kid)
     if (envelopeSha256 === undefined) throw new LinkUnavailable('the signing key has no envelope')

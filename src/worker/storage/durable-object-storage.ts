@@ -1,4 +1,4 @@
-import { createBatcher, type BatchHost } from '../batching/batcher.ts'
+import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
 import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
@@ -32,7 +32,7 @@ const JOIN_TIMEOUT_MS = 10_000
  */
 export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,
-  host: BatchHost,
+  host: BatchDeps,
 ): Storage {
   const run = (batches: readonly (readonly Statement[])[]) =>
     callObject(namespace, OBJECT, (target) => target.batches(packBatches(batches)))

@@ -1,6 +1,6 @@
 import type { D1Database } from '@cloudflare/workers-types'
 import { DEFAULT_STORAGE_ENGINE, type StorageEngineName } from '../../protocol/storage-engines.ts'
-import type { BatchHost } from '../batching/batcher.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
@@ -20,7 +20,7 @@ export interface StorageEnv {
   readonly DATABASE_URL?: string
 }
 
-const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchHost) => Storage>> =
+const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchDeps) => Storage>> =
   {
     'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
     d1: (env) => d1Storage(required(env, 'DB')),
@@ -34,7 +34,7 @@ const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchH
  * The storage that the environment names. It reaches nothing yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
-export function openStorage(env: StorageEnv, host: BatchHost): Storage {
+export function openStorage(env: StorageEnv, host: BatchDeps): Storage {
   const name = env.STORAGE ?? DEFAULT_STORAGE_ENGINE
   const engine = new Map(Object.entries(ENGINES)).get(name)
   if (engine === undefined) {

@@ -5,10 +5,10 @@ import { numberPlaceholders } from './postgres-dialect.ts'
 import { isRead } from './sql.ts'
 
 /** A batch failed (`cause` says why) at a point where it cannot have written, so it may be run again. */
-export class NothingWritten extends Error {
+export class NotCommitted extends Error {
   constructor(cause: unknown) {
     super('the batch failed before it wrote', { cause })
-    this.name = 'NothingWritten'
+    this.name = 'NotCommitted'
   }
 }
 
@@ -26,7 +26,7 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
  * of a customer first locks the customer's row and then reads what is committed: it waits for others instead of
  * failing, also on CockroachDB and YugabyteDB. Batches of the directory are few and take SERIALIZABLE, which may
  * ask for a retry. Reads see one snapshot.
- * @throws NothingWritten when running it again can do no harm; any other error as the driver gives it
+ * @throws NotCommitted when running it again can do no harm; any other error as the driver gives it
  */
 export async function runPostgresBatch(
   sql: postgres.Sql,
@@ -40,7 +40,7 @@ export async function runPostgresBatch(
     if (statements.length === 1) return [await run(sql, only)]
     return await sql.begin(SNAPSHOT, (tx) => runAll(tx, statements))
   } catch (error) {
-    throw new NothingWritten(error)
+    throw new NotCommitted(error)
   }
 }
 
@@ -60,7 +60,7 @@ async function runWrites(
       return rows
     })
   } catch (error) {
-    throw begun ? error : new NothingWritten(error)
+    throw begun ? error : new NotCommitted(error)
   }
 }
 

@@ -3,7 +3,7 @@ import type { Database, Statement } from './database.ts'
 import { createConnectionPool } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
-import { NothingWritten, runPostgresBatch } from './postgres-batch.ts'
+import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
 import { causeOf, classifyPostgresError } from './postgres-failure.ts'
 import { openPostgresConnection } from './postgres-connection.ts'
 
@@ -51,7 +51,7 @@ export function createPostgresEngine(
         )
       } catch (error) {
         const failure = classifyPostgresError(error)
-        const again = error instanceof NothingWritten && connection < MAX_CONNECTIONS
+        const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
         if (failure === 'unavailable' && again) continue
         const cause = causeOf(error)
         throw storageError(messageOf(cause), failure === 'refused', cause)

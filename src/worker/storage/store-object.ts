@@ -35,7 +35,7 @@ export function makeStoreObject(
     /** Runs batches and commits them together. Never throws for what SQL did. */
     async batches(packed: PackedBatches): Promise<readonly BatchOutcome[]> {
       const answers = await runBatches(this.#storage, unpackBatches(packed))
-      if (answers.some(({ wrote }) => wrote)) await this.#wakeBy(now() + afterWriteMs)
+      if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
       return answers.map(({ outcome }) => outcome)
     }
 
@@ -43,10 +43,10 @@ export function makeStoreObject(
     override async alarm(): Promise<void> {
       this.#alarmAt = Number.POSITIVE_INFINITY
       const { next } = await sweep(sqliteDatabase(this.#storage), now())
-      if (next !== undefined) await this.#wakeBy(Math.max(next, now() + SWEEP_PAUSE_MS))
+      if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 
-    async #wakeBy(time: number): Promise<void> {
+    async #scheduleAlarm(time: number): Promise<void> {
       if (this.#alarmAt <= time) return
       this.#alarmAt = time
       await this.#storage.setAlarm(time)

@@ -14,7 +14,7 @@ export interface Digest {
  * A chunk costs workerd's hash stream 3 us however small it is, so some twenty frames are gathered for each. Every
  * open stream has two such buffers, so they are no larger.
  */
-const GATHERED_BYTES = 4 * 1024
+const BUFFER_BYTES = 4 * 1024
 
 /** What is used of `crypto.DigestStream`, which workerd has beyond the Web standard. */
 interface HashStream {
@@ -45,27 +45,27 @@ function portableDigest(): Digest {
 /** What fits into the first buffer is hashed at once in the end; only more than that needs a stream. */
 function nativeDigest(DigestStream: HashStreamMaker): Digest {
   let hash: OpenHash | undefined
-  let gathered = new Uint8Array(GATHERED_BYTES)
+  let buffer = new Uint8Array(BUFFER_BYTES)
   let length = 0
   const flush = () => {
     hash ??= openHash(DigestStream)
     // Writing to a hash cannot fail; if it ever did, `digest` would reject and `finish` with it.
-    void hash.writer.write(gathered.subarray(0, length)).catch(() => undefined)
-    gathered = new Uint8Array(GATHERED_BYTES)
+    void hash.writer.write(buffer.subarray(0, length)).catch(() => undefined)
+    buffer = new Uint8Array(BUFFER_BYTES)
     length = 0
   }
   return {
     update: (bytes) => {
       for (let start = 0; start < bytes.length;) {
-        if (length === GATHERED_BYTES) flush()
-        const part = bytes.subarray(start, start + GATHERED_BYTES - length)
-        gathered.set(part, length)
+        if (length === BUFFER_BYTES) flush()
+        const part = bytes.subarray(start, start + BUFFER_BYTES - length)
+        buffer.set(part, length)
         length += part.length
         start += part.length
       }
     },
     finish: async () => {
-      if (hash === undefined) return sha256Hex(gathered.subarray(0, length))
+      if (hash === undefined) return sha256Hex(buffer.subarray(0, length))
       if (length > 0) flush()
       await hash.writer.close()
       return toHex(new Uint8Array(await hash.digest))

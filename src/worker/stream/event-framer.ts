@@ -19,7 +19,7 @@ const DATA = [0x64, 0x61, 0x74, 0x61]
 const EVENT = [0x65, 0x76, 0x65, 0x6e, 0x74]
 const ERROR = [0x65, 0x72, 0x72, 0x6f, 0x72]
 const MIN_BUFFER = 1024
-const MAX_KEPT_BUFFER = 64 * 1024
+const MAX_RETAINED_BUFFER = 64 * 1024
 
 /**
  * Server-sent events out of bytes, by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and
@@ -102,7 +102,7 @@ export class EventFramer {
     const line = this.#partial.subarray(0, this.#partialLength)
     this.#partialLength = 0
     this.#readLine(line)
-    if (this.#partial.length > MAX_KEPT_BUFFER) this.#partial = new Uint8Array(MIN_BUFFER)
+    if (this.#partial.length > MAX_RETAINED_BUFFER) this.#partial = new Uint8Array(MIN_BUFFER)
   }
 
   #readLine(raw: Uint8Array): void {

@@ -27,11 +27,11 @@ export function readErrorEvent(data: string): BrokenStream {
 /** Only codes and types are read to tell a rate limit; the provider's wording is never looked at. */
 function asBroken(chunk: JsonObject): BrokenStream {
   const { error } = chunk
-  const limited = saysRateLimit(chunk) || (isJsonObject(error) && saysRateLimit(error))
+  const limited = isRateLimit(chunk) || (isJsonObject(error) && isRateLimit(error))
   return new BrokenStream(limited ? 'rate_limited' : 'error_event')
 }
 
-function saysRateLimit(error: JsonObject): boolean {
+function isRateLimit(error: JsonObject): boolean {
   return KIND_MEMBERS.some((member) => {
     const value = error[member]
     if (value === 429 || value === '429') return true

@@ -7,7 +7,7 @@ interface Shape {
 }
 
 /** Frames of a stream that never repeats itself, such as one that counts usage in each, are not studied for long. */
-const MAX_LESSONS = 4
+const MAX_LEARNED = 4
 
 /** What may stand in a JSON string as it is, both read and printed. */
 const PLAIN = /^[^"\\\p{Cc}\p{Cs}]+$/u
@@ -20,7 +20,7 @@ const PROBE = 'probe'
  */
 export class TextFrames {
   #shape: Shape | undefined
-  #lessons = 0
+  #learned = 0
 
   /** The text of a frame that is otherwise a known one; undefined where only parsing can tell. */
   read(data: string): string | undefined {
@@ -38,8 +38,8 @@ export class TextFrames {
    */
   learn(data: string, text: string | undefined): void {
     if (text === undefined || text === PROBE || !PLAIN.test(text)) return
-    if (this.#lessons === MAX_LESSONS) return
-    this.#lessons += 1
+    if (this.#learned === MAX_LEARNED) return
+    this.#learned += 1
     const at = data.indexOf(`"${text}"`)
     if (at < 0) return
     const shape = { before: data.slice(0, at + 1), after: data.slice(at + 1 + text.length) }

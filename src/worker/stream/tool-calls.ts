@@ -68,7 +68,7 @@ export class ToolFragments {
       const { index } = this.#open(fragment['index'], id, name)
       return {
         index,
-        id: id ?? madeUpId(this.#responseId, index),
+        id: id ?? generatedId(this.#responseId, index),
         type: 'function',
         function: { ...(name !== '' && { name }), arguments: text },
       }
@@ -116,7 +116,7 @@ export function readToolCalls(toolCalls: unknown, responseId: string): readonly 
     const name = optionalString(called['name']) ?? ''
     if (name === '') throw new BrokenStream('malformed')
     return {
-      id: optionalString(call['id']) || madeUpId(responseId, index),
+      id: optionalString(call['id']) || generatedId(responseId, index),
       type: 'function',
       function: { name, arguments: argumentsText(called['arguments']) ?? '{}' },
     }
@@ -132,6 +132,6 @@ function isIndex(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_INDEX
 }
 
-function madeUpId(responseId: string, index: number): string {
+function generatedId(responseId: string, index: number): string {
   return `call_${responseId}_${index}`
 }

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import { callTools } from '../context.ts'
+import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { callProvider } from '../provider/call.ts'
@@ -30,7 +30,7 @@ const DIGEST_MS = 30_000
  * One try of one route with the whole file. Providers send headers with the finished answer, so only the
  * request's budget limits it, and `limitMs` while other routes remain.
  */
-export async function askTranscript(
+export async function requestTranscript(
   { context, parsed }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
@@ -48,7 +48,7 @@ export async function askTranscript(
       contentType: form.contentType,
       accept: 'application/json',
       clock,
-      ...callTools(context),
+      ...callDeps(context),
       classify: classifyTranscriptionResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)

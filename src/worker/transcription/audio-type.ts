@@ -43,7 +43,7 @@ const GENERIC_TYPES: ReadonlySet<string> = new Set([
 export function audioOf({ bytes, name, type }: UploadedFile): Audio {
   const container = containerOf(bytes)
   const declared = type ?? ''
-  if (container === undefined || !saysAudio(declared)) {
+  if (container === undefined || !mayBeAudio(declared)) {
     const message = `The file is no audio of an accepted type: ${Object.keys(EXTENSIONS).join(', ')}.`
     throw new ApiError('unsupported_file_type', message, { param: 'file' })
   }
@@ -56,7 +56,7 @@ export function extensionOf(type: AudioType): string {
   return EXTENSIONS[type]
 }
 
-function saysAudio(type: string): boolean {
+function mayBeAudio(type: string): boolean {
   return GENERIC_TYPES.has(type) || /^(audio|video)\//.test(type)
 }
 

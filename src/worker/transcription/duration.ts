@@ -7,7 +7,7 @@ import { readWav, uncompressedSeconds } from './wav-audio.ts'
 import { webmSeconds } from './webm-duration.ts'
 
 /** Number of reads between two pauses, about 2 ms of work: other requests share this thread. */
-const READS_AT_A_TIME = 500
+const READS_PER_SLICE = 500
 
 /** Maximum number of reads, some seconds of work. No valid file of 25 MiB needs more; one that does is not measured. */
 const MAX_READS = 600_000
@@ -48,7 +48,7 @@ async function readFormat(
   tokenizer.peekBuffer = async (target, options) => {
     reads += 1
     if (reads > MAX_READS) throw new Error('too many reads')
-    if (reads % READS_AT_A_TIME === 0) await pause()
+    if (reads % READS_PER_SLICE === 0) await pause()
     return peek(target, options)
   }
   try {

@@ -9,15 +9,15 @@ import { maxSeconds } from './seconds-bounds.ts'
 /** The router's own figures for audio (docs/transcription.md, "Billing"). */
 
 /** A common bit rate of compressed speech. */
-const USUAL_BITS_PER_SECOND = 64_000
+const TYPICAL_BITS_PER_SECOND = 64_000
 
 /** An encoder's rate, which no known model exceeds, and the usual one. */
 const MAX_TOKENS_PER_SECOND = 50
-const USUAL_TOKENS_PER_SECOND = 10
+const TYPICAL_TOKENS_PER_SECOND = 10
 
 /** Seconds billed for a file whose duration neither the provider nor the router could measure. */
-export function usualSeconds(bytes: number): number {
-  return (bytes * 8) / USUAL_BITS_PER_SECOND
+export function typicalSeconds(bytes: number): number {
+  return (bytes * 8) / TYPICAL_BITS_PER_SECOND
 }
 
 /** The maximum usage of a request on a route: the amount reserved for it, and the most it can be billed. */
@@ -34,13 +34,13 @@ export function maxUsage(parsed: TranscriptionRequest, { config }: Route): Audio
 }
 
 /** Token counts to bill when the route is priced by tokens and the provider reported none. */
-export function usualUsage(
+export function typicalUsage(
   parsed: TranscriptionRequest,
   seconds: number,
   text: string,
 ): TokenUsage {
   return {
-    promptTokens: Math.ceil(seconds * USUAL_TOKENS_PER_SECOND) + promptTextTokens(parsed),
+    promptTokens: Math.ceil(seconds * TYPICAL_TOKENS_PER_SECOND) + promptTextTokens(parsed),
     completionTokens: textTokens(text),
     cachedTokens: 0,
     cacheWriteTokens: 0,

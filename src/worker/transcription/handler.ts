@@ -34,7 +34,7 @@ function planByHealth(
   const criteria = { ...parsed, mimeType: parsed.audio.type, bytes: parsed.file.bytes.length }
   const order = (routes: readonly Route[]) => health.prefer(routes, at)
   const plan = planTranscription(catalogue, criteria, { order })
-  return { ...plan, attempts: health.restingLast(plan.attempts, at) }
+  return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
 }
 
 /** body -> form -> checked -> plan -> daemon alive -> admitted -> answered. */
@@ -55,7 +55,7 @@ async function transcribeUpload(
     const admission = await admitRequest(context, key, {
       routes: plan.attempts.map(({ route }) => route),
       maxUsageOn: (route) => maxUsage(parsed, route),
-      longestMs: context.config.service.timeouts.transcription_ms,
+      maxDelayMs: context.config.service.timeouts.transcription_ms,
     })
     const attempts = await attemptsAllowed(context, admission, plan.attempts)
     const allowed = { ...plan, attempts }

@@ -1,5 +1,5 @@
 import { releaseAdmission } from '../admission.ts'
-import { settleTools, wholeAttemptTools } from '../context.ts'
+import { settleDeps, wholeAttemptDeps } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { attemptRoutes, type Served } from '../routing/attempt.ts'
@@ -11,7 +11,7 @@ import { makeAnswer, type Answer } from './answer.ts'
 import { measureSeconds } from './duration.ts'
 import { transcriptionExchange } from './settling.ts'
 import type { Transcript } from './transcript.ts'
-import { askTranscript, type TranscriptAnswer } from './attempt.ts'
+import { requestTranscript, type TranscriptAnswer } from './attempt.ts'
 
 /**
  * Answers an admitted transcription: attempts -> transcript -> settlement -> body. If settlement fails, the answer is
@@ -41,8 +41,8 @@ async function served(admitted: AdmittedTranscription): Promise<Served<Transcrip
   try {
     return await attemptRoutes(
       plan.attempts,
-      (attempt, limitMs) => askTranscript(admitted, attempt, limitMs, budget.signal),
-      wholeAttemptTools(context, budget, TRANSCRIPTION_FAILURE_MAPPING),
+      (attempt, limitMs) => requestTranscript(admitted, attempt, limitMs, budget.signal),
+      wholeAttemptDeps(context, budget, TRANSCRIPTION_FAILURE_MAPPING),
     )
   } finally {
     budget.end()
@@ -60,7 +60,7 @@ async function settled(
   const transcript = { ...value.transcript, measuredSeconds }
   const answer = makeAnswer(parsed, transcript, exchange, receiptId)
   const proof = { ...value, clientRequest, clientResponse: answer.body }
-  await settleWhole(exchange, receiptId, proof, settleTools(context, admission.customerId))
+  await settleWhole(exchange, receiptId, proof, settleDeps(context, admission.customerId))
   return answer
 }
 

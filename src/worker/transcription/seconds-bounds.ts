@@ -26,10 +26,10 @@ const MIN_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
 }
 
 /** Minimum of the upper bound, s: silence takes almost no bits, so a small file may be longer than the rates imply. */
-const SILENT_SECONDS = 60
+const MIN_UPPER_BOUND_SECONDS = 60
 
 /** Providers round up. */
-const ROUNDED_SECONDS = 1
+const ROUNDING_SECONDS = 1
 
 /** The highest bit rates of their lossy codecs, all channels together. */
 const MAX_BITS_PER_SECOND: Readonly<Record<Container, number>> = {
@@ -50,14 +50,14 @@ const MAX_CHANNELS = 8
 const MAX_BITS = 32
 
 /** A lossless coder that does not compress adds a little of its own; rounding must not add a second to an honest file. */
-const HONEST_SHARE = 0.95
+const SIZE_TOLERANCE = 0.95
 const ROUNDING = 1e-6
 
 /** Maximum duration of a file, s: the amount reserved for it, and the most it can be billed. */
 export function maxSeconds(file: Uint8Array, container: Container): number {
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
-  if (exact !== undefined) return exact + ROUNDED_SECONDS
-  return Math.max(SILENT_SECONDS, (8 * file.length) / MIN_BITS_PER_SECOND[container])
+  if (exact !== undefined) return exact + ROUNDING_SECONDS
+  return Math.max(MIN_UPPER_BOUND_SECONDS, (8 * file.length) / MIN_BITS_PER_SECOND[container])
 }
 
 /** Minimum duration of a file in this format, s. */
@@ -65,7 +65,7 @@ export function minSeconds(file: Uint8Array, container: Container, format: Audio
   const exact = container === 'wav' ? uncompressedSeconds(readWav(file)) : undefined
   if (exact !== undefined) return exact * (1 - ROUNDING)
   const bits = 8 * (file.length - tagBytes(file, container))
-  return (bits / highestRate(container, format)) * HONEST_SHARE
+  return (bits / highestRate(container, format)) * SIZE_TOLERANCE
 }
 
 function highestRate(container: Container, format: AudioFormat): number {

@@ -6,7 +6,7 @@ import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedTranscription } from './admitted.ts'
-import { maxUsage, usualSeconds, usualUsage } from './estimate.ts'
+import { maxUsage, typicalSeconds, typicalUsage } from './estimate.ts'
 import type { Transcript } from './transcript.ts'
 
 /** `service.usage` (see docs/api.md). */
@@ -41,10 +41,10 @@ export function transcriptionExchange(
   const max = maxUsage(parsed, route)
   const reported = transcript.seconds
   const known = reported ?? measuredSeconds
-  const seconds = Math.min(known ?? usualSeconds(parsed.file.bytes.length), max.audioSeconds)
+  const seconds = Math.min(known ?? typicalSeconds(parsed.file.bytes.length), max.audioSeconds)
   const byToken = billingUnit(route) === 'token'
   const claimed = byToken
-    ? (transcript.usage ?? usualUsage(parsed, seconds, transcript.text))
+    ? (transcript.usage ?? typicalUsage(parsed, seconds, transcript.text))
     : NO_TOKENS
   const { usage, capped } = capTokens(claimed, max)
   const usageCapped = capped || (reported !== undefined && reported > seconds)

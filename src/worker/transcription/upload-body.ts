@@ -63,7 +63,7 @@ export async function readUpload(
     while (length < room) {
       clock.allow(length, Math.min(latest, now() + STALL_MS))
       const view = new Uint8Array(buffer, length, room - length)
-      const { value, done } = await clock.within(reader.read(view).catch(brokeOff))
+      const { value, done } = await clock.within(reader.read(view).catch(bodyAborted))
       if (value !== undefined) buffer = ownBuffer(value)
       if (done) return new Uint8Array(buffer, 0, length)
       length += value.length
@@ -86,6 +86,6 @@ function ownBuffer(view: Uint8Array): ArrayBuffer {
   throw new Error('internal error: a read into shared memory')
 }
 
-function brokeOff(): never {
+function bodyAborted(): never {
   throw new ApiError('invalid_multipart', 'The upload broke off.')
 }

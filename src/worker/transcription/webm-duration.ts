@@ -4,7 +4,7 @@
  */
 
 /** Elements that are entered rather than skipped; where they end does not matter here. */
-const ENTERED: ReadonlySet<number> = new Set([
+const CONTAINER_IDS: ReadonlySet<number> = new Set([
   0x18538067, // Segment
   0x1549a966, // Info
   0x1f43b675, // Cluster
@@ -18,7 +18,7 @@ const DEFAULT_SCALE_NS = 1_000_000
 const NS_PER_SECOND = 1_000_000_000
 
 /** Elements between two pauses, a millisecond of work. */
-const ELEMENTS_AT_A_TIME = 20_000
+const ELEMENTS_PER_SLICE = 20_000
 
 /** Two blocks for each hundredth of a second of ten hours; a file of more elements is not measured. */
 const MAX_ELEMENTS = 8_000_000
@@ -37,13 +37,13 @@ export async function webmSeconds(
   let at = 0
   for (let elements = 1; at < bytes.length; elements++) {
     if (elements > MAX_ELEMENTS) return undefined
-    if (elements % ELEMENTS_AT_A_TIME === 0) await pause()
+    if (elements % ELEMENTS_PER_SLICE === 0) await pause()
     const id = variableInteger(bytes, at, true)
     const size = id && variableInteger(bytes, id.end, false)
     if (!id || !size) break
     const start = size.end
     const end = start + size.value
-    at = ENTERED.has(id.value) ? start : end
+    at = CONTAINER_IDS.has(id.value) ? start : end
     if (id.value === TIMESTAMP_SCALE) scale = unsigned(bytes, start, end)
     if (id.value === CLUSTER_TIMESTAMP) cluster = unsigned(bytes, start, end)
     if (BLOCKS.has(id.value)) last = Math.max(last ?? 0, cluster + blockOffset(bytes, start))

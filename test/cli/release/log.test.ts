@@ -16,7 +16,7 @@ import { concatBytes, fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import {
   appendEntry,
   renewProof,
-  type AppendTools,
+  type AppendDeps,
 } from '../../../src/cli/release/log/append-entry.ts'
 import { auditLog } from '../../../src/cli/release/log/audit-log.ts'
 import { LogDirectory } from '../../../src/cli/release/log/log-directory.ts'
@@ -63,7 +63,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-function toolsOf(name: string, changes: Partial<AppendTools> = {}): AppendTools {
+function toolsOf(name: string, changes: Partial<AppendDeps> = {}): AppendDeps {
   const witnesses = [{ url, key: WITNESS.key }]
   return {
     log: new LogDirectory(path(name), LOG),
@@ -100,20 +100,20 @@ const POLICY = {
 
 describe('a log of releases', () => {
   it('proves every entry, over tiles that fill up, and a monitor reads them all', async () => {
-    const tools = toolsOf('a')
+    const deps = toolsOf('a')
     await plant('a', 255)
-    const full = await appendEntry(utf8('entry 255'), tools)
-    const next = await appendEntry(utf8('entry 256'), tools)
+    const full = await appendEntry(utf8('entry 255'), deps)
+    const next = await appendEntry(utf8('entry 256'), deps)
     expect([full.size, next.size, next.missing]).toEqual([256, 257, []])
     expect(checkTlogProof(next.proof, utf8('entry 256'), POLICY, NOW / 1_000)).toMatchObject({
       index: 256,
       witnesses: [{ name: 'witness.example', seconds: NOW / 1_000 }],
     })
-    const renewed = await renewProof(3, tools)
+    const renewed = await renewProof(3, deps)
     expect(checkTlogProof(renewed.proof, utf8('entry 3'), POLICY, NOW / 1_000).index).toBe(3)
 
-    expect(fromUtf8(await tools.log.entry(256))).toBe('entry 256')
-    await expect(tools.log.entry(257)).rejects.toThrow('the log lacks entry 257')
+    expect(fromUtf8(await deps.log.entry(256))).toBe('entry 256')
+    await expect(deps.log.entry(257)).rejects.toThrow('the log lacks entry 257')
 
     const audit = await auditLog(logReader(path('a')), LOG.key, EMPTY)
     expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(
@@ -144,17 +144,17 @@ describe('a log of releases', () => {
   })
 
   it('publishes after a crash what a witness may have seen, before anything else', async () => {
-    const tools = toolsOf('crash', { witnesses: [], quorum: 0 })
+    const deps = toolsOf('crash', { witnesses: [], quorum: 0 })
     const refused = {
-      ...tools,
+      ...deps,
       witnesses: [{ url: 'http://127.0.0.1:1', key: WITNESS.key }],
       quorum: 1,
     }
     await expect(appendEntry(utf8('first'), refused)).rejects.toThrow(
       '0 witnesses cosigned and 1 must; nothing was published: the witness witness.example cannot be reached',
     )
-    expect((await tools.log.head()).size).toBe(0)
-    const { index } = await appendEntry(utf8('second'), tools)
+    expect((await deps.log.head()).size).toBe(0)
+    const { index } = await appendEntry(utf8('second'), deps)
     expect(index).toBe(1)
     const audit = await auditLog(logReader(path('crash')), LOG.key, EMPTY)
     expect(audit.entries.map(({ bytes }) => fromUtf8(bytes))).toEqual(['first', 'second'])

@@ -103,7 +103,7 @@ async function start(change: Change = {}): Promise<AttestedWorld> {
       return JSON.stringify(change.report ? change.report({ ...report }) : report)
     },
     ...change.setting,
-    tools: { webFetch, verifyQuote: createQuoteVerifier(intel.rootDer) },
+    deps: { webFetch, verifyQuote: createQuoteVerifier(intel.rootDer) },
   })
   return world
 }

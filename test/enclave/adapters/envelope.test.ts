@@ -5,7 +5,7 @@ import { makeSigningKey, type SigningKey } from '../../../src/enclave/release/si
 import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { fromBase64, toBase64 } from '../../../src/protocol/bytes.ts'
-import { openEnvelopeSite, type EnvelopeSite } from '../../../src/standin/attested-envelope.ts'
+import { openEnvelopeHost, type EnvelopeHost } from '../../../src/standin/attested-envelope.ts'
 import {
   PROMPT,
   startAttested,
@@ -19,7 +19,7 @@ let chain: SimulatedChain
 let tls: DaemonTls
 let otherTls: DaemonTls
 let root: SigningKey
-let site: EnvelopeSite
+let site: EnvelopeHost
 let world: AttestedWorld | undefined
 
 beforeAll(async () => {
@@ -36,15 +36,15 @@ afterEach(async () => {
   world = undefined
 })
 
-function siteFor(change: Partial<Parameters<typeof openEnvelopeSite>[0]>): Promise<EnvelopeSite> {
+function siteFor(change: Partial<Parameters<typeof openEnvelopeHost>[0]>): Promise<EnvelopeHost> {
   const now = Date.now
-  return openEnvelopeSite({ root, chain, tlsSpkiSha256: tls.spkiSha256, now, ...change })
+  return openEnvelopeHost({ root, chain, tlsSpkiSha256: tls.spkiSha256, now, ...change })
 }
 
 type Change = (envelope: Record<string, unknown>) => Record<string, unknown>
 
 function documents(
-  of: EnvelopeSite,
+  of: EnvelopeHost,
   change: Change = (same) => same,
   nonceOf = (nonce: string) => nonce,
 ): Documents {
@@ -67,7 +67,7 @@ function setting(change: Partial<AttestedSetting> = {}): AttestedSetting {
     documents: documents(site),
     tls,
     ...change,
-    tools: { ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 }, ...change.tools },
+    deps: { ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 }, ...change.deps },
   }
 }
 
@@ -261,7 +261,7 @@ describe('not a byte of a prompt goes to a host', () => {
     ],
     [
       'on a simulated platform that is not this stack’s own',
-      async () => ({ tools: { ownSimulated: { arkSpkiSha256: 'ee'.repeat(32) } } }),
+      async () => ({ deps: { ownSimulated: { arkSpkiSha256: 'ee'.repeat(32) } } }),
       `${HARDWARE} (simulated_platform)`,
     ],
     [
@@ -276,7 +276,7 @@ describe('not a byte of a prompt goes to a host', () => {
     ],
     [
       "under a revocation list of the daemon's own that is none",
-      async () => ({ tools: { findRevocationList: async () => Uint8Array.of(1) } }),
+      async () => ({ deps: { findRevocationList: async () => Uint8Array.of(1) } }),
       'the hardware evidence does not hold (revocation)',
     ],
     [

@@ -72,13 +72,13 @@ async function start({ serve = v3(), policy, ...change }: Change = {}): Promise<
     },
     tls,
     ...change,
-    tools: {
+    deps: {
       ownSimulated: { arkSpkiSha256: chain.arkSpkiSha256 },
       findSnpChain: async () => chain.pem,
       findRevocationList: async () => undefined,
       verifyQuote: createQuoteVerifier(intel.rootDer),
       webFetch: fetchFrom(await answerAsIntel(intel, { now: Date.now() })),
-      ...change.tools,
+      ...change.deps,
     },
   })
   return world
@@ -259,18 +259,18 @@ describe('not a byte of a prompt goes to an enclave', () => {
       'on TDX while Intel does not answer',
       {
         serve: v3Tdx(0, false),
-        tools: { webFetch: () => Promise.reject(new Error('no network')) },
+        deps: { webFetch: () => Promise.reject(new Error('no network')) },
       },
       'a service that verification needs did not answer',
     ],
     [
       'whose certificates cannot be had',
-      { serve: v2, tools: { findSnpChain: () => Promise.reject(new Error('no network')) } },
+      { serve: v2, deps: { findSnpChain: () => Promise.reject(new Error('no network')) } },
       'a service that verification needs did not answer',
     ],
     [
       "under a revocation list of the daemon's own that is none",
-      { tools: { findRevocationList: async () => Uint8Array.of(1) } },
+      { deps: { findRevocationList: async () => Uint8Array.of(1) } },
       `${HARDWARE} (revocation)`,
     ],
     [

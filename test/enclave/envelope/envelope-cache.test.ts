@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { CaptureError } from '../../../src/enclave/snp/capture-error.ts'
-import { EnvelopeCache, type KeptEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
+import { EnvelopeCache, type CachedEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
 import { LinkError } from '../../../src/enclave/link-error.ts'
-import { keptEnvelope } from './kept-envelope.ts'
+import { keptEnvelope } from './cached-envelope.ts'
 
 const MINUTE = 60_000
 const NONCE = 'ab'.repeat(32)
@@ -14,7 +14,7 @@ afterEach(() => void vi.useRealTimers())
 function setUp() {
   const state = { made: 0, fail: undefined as Error | undefined, delayMs: 0 }
   const told: string[] = []
-  const make = async (nonce = ''): Promise<KeptEnvelope> => {
+  const make = async (nonce = ''): Promise<CachedEnvelope> => {
     const number = ++state.made
     if (state.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, state.delayMs))
     if (state.fail !== undefined) throw state.fail

@@ -23,7 +23,7 @@ async function check(crl: Bytes | undefined) {
     identityTag: world.tag,
   }
   const simulated = { arkSpkiSha256: world.chain.arkSpkiSha256 }
-  return checkOwnEnvelope({ envelope }, { release, simulated, lastSeen: undefined, now: NOW })
+  return checkOwnEnvelope({ envelope }, { release, simulated, lastAccepted: undefined, now: NOW })
 }
 
 describe('checkOwnEnvelope', () => {

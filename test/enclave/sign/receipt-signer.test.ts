@@ -8,9 +8,9 @@ import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/recei
 import { LinkError } from '../../../src/enclave/link-error.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
-import { createReceiptSigner, type SignerTools } from '../../../src/enclave/sign/receipt-signer.ts'
+import { createReceiptSigner, type SignerDeps } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
-import { keptEnvelope } from '../envelope/kept-envelope.ts'
+import { keptEnvelope } from '../envelope/cached-envelope.ts'
 
 type Json = Record<string, unknown>
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
 
 const nobodySigns = () => Promise.reject(new Error('no provider signs messages here'))
 
-function tools(change: Partial<SignerTools> = {}): SignerTools {
+function deps(change: Partial<SignerDeps> = {}): SignerDeps {
   const proofs: Pick<ProviderProofs, 'hop'> = {
     hop: (provider, evidence) =>
       provider === 'nova' && evidence === null ? UNATTESTED : undefined,
@@ -68,7 +68,7 @@ function tools(change: Partial<SignerTools> = {}): SignerTools {
   return { key, proofs, routerHop, proveMessage: nobodySigns, ...change }
 }
 
-async function signReceipts(body: unknown, signer: SignerTools): Promise<SignResponse> {
+async function signReceipts(body: unknown, signer: SignerDeps): Promise<SignResponse> {
   return read(await createReceiptSigner(signer)(body))
 }
 
@@ -83,8 +83,8 @@ async function open(jws: string): Promise<ReceiptClaims> {
   return receiptClaimsSchema.parse(JSON.parse(fromUtf8(payload)))
 }
 
-async function refusal(body: unknown, change?: Partial<SignerTools>) {
-  const error: unknown = await signReceipts(body, tools(change)).catch((thrown: unknown) => thrown)
+async function refusal(body: unknown, change?: Partial<SignerDeps>) {
+  const error: unknown = await signReceipts(body, deps(change)).catch((thrown: unknown) => thrown)
   if (error instanceof LinkError) return [error.code, error.status, error.message]
   throw new Error('not refused', { cause: error })
 }
@@ -92,7 +92,7 @@ async function refusal(body: unknown, change?: Partial<SignerTools>) {
 describe('signReceipts', () => {
   it('signs a batch in its order, each under the receipt key', async () => {
     const asks = Array.from({ length: 20 }, () => ask())
-    const { kid, receipts } = await signReceipts({ receipts: asks }, tools())
+    const { kid, receipts } = await signReceipts({ receipts: asks }, deps())
     const opened = await Promise.all(receipts.map(({ jws }) => open(jws)))
     expect(opened.map(({ jti }) => jti)).toEqual(asks.map(({ claims }) => claims.jti))
     expect(kid).toBe(key.kid)
@@ -101,7 +101,7 @@ describe('signReceipts', () => {
   })
 
   it('says of both hops what was verified and what was not', async () => {
-    const { receipts } = await signReceipts({ receipts: [ask()] }, tools())
+    const { receipts } = await signReceipts({ receipts: [ask()] }, deps())
     const claims = await open(receipts[0]?.jws ?? '')
     expect(claims).toMatchObject(CLAIMS)
     expect(claims.router_attestation).toMatchObject({
@@ -137,10 +137,7 @@ describe('signReceipts', () => {
     const large = keptEnvelope({ padding: 8192 })
     const sign = async (envelope: typeof small) => {
       const hop = describeRouterHop({ envelope, trustBundleJws: '', platform: 'configfs-tsm' })
-      const { receipts } = await signReceipts(
-        { receipts: [ask()] },
-        tools({ routerHop: () => hop }),
-      )
+      const { receipts } = await signReceipts({ receipts: [ask()] }, deps({ routerHop: () => hop }))
       const { router_attestation: block } = await open(receipts[0]?.jws ?? '')
       expect(block.attestation_strength).toBe('hardware')
       return [block.evidence_raw, receipts[0]?.evidence_refs]
@@ -160,7 +157,7 @@ describe('signReceipts', () => {
           platform: 'simulated',
         })
         const asks = [ask({ routed_model }), ask()]
-        const { receipts } = await signReceipts({ receipts: asks }, tools({ routerHop: () => hop }))
+        const { receipts } = await signReceipts({ receipts: asks }, deps({ routerHop: () => hop }))
         return Promise.all(receipts.map(({ jws }) => open(jws)))
       }),
     )
@@ -182,7 +179,7 @@ describe('signReceipts', () => {
     const providers = { nova: inference('tdx'), vega: inference('sev-snp') }
     let current = routers[0]
     const sign = createReceiptSigner(
-      tools({
+      deps({
         routerHop: () => current,
         proofs: { hop: (provider) => providers[provider === 'nova' ? 'nova' : 'vega'] },
       }),
@@ -207,7 +204,7 @@ describe('signReceipts', () => {
   it('adds the message proof of a provider to its hop', async () => {
     const messageKey = { algorithm: 'ed25519', address: 'ab'.repeat(32) } as const
     const asked: unknown[] = []
-    const signer = tools({
+    const signer = deps({
       proofs: {
         hop: (provider) => (provider === 'nova' ? { ...UNATTESTED, messageKey } : UNATTESTED),
       },

@@ -59,7 +59,7 @@ function open(wish: TlsSettings, current: TlsMaterial, rpc = daemon()): Certific
     state,
     challengeAt: { host: '127.0.0.1', port: 0 },
     show,
-    tell,
+    log,
     now: Date.now,
   }
   return new Certificates(tools, wish, current)
@@ -69,7 +69,7 @@ async function show(): Promise<void> {
   events.push('shown')
 }
 
-function tell(text: string): void {
+function log(text: string): void {
   events.push(text.trim())
 }
 

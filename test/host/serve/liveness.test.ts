@@ -9,28 +9,28 @@ afterEach(() => {
 })
 
 function watch() {
-  const ask = vi.fn<() => Promise<string>>(async () => 'ok')
+  const probe = vi.fn<() => Promise<string>>(async () => 'ok')
   const kill = vi.fn<() => void>()
   const told: string[] = []
-  const end = watchLiveness(() => [{ name: 'worker', ask, kill }], {
-    tell: (text) => told.push(text.trim()),
+  const end = watchLiveness(() => [{ name: 'worker', probe, kill }], {
+    log: (text) => told.push(text.trim()),
     everyMs: 1_000,
     misses: 3,
   })
-  return { ask, kill, told, end }
+  return { probe, kill, told, end }
 }
 
 describe('the watch over a process', () => {
   test('says nothing while it is healthy', async () => {
-    const { told, kill, ask } = watch()
+    const { told, kill, probe } = watch()
     await vi.advanceTimersByTimeAsync(10_000)
-    expect(ask).toHaveBeenCalledTimes(10)
+    expect(probe).toHaveBeenCalledTimes(10)
     expect([told, kill.mock.calls]).toEqual([[], []])
   })
 
   test('kills it after the given number of questions without an answer', async () => {
-    const { ask, told, kill } = watch()
-    ask.mockRejectedValue(new Error('no answer'))
+    const { probe, told, kill } = watch()
+    probe.mockRejectedValue(new Error('no answer'))
     await vi.advanceTimersByTimeAsync(2_000)
     expect(kill).not.toHaveBeenCalled()
     await vi.advanceTimersByTimeAsync(1_000)
@@ -39,19 +39,19 @@ describe('the watch over a process', () => {
   })
 
   test('tells when its health changes, and never kills one that answers', async () => {
-    const { ask, told, kill } = watch()
-    ask.mockResolvedValue('is not healthy: status 503')
+    const { probe, told, kill } = watch()
+    probe.mockResolvedValue('is not healthy: status 503')
     await vi.advanceTimersByTimeAsync(9_000)
-    ask.mockResolvedValue('ok')
+    probe.mockResolvedValue('ok')
     await vi.advanceTimersByTimeAsync(2_000)
     expect(told).toEqual(['worker   is not healthy: status 503', 'worker   healthy again'])
     expect(kill).not.toHaveBeenCalled()
   })
 
   test('ends', async () => {
-    const { ask, end } = watch()
+    const { probe, end } = watch()
     end()
     await vi.advanceTimersByTimeAsync(5_000)
-    expect(ask).not.toHaveBeenCalled()
+    expect(probe).not.toHaveBeenCalled()
   })
 })

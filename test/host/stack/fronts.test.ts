@@ -15,7 +15,7 @@ let fronts: Fronts
 let worker: Server | undefined
 
 async function open(further: { workers?: number; connectionsPerSource?: number } = {}) {
-  fronts = await openFronts({ http: ANY, https: ANY, workers: 1, tell: () => {}, ...further })
+  fronts = await openFronts({ http: ANY, https: ANY, workers: 1, log: () => {}, ...further })
   return fronts
 }
 
@@ -225,7 +225,7 @@ describe('the front of a router', () => {
     await open()
     const taken = { host: '127.0.0.1', port: fronts.httpPort }
     await expect(
-      openFronts({ http: taken, https: ANY, workers: 1, tell: () => {} }),
+      openFronts({ http: taken, https: ANY, workers: 1, log: () => {} }),
     ).rejects.toThrow(`127.0.0.1:${fronts.httpPort} is in use`)
   })
 

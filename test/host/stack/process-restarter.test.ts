@@ -97,7 +97,7 @@ describe('a restarter', () => {
 describe('a restarter that never gives up', () => {
   test('waits longer each time, up to a limit', async () => {
     const { start, killLast } = makeChildren()
-    const policy = { firstMs: 500, growth: 2, longestMs: 2_000, mostDeaths: undefined }
+    const policy = { firstMs: 500, growth: 2, maxDelayMs: 2_000, maxCrashes: undefined }
     await createProcessRestarter(start, Date.now, events, policy).start()
     for (let death = 1; death <= 8; death++) {
       killLast('exit status 1')

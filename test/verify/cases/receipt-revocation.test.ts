@@ -61,19 +61,19 @@ describe('revocation', () => {
   })
 
   test('is not evaded with an old bundle where a newer one was seen and none is given', async () => {
-    const lastSeen = { root: world.root.kid, version: 9, sha256: OTHER }
+    const lastAccepted = { root: world.root.kid, version: 9, sha256: OTHER }
     const text = await receiptOf(world)
     expectOnly(
-      await judgeReceipt(world, text, { trust: { lastSeen } }),
+      await judgeReceipt(world, text, { trust: { lastAccepted } }),
       'newest_bundle',
       'version 9 was seen before, and only 7 is here',
     )
     const others = [
-      { ...lastSeen, version: 6 },
-      { ...lastSeen, root: OTHER },
+      { ...lastAccepted, version: 6 },
+      { ...lastAccepted, root: OTHER },
     ]
-    for (const seen of others) {
-      const result = await judgeReceipt(world, text, { trust: { lastSeen: seen } })
+    for (const accepted of others) {
+      const result = await judgeReceipt(world, text, { trust: { lastAccepted: accepted } })
       expect(failures(result)).toEqual([])
       expect(result.notes[0]).toMatch(/^not_revoked: no bundle but the receipt's own was at hand/)
     }
@@ -97,7 +97,7 @@ describe('revocation', () => {
     const result = await judgeReceipt(world, await receiptOf(world), { trust: { bundles } })
     expectOnly(result, 'router_attestation.not_revoked', `measurement ${measurement} is revoked`)
     expect(result.notes[0]).toMatch(/^newest_bundle: version 9 expired at /)
-    expect(result.seen).toMatchObject({ version: 9, jws: newest })
+    expect(result.accepted).toMatchObject({ version: 9, jws: newest })
   })
 
   test('a bundle that cannot be the newest is refused', async () => {
@@ -105,7 +105,7 @@ describe('revocation', () => {
     const later = { root: world.root.kid, version: 9, sha256: OTHER }
     const bundle = await signBundle(world, { version: 8 })
     const cases = [
-      [{ bundles: [bundle], lastSeen: later }, 'version 9 was seen before, and only 8 is here'],
+      [{ bundles: [bundle], lastAccepted: later }, 'version 9 was seen before, and only 8 is here'],
       [
         { bundles: [bundle, await signBundle(world, { version: 8 })] },
         'there are two different bundles of version 8',

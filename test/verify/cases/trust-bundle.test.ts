@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toBase64Url, utf8 } from '../../../src/protocol/bytes.ts'
 import { fetchTrustBundle } from '../../../src/verify/fetch-trust-bundle.ts'
-import { verifyTrustBundle, type SeenBundle } from '../../../src/verify/trust-bundle.ts'
+import { verifyTrustBundle, type AcceptedBundle } from '../../../src/verify/trust-bundle.ts'
 import { NOW } from '../../support/synthetic-snp.ts'
 import {
   bundleHeader,
@@ -19,8 +19,8 @@ beforeAll(async () => {
   world = await makeWorld()
 })
 
-const judge = (text: string, lastSeen?: SeenBundle) =>
-  verifyTrustBundle(text, world.root.jwk, { now: NOW, environments: ['production'], lastSeen })
+const judge = (text: string, lastAccepted?: AcceptedBundle) =>
+  verifyTrustBundle(text, world.root.jwk, { now: NOW, environments: ['production'], lastAccepted })
 
 const answer = (body: string, init?: ResponseInit) => async () => new Response(body, init)
 
@@ -28,24 +28,24 @@ test('the bundle that every case starts from holds, and is what to remember', as
   const text = await signBundle(world)
   const result = await judge(text)
   expect(failures(result)).toEqual([])
-  expect(result.seen).toMatchObject({ root: world.root.kid, version: 7 })
-  expect(failures(await judge(text, result.seen))).toEqual([])
+  expect(result.accepted).toMatchObject({ root: world.root.kid, version: 7 })
+  expect(failures(await judge(text, result.accepted))).toEqual([])
 })
 
 describe('trust bundle', () => {
   test('case 60: a version lower than the last seen one fails', async () => {
-    const { seen } = await judge(await signBundle(world))
-    const result = await judge(await signBundle(world, { version: 6 }), seen)
+    const { accepted } = await judge(await signBundle(world))
+    const result = await judge(await signBundle(world, { version: 6 }), accepted)
     expectOnly(result, 'trust_bundle_version', 'version 6 is older than 7, seen before')
     expect(result.bundle).toBeUndefined()
-    expect(failures(await judge(await signBundle(world, { version: 8 }), seen))).toEqual([])
-    const otherRoot = seen && { ...seen, root: 'another' }
+    expect(failures(await judge(await signBundle(world, { version: 8 }), accepted))).toEqual([])
+    const otherRoot = accepted && { ...accepted, root: 'another' }
     expect(failures(await judge(await signBundle(world, { version: 6 }), otherRoot))).toEqual([])
   })
 
   test('case 61: other content under the version last seen fails', async () => {
-    const { seen } = await judge(await signBundle(world))
-    const result = await judge(await signBundle(world, { min_guest_svn: 1 }), seen)
+    const { accepted } = await judge(await signBundle(world))
+    const result = await judge(await signBundle(world, { min_guest_svn: 1 }), accepted)
     expectOnly(result, 'trust_bundle_version', 'another bundle of version 7 was seen before')
   })
 

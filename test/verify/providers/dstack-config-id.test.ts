@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { concatBytes, fromHex, toHex, utf8, type Bytes } from '../../../src/protocol/bytes.ts'
 import { sha256 } from '../../../src/protocol/digest.ts'
 import {
-  demandConfigId,
+  requireConfigId,
   type ConfigIdInputs,
 } from '../../../src/verify/providers/dstack-config-id.ts'
 
@@ -41,7 +41,7 @@ interface Change {
 }
 
 function demand(configId: Bytes, { facts, mrConfig, policy }: Change = {}): Promise<void> {
-  return demandConfigId(configId, {
+  return requireConfigId(configId, {
     facts: { ...FACTS, ...facts },
     mrConfig,
     policy: { mr_config_id: 'optional', ...policy },

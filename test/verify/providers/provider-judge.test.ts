@@ -10,7 +10,7 @@ import type { AttestationBlock } from '../../../src/protocol/receipt.ts'
 import { judgeDstack, type DstackEvidence } from '../../../src/verify/providers/dstack.ts'
 import { readDstackReports } from '../../../src/verify/providers/dstack-report.ts'
 import type { ProviderHop } from '../../../src/verify/receipt-provider.ts'
-import { gatherCollateral } from '../../../src/verify/tdx/collateral.ts'
+import { fetchCollateral } from '../../../src/verify/tdx/collateral.ts'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { EXCHANGE, failuresOf, rejudgeHop } from '../../support/rejudge.ts'
 import {
@@ -62,7 +62,7 @@ beforeAll(async () => {
     report,
     nonce: NONCE,
     tls_spki_sha256: 'ab'.repeat(32),
-    collateral: await gatherCollateral(node?.quote ?? new Uint8Array(), source),
+    collateral: await fetchCollateral(node?.quote ?? new Uint8Array(), source),
     gpu: { tokens: await nvidia.verdict({ nonce: NONCE, now: NOW }), keys: nvidia.jwks },
   }
   const policy = providerPolicySchema.parse(POLICY)

@@ -7,7 +7,7 @@ import { providerPolicySchema } from '../../../src/protocol/provider-policy.ts'
 import { judgeTinfoil, type TinfoilEvidence } from '../../../src/verify/providers/tinfoil.ts'
 import type { JudgedEvidence } from '../../../src/verify/providers/judged-evidence.ts'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
-import { gatherCollateral } from '../../../src/verify/tdx/collateral.ts'
+import { fetchCollateral } from '../../../src/verify/tdx/collateral.ts'
 import { pcsOverWeb } from '../../../src/enclave/adapters/intel-service.ts'
 import { makeSyntheticIntel, type SyntheticIntel } from '../../support/synthetic-intel.ts'
 import { NOW, revocationList, syntheticChain } from '../../support/synthetic-snp.ts'
@@ -89,7 +89,7 @@ async function judgeTdx(change: Change = {}): Promise<JudgedEvidence> {
     ...change.guest,
   })
   const source = pcsOverWeb(fetchFrom(await answerAsIntel(intel, { now: NOW })))
-  const fetched = { tdx_collateral: await gatherCollateral(quote, source), ...change.fetched }
+  const fetched = { tdx_collateral: await fetchCollateral(quote, source), ...change.fetched }
   return judge(evidenceOf('tdx-guest/v2', quote, fetched), change)
 }
 

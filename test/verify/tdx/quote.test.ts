@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pcsOverWeb } from '../../../src/enclave/adapters/intel-service.ts'
-import { gatherCollateral } from '../../../src/verify/tdx/collateral.ts'
+import { fetchCollateral } from '../../../src/verify/tdx/collateral.ts'
 import {
   createQuoteVerifier,
   verifyIntelQuote,
@@ -36,7 +36,7 @@ async function collateralFor(
   of: SyntheticIntel = intel,
 ): Promise<QuoteCollateral> {
   const answers = await answerAsIntel(of, { now: NOW, ...options })
-  return gatherCollateral(quote, pcsOverWeb(fetchFrom(answers)))
+  return fetchCollateral(quote, pcsOverWeb(fetchFrom(answers)))
 }
 
 const GUEST: GuestFields = {
@@ -278,7 +278,7 @@ describe('a quote is refused', () => {
   it('when Intel does not answer', async () => {
     const quote = await makeQuote(intel, GUEST)
     const source = pcsOverWeb(() => Promise.reject(new Error('no network')))
-    await expect(gatherCollateral(quote, source)).rejects.toMatchObject({
+    await expect(fetchCollateral(quote, source)).rejects.toMatchObject({
       code: 'service_unreachable',
       isOutage: true,
     })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { providerPolicySchema } from '../../../src/protocol/provider-policy.ts'
 import type { VerifiedQuote } from '../../../src/verify/tdx/quote.ts'
-import { demandTdxState, type TdxDemands } from '../../../src/verify/tdx/state.ts'
+import { requireTdxState, type TdxRequirements } from '../../../src/verify/tdx/state.ts'
 
 const register = (fill: number) => new Uint8Array(48).fill(fill)
 
@@ -20,7 +20,7 @@ const GOOD: VerifiedQuote = {
   reportData: new Uint8Array(64),
 }
 
-function demandsOf(change: Record<string, unknown>): TdxDemands {
+function demandsOf(change: Record<string, unknown>): TdxRequirements {
   const policy = providerPolicySchema.parse({
     adapter: 'dstack',
     allowed_compose_hashes: ['ab'.repeat(32)],
@@ -58,7 +58,7 @@ describe('a TDX guest is accepted', () => {
       tdx({ allowed_xfam: '00000000000602ff' }),
     ],
   ])('%s', (_what, change, policy) => {
-    expect(() => demandTdxState({ ...GOOD, ...change }, demandsOf(policy))).not.toThrow()
+    expect(() => requireTdxState({ ...GOOD, ...change }, demandsOf(policy))).not.toThrow()
   })
 })
 
@@ -134,7 +134,7 @@ describe('a TDX guest is refused', () => {
       'the measurement is not one the operator allows (mr_seam)',
     ],
   ])('%s', (_what, change, policy, message) => {
-    expect(() => demandTdxState({ ...GOOD, ...change }, demandsOf(policy))).toThrow(message)
+    expect(() => requireTdxState({ ...GOOD, ...change }, demandsOf(policy))).toThrow(message)
   })
 
   it('by no policy that lets the host debug it, for there is none', () => {

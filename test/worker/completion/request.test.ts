@@ -21,7 +21,7 @@ describe('parseChatRequest', () => {
       reasoning: undefined,
       effortMatch: 'exact',
       effortGiven: false,
-      hiddenUnasked: false,
+      reasoningHiddenByDefault: false,
       reasoningMembers: [],
       failover: [],
       temperature: undefined,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
-import { blamedField, refusalKind } from '../../../src/worker/provider/refusal.ts'
+import { invalidField, refusalKind } from '../../../src/worker/provider/refusal.ts'
 
 const bytesOf = (body: string | object) =>
   utf8(typeof body === 'string' ? body : JSON.stringify(body))
@@ -315,7 +315,7 @@ describe('refusalKind', () => {
   })
 })
 
-describe('blamedField', () => {
+describe('invalidField', () => {
   it.each([
     ['param', { error: { message: 'Bad.', param: 'language' } }, 'language'],
     [
@@ -327,6 +327,6 @@ describe('blamedField', () => {
     ['nothing in HTML', '<html>', undefined],
     ['nothing in no body', '', undefined],
   ])('finds %s', (_, body, field) => {
-    expect(blamedField(bytesOf(body))).toBe(field)
+    expect(invalidField(bytesOf(body))).toBe(field)
   })
 })

@@ -18,7 +18,7 @@ function named(name: string): Route {
 /** The routes as requests try them. */
 function orderOf(health: RouteHealth, routes: readonly Route[], now: number): readonly Route[] {
   const attempts = health.prefer(routes, now).map((route) => ({ route }))
-  return health.restingLast(attempts, now).map(({ route }) => route)
+  return health.openCircuitsLast(attempts, now).map(({ route }) => route)
 }
 
 /** A health whose routes are named by one letter and whose clock starts at 0. */
@@ -188,7 +188,7 @@ describe('the order', () => {
     const { health } = watch()
     const attempts = ROUTES.map((route) => ({ route }))
     expect(health.prefer(ROUTES, START)).toBe(ROUTES)
-    expect(health.restingLast(attempts, START)).toBe(attempts)
+    expect(health.openCircuitsLast(attempts, START)).toBe(attempts)
   })
 })
 
@@ -200,14 +200,14 @@ describe('the attempts of a request with other models', () => {
 
   it('leave a resting primary to the end, and none out', () => {
     const { health } = watchResting()
-    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 1))).toBe('120')
-    expect(entriesOf(health.restingLast(attemptsOf('a'), START + 1))).toBe('0')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 1))).toBe('120')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('a'), START + 1))).toBe('0')
   })
 
   it('probe it once its rest is over, one request at a time', () => {
     const { health } = watchResting()
-    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 2_000))).toBe('012')
-    expect(entriesOf(health.restingLast(attemptsOf('abc'), START + 2_000))).toBe('120')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000))).toBe('012')
+    expect(entriesOf(health.openCircuitsLast(attemptsOf('abc'), START + 2_000))).toBe('120')
   })
 })
 

@@ -162,7 +162,7 @@ describe('whatever the catalogue and the request', () => {
           }
           const plain = planOf(known, asked)?.attempts
           const preferred = planOf(known, asked, (routes) => health.prefer(routes, now))?.attempts
-          const ordered = health.restingLast(preferred ?? [], now)
+          const ordered = health.openCircuitsLast(preferred ?? [], now)
           expect(new Set(ordered)).toEqual(new Set(plain))
         },
       ),

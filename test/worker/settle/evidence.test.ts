@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
-import { keepEvidence } from '../../../src/worker/settle/evidence.ts'
+import { retainEvidence } from '../../../src/worker/settle/evidence.ts'
 import { openSqlite, type SqliteDatabase } from '../../support/sqlite-database.ts'
 
 const EXPIRES = 5000
@@ -19,7 +19,7 @@ const held = () => ledger.connection.prepare('SELECT sha256, data_b64 FROM evide
 test('evidence is kept as the bytes it was', async () => {
   const link = { evidence: async () => new Response(utf8('evidence')) }
   const wanted = { customerId: 'acme', refs: [good], expiresAtMs: EXPIRES }
-  expect(await keepEvidence({ link, ledger }, wanted)).toBe(0)
+  expect(await retainEvidence({ link, ledger }, wanted)).toBe(0)
   expect(held()).toEqual([{ sha256: good, data_b64: 'ZXZpZGVuY2U=' }])
 })
 
@@ -29,6 +29,6 @@ test.each([
   ['cannot be asked for', () => Promise.reject(new LinkUnavailable('away'))],
 ])('evidence that %s is reported missing and harms nothing', async (_, evidence) => {
   const wanted = { customerId: 'acme', refs: [good], expiresAtMs: EXPIRES }
-  expect(await keepEvidence({ link: { evidence }, ledger }, wanted)).toBe(1)
+  expect(await retainEvidence({ link: { evidence }, ledger }, wanted)).toBe(1)
   expect(held()).toEqual([])
 })

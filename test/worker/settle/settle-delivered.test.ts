@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/worker/settle/exchange.ts'
 import { listQuarantined } from '../../../src/worker/settle/quarantine.ts'
-import { settleDelivered, type SettleTools } from '../../../src/worker/settle/settle.ts'
+import { settleDelivered, type SettleDeps } from '../../../src/worker/settle/settle.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { addCustomer, askOf, NOW, readBooks } from '../../support/ledger.ts'
@@ -28,7 +28,7 @@ async function delivered(ledgerOf: (db: Database) => Database) {
     billedSeconds: undefined,
     reportedSeconds: null,
   } satisfies Partial<Exchange>
-  const tools: Partial<SettleTools> = {
+  const deps: Partial<SettleDeps> = {
     together: (work) => work(),
     ledger: ledgerOf(db),
     log: (event) => events.push(event),
@@ -36,7 +36,7 @@ async function delivered(ledgerOf: (db: Database) => Database) {
     now: () => NOW,
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that settling without a receipt touches
-  const run = () => settleDelivered(exchange as Exchange, tools as SettleTools)
+  const run = () => settleDelivered(exchange as Exchange, deps as SettleDeps)
   return { db, events, run }
 }
 

@@ -3,7 +3,7 @@ import { ReleaseError } from '../release-error.ts'
 import type { LogDirectory, SignedHead } from './log-directory.ts'
 import { requestCosignature, type Witness } from './witness-client.ts'
 
-export interface AppendTools {
+export interface AppendDeps {
   readonly log: LogDirectory
   readonly witnesses: readonly Witness[]
   /** How many of them must cosign before anything is published. */
@@ -27,13 +27,13 @@ export interface Appended {
  * @throws ReleaseError when too few witnesses cosign; the entry is then in no published tree, and the next call
  *   publishes it before its own
  */
-export async function appendEntry(entry: Uint8Array, tools: AppendTools): Promise<Appended> {
-  const { log, now } = tools
+export async function appendEntry(entry: Uint8Array, deps: AppendDeps): Promise<Appended> {
+  const { log, now } = deps
   const unfinished = await log.pending()
-  if (unfinished !== undefined) await publish(unfinished, tools)
+  if (unfinished !== undefined) await publish(unfinished, deps)
   const { index, head } = await log.append(entry)
   const signed = await log.sign(head, seconds(now))
-  const { checkpoint, missing } = await publish(signed, tools)
+  const { checkpoint, missing } = await publish(signed, deps)
   const hashes = await log.tree(head.size).inclusion(index)
   return { index, size: head.size, proof: formatTlogProof({ index, hashes, checkpoint }), missing }
 }
@@ -42,21 +42,21 @@ export async function appendEntry(entry: Uint8Array, tools: AppendTools): Promis
  * A fresh checkpoint of the tree as it is, with new cosignatures, and with it a fresh proof of one entry: relying
  * parties may ask for witnesses' recent word.
  */
-export async function renewProof(index: number, tools: AppendTools): Promise<Appended> {
-  const { log, now } = tools
+export async function renewProof(index: number, deps: AppendDeps): Promise<Appended> {
+  const { log, now } = deps
   const unfinished = await log.pending()
-  if (unfinished !== undefined) await publish(unfinished, tools)
+  if (unfinished !== undefined) await publish(unfinished, deps)
   const head = await log.head()
   if (index >= head.size)
     throw new ReleaseError(`the log has ${head.size} entries, and no number ${index}`)
-  const { checkpoint, missing } = await publish(await log.sign(head, seconds(now)), tools)
+  const { checkpoint, missing } = await publish(await log.sign(head, seconds(now)), deps)
   const hashes = await log.tree(head.size).inclusion(index)
   return { index, size: head.size, proof: formatTlogProof({ index, hashes, checkpoint }), missing }
 }
 
 async function publish(
   signed: SignedHead,
-  { log, witnesses, quorum }: AppendTools,
+  { log, witnesses, quorum }: AppendDeps,
 ): Promise<{ checkpoint: string; missing: readonly string[] }> {
   const before = await log.head()
   const tree = log.tree(signed.head.size)

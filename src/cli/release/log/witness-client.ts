@@ -24,7 +24,7 @@ export interface Submission {
   consistency(older: number): Promise<readonly Bytes[]>
 }
 
-const ANSWER_WITHIN_MS = 20_000
+const RESPONSE_TIMEOUT_MS = 20_000
 const MAX_ANSWER_CHARS = 16_384
 
 /**
@@ -73,7 +73,7 @@ async function post(
       headers: { 'content-type': 'text/plain; charset=utf-8' },
       body,
       redirect: 'error',
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
     })
     return { status: response.status, text: (await response.text()).slice(0, MAX_ANSWER_CHARS) }
   } catch (cause) {

@@ -24,7 +24,7 @@ export interface WitnessAnswer {
   readonly body: string
 }
 
-export interface WitnessTools {
+export interface WitnessDeps {
   readonly signer: NoteSigner
   /** The logs it watches, by their keys; a log's name is its origin. */
   readonly logs: readonly NoteKey[]
@@ -44,19 +44,19 @@ const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
  * remembers it before it answers.
  */
 export class LogWitness {
-  readonly #tools: WitnessTools
+  readonly #deps: WitnessDeps
   /** Submissions of one log are handled one after the other. */
   readonly #queues = new Map<string, Promise<unknown>>()
 
-  constructor(tools: WitnessTools) {
-    this.#tools = tools
+  constructor(deps: WitnessDeps) {
+    this.#deps = deps
   }
 
   /** Handles the body of an `add-checkpoint`. */
   async addCheckpoint(body: string): Promise<WitnessAnswer> {
     const request = parseSubmission(body)
     if (request === undefined) return plain(400, 'the request is malformed')
-    const log = this.#tools.logs.find(({ name }) => name === request.checkpoint.origin)
+    const log = this.#deps.logs.find(({ name }) => name === request.checkpoint.origin)
     if (log === undefined) return plain(404, 'the log is unknown')
     try {
       checkLogSignature(request.note, log)
@@ -65,7 +65,7 @@ export class LogWitness {
       throw error
     }
     if (request.older > request.checkpoint.size) return plain(400, 'the old size is the larger one')
-    return this.#inTurn(log.name, () => this.#cosign(request))
+    return this.#serialize(log.name, () => this.#cosign(request))
   }
 
   async #cosign({ note, checkpoint, older, proof }: WitnessRequest): Promise<WitnessAnswer> {
@@ -80,7 +80,7 @@ export class LogWitness {
       throw error
     }
     await this.#remember(checkpoint.origin, checkpoint)
-    const signature = this.#tools.signer.sign(note.text, Math.floor(this.#tools.now() / 1_000))
+    const signature = this.#deps.signer.sign(note.text, Math.floor(this.#deps.now() / 1_000))
     return plain(200, formatSignatureLine(signature))
   }
 
@@ -96,17 +96,17 @@ export class LogWitness {
 
   async #remember(origin: string, { size, root }: TreeHead): Promise<void> {
     const path = await this.#path(origin)
-    await mkdir(this.#tools.stateDir, { recursive: true })
+    await mkdir(this.#deps.stateDir, { recursive: true })
     const text = JSON.stringify({ origin, size, root: toBase64(root) })
     await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })
     await rename(`${path}.new`, path)
   }
 
   async #path(origin: string): Promise<string> {
-    return join(this.#tools.stateDir, `${await sha256Hex(origin)}.json`)
+    return join(this.#deps.stateDir, `${await sha256Hex(origin)}.json`)
   }
 
-  #inTurn(log: string, step: () => Promise<WitnessAnswer>): Promise<WitnessAnswer> {
+  #serialize(log: string, step: () => Promise<WitnessAnswer>): Promise<WitnessAnswer> {
     const done = (this.#queues.get(log) ?? Promise.resolve()).then(step, step)
     this.#queues.set(log, done)
     return done

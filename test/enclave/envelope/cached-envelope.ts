@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { KeptEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
+import type { CachedEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
 
 /** An envelope of the right form that nobody could verify. */
 export function keptEnvelope({
@@ -14,13 +14,13 @@ export function keptEnvelope({
   capturedAt?: number
   padding?: number
   configurationSha256?: string
-} = {}): KeptEnvelope {
+} = {}): CachedEnvelope {
   const report = Buffer.alloc(1184)
   report.writeUInt32LE(5, 0)
   report.writeUInt32LE(1, 0x34)
   report.set([0x19, 0x11, 0x01], 0x188)
   report.writeBigUInt64LE(0x30000n, 8)
-  const envelope: KeptEnvelope['envelope'] = {
+  const envelope: CachedEnvelope['envelope'] = {
     schema: 'service.attestation/v1',
     workload: 'router',
     snp_report_b64: report.toString('base64'),
@@ -47,6 +47,6 @@ export function keptEnvelope({
     configurationSha256,
     measurement: '33'.repeat(48),
     capturedAt,
-    check: { verified: true, failed: [], verifiedAt: 1_700_000_000, seen: undefined },
+    check: { verified: true, failed: [], verifiedAt: 1_700_000_000, accepted: undefined },
   }
 }

@@ -14,7 +14,7 @@ export interface WebReply {
  * Asks a vendor's service, within 15 s and a bound on size, without redirects.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
-export async function askService(
+export async function requestService(
   webFetch: typeof fetch,
   url: string,
   maxBytes: number,

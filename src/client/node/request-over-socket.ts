@@ -2,29 +2,33 @@ import http from 'node:http'
 import { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { concatBytes } from '../../protocol/bytes.ts'
-import type { AskedAnswer } from '../proof.ts'
+import type { HostAnswer } from '../proof.ts'
 
 /** An envelope is some tens of kilobytes; more is an attack on the reader. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** A capture by the platform may take a minute. */
-const WITHIN_MS = 70_000
+const RESPONSE_TIMEOUT_MS = 70_000
 
 /**
  * One GET over a connection that stays open and stays the caller's: what it is used for afterwards goes to the very
  * peer that answered here.
  */
-export async function askOver(socket: TLSSocket, host: string, path: string): Promise<AskedAnswer> {
-  const lent = lend(socket)
+export async function requestOverSocket(
+  socket: TLSSocket,
+  host: string,
+  path: string,
+): Promise<HostAnswer> {
+  const borrowed = borrow(socket)
   try {
-    return await get(lent.stream, host, path)
+    return await get(borrowed.stream, host, path)
   } finally {
-    lent.takeBack()
+    borrowed.release()
   }
 }
 
 /** A stream over the socket that can end without ending the socket. */
-function lend(socket: TLSSocket): { stream: Duplex; takeBack: () => void } {
+function borrow(socket: TLSSocket): { stream: Duplex; release: () => void } {
   const stream = new Duplex({
     read: () => socket.resume(),
     write: (chunk, _encoding, done) => void socket.write(chunk, (error) => done(error)),
@@ -38,7 +42,7 @@ function lend(socket: TLSSocket): { stream: Duplex; takeBack: () => void } {
   socket.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
   return {
     stream,
-    takeBack: () => {
+    release: () => {
       socket.pause()
       socket.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
       stream.on('error', () => {}).destroy()
@@ -46,14 +50,14 @@ function lend(socket: TLSSocket): { stream: Duplex; takeBack: () => void } {
   }
 }
 
-function get(stream: Duplex, host: string, path: string): Promise<AskedAnswer> {
+function get(stream: Duplex, host: string, path: string): Promise<HostAnswer> {
   return new Promise((resolve, reject) => {
     const request = http.get(
       {
         createConnection: () => stream,
         path,
         headers: { host, connection: 'keep-alive', accept: 'application/json' },
-        signal: AbortSignal.timeout(WITHIN_MS),
+        signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
       },
       (response) => {
         const { statusCode: status = 0 } = response

@@ -4,13 +4,13 @@ import {
   type Database,
   type Storage,
 } from '../../../src/worker/storage/database.ts'
-import { watchedStorage } from '../../../src/worker/storage/watched-storage.ts'
+import { monitoredStorage } from '../../../src/worker/storage/monitored-storage.ts'
 
 function storageThat(batch: Database['batch']): { storage: Storage; failures: string[] } {
   const failures: string[] = []
   const database = { batch }
   const inner: Storage = { customer: () => database, directory: () => database }
-  return { storage: watchedStorage(inner, (failure) => failures.push(failure)), failures }
+  return { storage: monitoredStorage(inner, (failure) => failures.push(failure)), failures }
 }
 
 const failing = (fault: Error) =>

@@ -25,7 +25,7 @@ const CODES: Partial<Record<CheckName, RefusalCode>> = {
 }
 
 /** @throws EvidenceRefused when a check failed; it names the failed checks and leaves out their details */
-export function demandChecks(checks: readonly Check[]): void {
+export function requireChecks(checks: readonly Check[]): void {
   const failed = checks.filter(({ ok }) => !ok).map(({ name }) => name)
   const [first] = failed
   if (checks.length > 0 && first === undefined) return

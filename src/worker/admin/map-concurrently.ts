@@ -1,5 +1,5 @@
 /** Results of `work` on every item, in order, at most `width` at a time. */
-export async function gather<Item, Result>(
+export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   width: number,
   work: (item: Item) => Promise<Result>,

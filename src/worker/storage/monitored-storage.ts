@@ -4,7 +4,7 @@ import { StorageUnavailable, type Database, type Storage } from './database.ts'
  * A storage that tells each time its engine does not answer, whoever asked and whatever became of it: in SQLite's
  * own word, such as `SQLITE_FULL`, where there is one.
  */
-export function watchedStorage(
+export function monitoredStorage(
   storage: Storage,
   onUnavailable: (failure: string) => void,
 ): Storage {

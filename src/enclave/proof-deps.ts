@@ -5,7 +5,7 @@ import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
 import { verifyIntelQuote } from '../verify/tdx/quote.ts'
 import { observedFetch } from './adapters/observed-fetch.ts'
 import type { Log } from './log.ts'
-import type { ProofTools } from './proofs/provider-evidence.ts'
+import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
 import { fetchFile } from './snp/fetch-file.ts'
@@ -18,7 +18,7 @@ export function createProofTools(
   ownSimulated: SimulatedPolicy,
   now: () => number,
   log: Log,
-): ProofTools {
+): ProofDeps {
   const files = certificateDirectory(join(stateDir, 'amd-certificates'))
   const kds = createKds(fetchFile, now)
   const cache = createCertificateCache(kds, files)

@@ -8,7 +8,7 @@ import type { AnswerBody, OutgoingRequest } from './transport.ts'
 const CREDENTIALS = ['authorization', 'x-api-key'] as const
 
 /** One request and its answer, whose digests are known once the answer has passed. */
-export class WatchedExchange {
+export class ObservedExchange {
   readonly #request: OutgoingRequest
   readonly #digest: AnswerDigest
   readonly #verifier: ReceiptVerifier
