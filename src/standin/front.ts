@@ -6,6 +6,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
+import { hopByHop } from '../protocol/hop-by-hop.ts'
 import { recorded, type ExchangeLog } from './exchange-log.ts'
 import { play, scriptedAnswerSchema, type AnswerSink, type Script } from './script.ts'
 
@@ -34,8 +35,6 @@ interface Parts {
 
 const PROVIDER_PATH = /^\/(?<provider>[A-Za-z0-9._-]+)(?<path>\/v1\/.*)$/
 const MAX_FOR_MOCK = 10 * 1024 * 1024
-/** Headers of one connection, which a forwarder must not copy (RFC 9110 section 7.6.1). */
-const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade']
 
 async function exchange(
   url: string,
@@ -136,8 +135,9 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer[]> {
 }
 
 function endToEnd(headers: OutgoingHttpHeaders): Record<string, string> {
+  const ofConnection = hopByHop(undefined)
   const kept = Object.entries(headers).filter(
-    ([name, value]) => !HOP_BY_HOP.includes(name) && value !== undefined,
+    ([name, value]) => !ofConnection(name) && value !== undefined,
   )
   return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]))
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { hopByHop } from '../../protocol/hop-by-hop.ts'
 import type { Client } from '../client.ts'
 import { AttestationRefused, ClientError } from '../errors.ts'
 import type { ReceiptOutcome } from '../receipts.ts'
@@ -28,17 +29,8 @@ export interface ProxyPlan {
   readonly onAnswered: (request: ProxiedRequest) => void
 }
 
-/** Headers that belong to one connection (RFC 9110 section 7.6.1), and those that only concern this machine. */
-const NOT_FORWARDED = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
+/** Headers that concern only this machine, or that the transport sets itself. */
+const LOCAL_HEADERS = new Set([
   'host',
   'content-length',
   'expect',
@@ -174,10 +166,10 @@ async function readBody(request: IncomingMessage): Promise<Buffer<ArrayBuffer> |
 }
 
 function outgoingHeaders({ headers }: IncomingMessage, apiKey: string | undefined): Headers {
-  const listed = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  const ofConnection = hopByHop(headers.connection)
   const outgoing = new Headers()
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || NOT_FORWARDED.has(name) || listed.includes(name)) continue
+    if (value === undefined || ofConnection(name) || LOCAL_HEADERS.has(name)) continue
     if (name.startsWith('sec-fetch-')) continue
     for (const each of [value].flat()) outgoing.append(name, each)
   }
@@ -188,11 +180,10 @@ function outgoingHeaders({ headers }: IncomingMessage, apiKey: string | undefine
 }
 
 function answerHeaders({ headers }: Response): Record<string, string> {
-  const kept = [...headers].filter(
-    ([name]) =>
-      name === 'content-length' ||
-      (!NOT_FORWARDED.has(name) && !name.startsWith('access-control-')),
-  )
+  const ofConnection = hopByHop(headers.get('connection'))
+  const local = (name: string) =>
+    ofConnection(name) || LOCAL_HEADERS.has(name) || name.startsWith('access-control-')
+  const kept = [...headers].filter(([name]) => name === 'content-length' || !local(name))
   return Object.fromEntries(kept)
 }
 

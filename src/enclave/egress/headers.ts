@@ -1,17 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-
-/** Headers of one connection, which no forwarder may pass on (RFC 9110 section 7.6.1). */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+import { hopByHop } from '../../protocol/hop-by-hop.ts'
 
 /** Headers of the link, and what the worker's runtime adds; a provider must neither see nor set them. */
 const INTERNAL_HEADER = /^(x-cmr-|cf-)/
@@ -24,9 +12,9 @@ export function requestHeaders(received: IncomingHttpHeaders): OutgoingHttpHeade
 
 /** What comes back of the provider's headers. */
 export function endToEnd(received: IncomingHttpHeaders): OutgoingHttpHeaders {
-  const named = new Set((received.connection ?? '').toLowerCase().split(/\s*,\s*/))
+  const ofConnection = hopByHop(received.connection)
   const kept = Object.entries(received).filter(
-    ([name]) => !HOP_BY_HOP.has(name) && !named.has(name) && !INTERNAL_HEADER.test(name),
+    ([name]) => !ofConnection(name) && !INTERNAL_HEADER.test(name),
   )
   return Object.fromEntries(kept)
 }

@@ -2,9 +2,10 @@ import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
 import { anthropicErrorBody } from '../http/anthropic-errors.ts'
 import type { ApiError } from '../http/errors.ts'
 import { Blocks, type BlockHead } from '../stream/blocks.ts'
-import type { Delta } from '../stream/delta.ts'
+import { textDelta, type Delta } from '../stream/delta.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
-import type { ProviderAnswer } from '../stream/provider-answer.ts'
+import { EventText } from '../stream/event-text.ts'
+import { choiceDelta, type ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import { messageUsage, stopReason } from './message-json.ts'
 
@@ -17,7 +18,7 @@ export class MessagesEncoder implements AnswerEncoder {
   readonly #contains = { tool: false, refusal: false }
   #index = -1
   #kind: BlockHead['kind'] = 'text'
-  #events = ''
+  readonly #events = new EventText()
   /** The constant part of the open block's text events. */
   #textStart = ''
 
@@ -36,33 +37,33 @@ export class MessagesEncoder implements AnswerEncoder {
     const usage = { promptTokens: this.#promptEstimate, completionTokens: 0, ...nothing }
     const { id, model } = this.#head
     const message = messageJson({ id, model, content: [], stop: null, usage })
-    this.#event('message_start', { message })
-    this.#event('ping', {})
-    return this.#take()
+    this.#events.add('message_start', { message })
+    this.#events.add('ping', {})
+    return this.#events.take()
   }
 
   plainText(text: string): string {
     if (this.#blocks.open !== 'text') {
-      return this.delta({ content: text, ...NOTHING_ELSE })
+      return this.delta(textDelta(text))
     }
     return `${this.#textStart}"${text}"}}\n\n`
   }
 
   delta(delta: Delta): string {
     this.#blocks.take(delta)
-    return this.#take()
+    return this.#events.take()
   }
 
   finish({ finishReason, usage }: AnswerEnd): string {
     this.#blocks.finish()
     const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
-    this.#event('message_delta', { delta, usage: messageUsage(usage) })
-    return this.#take()
+    this.#events.add('message_delta', { delta, usage: messageUsage(usage) })
+    return this.#events.take()
   }
 
   close(_end: AnswerEnd, service: object): string {
-    this.#event('message_stop', { service })
-    return this.#take()
+    this.#events.add('message_stop', { service })
+    return this.#events.take()
   }
 
   fail(error: ApiError): string {
@@ -75,7 +76,7 @@ export class MessagesEncoder implements AnswerEncoder {
     if (block.kind === 'tool') this.#contains.tool = true
     if (block.kind === 'refusal') this.#contains.refusal = true
     const index = this.#index
-    this.#event('content_block_start', { index, content_block: blockJson(block, '') })
+    this.#events.add('content_block_start', { index, content_block: blockJson(block, '') })
     const type = 'content_block_delta'
     const start = JSON.stringify({ type, index, delta: { type: 'text_delta' } }).slice(0, -2)
     this.#textStart = `event: ${type}\ndata: ${start},"text":`
@@ -84,7 +85,7 @@ export class MessagesEncoder implements AnswerEncoder {
   #piece(text: string): void {
     if (text === '') return
     const { type, member } = PIECES[this.#kind]
-    this.#event('content_block_delta', { index: this.#index, delta: { type, [member]: text } })
+    this.#events.add('content_block_delta', { index: this.#index, delta: { type, [member]: text } })
   }
 
   #end(): void {
@@ -92,23 +93,11 @@ export class MessagesEncoder implements AnswerEncoder {
     // Clients keep a signature and send it back; there is none, and none is asked for.
     if (this.#kind === 'reasoning') {
       const delta = { type: 'signature_delta', signature: '' }
-      this.#event('content_block_delta', { index, delta })
+      this.#events.add('content_block_delta', { index, delta })
     }
-    this.#event('content_block_stop', { index })
-  }
-
-  #event(type: string, members: object): void {
-    this.#events += `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
-  }
-
-  #take(): string {
-    const events = this.#events
-    this.#events = ''
-    return events
+    this.#events.add('content_block_stop', { index })
   }
 }
-
-const NOTHING_ELSE = { reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
 
 const PIECES = {
   reasoning: { type: 'thinking_delta', member: 'thinking' },
@@ -174,15 +163,9 @@ export function encodeMessage(
     },
     end: () => {},
   })
-  const { reasoning, content, refusal, toolCalls, logprobs, finishReason } = choice
-  blocks.take({
-    reasoning,
-    content: content || undefined,
-    refusal,
-    toolCalls: toolCalls.map((call, index) => ({ index, ...call })),
-    logprobs,
-  })
+  blocks.take(choiceDelta(choice))
   blocks.finish()
+  const { finishReason, refusal, toolCalls } = choice
   const contains = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
   const stop = stopReason(finishReason, contains)
   const json = written.map(({ head, text }) => blockJson(head, text))

@@ -1,10 +1,11 @@
 import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
 import type { ApiError } from '../http/errors.ts'
 import { Blocks, type BlockHead } from '../stream/blocks.ts'
-import type { Delta } from '../stream/delta.ts'
+import { textDelta, type Delta } from '../stream/delta.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
+import { EventText } from '../stream/event-text.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
-import type { ProviderAnswer } from '../stream/provider-answer.ts'
+import { choiceDelta, type ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import { failureCode } from './failure-code.ts'
 import {
@@ -32,7 +33,7 @@ export class ResponsesEncoder implements AnswerEncoder {
   readonly #blocks: Blocks
   readonly #done: object[] = []
   #sequence = 0
-  #events = ''
+  readonly #events = new EventText()
   #item: OutputItem | undefined
   /** The constant part of the open item's text events. */
   #textStart = ''
@@ -53,12 +54,12 @@ export class ResponsesEncoder implements AnswerEncoder {
     const response = this.#response({ status: 'in_progress', output: [] })
     this.#event('response.created', { response })
     this.#event('response.in_progress', { response })
-    return this.#take()
+    return this.#events.take()
   }
 
   plainText(text: string): string {
     if (this.#blocks.open !== 'text' || this.#item === undefined) {
-      return this.delta({ content: text, ...NOTHING_ELSE })
+      return this.delta(textDelta(text))
     }
     this.#item.text += text
     return `${this.#textStart}${this.#sequence++},"delta":"${text}","logprobs":[]}\n\n`
@@ -66,13 +67,13 @@ export class ResponsesEncoder implements AnswerEncoder {
 
   delta(delta: Delta): string {
     this.#blocks.take(delta)
-    return this.#take()
+    return this.#events.take()
   }
 
   finish(end: AnswerEnd): string {
     if (incompleteReason(end) !== undefined) this.#end('incomplete')
     this.#blocks.finish()
-    return this.#take()
+    return this.#events.take()
   }
 
   close(end: AnswerEnd, service: object): string {
@@ -81,7 +82,7 @@ export class ResponsesEncoder implements AnswerEncoder {
     const state = { status, output: this.#done, usage: end.usage } as const
     const response = this.#response({ ...state, ...(incomplete && { incomplete }) })
     this.#event(`response.${status}`, { response, service })
-    return this.#take()
+    return this.#events.take()
   }
 
   fail(error: ApiError): string {
@@ -89,7 +90,7 @@ export class ResponsesEncoder implements AnswerEncoder {
     const failure = { code: failureCode(error.code), message: error.message }
     const response = this.#response({ status: 'failed', output: this.#done, error: failure })
     this.#event('response.failed', { response })
-    return begun + this.#take()
+    return begun + this.#events.take()
   }
 
   #response(state: ResponseState): object {
@@ -166,18 +167,9 @@ export class ResponsesEncoder implements AnswerEncoder {
   }
 
   #event(type: string, members: object): void {
-    const json = JSON.stringify({ type, sequence_number: this.#sequence++, ...members })
-    this.#events += `event: ${type}\ndata: ${json}\n\n`
-  }
-
-  #take(): string {
-    const events = this.#events
-    this.#events = ''
-    return events
+    this.#events.add(type, { sequence_number: this.#sequence++, ...members })
   }
 }
-
-const NOTHING_ELSE = { reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
 
 /** The events of each kind of text: their name, the place inside the item, and the member of `done` that has it all. */
 const PIECES = {
@@ -207,14 +199,7 @@ export function encodeResponse(
     },
     end: () => {},
   })
-  const { reasoning, content, refusal, toolCalls, logprobs } = choice
-  blocks.take({
-    reasoning,
-    content: content || undefined,
-    refusal,
-    toolCalls: toolCalls.map((call, index) => ({ index, ...call })),
-    logprobs,
-  })
+  blocks.take(choiceDelta(choice))
   blocks.finish()
   const status = incomplete === undefined ? 'completed' : 'incomplete'
   const output = items.map((item, index) =>

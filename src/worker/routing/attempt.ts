@@ -2,6 +2,7 @@ import type { Log } from '../http/log.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import { CONCLUSIVE_MS, type AttemptShare } from './attempt-share.ts'
 import type { Budget } from './budget.ts'
+import { REQUEST_FAULTS } from './health-circuit.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
 import type { FailureMapping } from './failure-mapping.ts'
@@ -112,16 +113,6 @@ function noteServed(
     ...(firstDeltaMs === undefined ? {} : { first_delta_ms: firstDeltaMs }),
   })
 }
-
-/** Failures that the request caused: they do not count against the route. */
-const REQUEST_FAULTS: ReadonlySet<Failure['kind']> = new Set([
-  'rejected',
-  'context_length',
-  'content_policy',
-  'file_rejected',
-  'file_too_large',
-  'file_type_rejected',
-])
 
 function noteFailure(
   attempt: PlannedAttempt,

@@ -31,8 +31,8 @@ export interface Circuit {
 /** A claimed probe that is not begun by then is another caller's: its request may have ended before its turn. */
 const UNUSED_CLAIM_MS = 1_000
 
-/** What says nothing about the route: it answered, and the request was at fault. */
-const REQUEST_FAULTS: ReadonlySet<FailureKind> = new Set([
+/** Failures that the request caused. The route answered, so they do not count against it. */
+export const REQUEST_FAULTS: ReadonlySet<FailureKind> = new Set([
   'rejected',
   'context_length',
   'content_policy',

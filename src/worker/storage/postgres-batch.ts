@@ -1,7 +1,6 @@
 import type postgres from 'postgres'
 import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
-import { numberPlaceholders } from './postgres-dialect.ts'
 import { isRead } from './sql.ts'
 
 /** A batch failed (`cause` says why) at a point where it cannot have written, so it may be run again. */
@@ -76,4 +75,13 @@ async function run(runner: Runner, { sql, params }: Statement): Promise<readonly
   const rows = await query.execute()
   // A plain array: the driver's own carries a description of the statement that cannot leave the object.
   return Array.from(rows)
+}
+
+/** Quoted text, quoted names and comments are stepped over; a `?` in them is no placeholder. */
+const PLACEHOLDER = /'(?:[^']|'')*'|"[^"]*"|--[^\n]*|\?/g
+
+/** Rewrites the placeholders `?` to `$1`, `$2`, ... */
+export function numberPlaceholders(sql: string): string {
+  let count = 0
+  return sql.replace(PLACEHOLDER, (found) => (found === '?' ? `$${++count}` : found))
 }

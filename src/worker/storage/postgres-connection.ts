@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import type { PooledConnection } from './connection-pool.ts'
-import { flagFromText, integerFromText } from './postgres-dialect.ts'
+import type { SqlValue } from './database.ts'
 
 /** One connection to PostgreSQL; it comes back by itself after it was lost. */
 export interface PostgresConnection extends PooledConnection {
@@ -30,4 +30,18 @@ export function openPostgresConnection(databaseUrl: string): PostgresConnection 
     onnotice: () => {},
   })
   return { sql, discard: () => void sql.end({ timeout: 0 }).catch(() => {}) }
+}
+
+/**
+ * PostgreSQL sends int8 and numeric as text. Within 2^53 they become numbers, as SQLite gives them; beyond it
+ * the digits stay text, because a number would lose some.
+ */
+function integerFromText(text: string): SqlValue {
+  const value = Number(text)
+  return Number.isSafeInteger(value) || text.includes('.') ? value : text
+}
+
+/** SQLite has no booleans: its comparisons give 1 and 0. */
+function flagFromText(text: string): SqlValue {
+  return text === 't' ? 1 : 0
 }

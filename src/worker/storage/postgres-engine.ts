@@ -4,7 +4,6 @@ import { createConnectionPool } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
-import { causeOf, classifyPostgresError } from './postgres-failure.ts'
 import { openPostgresConnection } from './postgres-connection.ts'
 
 const CONNECTIONS = 8
@@ -90,4 +89,35 @@ async function withRetries<Result>(
       await new Promise((resolve) => setTimeout(resolve, random() * longest))
     }
   }
+}
+
+/** What a failure of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
+export type PostgresFailure = 'retry' | 'refused' | 'unavailable'
+
+/** Another transaction came first: nothing was written, the same batch may win the next time. */
+const RETRY = new Set(['40001', '40P01'])
+
+/** Classes that blame the statement: unsupported feature, data, constraint, syntax and names. */
+const REFUSED_CLASSES = new Set(['0A', '21', '22', '23', '42'])
+
+/** Within those classes: rights the operator has yet to grant. */
+const CONFIGURATION_STATES = new Set(['42501'])
+
+/** Judges an error by its SQLSTATE; one without (a lost connection, a time-out) is `unavailable`. */
+export function classifyPostgresError(error: unknown): PostgresFailure {
+  const state = sqlState(error)
+  if (RETRY.has(state)) return 'retry'
+  if (CONFIGURATION_STATES.has(state)) return 'unavailable'
+  return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
+}
+
+/** The driver's error behind one of ours. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? error.cause : error
+}
+
+function sqlState(error: unknown): string {
+  const cause = causeOf(error)
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' ? code : ''
 }

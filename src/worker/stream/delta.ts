@@ -13,3 +13,8 @@ export interface Delta {
   readonly toolCalls: readonly ToolFragment[]
   readonly logprobs: Logprobs | null
 }
+
+/** A delta of nothing but text. */
+export function textDelta(content: string): Delta {
+  return { content, reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
+}

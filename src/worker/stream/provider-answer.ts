@@ -1,5 +1,6 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
+import type { Delta } from './delta.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
 import { readLogprobs, type Logprobs } from './logprobs.ts'
@@ -70,6 +71,18 @@ function readChoice(choice: JsonObject, position: number, options: ReadOptions):
     // Log probabilities spell out the tokens, those of stripped reasoning too.
     logprobs: stripped ? null : readLogprobs(choice['logprobs']),
     finishReason,
+  }
+}
+
+/** A finished choice as one delta, for formats that are written from deltas. */
+export function choiceDelta(choice: AnswerChoice): Delta {
+  const { reasoning, content, refusal, toolCalls, logprobs } = choice
+  return {
+    reasoning,
+    content: content || undefined,
+    refusal,
+    toolCalls: toolCalls.map((call, index) => ({ index, ...call })),
+    logprobs,
   }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import postgres from 'postgres'
 import type { Database, Row, Statement } from '../../../src/worker/storage/database.ts'
-import { numberPlaceholders } from '../../../src/worker/storage/postgres-dialect.ts'
+import { numberPlaceholders } from '../../../src/worker/storage/postgres-batch.ts'
 import { openSqlite } from '../sqlite-database.ts'
 
 /** SQLite files below a directory, wherever an engine puts them. */
