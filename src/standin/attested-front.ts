@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { SimulatedChain } from '../enclave/simulated/chain.ts'
 import { openEnvelopeHost, type EnvelopeHost } from './attested-envelope.ts'
 import type { StandinIdentity } from './attested-identity.ts'
@@ -26,17 +27,27 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     nonce === '' ? tinfoilV2(evidence) : tinfoilV3(evidence, nonce),
 }
 
-/** Every path but those of evidence is passed on to the plain front. */
+/** The chip comes from the daemon, which is started after the stand-in and asks for evidence as soon as it is up. */
+const CHIP_WITHIN_MS = 5_000
+
+/** Every path but those of evidence is passed on to the plain front. Evidence is waited for, then answered 503. */
 export function createAttestedFront(
   { root, tls }: StandinIdentity,
   passOn: RequestListener,
 ): AttestedFront {
   let evidence: Evidence | undefined
+  const attested = Promise.withResolvers<void>()
+  const evidenceSoon = async () => {
+    if (evidence === undefined) {
+      await Promise.race([attested.promise, delay(CHIP_WITHIN_MS, undefined, { ref: false })])
+    }
+    return evidence
+  }
   const server = createServer({ cert: tls.certPem, key: tls.keyPem }, (request, response) => {
     const url = new URL(request.url ?? '/', 'https://standin')
     const answer = ANSWERS[url.pathname]
     if (answer === undefined) passOn(request, response)
-    else void serve(answer, evidence, url, response)
+    else void serve(answer, evidenceSoon(), url, response)
   })
   return {
     server,
@@ -44,17 +55,19 @@ export function createAttestedFront(
       const { spkiSha256: tlsSpkiSha256 } = tls
       const host = await openEnvelopeHost({ root, chain, tlsSpkiSha256, now })
       evidence = { host, chain, tlsSpkiSha256 }
+      attested.resolve()
     },
   }
 }
 
 async function serve(
   answer: Answer,
-  evidence: Evidence | undefined,
+  evidenceSoon: Promise<Evidence | undefined>,
   url: URL,
   response: ServerResponse,
 ): Promise<void> {
   try {
+    const evidence = await evidenceSoon
     if (evidence === undefined) throw new Error('no chip yet')
     const body = await answer(evidence, url.searchParams.get('nonce') ?? '')
     response.writeHead(200, { 'content-type': 'application/json' }).end(body)
