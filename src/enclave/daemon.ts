@@ -16,7 +16,7 @@ import type { Log } from './log.ts'
 import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
-import type { Machine } from './snp/machine.ts'
+import type { openMachine } from './open-machine.ts'
 import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
 import { startIdentity } from './identity.ts'
@@ -30,7 +30,7 @@ export interface DaemonDeps {
   readonly log: Log
   /** Have the supervisor put secrets into force. */
   readonly offers: Pick<Offers, 'offer'>
-  readonly openMachine: (boot: DaemonBoot, now: () => number) => Machine
+  readonly openMachine: typeof openMachine
   /** In place of the network and of vendors' verifiers. */
   readonly proofTools?: Partial<ProofDeps>
 }
@@ -55,7 +55,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const { now, notify, log, proofTools } = deps
   const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
-  const machine = deps.openMachine(boot, now)
+  const machine = deps.openMachine(boot, now, deps.env)
   const releases = createReleases(boot, machine, now)
   const [key, tls] = await Promise.all([
     makeReceiptKey(),

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DaemonBoot, Platform } from '../protocol/boot.ts'
+import {
+  simulatedChipSchema,
+  type DaemonBoot,
+  type Platform,
+  type SimulatedChipKeys,
+} from '../protocol/boot.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { TSM_ROOT } from './snp/configfs-tsm.ts'
 import { fetchFile } from './snp/fetch-file.ts'
@@ -11,13 +17,21 @@ import { createQueuedSource } from './snp/queued-source.ts'
 import { createRevocationLists } from './snp/revocation-lists.ts'
 import { nodeTsmFiles } from './snp/tsm-files.ts'
 
+/**
+ * Names a file with the simulated chip of an earlier run (`simulatedChipSchema`): a new one takes a second of CPU to
+ * make. For tests; a real platform does not read it.
+ */
+export const CHIP_FILE_VARIABLE = 'SIMULATED_CHIP_FILE'
+
+type Env = Readonly<Record<string, string | undefined>>
+
 /** The machine that the supervisor says this is. `now` in milliseconds. */
-export function openMachine(boot: DaemonBoot, now: () => number): Machine {
-  return MACHINES[boot.platform](boot, now)
+export function openMachine(boot: DaemonBoot, now: () => number, env: Env): Machine {
+  return MACHINES[boot.platform](boot, now, env)
 }
 
 const MACHINES: Readonly<Record<Platform, typeof openMachine>> = {
-  simulated: (boot, now) => simulatedMachine(boot.release?.simulated ?? null, now()),
+  simulated: (boot, now, env) => simulatedMachine(boot.release?.simulated ?? chipOf(env), now()),
   'configfs-tsm': ({ stateDir }, now) => {
     const files = certificateDirectory(join(stateDir, 'amd-certificates'))
     const kds = createKds(fetchFile, now)
@@ -28,4 +42,10 @@ const MACHINES: Readonly<Record<Platform, typeof openMachine>> = {
       createQueuedSource(createMachineSource(tsm, { cache, now }, findRevocationList)),
     )
   },
+}
+
+function chipOf(env: Env): SimulatedChipKeys | null {
+  const file = env[CHIP_FILE_VARIABLE]
+  if (file === undefined) return null
+  return simulatedChipSchema.parse(JSON.parse(readFileSync(file, 'utf8')))
 }

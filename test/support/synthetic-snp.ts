@@ -7,7 +7,6 @@ import {
   chainTemplates,
   describeChip,
   issueSimulatedChain,
-  makeSimulatedAuthority,
   makeVek,
   type SimulatedAuthority,
   type SimulatedChain,
@@ -23,6 +22,7 @@ import type { Bytes } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { AMD_NAMES } from '../../src/verify/snp/product.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from '../../src/verify/snp/policy.ts'
+import { runAuthority } from './simulated-platform.ts'
 import { verifySnp, type SnpResult } from '../../src/verify/snp/verify-snp.ts'
 
 /** Synthetic SEV-SNP evidence under a root of its own, right in all but what a test overrides. */
@@ -34,9 +34,9 @@ export const DAY_MS = 86_400_000
 
 const shared: { authority?: Promise<SimulatedAuthority> } = {}
 
-/** The one authority of this test process: RSA-4096 keys are slow to make. */
+/** The one authority of this test run: RSA-4096 keys are slow to make. */
 export async function syntheticAuthority(): Promise<SimulatedAuthority> {
-  shared.authority ??= makeSimulatedAuthority()
+  shared.authority ??= runAuthority()
   return shared.authority
 }
 

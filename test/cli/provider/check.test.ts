@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkOnce } from '../../../src/cli/provider/check-once.ts'
 import { observedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { runChain } from '../../support/simulated-platform.ts'
 import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import type { ProviderConfig } from '../../../src/protocol/config.ts'
@@ -20,7 +21,7 @@ let enclave: RecordingProvider
 let directory: string
 
 beforeAll(async () => {
-  chain = await makeSimulatedChain(Date.now())
+  chain = await runChain()
   tls = await makeTlsIdentity([], new Date())
   directory = await mkdtemp(join(tmpdir(), 'cmr-check-'))
   enclave = await startRecordingProvider(async (request, response) => {

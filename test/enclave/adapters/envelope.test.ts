@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { makeSigningKey, type SigningKey } from '../../../src/enclave/release/signing-key.ts'
-import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { runChain } from '../../support/simulated-platform.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { fromBase64, toBase64 } from '../../../src/protocol/bytes.ts'
 import { openEnvelopeHost, type EnvelopeHost } from '../../../src/standin/attested-envelope.ts'
@@ -24,7 +25,7 @@ let world: AttestedWorld | undefined
 
 beforeAll(async () => {
   ;[chain, tls, otherTls, root] = await Promise.all([
-    makeSimulatedChain(Date.now()),
+    runChain(),
     makeTlsIdentity([], new Date()),
     makeTlsIdentity([], new Date()),
     makeSigningKey({ extractable: false }),

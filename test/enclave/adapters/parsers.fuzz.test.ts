@@ -6,7 +6,7 @@ import { checkGpuVerdict } from '../../../src/verify/nvidia/verdict.ts'
 import { quoteReportData } from '../../../src/verify/tdx/quote-layout.ts'
 import { readTinfoilV2 } from '../../../src/verify/providers/tinfoil-v2.ts'
 import { readTinfoilV3 } from '../../../src/verify/providers/tinfoil-v3.ts'
-import { makeSimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { runChain } from '../../support/simulated-platform.ts'
 import { copyBytes, utf8 } from '../../../src/protocol/bytes.ts'
 import { MalformedEvidence } from '../../../src/protocol/malformed-evidence.ts'
 import { tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
@@ -26,7 +26,7 @@ const RUNS = { numRuns: 200 }
 let valid: string
 
 beforeAll(async () => {
-  const chain = await makeSimulatedChain(Date.now())
+  const chain = await runChain()
   valid = await tinfoilV3({ chain, tlsSpkiSha256: 'cd'.repeat(32) }, NONCE)
 })
 

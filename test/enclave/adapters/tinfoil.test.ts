@@ -2,7 +2,8 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import { runChain } from '../../support/simulated-platform.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import {
   concatBytes,
@@ -30,7 +31,7 @@ let world: AttestedWorld | undefined
 
 beforeAll(async () => {
   ;[chain, intel, tls, otherTls] = await Promise.all([
-    makeSimulatedChain(Date.now()),
+    runChain(),
     makeSyntheticIntel(Date.now()),
     makeTlsIdentity([], new Date()),
     makeTlsIdentity([], new Date()),
