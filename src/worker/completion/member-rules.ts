@@ -21,6 +21,25 @@ export interface MemberRule {
   readonly details?: JsonObject
 }
 
+/** A member that has a counterpart here, which `note` names. */
+export function mapped(member: string, note: string): MemberRule {
+  return { member, becomes: 'mapped', note }
+}
+
+/** A member that is left out, and why. */
+export function dropped(member: string, note: string): MemberRule {
+  return { member, becomes: 'dropped', note }
+}
+
+/** A member that no request may have; `note` says what to do instead. */
+export function refused(
+  member: string,
+  note: string,
+  more: Pick<MemberRule, 'unless' | 'code' | 'details'> = {},
+): MemberRule {
+  return { member, becomes: 'refused', note, ...more }
+}
+
 /** Sets members apart by their rules. */
 export interface SortedMembers {
   /** The mapped members that are there and not null. */
@@ -34,16 +53,16 @@ export function sortMembers(
   body: JsonObject,
   rules: ReadonlyMap<string, MemberRule>,
 ): SortedMembers {
-  const mapped: Record<string, unknown> = {}
-  const dropped: string[] = []
+  const known: Record<string, unknown> = {}
+  const left: string[] = []
   for (const [name, value] of Object.entries(body)) {
     if (value === null) continue
     const rule = rules.get(name)
-    if (rule?.becomes === 'mapped') mapped[name] = value
-    else if (rule?.becomes !== 'refused') dropped.push(name)
+    if (rule?.becomes === 'mapped') known[name] = value
+    else if (rule?.becomes !== 'refused') left.push(name)
     else if (rule.unless?.includes(value) !== true) throw refusalOf(rule)
   }
-  return { mapped, dropped }
+  return { mapped: known, dropped: left }
 }
 
 /** What the sender of a refused member is told. */

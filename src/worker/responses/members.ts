@@ -1,146 +1,97 @@
-import { ruleTable, type MemberRule } from '../completion/member-rules.ts'
+import { dropped, mapped, refused, ruleTable, type MemberRule } from '../completion/member-rules.ts'
 
 const STATELESS = 'this service keeps no responses; send the whole conversation in "input"'
 
 /** Every member of a request to `/v1/responses` and what becomes of it. */
 export const RESPONSES_MEMBERS: readonly MemberRule[] = [
-  { member: 'model', becomes: 'mapped', note: 'the route selector' },
-  { member: 'input', becomes: 'mapped', note: 'messages; see the table of items' },
-  { member: 'instructions', becomes: 'mapped', note: 'the first system message' },
-  { member: 'stream', becomes: 'mapped', note: 'whether the answer is streamed' },
-  { member: 'max_output_tokens', becomes: 'mapped', note: '`max_tokens`' },
-  { member: 'temperature', becomes: 'mapped', note: '`temperature`' },
-  { member: 'top_p', becomes: 'mapped', note: '`top_p`' },
-  {
-    member: 'top_logprobs',
-    becomes: 'mapped',
-    note: '`logprobs` and `top_logprobs`',
-  },
-  {
-    member: 'reasoning',
-    becomes: 'mapped',
-    note: '`effort` on the ladder of the route, `none` is `off`; reasoning is shown as summary whatever `summary` says',
-  },
-  {
-    member: 'text',
-    becomes: 'mapped',
-    note: '`format` becomes `response_format`; `verbosity` is dropped',
-  },
-  { member: 'tools', becomes: 'mapped', note: '`tools`; see the table of tools' },
-  {
-    member: 'tool_choice',
-    becomes: 'mapped',
-    note: '`tool_choice`; a hosted tool counts as `auto`',
-  },
-  { member: 'parallel_tool_calls', becomes: 'mapped', note: '`parallel_tool_calls`' },
-  {
-    member: 'include',
-    becomes: 'mapped',
-    note: '`reasoning.encrypted_content` gives null, `message.output_text.logprobs` asks for log probabilities; the rest is dropped',
-  },
-  { member: 'metadata', becomes: 'mapped', note: 'repeated in the answer, not forwarded' },
-  { member: 'store', becomes: 'mapped', note: 'taken as false, and answered so' },
-  { member: 'user', becomes: 'mapped', note: '`user`' },
-  { member: 'failover', becomes: 'mapped', note: '`failover`, as on chat completions' },
-  {
-    member: 'include_reasoning',
-    becomes: 'mapped',
-    note: '`include_reasoning`, as on chat completions',
-  },
-  { member: 'previous_response_id', becomes: 'refused', note: STATELESS },
-  { member: 'conversation', becomes: 'refused', note: STATELESS },
-  {
-    member: 'background',
-    becomes: 'refused',
+  mapped('model', 'the route selector'),
+  mapped('input', 'messages; see the table of items'),
+  mapped('instructions', 'the first system message'),
+  mapped('stream', 'whether the answer is streamed'),
+  mapped('max_output_tokens', '`max_tokens`'),
+  mapped('temperature', '`temperature`'),
+  mapped('top_p', '`top_p`'),
+  mapped('top_logprobs', '`logprobs` and `top_logprobs`'),
+  mapped(
+    'reasoning',
+    '`effort` on the ladder of the route, `none` is `off`; reasoning is shown as summary whatever `summary` says',
+  ),
+  mapped('text', '`format` becomes `response_format`; `verbosity` is dropped'),
+  mapped('tools', '`tools`; see the table of tools'),
+  mapped('tool_choice', '`tool_choice`; a hosted tool counts as `auto`'),
+  mapped('parallel_tool_calls', '`parallel_tool_calls`'),
+  mapped(
+    'include',
+    '`reasoning.encrypted_content` gives null, `message.output_text.logprobs` asks for log probabilities; the rest is dropped',
+  ),
+  mapped('metadata', 'repeated in the answer, not forwarded'),
+  mapped('store', 'taken as false, and answered so'),
+  mapped('user', '`user`'),
+  mapped('failover', '`failover`, as on chat completions'),
+  mapped('include_reasoning', '`include_reasoning`, as on chat completions'),
+  refused('previous_response_id', STATELESS),
+  refused('conversation', STATELESS),
+  refused('background', 'this service keeps no responses; ask with "stream" for long answers', {
     unless: [false],
-    note: 'this service keeps no responses; ask with "stream" for long answers',
-  },
-  {
-    member: 'truncation',
-    becomes: 'refused',
+  }),
+  refused('truncation', 'input is never cut; only "disabled" is supported', {
     unless: ['disabled'],
-    note: 'input is never cut; only "disabled" is supported',
-  },
-  {
-    member: 'prompt',
-    becomes: 'refused',
-    note: 'this service keeps no prompt templates; send "instructions" and "input"',
-  },
-  {
-    member: 'max_tool_calls',
-    becomes: 'dropped',
-    note: 'it limits hosted tools, of which there are none',
-  },
-  { member: 'stream_options', becomes: 'dropped', note: 'events are never obfuscated' },
-  { member: 'service_tier', becomes: 'dropped', note: 'there is one tier' },
-  { member: 'context_management', becomes: 'dropped', note: 'nothing is compacted here' },
-  { member: 'moderation', becomes: 'dropped', note: 'nothing is moderated here' },
-  {
-    member: 'prompt_cache_key',
-    becomes: 'dropped',
-    note: 'prefix caches are separate for each customer',
-  },
-  { member: 'prompt_cache_retention', becomes: 'dropped', note: 'the provider decides' },
-  { member: 'prompt_cache_options', becomes: 'dropped', note: 'the provider decides' },
-  { member: 'safety_identifier', becomes: 'dropped', note: 'never forwarded' },
-  {
-    member: 'client_metadata',
-    becomes: 'dropped',
-    note: 'holds paths of the client; never forwarded, never logged',
-  },
+  }),
+  refused('prompt', 'this service keeps no prompt templates; send "instructions" and "input"'),
+  dropped('max_tool_calls', 'it limits hosted tools, of which there are none'),
+  dropped('stream_options', 'events are never obfuscated'),
+  dropped('service_tier', 'there is one tier'),
+  dropped('context_management', 'nothing is compacted here'),
+  dropped('moderation', 'nothing is moderated here'),
+  dropped('prompt_cache_key', 'prefix caches are separate for each customer'),
+  dropped('prompt_cache_retention', 'the provider decides'),
+  dropped('prompt_cache_options', 'the provider decides'),
+  dropped('safety_identifier', 'never forwarded'),
+  dropped('client_metadata', 'holds paths of the client; never forwarded, never logged'),
 ]
 
 export const RESPONSES_RULES = ruleTable(RESPONSES_MEMBERS)
 
 /** Item types of `input`. An item of no type is a message. */
 export const RESPONSES_ITEMS: readonly MemberRule[] = [
-  {
-    member: 'message',
-    becomes: 'mapped',
-    note: 'a message; `developer` is `system`; parts `input_text`, `output_text`, `text`, `refusal`, `input_image` (by URL), `input_file` (by data)',
-  },
-  { member: 'agent_message', becomes: 'mapped', note: 'an assistant message' },
-  {
-    member: 'reasoning',
-    becomes: 'mapped',
-    note: 'earlier reasoning of the assistant message that follows',
-  },
-  { member: 'function_call', becomes: 'mapped', note: 'a tool call' },
-  {
-    member: 'function_call_output',
-    becomes: 'mapped',
-    note: 'a tool message; images follow as a user message',
-  },
-  { member: 'custom_tool_call', becomes: 'mapped', note: 'a tool call with one argument, `input`' },
-  { member: 'custom_tool_call_output', becomes: 'mapped', note: 'a tool message' },
-  {
-    member: 'item_reference',
-    becomes: 'refused',
-    note: 'this service keeps no items; ask with "store": false, so that your client sends them whole (references to reasoning are dropped)',
-  },
-  { member: 'web_search_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'file_search_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'computer_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'computer_call_output', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'code_interpreter_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'image_generation_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'mcp_list_tools', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'mcp_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'mcp_approval_request', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'mcp_approval_response', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'tool_search_call', becomes: 'dropped', note: 'a hosted tool' },
-  { member: 'tool_search_output', becomes: 'dropped', note: 'a hosted tool' },
+  mapped(
+    'message',
+    'a message; `developer` is `system`; parts `input_text`, `output_text`, `text`, `refusal`, `input_image` (by URL), `input_file` (by data)',
+  ),
+  mapped('agent_message', 'an assistant message'),
+  mapped('reasoning', 'earlier reasoning of the assistant message that follows'),
+  mapped('function_call', 'a tool call'),
+  mapped('function_call_output', 'a tool message; images follow as a user message'),
+  mapped('custom_tool_call', 'a tool call with one argument, `input`'),
+  mapped('custom_tool_call_output', 'a tool message'),
+  refused(
+    'item_reference',
+    'this service keeps no items; ask with "store": false, so that your client sends them whole (references to reasoning are dropped)',
+  ),
+  ...[
+    'web_search_call',
+    'file_search_call',
+    'computer_call',
+    'computer_call_output',
+    'code_interpreter_call',
+    'image_generation_call',
+    'mcp_list_tools',
+    'mcp_call',
+    'mcp_approval_request',
+    'mcp_approval_response',
+    'tool_search_call',
+    'tool_search_output',
+  ].map((type) => dropped(type, 'a hosted tool')),
 ]
 
 export const ITEM_RULES = ruleTable(RESPONSES_ITEMS)
 
 /** Tool types; all others are hosted tools, which this service has none of, and are dropped. */
 export const RESPONSES_TOOLS: readonly MemberRule[] = [
-  { member: 'function', becomes: 'mapped', note: 'a function' },
-  { member: 'custom', becomes: 'mapped', note: 'a function with one text argument, `input`' },
-  {
-    member: 'namespace',
-    becomes: 'mapped',
-    note: 'its tools as functions named `<namespace>__<name>`; calls come back with both; two of one name are refused',
-  },
+  mapped('function', 'a function'),
+  mapped('custom', 'a function with one text argument, `input`'),
+  mapped(
+    'namespace',
+    'its tools as functions named `<namespace>__<name>`; calls come back with both; two of one name are refused',
+  ),
 ]
