@@ -5,6 +5,7 @@ import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
 import { verifyIntelQuote } from '../verify/tdx/quote.ts'
 import { observedFetch } from './adapters/observed-fetch.ts'
 import type { Log } from './log.ts'
+import { verifySigstoreBundle } from './provenance/verify-bundle.ts'
 import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
@@ -30,6 +31,7 @@ export function createProofTools(
     observedFetch,
     webFetch: fetch,
     verifyQuote: verifyIntelQuote,
+    verifyProvenance: verifySigstoreBundle,
     findSnpChain: (report) => findChain(report, {}, { cache, now }),
     findRevocationList: createRevocationLists({ kds, files, now }),
     ownSimulated,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { guestPolicyMembers } from './snp-policy.ts'
+import { timestampSchema } from './timestamp.ts'
 import { tcbFloorSchema } from './trust-bundle.ts'
 
 /**
@@ -35,6 +36,26 @@ const tdxPolicySchema = z
   })
   .prefault({})
 
+/** Who must have signed a public build record: a workflow of a repository, run for a tag, as its issuer vouches. */
+const buildIdentityMembers = {
+  /** `owner/name` on GitHub. */
+  repository: z.string().regex(/^[\w.-]+\/[\w.-]+$/, 'not owner/name'),
+  workflow: z
+    .string()
+    .regex(/^\.github\/workflows\/[\w.-]+\.ya?ml$/, 'not .github/workflows/<file>'),
+  issuer: z.url({ protocol: /^https$/ }).default('https://token.actions.githubusercontent.com'),
+  /** Records that the log took in earlier are refused. */
+  not_before: timestampSchema.optional(),
+}
+
+const provenanceSchema = z.strictObject({
+  ...buildIdentityMembers,
+  /** Who vouches for the virtual hardware that guests are started on (TDX: MRTD and RTMR0). */
+  platform: z.strictObject(buildIdentityMembers).optional(),
+})
+
+export type BuildIdentity = Omit<z.output<typeof provenanceSchema>, 'platform'>
+
 const envelopePolicySchema = z.strictObject({
   adapter: z.literal('envelope'),
   root_key: jsonObject,
@@ -47,22 +68,29 @@ const envelopePolicySchema = z.strictObject({
   max_age_seconds: maxAge,
 })
 
-const tinfoilPolicySchema = z.strictObject({
-  adapter: z.literal('tinfoil'),
-  allowed_measurements: z.array(measurement).min(1),
-  /** `required` refuses documents of version 2, which bind none. */
-  nonce: z.enum(['required', 'optional']).default('optional'),
-  /** What the guest was started with beside its measurement; anything but zero must be accepted. */
-  allowed_host_data: z.array(hex(32)).min(1).optional(),
-  allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
-  /** TDX: platform states to accept, as Intel spells them. */
-  tcb_statuses: tcbStatuses,
-  tdx_policy: tdxPolicySchema,
-  /** SEV-SNP: lowest firmware by product, in place of the vendor's published floor. */
-  tcb_floor: tcbFloorSchema.optional(),
-  snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
-  max_age_seconds: maxAge,
-})
+const tinfoilPolicySchema = z
+  .strictObject({
+    adapter: z.literal('tinfoil'),
+    allowed_measurements: z.array(measurement).min(1).optional(),
+    /** In place of measurements: those of every release that this workflow built and logged. */
+    provenance: provenanceSchema.optional(),
+    /** `required` refuses documents of version 2, which bind none. */
+    nonce: z.enum(['required', 'optional']).default('optional'),
+    /** What the guest was started with beside its measurement; anything but zero must be accepted. */
+    allowed_host_data: z.array(hex(32)).min(1).optional(),
+    allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
+    /** TDX: platform states to accept, as Intel spells them. */
+    tcb_statuses: tcbStatuses,
+    tdx_policy: tdxPolicySchema,
+    /** SEV-SNP: lowest firmware by product, in place of what AMD and the provider published. */
+    tcb_floor: tcbFloorSchema.optional(),
+    snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
+    max_age_seconds: maxAge,
+  })
+  .refine(
+    (policy) => (policy.allowed_measurements === undefined) !== (policy.provenance === undefined),
+    'exactly one of allowed_measurements and provenance must be given',
+  )
 
 const dstackPolicySchema = z.strictObject({
   adapter: z.literal('dstack'),

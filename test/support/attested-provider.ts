@@ -8,6 +8,7 @@ import { checkConfig } from '../../src/protocol/config-rules.ts'
 import type { ProviderProof } from '../../src/protocol/link.ts'
 import { startEgressLink, type EgressLink } from './egress-link.ts'
 import { startRecordingProvider, type RecordingProvider } from './recording-provider.ts'
+import { noProvenance } from '../../src/verify/providers/provenance.ts'
 
 /** The documents of a provider by path and query; undefined: 404. */
 export type Documents = (url: URL) => Promise<string | undefined> | string | undefined
@@ -52,6 +53,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     newNonce: () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
     observedFetch,
     webFetch: () => Promise.reject(new Error('no network in tests')),
+    verifyProvenance: noProvenance,
     verifyQuote: () => {
       throw new Error('no quotes in this test')
     },

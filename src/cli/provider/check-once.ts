@@ -46,13 +46,20 @@ async function recheck(
   name: string,
   { attestation }: ProviderConfig,
   evidence: VerifiedEvidence,
-  { mode, ownSimulated, verifyQuote, now }: EvidenceDeps & { readonly mode: Mode },
+  {
+    mode,
+    ownSimulated,
+    verifyQuote,
+    verifyProvenance,
+    now,
+  }: EvidenceDeps & { readonly mode: Mode },
 ): Promise<Outcome> {
   const { block } = describeInferenceHop(evidence)
   const rejudge = providerJudge(attestation, {
     simulated: mode === 'local' ? ownSimulated : 'refuse',
     environments: mode === 'local' ? ['local'] : [],
     verifyQuote,
+    verifyProvenance,
   })
   const { checks } = await rejudge({
     block,

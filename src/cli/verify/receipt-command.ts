@@ -9,6 +9,7 @@ import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import { defaultStatePath, writeAcceptedBundle } from '../../client/node/bundle-state.ts'
+import { verifySigstoreBundle } from '../../enclave/provenance/verify-bundle.ts'
 import { acceptedEnvironments } from './environments.ts'
 import { addExpectations, expectations, type ExpectationOptions } from './expectations.ts'
 import { fetchEvidence, readEvidenceFiles, type EvidenceMap } from './evidence-source.ts'
@@ -184,7 +185,10 @@ async function judgeOfProvider(
   if (policy === undefined) return undefined
   const environments = options.allowSimulated === true ? ['local'] : []
   const simulated = simulatedPolicy(options)
-  if (policy.adapter !== 'envelope') return providerJudge(policy, { simulated, environments })
+  if (policy.adapter !== 'envelope') {
+    const verifyProvenance = verifySigstoreBundle
+    return providerJudge(policy, { simulated, environments, verifyProvenance })
+  }
   const newest = await newestUnder(asRoot(policy.root_key), options.state, {
     now: options.now ?? Date.now(),
     environments: [...policy.environments, ...environments],

@@ -3,6 +3,7 @@ import type { ServiceConfig } from '../../protocol/config.ts'
 import type { AdapterName, PolicyOf } from '../../protocol/provider-policy.ts'
 import type { JudgeOptions } from '../../verify/providers/judged-evidence.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
+import type { VerifyProvenance } from '../../verify/providers/provenance.ts'
 import type { VerifyQuote } from '../../verify/tdx/quote.ts'
 import type { ObservedFetch } from './observed-fetch.ts'
 import type { VerifiedEvidence } from './verified-evidence.ts'
@@ -27,6 +28,7 @@ export interface EvidenceDeps {
   /** Asks a vendor's verification service: Intel's certificates, NVIDIA's verdicts. */
   readonly webFetch: typeof fetch
   readonly verifyQuote: VerifyQuote
+  readonly verifyProvenance: VerifyProvenance
   /** Finds the certificates of an SNP report that comes without them: VEK, ASK, ARK in PEM. */
   readonly findSnpChain: (report: Bytes) => Promise<string>
   /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where none in force could be had. */
@@ -51,11 +53,13 @@ export interface Adapter<Name extends AdapterName> {
   readonly open: (subject: EvidenceSubject<Name>, deps: EvidenceDeps) => ObtainEvidence
 }
 
+type JudgingDeps = Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'verifyProvenance' | 'ownSimulated'>
+
 /** Simulated evidence is taken in local mode alone, and only of this stack's own platform. */
 export function judgeOptions(
   { mode }: Pick<EvidenceSubject<AdapterName>, 'mode'>,
-  { now, verifyQuote, ownSimulated }: Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'ownSimulated'>,
+  { now, verifyQuote, verifyProvenance, ownSimulated }: JudgingDeps,
 ): JudgeOptions {
   const simulated = mode === 'local' && typeof ownSimulated === 'object' ? ownSimulated : 'refuse'
-  return { now: now(), simulated, verifyQuote }
+  return { now: now(), simulated, verifyQuote, verifyProvenance }
 }

@@ -12,6 +12,7 @@ import {
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'
+import { fetchRecords } from './tinfoil-records.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
 /** Collateral included; documents of machines with eight GPUs are the largest. */
@@ -35,7 +36,10 @@ export const tinfoilAdapter: Adapter<'tinfoil'> = {
       document: fromUtf8(body),
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
-      fetched: await FETCHERS[document.platform](document, deps),
+      fetched: {
+        ...(await FETCHERS[document.platform](document, deps)),
+        ...(await fetchRecords(document, subject.policy, deps)),
+      },
     }
     const options = judgeOptions(subject, deps)
     const judged = await judgeTinfoil(evidence, subject.policy, options)

@@ -1,6 +1,7 @@
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import type { Anchor, SimulatedPolicy } from '../snp/anchors.ts'
 import type { VerifyQuote } from '../tdx/quote.ts'
+import type { VerifyProvenance } from './provenance.ts'
 
 /** What judging takes beside evidence and policy. Nothing of it reaches a network. */
 export interface JudgeOptions {
@@ -8,6 +9,8 @@ export interface JudgeOptions {
   readonly now: number
   readonly simulated: SimulatedPolicy
   readonly verifyQuote: VerifyQuote
+  /** Where it is absent, no policy that asks for provenance is met. */
+  readonly verifyProvenance?: VerifyProvenance | undefined
   /** AMD's roots unless given. */
   readonly anchors?: readonly Anchor[]
 }

@@ -93,6 +93,9 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
 /** What depends on the policy, and may differ from what the router found under its own. */
 const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
+/** What a policy may find that the router's own did not ask for. */
+const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release'])
+
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
   const { binding, claims, evidence_summary: summary, verification_mode } = judged
   const places = [
@@ -110,7 +113,9 @@ function differingMembers(
 ): string[] {
   return Object.entries(found)
     .filter(([, value]) => value !== undefined)
-    .filter(([name, value]) => !BY_POLICY.has(name) && !isSame(said[name], value))
+    .filter(([name]) => !BY_POLICY.has(name))
+    .filter(([name]) => !FOUND_BY_POLICY.has(name) || said[name] !== undefined)
+    .filter(([name, value]) => !isSame(said[name], value))
     .map(([name]) => name)
 }
 

@@ -3,6 +3,7 @@ import { fromBase64, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { derToPem } from '../x509/pem.ts'
+import { publishedRecordSchema, type PublishedRecord } from './provenance.ts'
 import type { TinfoilCollateral } from './tinfoil-document.ts'
 
 const NAME = 'Tinfoil collateral'
@@ -19,6 +20,12 @@ export const collateralSchema = z.strictObject({
 
 const vcekSchema = z.strictObject({ vcek_der_base64: z.string(), cert_chain_pem: z.string() })
 const listSchema = z.strictObject({ crl_der_base64: z.string() })
+const recordSchema = z.strictObject({
+  repo: z.string(),
+  tag: z.string(),
+  digest: z.string(),
+  sigstore_bundle: z.record(z.string(), z.json()),
+})
 const pcsSchema = z.looseObject({
   responses: z
     .array(
@@ -49,9 +56,13 @@ export function readTinfoilCollateral(
   const vcek = only('amd-vcek/v1')
   const list = only('amd-crl/v1')
   const pcs = only('intel-pcs/v1')
+  const code = only('sigstore-code/v1')
+  const platform = only('sigstore-platform/v1')
   return {
     ...(vcek === undefined ? {} : { snpChainPem: readChain(vcek) }),
     ...(list === undefined ? {} : { snpRevocationList: readList(list) }),
+    ...(code === undefined ? {} : { code: readRecord(code) }),
+    ...(platform === undefined ? {} : { platform: readRecord(platform) }),
     ...(pcs === undefined ? {} : { pcs: readPcs(pcs) }),
   }
 }
@@ -67,6 +78,12 @@ function readChain(data: unknown): string {
 
 function readList(data: unknown): Bytes {
   return decode(readDocument(listSchema, data, NAME).crl_der_base64)
+}
+
+/** Repository and tag are said beside the bundle; what counts is what is signed in it. */
+function readRecord(data: unknown): PublishedRecord {
+  const { digest, sigstore_bundle: bundle } = readDocument(recordSchema, data, NAME)
+  return readDocument(publishedRecordSchema, { digest, bundle: JSON.stringify(bundle) }, NAME)
 }
 
 function readPcs(data: unknown): NonNullable<TinfoilCollateral['pcs']> {

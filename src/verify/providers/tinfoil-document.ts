@@ -1,5 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
+import type { PublishedRecord } from './provenance.ts'
 import { isTinfoilV2, readTinfoilV2 } from './tinfoil-v2.ts'
 import { readTinfoilV3 } from './tinfoil-v3.ts'
 
@@ -22,6 +23,9 @@ export interface TinfoilCollateral {
   /** VEK, ASK, ARK in PEM. */
   readonly snpChainPem?: string
   readonly snpRevocationList?: Bytes
+  /** Public build records of what runs in the enclave, and of the machine it is in. */
+  readonly code?: PublishedRecord
+  readonly platform?: PublishedRecord
   /** Intel's answers by the path and query of their addresses. */
   readonly pcs?: ReadonlyMap<string, { body: Bytes; headers: ReadonlyMap<string, string> }>
 }

@@ -1,19 +1,19 @@
-import { equalBytes, fromBase64, toHex, type Bytes } from '../../protocol/bytes.ts'
+import { equalBytes, fromBase64, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
-import type { TcbFloors } from '../../protocol/trust-bundle.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from '../snp/policy.ts'
+import { publishedFloor } from '../snp/published-floor.ts'
+import { readReport } from '../snp/report.ts'
 import { summarizeSnp } from '../snp/snp-summary.ts'
 import { verifySnp } from '../snp/verify-snp.ts'
 import { requireChecks } from './require-checks.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 import type { JudgePlatform } from './tinfoil.ts'
+import { requireRelease, recordsOf } from './tinfoil-release.ts'
 
-/** The vendor's published floor; it names no other product, so others need the operator's. */
-const VENDOR_FLOOR: TcbFloors = { genoa: { bootloader: 7, tee: 0, snp: 14, microcode: 72 } }
-
-function policyFor({ tcb_floor: floor = VENDOR_FLOOR, snp_policy: snp }: PolicyOf<'tinfoil'>) {
+function policyFor({ tcb_floor, snp_policy: snp }: PolicyOf<'tinfoil'>, report: Bytes) {
+  const floor = tcb_floor ?? publishedFloor(readReport(report))
   return {
     ...STANDALONE_POLICY,
     minFirmware: [1, 55, 21],
@@ -40,7 +40,7 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
   const crl = readList(fetched.snp_crl_base64) ?? collateral.snpRevocationList
   const { checks, report, chain } = await verifySnp(evidence, chainPem, {
     now: options.now,
-    policy: policyFor(policy),
+    policy: policyFor(policy, evidence),
     simulated: options.simulated,
     ...(options.anchors && { anchors: options.anchors }),
     ...(crl && { crl }),
@@ -53,14 +53,17 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
     throw new EvidenceRefused('hardware', ['report_data'])
   }
   requireLaunchBinding('host_data', report.hostData, policy.allowed_host_data)
-  if (!policy.allowed_measurements.includes(toHex(report.measurement))) {
-    throw new EvidenceRefused('measurement')
-  }
   const { measurement, ...summary } = summarizeSnp(report)
+  const releases = requireRelease(
+    { platform: 'snp', measurement },
+    recordsOf(document, fetched),
+    policy,
+    options,
+  )
   return {
     strength: chain.simulated ? 'simulated' : 'hardware',
     claims: { tee: 'sev-snp', measurement },
-    summary,
+    summary: { ...summary, ...releases },
   }
 }
 

@@ -1,14 +1,15 @@
-import { equalBytes } from '../../protocol/bytes.ts'
+import { equalBytes, toHex } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { fetchCollateral, type PcsSource } from '../tdx/collateral.ts'
 import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 import type { JudgePlatform } from './tinfoil.ts'
 import type { TinfoilCollateral } from './tinfoil-document.ts'
+import { requireRelease, recordsOf } from './tinfoil-release.ts'
 
 /**
  * Judges the TDX quote of a document: collateral -> quote -> platform state -> REPORT_DATA -> MRCONFIGID ->
- * measurement. RTMR3 must be untouched.
+ * measurement. RTMR3 must be isZero.
  */
 export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, options) => {
   const { evidence, reportData, collateral } = document
@@ -23,13 +24,17 @@ export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, 
   }
   requireLaunchBinding('mr_config_id', quote.mrConfigId, policy.allowed_mr_config_id)
   const isZero = quote.rtMr[3].every((byte) => byte === 0)
-  if (!isZero || !policy.allowed_measurements.includes(tdxMeasurement(quote))) {
-    throw new EvidenceRefused('measurement')
-  }
+  if (!isZero) throw new EvidenceRefused('measurement')
+  const releases = requireRelease(
+    { platform: 'tdx', registers: [quote.mrTd, ...quote.rtMr.slice(0, 3)].map(toHex) },
+    recordsOf(document, fetched),
+    policy,
+    options,
+  )
   return {
     strength: 'hardware',
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
-    summary: summarizeTdx(quote),
+    summary: { ...summarizeTdx(quote), ...releases },
   }
 }
 

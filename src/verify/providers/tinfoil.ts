@@ -4,6 +4,7 @@ import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
 import type { EvidenceClaims, JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
+import { publishedRecordSchema } from './provenance.ts'
 import { readTinfoilDocument, type TinfoilDocument } from './tinfoil-document.ts'
 import { judgeTinfoilSnp } from './tinfoil-snp.ts'
 import { judgeTinfoilTdx } from './tinfoil-tdx.ts'
@@ -24,6 +25,8 @@ export const tinfoilEvidenceSchema = z.strictObject({
     snp_chain_pem: z.string().optional(),
     snp_crl_base64: z.string().optional(),
     tdx_collateral: storedCollateralSchema.optional(),
+    code: publishedRecordSchema.optional(),
+    platform: publishedRecordSchema.optional(),
   }),
 })
 export type TinfoilEvidence = z.output<typeof tinfoilEvidenceSchema>

@@ -14,6 +14,7 @@ import type { ProviderConfig } from '../../../src/protocol/config.ts'
 import { providerSchema } from '../../../src/protocol/config.ts'
 import { TINFOIL_MEASUREMENT, tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
+import { noProvenance } from '../../../src/verify/providers/provenance.ts'
 
 let chain: SimulatedChain
 let tls: DaemonTls
@@ -49,6 +50,7 @@ function checkIt(provider: ProviderConfig, mode: 'local' | 'production' = 'local
       newNonce: () => 'a1'.repeat(32),
       observedFetch,
       webFetch: () => Promise.reject(new Error('no network')),
+      verifyProvenance: noProvenance,
       verifyQuote: () => Promise.reject(new Error('no quotes')),
       findSnpChain: () => Promise.reject(new Error('no certificates')),
       findRevocationList: () => Promise.resolve(undefined),

@@ -4,6 +4,7 @@ import type { LoadedConfig } from '../../../src/enclave/config/load-config.ts'
 import { createProviderProofs } from '../../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { checkConfig } from '../../../src/protocol/config-rules.ts'
+import { noProvenance } from '../../../src/verify/providers/provenance.ts'
 
 let proofs: ProviderProofs
 
@@ -21,6 +22,7 @@ function start() {
       return Promise.reject(new EvidenceRefused('unreachable'))
     },
     webFetch: () => Promise.reject(new Error('no network')),
+    verifyProvenance: noProvenance,
     verifyQuote: () => {
       throw new Error('no quotes')
     },
