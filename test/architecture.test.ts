@@ -67,6 +67,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
   ['routing'],
   ['settle'],
   ['env.ts', 'settings.ts', 'context.ts'],
+  ['idempotency'],
   ['admission.ts'],
   ['completion'],
   [

@@ -51,6 +51,15 @@ const breakerSchema = z.strictObject({
   cooldown_ms: milliseconds.default(15_000),
 })
 
+/** Answers kept for requests that are repeated under the same `Idempotency-Key`. */
+const idempotencySchema = z.strictObject({
+  lifetime_minutes: z.int().min(1).max(1440).default(30),
+  /** Of one customer; beyond it the oldest answers go. */
+  customer_mib: z.int().min(1).max(4096).default(16),
+  /** Of all customers; beyond it further answers are not kept. */
+  total_mib: z.int().min(1).max(65_536).default(256),
+})
+
 const tlsSchema = z.strictObject({
   domains: z.array(z.string()).min(1).optional(),
   acme_directory: z.url().optional(),
@@ -83,6 +92,7 @@ export const serviceSchema = z.strictObject({
   timeouts: timeoutsSchema.prefault({}),
   max_attempts: z.int().min(1).max(50).default(6),
   breaker: breakerSchema.prefault({}),
+  idempotency: idempotencySchema.prefault({}),
   mode: z.enum(MODES).default('production'),
   allow_unattested: z.array(name).default([]),
   /** Providers whose evidence pins no operating system, and that production mode accepts all the same. */

@@ -2,6 +2,7 @@ import type { PresentedKey } from './auth/authenticate.ts'
 import type { Context } from './context.ts'
 import type { Route } from './provider/route.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
+import type { Once } from './idempotency/once.ts'
 import { pause } from './routing/budget.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { admit, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
@@ -17,6 +18,8 @@ export interface CostBound {
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
   /** The longest that the request may run. */
   readonly maxDelayMs: number
+  /** Of a request with an `Idempotency-Key`. */
+  readonly once: Once | undefined
 }
 
 /**
@@ -28,21 +31,24 @@ export interface CostBound {
 export async function admitRequest(
   context: Context,
   key: PresentedKey,
-  { routes, maxUsageOn, maxDelayMs }: CostBound,
+  { routes, maxUsageOn, maxDelayMs, once }: CostBound,
 ): Promise<Admission> {
   const { requestId, log, config } = context
   const usdEur = config.service.usd_eur
   const ledger = context.storage.customer(key.customerId)
   const now = context.now()
   try {
-    return await admit(ledger, {
+    const admission = await admit(ledger, {
       requestId,
       key,
       plans: config.plans,
       reserveNano: (discountPct) => worstCase(routes, maxUsageOn, { discountPct, usdEur }),
+      claim: once?.claim,
       expiresAt: now + maxDelayMs + RESERVATION_SLACK_MS,
       now,
     })
+    once?.hold()
+    return admission
   } catch (error) {
     if (error instanceof StorageUnavailable) {
       context.waitUntil(releaseLost(requestId, { ledger, log, pause }))

@@ -15,6 +15,7 @@ import { HttpLink } from './link/http-link.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
+import { KeptAnswers } from './settle/kept-answers.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
@@ -56,6 +57,7 @@ export class App {
   readonly #env: Env
   readonly #metrics = new Metrics()
   readonly #coalesceSettlements: Coalescer
+  readonly #keptAnswers: KeptAnswers
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
@@ -69,6 +71,7 @@ export class App {
       env.LINK_ORIGIN,
     )
     this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
+    this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
@@ -169,6 +172,7 @@ export class App {
       ...this.#deps,
       requestId,
       coalesceSettlements: this.#coalesceSettlements,
+      keptAnswers: this.#keptAnswers,
       link: this.#link,
       metrics: this.#metrics,
       log: this.#log,

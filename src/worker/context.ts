@@ -1,4 +1,5 @@
 import type { Coalescer } from './batching/coalescer.ts'
+import type { Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
@@ -9,6 +10,7 @@ import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { AttemptDeps } from './routing/attempt.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
+import type { KeptAnswers } from './settle/kept-answers.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
@@ -21,6 +23,7 @@ export interface Context extends Settings {
   readonly storage: Storage
   readonly keyring: Keyring
   readonly signingKeys: SigningKeyLog
+  readonly keptAnswers: KeptAnswers
   /** In which requests that end together settle together. */
   readonly coalesceSettlements: Coalescer
   readonly link: Link
@@ -30,6 +33,7 @@ export interface Context extends Settings {
   readonly now: () => number
   /** A new UUID v4. */
   readonly newId: () => string
+  readonly randomBytes: Random
   readonly probeConnect: ProbeConnect
   /** What all requests of the isolate share, fairly among customers. */
   readonly shared: SharedLimits

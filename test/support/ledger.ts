@@ -2,6 +2,7 @@ import type { RouterConfig } from '../../src/protocol/config.ts'
 import type { PresentedKey } from '../../src/worker/auth/authenticate.ts'
 import { ApiError } from '../../src/worker/http/errors.ts'
 import type { AdmissionRequest } from '../../src/worker/settle/admit.ts'
+import type { Claim } from '../../src/worker/settle/claims.ts'
 import type { Settlement, StoredReceipt, UsageEntry } from '../../src/worker/settle/ledger.ts'
 import type { Database, Row, Statement } from '../../src/worker/storage/database.ts'
 import { bigintOf, numberOf } from '../../src/worker/storage/row.ts'
@@ -75,12 +76,14 @@ export function settlementOf(
   more: Partial<UsageEntry> & {
     readonly nano?: bigint
     readonly receipt?: StoredReceipt | null
+    readonly claim?: Claim
+    readonly answer?: string | null
   } = {},
 ): Settlement {
-  const { nano = 0n, receipt = null, ...row } = more
+  const { nano = 0n, receipt = null, claim, answer = null, ...row } = more
   return {
     requestId,
-    admission: key,
+    admission: { ...key, claim },
     row: {
       model: 'nova/glm-5',
       modality: 'chat',
@@ -96,6 +99,7 @@ export function settlementOf(
       ...row,
     },
     receipt,
+    answer,
   }
 }
 

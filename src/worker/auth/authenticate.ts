@@ -32,13 +32,7 @@ export async function readApiKey(
   request: Request,
   { keyring }: { readonly keyring: Keyring },
 ): Promise<PresentedKey> {
-  const text = readBearer(request) ?? request.headers.get('x-api-key')?.trim()
-  if (text === undefined || text === '') {
-    throw new ApiError(
-      'unauthorized',
-      'An API key is needed: send it as "Authorization: Bearer <key>".',
-    )
-  }
+  const text = readApiKeyText(request)
   const parts = parseApiKey(text)
   if (parts === undefined || !(await keyring.knows(parts.customerId))) throw invalidKey()
   return {
@@ -46,6 +40,14 @@ export async function readApiKey(
     keyPrefix: parts.prefix,
     keyHash: await sha256Hex(text),
   }
+}
+
+/** The whole key as it was presented, bearer token or else `x-api-key`. @throws ApiError `unauthorized` without one */
+export function readApiKeyText(request: Request): string {
+  const text = readBearer(request) ?? request.headers.get('x-api-key')?.trim()
+  if (text !== undefined && text !== '') return text
+  const message = 'An API key is needed: send it as "Authorization: Bearer <key>".'
+  throw new ApiError('unauthorized', message)
 }
 
 /**

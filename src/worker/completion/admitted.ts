@@ -2,6 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
+import type { Once } from '../idempotency/once.ts'
 import type { ChatPlan } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { AnswerFormat } from './format.ts'
@@ -28,6 +29,8 @@ export interface AdmittedChat {
   readonly cacheSalt: string | undefined
   /** The client's body bytes as received. */
   readonly clientRequest: Bytes
+  /** Of a request with an `Idempotency-Key`. */
+  readonly once: Once | undefined
   /** Aborts when the client is seen to leave. */
   readonly clientSignal: AbortSignal
 }

@@ -1,3 +1,5 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { AnswerRecorder } from '../idempotency/answer-recorder.ts'
 import { createDigest } from '../stream/digest.ts'
 import { KEEP_ALIVE } from '../stream/keep-alive.ts'
 
@@ -27,6 +29,7 @@ export class ClientStream {
   readonly #keepAliveMs: number
   readonly #now: () => number
   readonly #onDisconnect: () => void
+  readonly #recorder: AnswerRecorder | undefined
   readonly #begin: () => void
   #connection!: ReadableStreamDefaultController<Uint8Array>
   /** While something that was sent waits for the connection. */
@@ -36,15 +39,25 @@ export class ClientStream {
   #started = false
   #gone = false
 
-  constructor(keepAliveMs: number, now: () => number, onDisconnect: () => void) {
+  /**
+   * @param onDisconnect called once nobody is left whom more of the answer could be for
+   * @param recorder gathers what is sent for those who ask again: the answer then outlives its connection
+   */
+  constructor(
+    keepAliveMs: number,
+    now: () => number,
+    onDisconnect: () => void,
+    recorder?: AnswerRecorder,
+  ) {
     const start = (connection: ReadableStreamDefaultController<Uint8Array>) => {
       this.#connection = connection
     }
-    const source = { start, pull: () => this.#onDrained(), cancel: () => this.#onDisconnected() }
+    const source = { start, pull: () => this.#onDrained(), cancel: () => this.leave() }
     this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
     this.#keepAliveMs = keepAliveMs
     this.#now = now
     this.#onDisconnect = onDisconnect
+    this.#recorder = recorder
     const { promise, resolve } = Promise.withResolvers<void>()
     this.begun = promise
     this.#begin = resolve
@@ -68,6 +81,7 @@ export class ClientStream {
   send(events: Uint8Array): Promise<void> {
     if (events.length === 0) return Promise.resolve()
     this.#digest.update(events)
+    this.#recorder?.add(events)
     return this.#write(events)
   }
 
@@ -92,11 +106,33 @@ export class ClientStream {
   abandonAfter(ms: number): void {
     if (this.#wait === undefined || this.#now() - this.#wait.since < ms) return
     this.#connection.error(clientDisconnected())
-    this.#onDisconnected()
+    this.leave()
+  }
+
+  /** The client was seen to leave. */
+  leave(): void {
+    if (this.#gone) return
+    this.#gone = true
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    if (this.#isRecorded) this.#wait?.resolve()
+    else {
+      this.#wait?.reject(clientDisconnected())
+      this.#onDisconnect()
+    }
+    this.#wait = undefined
+  }
+
+  /** Everything that was sent and `last`, for those who ask again; undefined where it was too much to gather. */
+  recorded(last: Bytes): Bytes | undefined {
+    return this.#recorder?.whole(last)
+  }
+
+  get #isRecorded(): boolean {
+    return this.#recorder?.complete === true
   }
 
   #write(bytes: Uint8Array): Promise<void> {
-    if (this.#gone) return Promise.reject(clientDisconnected())
+    if (this.#gone) return this.#afterLeaving()
     this.#wait ??= { ...Promise.withResolvers<void>(), since: this.#now() }
     this.#connection.enqueue(bytes)
     return this.#wait.promise
@@ -110,11 +146,11 @@ export class ClientStream {
     this.#wait = undefined
   }
 
-  #onDisconnected(): void {
-    this.#gone = true
-    this.#wait?.reject(clientDisconnected())
-    this.#wait = undefined
+  /** An answer that nobody takes goes on only for as long as it is gathered. */
+  #afterLeaving(): Promise<void> {
+    if (this.#isRecorded) return Promise.resolve()
     this.#onDisconnect()
+    return Promise.reject(clientDisconnected())
   }
 
   #sendKeepAlives(wait = this.#keepAliveMs): void {

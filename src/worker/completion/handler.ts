@@ -6,6 +6,7 @@ import { estimatePromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
+import { readOnce } from '../idempotency/once.ts'
 import type { AdmittedChat } from './admitted.ts'
 import type { ChatApi } from './format.ts'
 import { withHeaderMembers } from './header-members.ts'
@@ -18,8 +19,8 @@ import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
 /**
- * The handler of one front door of the chat models: key -> body -> decoded -> options -> plan -> daemon alive ->
- * admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
+ * The handler of one front door of the chat models: key -> body -> no repeat -> decoded -> options -> plan -> daemon
+ * alive -> admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
  * settles or releases.
  */
 export function serveCompletions(api: ChatApi): Handler {
@@ -29,6 +30,9 @@ export function serveCompletions(api: ChatApi): Handler {
 async function complete(request: Request, context: Context, api: ChatApi): Promise<Response> {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
+  const once = await readOnce(request, context, key, [clientRequest])
+  const earlier = await once?.earlierAnswer(request)
+  if (earlier) return earlier
   const { chat: decoded, format, dropped } = api.decode(clientRequest)
   const chat = withHeaderMembers(decoded, request.headers)
   const options = readChatOptions(request.headers, chat.stream)
@@ -47,6 +51,7 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     routes,
     maxUsageOn: (route) => maxUsage(chat, route),
     maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
+    once,
   })
   const attempts = await attemptsAllowed(context, admission, plan.attempts)
   const receiptId = options.receipt ? context.newId() : null
@@ -67,6 +72,7 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     promptEstimate: estimatePromptTokens(chat),
     cacheSalt,
     clientRequest,
+    once,
     clientSignal: request.signal,
   }
   return chat.stream ? answerStream(admitted) : answerWhole(admitted)

@@ -1,7 +1,21 @@
 import type { ErrorCode } from '../http/errors.ts'
+import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import type { Operation } from '../http/operation.ts'
+import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-header.ts'
+import { MEMBER_HEADERS_DOC } from './header-members.ts'
+import { TIMEOUT_HEADER_DOC } from './options.ts'
+
+/** The request headers of every endpoint that bills by the token. */
+export const PAID_CHAT_HEADERS: NonNullable<Operation['headers']> = {
+  ...RECEIPT_HEADER,
+  ...IDEMPOTENCY_HEADER_DOC,
+  ...TIMEOUT_HEADER_DOC,
+  ...MEMBER_HEADERS_DOC,
+}
 
 /** What every front door of the chat models can refuse a request with. */
 export const CHAT_ERRORS: readonly ErrorCode[] = [
+  ...IDEMPOTENCY_ERRORS,
   'invalid_request_error',
   'missing_field',
   'invalid_timeout_override',

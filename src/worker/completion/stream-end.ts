@@ -1,8 +1,10 @@
-import { utf8 } from '../../protocol/bytes.ts'
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { settleDeps } from '../context.ts'
 import { errorFields } from '../http/error-fields.ts'
+import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
+import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import { pause } from '../routing/budget.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
@@ -25,17 +27,43 @@ export async function endStream(
 ): Promise<void> {
   const exchange = chatExchange(admitted, open.attempt, open.stream)
   if (end.kind === 'complete') return endComplete(admitted, open, exchange, client)
-  const { context } = admitted
-  context.log('stream_cut', {
-    request_id: context.requestId,
-    route: open.attempt.route.id,
-    failure: end.kind === 'cut' ? end.failure.kind : end.kind,
-  })
+  if (end.kind === 'cut') return endCut(admitted, open, exchange, end, client)
+  logCut(admitted, open, end.kind)
   await settleUnreceipted(admitted, exchange)
-  if (end.kind === 'cut') {
-    context.health.failed(open.attempt.route, context.now(), end.failure)
-    await client.finish(utf8(open.encoder.fail(end.error)))
-  }
+}
+
+async function endCut(
+  admitted: AdmittedChat,
+  open: OpenStream,
+  exchange: Exchange,
+  { failure, error }: Extract<StreamEnd, { kind: 'cut' }>,
+  client: ClientStream,
+): Promise<void> {
+  const { context } = admitted
+  logCut(admitted, open, failure.kind)
+  const last = utf8(open.encoder.fail(error))
+  await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, last))
+  context.health.failed(open.attempt.route, context.now(), failure)
+  await client.finish(last)
+}
+
+function logCut({ context }: AdmittedChat, { attempt }: OpenStream, failure: string): void {
+  context.log('stream_cut', { request_id: context.requestId, route: attempt.route.id, failure })
+}
+
+/** The exchange with the whole answer as repeats get it, where the request has an `Idempotency-Key`. */
+async function withAnswer(
+  admitted: AdmittedChat,
+  { attempt }: OpenStream,
+  exchange: Exchange,
+  client: ClientStream,
+  last: Bytes,
+): Promise<Exchange> {
+  if (admitted.once === undefined) return exchange
+  const dropped = droppedMembersHeader(admitted, [attempt.route])
+  const { headers } = eventStream(null, { ...admitted.headers, ...dropped })
+  const answer = await admitted.once.seal({ headers, body: client.recorded(last) })
+  return { ...exchange, answer }
 }
 
 async function endComplete(
@@ -48,27 +76,31 @@ async function endComplete(
   const tools = settleDeps(context, admitted.admission.customerId)
   // A client that has left by now has missed nothing it could use.
   await client.send(open.stream.finish(exchange.usage)).catch(() => {})
+  const clientResponse = await client.seal()
+  const last = open.stream.close(serviceObject(exchange, receiptId), exchange.usage)
+  const whole = await withAnswer(admitted, open, exchange, client, last)
   try {
-    if (receiptId === null) await settleWithoutReceipt(exchange, tools)
+    if (receiptId === null) await settleWithoutReceipt(whole, tools)
     else {
       const digests = {
         providerRequest: open.requestDigest,
         providerResponse: await open.responseDigest.finish(),
         clientRequest: await sha256Hex(admitted.clientRequest),
-        clientResponse: await client.seal(),
+        clientResponse,
       }
       const { providerResponseId } = open.stream
       const { evidenceSha256, decoded } = open
       const proof = { digests, evidenceSha256, decoded, providerResponseId }
-      await settleWithReceipt(exchange, proof, receiptId, tools)
+      await settleWithReceipt(whole, proof, receiptId, tools)
     }
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })
-    await settleUnreceipted(admitted, exchange)
-    await client.finish(utf8(open.encoder.fail(toApiError(error))))
+    const failed = utf8(open.encoder.fail(toApiError(error)))
+    await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, failed))
+    await client.finish(failed)
     return
   }
-  await client.finish(open.stream.close(serviceObject(exchange, receiptId), exchange.usage))
+  await client.finish(last)
 }
 
 /** Pauses before a failed settlement is tried again: together no longer than its reservation is kept for it. */

@@ -64,9 +64,10 @@ class StreamReply {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
     this.#budget = new Budget(context.now)
-    const leave = () => this.#clientLeft()
     const { keep_alive_ms } = context.config.service.timeouts
-    this.client = new ClientStream(keep_alive_ms, context.now, leave)
+    const recorder = admitted.once?.recorder()
+    this.client = new ClientStream(keep_alive_ms, context.now, () => this.#clientLeft(), recorder)
+    const leave = () => this.client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
     const overdue = () => (this.#overdue = setInterval(abandon, FINAL_EVENT_TIMEOUT_MS))

@@ -1,5 +1,4 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { jsonText } from '../http/reply.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
@@ -20,9 +19,9 @@ import {
 type WholeAnswer = ProviderProof & { readonly answer: ProviderAnswer }
 
 /** Answers a request without streaming. */
-export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
+export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const { context, chat, plan, options } = admitted
-  const { body, route } = await serveWhole<WholeAnswer>(
+  return serveWhole<WholeAnswer>(
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
     async ({ route: planned, effort }, limitMs, budget) => {
       const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
@@ -32,7 +31,6 @@ export async function answerWhole(admitted: AdmittedChat): Promise<Response> {
     },
     (served) => written(admitted, served),
   )
-  return jsonText(body, { ...admitted.headers, ...droppedMembersHeader(admitted, [route]) })
 }
 
 function readAnswer(bytes: Bytes, admitted: AdmittedChat): ProviderAnswer {
@@ -55,5 +53,6 @@ function written(
   const service = serviceObject(exchange, admitted.receiptId)
   const report = tally.report(exchange.usage)
   const body = utf8(admitted.format.encodeWhole(answer, head, report, service))
-  return { exchange, body, providerResponseId }
+  const headers = { ...admitted.headers, ...droppedMembersHeader(admitted, [attempt.route]) }
+  return { exchange, body, headers, providerResponseId }
 }

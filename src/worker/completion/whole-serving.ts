@@ -3,6 +3,8 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { releaseAdmission } from '../admission.ts'
 import { callDeps, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
+import { jsonText } from '../http/reply.ts'
+import type { Once } from '../idempotency/once.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
@@ -23,6 +25,7 @@ export interface WholeRequest {
   readonly admission: Admission
   readonly receiptId: string | null
   readonly clientRequest: Bytes
+  readonly once: Once | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
 }
@@ -37,6 +40,7 @@ export type ProviderProof = Omit<
 export interface WrittenAnswer {
   readonly exchange: Exchange
   readonly body: Bytes
+  readonly headers: Readonly<Record<string, string>>
   readonly providerResponseId: string | undefined
 }
 
@@ -52,8 +56,8 @@ export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
   runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
   write: (served: Served<T>) => WrittenAnswer,
-): Promise<{ readonly body: Bytes; readonly route: Route }> {
-  const { context, admission, receiptId, clientRequest, attempts } = request
+): Promise<Response> {
+  const { context, admission, receiptId, clientRequest, once, attempts } = request
   const tools = settleDeps(context, admission.customerId)
   const budget = new Budget(context.now)
   budget.limit(request.timeoutMs, outOfTime)
@@ -61,10 +65,12 @@ export async function serveWhole<T extends ProviderProof>(
     const attemptTools = wholeAttemptDeps(context, budget, CHAT_FAILURE_MAPPING)
     const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget.signal)
     const served = await attemptRoutes(attempts, attemptFn, attemptTools)
-    const { exchange, body, providerResponseId } = write(served)
+    const { exchange, body, headers, providerResponseId } = write(served)
+    const response = jsonText(body, headers)
+    const answer = await once?.seal({ headers: response.headers, body })
     const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
-    await settleWhole(exchange, receiptId, proof, tools)
-    return { body, route: served.attempt.route }
+    await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, tools)
+    return response
   } catch (error) {
     await releaseAdmission(context, admission)
     throw error

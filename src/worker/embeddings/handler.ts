@@ -6,8 +6,8 @@ import { readChatBody } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
 import { requestWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
 import type { Context, Handler } from '../context.ts'
+import { readOnce } from '../idempotency/once.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
-import { jsonText } from '../http/reply.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
@@ -21,10 +21,13 @@ import { parseEmbeddingsRequest, type EmbeddingsRequest } from './request.ts'
 
 type Embedded = ProviderProof & { readonly answer: EmbeddingsAnswer }
 
-/** POST /v1/embeddings: key -> body -> read -> plan -> daemon alive -> admitted -> answered. */
+/** POST /v1/embeddings: key -> body -> no repeat -> read -> plan -> daemon alive -> admitted -> answered. */
 export const createEmbeddings: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
+  const once = await readOnce(request, context, key, [clientRequest])
+  const earlier = await once?.earlierAnswer(request)
+  if (earlier) return earlier
   const given = parseEmbeddingsRequest(clientRequest)
   const parsed = { ...given, failover: failoverOf(given.failover, request.headers) }
   const options = readChatOptions(request.headers, false)
@@ -39,12 +42,19 @@ export const createEmbeddings: Handler = async (request, context) => {
     routes: planned.map(({ route }) => route),
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: options.timeoutMs,
+    once,
   })
   const attempts = await attemptsAllowed(context, admission, planned)
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
-  const { body } = await serveWhole<Embedded>(
-    { context, admission, receiptId, clientRequest, attempts, timeoutMs },
+  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
+  const headers = {
+    ...admission.rateLimitHeaders,
+    ...receiptHeader(receiptId),
+    ...droppedNamesHeader([...parsed.dropped, ...named]),
+  }
+  return serveWhole<Embedded>(
+    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs },
     async ({ route }, limitMs, budget) => {
       const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
       const call = { route, path: '/embeddings', body: sent }
@@ -56,15 +66,9 @@ export const createEmbeddings: Handler = async (request, context) => {
       const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
       const service = serviceObject(exchange, receiptId)
       const json = utf8(answerJson(answer, exchange, service))
-      return { exchange, body: json, providerResponseId: answer.providerResponseId }
+      return { exchange, body: json, headers, providerResponseId: answer.providerResponseId }
     },
   )
-  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
-  return jsonText(body, {
-    ...admission.rateLimitHeaders,
-    ...receiptHeader(receiptId),
-    ...droppedNamesHeader([...parsed.dropped, ...named]),
-  })
 }
 
 function readAnswer(bytes: Bytes, parsed: EmbeddingsRequest): EmbeddingsAnswer {

@@ -1,9 +1,6 @@
 import { z } from 'zod'
-import { MEMBER_HEADERS_DOC } from '../completion/header-members.ts'
 import { describeMembers } from '../completion/member-rules.ts'
-import { CHAT_ERRORS } from '../completion/operation-parts.ts'
-import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
-import { RECEIPT_HEADER } from '../http/headers-doc.ts'
+import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { EMBEDDINGS_MEMBERS } from './members.ts'
@@ -33,7 +30,7 @@ const REASONING_ERRORS = new Set(['unsupported_reasoning', 'unsupported_image_ur
 export const EMBEDDINGS_OPERATION: Operation = {
   summary: 'Turn texts or token ids into vectors',
   tag: 'Embeddings',
-  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC, ...MEMBER_HEADERS_DOC },
+  headers: PAID_CHAT_HEADERS,
   body: {
     mediaType: 'application/json',
     content: { name: 'EmbeddingsRequest', schema: bodySchema },

@@ -118,6 +118,21 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'The receipt is past its retention; its SHA-256 is in `receipt_sha256`.',
     remedy: 'Fetch receipts in time and keep them.',
   },
+  idempotency_in_progress: {
+    means: 'An earlier request with the same `Idempotency-Key` is still being carried out.',
+    remedy: 'Send the same request again after `Retry-After`: it gets that answer.',
+  },
+  answer_not_kept: {
+    means:
+      'The request was carried out and billed under this `Idempotency-Key`, and its answer is no longer there: it ' +
+      'was too large to be kept, made room for others, or cannot be read.',
+    remedy: 'Its receipt stands in the message. To have it carried out again, use a new key.',
+  },
+  idempotency_key_reused: {
+    means:
+      'The `Idempotency-Key` was used before, with another body, path, service header or API key.',
+    remedy: 'Use a new key for each request, and repeat a request unchanged.',
+  },
   request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
   request_timeout: {
     means: 'The body came too slowly: it has ten seconds, and one more for every 32 KB.',

@@ -45,6 +45,10 @@ export type LogEvent =
   | 'usage_capped'
   /** The storage refuses a settlement, which is kept for the operator. */
   | 'settle_quarantined'
+  /** A repeat under the same `Idempotency-Key` got the answer that was kept. */
+  | 'answer_replayed'
+  /** A kept answer does not open: it was changed in the storage. Its request is neither repeated nor billed again. */
+  | 'kept_answer_unreadable'
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'

@@ -23,16 +23,20 @@ export function text(body: string | Bytes, headers: HeaderFields = {}): Response
   return new Response(body, { headers: { ...fixed, ...headers } })
 }
 
-/** A server-sent event stream that no proxy should buffer or compress. */
-export function eventStream(body: ReadableStream, headers: HeaderFields = {}): Response {
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      ...headers,
-    },
-  })
+const EVENT_STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** A server-sent event stream that no proxy should buffer or compress; its body may come later. */
+export function eventStream(body: ReadableStream | null, headers: HeaderFields = {}): Response {
+  return new Response(body, { headers: { ...EVENT_STREAM_HEADERS, ...headers } })
+}
+
+/** An answer that was given before, with its own headers. */
+export function replayed(body: Bytes, headers: HeaderFields): Response {
+  return new Response(body, { headers: { ...headers, 'idempotency-replayed': 'true' } })
 }
 
 /** An answer without a body: to a preflight. */

@@ -1,9 +1,6 @@
 import { z } from 'zod'
-import { CHAT_ERRORS } from '../completion/operation-parts.ts'
+import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
 import { describeMembers } from '../completion/member-rules.ts'
-import { MEMBER_HEADERS_DOC } from '../completion/header-members.ts'
-import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
-import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { MESSAGES_MEMBERS } from './members.ts'
@@ -34,7 +31,7 @@ const body = {
 export const MESSAGES_OPERATION: Operation = {
   summary: 'Answer a conversation in the form of the Messages API',
   tag: 'Chat',
-  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC, ...MEMBER_HEADERS_DOC },
+  headers: PAID_CHAT_HEADERS,
   body,
   answer: {
     'application/json': { name: 'Message', schema: messageSchema },

@@ -43,6 +43,10 @@ export class Metrics {
     'cmr_usage_capped_total',
     'Exchanges in which a provider claimed more than the request can have used.',
   )
+  readonly #replays = new Counter(
+    'cmr_answers_replayed_total',
+    'Repeats under the same Idempotency-Key that got the answer that was kept.',
+  )
   readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
 
   readonly #handlers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
@@ -72,6 +76,8 @@ export class Metrics {
     },
     usage_estimated: ({ route = '' }) => this.#estimates.add({ route }),
     usage_capped: ({ route = '' }) => this.#caps.add({ route }),
+    answer_replayed: () => this.#replays.add({}),
+    kept_answer_unreadable: () => this.#faults.add({ part: 'kept_answer', failure: 'unreadable' }),
     settle_quarantined: () => this.#faults.add({ part: 'settlement', failure: 'quarantined' }),
     release_failed: ({ code = '' }) => this.#faults.add({ part: 'release', failure: code }),
     settle_failed: ({ code = '' }) => this.#faults.add({ part: 'settlement', failure: code }),
@@ -101,6 +107,7 @@ export class Metrics {
       this.#receipts,
       this.#estimates,
       this.#caps,
+      this.#replays,
       this.#faults,
     ]
     return families.map((family) => family.render()).join('')

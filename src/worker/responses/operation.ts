@@ -1,10 +1,7 @@
 import { z } from 'zod'
-import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
 import { describeMembers } from '../completion/member-rules.ts'
-import { CHAT_ERRORS } from '../completion/operation-parts.ts'
-import { MEMBER_HEADERS_DOC } from '../completion/header-members.ts'
-import { TIMEOUT_HEADER_DOC } from '../completion/options.ts'
+import { CHAT_ERRORS, PAID_CHAT_HEADERS } from '../completion/operation-parts.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { RESPONSES_MEMBERS } from './members.ts'
 
@@ -30,7 +27,7 @@ const eventSchema = z.looseObject({ type: z.string(), sequence_number: z.int().o
 export const RESPONSES_OPERATION: Operation = {
   summary: 'Answer a conversation in the form of the Responses API, without memory',
   tag: 'Chat',
-  headers: { ...RECEIPT_HEADER, ...TIMEOUT_HEADER_DOC, ...MEMBER_HEADERS_DOC },
+  headers: PAID_CHAT_HEADERS,
   body: {
     mediaType: 'application/json',
     content: { name: 'ResponsesRequest', schema: responsesBodySchema },

@@ -1,6 +1,7 @@
 import type { Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 import type { AdmissionRequest } from './admit.ts'
+import { heldByAnother, takeClaim } from './claims.ts'
 import { withinLimit } from './key-limits.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
@@ -26,6 +27,7 @@ export function admissionBatch(request: AdmissionRequest): readonly Statement[] 
     lockCustomer(request),
     reserve(request),
     openReservation(request),
+    ...claim(request),
     countRequest(request),
     readFacts(request),
   ]
@@ -38,12 +40,14 @@ function lockCustomer({ plans, key, reserveNano }: AdmissionRequest): Statement 
     WHERE customer_id = ${key.customerId}`
 }
 
-function reserve({ requestId, key, plans, now }: AdmissionRequest): Statement {
+function reserve(request: AdmissionRequest): Statement {
+  const { requestId, key, plans, now } = request
   const perMinute = planLimit(plans, 'requests_per_minute')
   const concurrent = planLimit(plans, 'concurrent_requests')
   return sql`UPDATE customers SET lock_request_id = ${requestId}, reserved_nano = reserved_nano + lock_reserve_nano
     WHERE customer_id = ${key.customerId}
       AND NOT EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
+      AND NOT ${isRepeat(request)}
       AND (billing = 'postpaid' OR balance_nano - reserved_nano >= lock_reserve_nano)
       AND EXISTS (SELECT 1 FROM api_keys
         WHERE api_keys.customer_id = customers.customer_id
@@ -66,6 +70,20 @@ function openReservation({ requestId, key, expiresAt, now }: AdmissionRequest): 
     FROM customers WHERE customer_id = ${key.customerId} AND lock_request_id = ${requestId}`
 }
 
+/** Claims the request's `Idempotency-Key`, where it has one. */
+function claim(request: AdmissionRequest): readonly Statement[] {
+  const { requestId, key, now, expiresAt } = request
+  if (request.claim === undefined) return []
+  const owner = { requestId, customerId: key.customerId }
+  return [takeClaim(request.claim, owner, { now, reservedUntil: expiresAt })]
+}
+
+/** Whether another request is being carried out, or was, under the same `Idempotency-Key`. */
+function isRepeat({ requestId, key, now, claim: own }: AdmissionRequest): Statement {
+  if (own === undefined) return raw('(1 = 0)')
+  return heldByAnother(own, { requestId, customerId: key.customerId }, now)
+}
+
 /** Counts an admitted request in its key's window, opening a new one where the old is over. */
 function countRequest({ requestId, key, plans, now }: AdmissionRequest): Statement {
   return sql`UPDATE api_keys SET
@@ -86,7 +104,8 @@ function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement
 }
 
 /** Reads whether the request was admitted and, if not, the reasons. No row means that the key does not exist. */
-function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
+function readFacts(request: AdmissionRequest): Statement {
+  const { requestId, key, now } = request
   return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
       api_keys.expires_at, api_keys.models, api_keys.requests_per_minute,
@@ -94,6 +113,7 @@ function readFacts({ requestId, key, now }: AdmissionRequest): Statement {
       CASE WHEN ${withinLimit(now)} THEN 0 ELSE 1 END AS over_limit,
       CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
         THEN 1 ELSE 0 END AS admitted,
+      CASE WHEN ${isRepeat(request)} THEN 1 ELSE 0 END AS is_repeat,
       CASE WHEN customers.lock_request_id = ${requestId} THEN 0
         ELSE ${openOfKey(key.keyPrefix, now)} END AS open_requests
     FROM customers JOIN api_keys ON api_keys.customer_id = customers.customer_id

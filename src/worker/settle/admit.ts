@@ -5,6 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { admissionBatch, WINDOW_MS } from './admit-sql.ts'
+import { InProgress, type Claim } from './claims.ts'
 import { termsOfPlan } from './plan-terms.ts'
 
 /** Time after the request's maximum duration before the sweep may release its reservation, ms. */
@@ -18,6 +19,8 @@ export interface AdmissionRequest {
   readonly plans: RouterConfig['plans']
   /** The worst case of the request in nano-EUR under a discount in whole percent. */
   readonly reserveNano: (discountPct: number) => bigint
+  /** Of the request's `Idempotency-Key`, where it has one. */
+  readonly claim?: Claim | undefined
   /** When the reservation expires, Unix time in ms. */
   readonly expiresAt: number
   /** Ms. */
@@ -35,6 +38,8 @@ export interface Admission {
   readonly receiptRetentionDays: number | null
   /** Selectors of the models that the key may use; null: all. */
   readonly models: readonly string[] | null
+  /** Held until the request is settled or released. */
+  readonly claim?: Claim | undefined
   /** `x-ratelimit-*`; empty where the plan limits no requests. */
   readonly rateLimitHeaders: Readonly<Record<string, string>>
 }
@@ -42,8 +47,8 @@ export interface Admission {
 /**
  * Admits a request in one storage call: checks the key and the plan's limits, and reserves the maximum cost. A refused
  * request stores nothing and does not count against a limit.
- * @throws ApiError `unauthorized`, `key_expired`, `rate_limit_exceeded`, `insufficient_quota` or, for prepaid
- *   customers, `insufficient_balance`
+ * @throws ApiError `unauthorized`, `key_expired`, `idempotency_in_progress`, `rate_limit_exceeded`,
+ *   `insufficient_quota` or, for prepaid customers, `insufficient_balance`
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function admit(db: Database, request: AdmissionRequest): Promise<Admission> {
@@ -63,6 +68,7 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
     discountPct: terms.discount_pct,
     receiptRetentionDays: optionalNumberOf(facts, 'receipt_retention_days'),
     models: readModels(optionalTextOf(facts, 'models')),
+    claim: request.claim,
     rateLimitHeaders: window.headers,
   }
 }
@@ -123,6 +129,7 @@ function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
 function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: number): ApiError {
   const { headers, resetSeconds: retryAfter } = window
   if (isExpired(optionalNumberOf(facts, 'expires_at'), now)) return keyExpired()
+  if (flagOf(facts, 'is_repeat')) return new InProgress()
   const { requestsPerMinute, tokensPerMinute, concurrentRequests: concurrent } = limits
   const limited = (message: string, seconds: number) =>
     new ApiError('rate_limit_exceeded', message, { headers, retryAfter: seconds })

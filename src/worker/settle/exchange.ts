@@ -22,6 +22,8 @@ export interface Exchange {
   readonly billedSeconds: number | undefined
   /** Seconds as the provider reported them; null where it reported none. */
   readonly reportedSeconds: number | null
+  /** The answer as repeats of a request with a claim will get it, sealed; absent or null: it is not kept. */
+  readonly answer?: string | null
 }
 
 /** What a receipt says of the exact bytes, each a SHA-256 in lowercase hex. */

@@ -1,7 +1,8 @@
 import { StorageUnavailable, type Database, type Row, type Statement } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
-import { int64, list, real, small, sql, text } from '../storage/sql.ts'
+import { int64, list, raw, real, small, sql, text } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
+import { ClaimLost, completeClaim, dropClaim, readOwner, takenByAnother } from './claims.ts'
 import { addSpent } from './key-limits.ts'
 import { UNLIMITED } from './plan-terms.ts'
 import type { Cost } from './price.ts'
@@ -10,9 +11,11 @@ import type { Cost } from './price.ts'
 export interface Settlement {
   /** Also the id of the usage row; settling it again changes nothing. */
   readonly requestId: string
-  readonly admission: Pick<Admission, 'customerId' | 'keyPrefix'>
+  readonly admission: Pick<Admission, 'customerId' | 'keyPrefix' | 'claim'>
   readonly row: UsageEntry
   readonly receipt: StoredReceipt | null
+  /** The sealed answer for repeats of a request with a claim; null: it is not kept. */
+  readonly answer?: string | null
 }
 
 export interface UsageEntry {
@@ -48,23 +51,28 @@ export interface StoredReceipt {
  * Settles a request in one atomic batch: balance, usage row, receipt, reservation. The bill stands even if the
  * reservation lapsed before, and may take a balance below zero.
  * @returns the evidence that the receipt names and that is not stored yet: `storeEvidence` wants it
+ * @throws ClaimLost when another request has taken over the claim; nothing is stored then
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function commitSettlement(
   db: Database,
   settlement: Settlement,
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
-  const { receipt } = settlement
+  const { receipt, admission } = settlement
   const statements = [
     lockCustomer(settlement),
+    ...claimOwner(settlement),
     bill(settlement),
     writeUsage(settlement),
     countOnKey(settlement),
     closeReservation(settlement),
+    ...completion(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
   ]
   const rows = await withOneRetry(() => db.batch(statements))
   if (rows[0]?.length !== 1) throw new Error('internal error: the customer has no account')
+  const owner = admission.claim === undefined ? undefined : rows[1]?.[0]
+  if (owner && textOf(owner, 'request_id') !== settlement.requestId) throw new ClaimLost()
   if (receipt === null || receipt.evidenceRefs.length === 0) return { missingEvidence: [] }
   const held = new Set((rows.at(-1) ?? []).map((row: Row) => textOf(row, 'sha256')))
   return { missingEvidence: receipt.evidenceRefs.filter((ref) => !held.has(ref)) }
@@ -125,6 +133,7 @@ export async function releaseReservation(db: Database, requestId: string): Promi
   const rows = await db.batch([
     sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${own}`,
     sql`UPDATE customers SET reserved_nano = reserved_nano - ${amount} WHERE customer_id = ${own}`,
+    dropClaim(requestId),
     sql`DELETE FROM reservations WHERE request_id = ${requestId} RETURNING request_id`,
   ])
   return rows.at(-1)?.length === 1
@@ -146,7 +155,26 @@ function bill({ requestId, admission, row }: Settlement): Statement {
       usage_count = usage_count + 1,
       last_usage_at = CASE WHEN last_usage_at > ${now} THEN last_usage_at ELSE ${now} END
     WHERE customer_id = ${admission.customerId}
-      AND NOT EXISTS (SELECT 1 FROM usage WHERE id = ${requestId})`
+      AND NOT EXISTS (SELECT 1 FROM usage WHERE id = ${requestId})
+      AND NOT ${isFenced(requestId, admission)}`
+}
+
+/** Whose the claim is now that the customer is locked, where there is one. */
+function claimOwner({ admission: { claim, customerId } }: Settlement): readonly Statement[] {
+  return claim === undefined ? [] : [readOwner(claim, customerId)]
+}
+
+/** Whether the request had a claim that is another's by now. */
+function isFenced(requestId: string, { customerId, claim }: Settlement['admission']): Statement {
+  return claim === undefined ? raw('(1 = 0)') : takenByAnother(claim, { requestId, customerId })
+}
+
+/** The claim with its answer. */
+function completion({ requestId, admission, answer, row }: Settlement): readonly Statement[] {
+  const { claim, customerId } = admission
+  if (claim === undefined) return []
+  const end = { claim, requestId, customerId, answer: answer ?? null, now: row.createdAtMs }
+  return completeClaim(end)
 }
 
 function writeUsage({ requestId, admission, row, receipt }: Settlement): Statement {

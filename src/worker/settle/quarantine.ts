@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Database, Row } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, sql } from '../storage/sql.ts'
+import { closeClaim } from './claims.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 
 /**
@@ -39,12 +40,13 @@ const settlementSchema = z.object({
 })
 
 /**
- * Stores a settlement without its receipt. Idempotent.
+ * Stores a settlement without its receipt. Idempotent. Its claim is closed: what is billed later is not carried out
+ * again.
  * @throws StorageUnavailable when it could not be stored
  */
 export async function quarantine(db: Database, settlement: Settlement, now: number): Promise<void> {
   const { requestId, admission, row } = settlement
-  const { customerId, keyPrefix } = admission
+  const { customerId, keyPrefix, claim } = admission
   const kept = { requestId, admission: { customerId, keyPrefix }, row }
   const text = JSON.stringify(kept, (_name, value: unknown) =>
     typeof value === 'bigint' ? value.toString() : value,
@@ -53,6 +55,7 @@ export async function quarantine(db: Database, settlement: Settlement, now: numb
     sql`INSERT INTO quarantined_settlements (request_id, customer_id, settlement, created_at)
       VALUES (${requestId}, ${customerId}, ${text}, ${int64(now)})
       ON CONFLICT (request_id) DO NOTHING`,
+    ...(claim === undefined ? [] : [closeClaim({ claim, requestId, customerId, now })]),
   ])
 }
 

@@ -7,6 +7,7 @@ import type { Link } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { retainEvidence } from './evidence.ts'
 import type { Exchange, ExchangeProof } from './exchange.ts'
+import { ClaimLost } from './claims.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
 import { quarantine } from './quarantine.ts'
@@ -51,7 +52,7 @@ export function settleWithoutReceipt(exchange: Exchange, deps: SettleDeps): Prom
 
 /**
  * Settles an exchange whose answer was delivered and that gets no receipt. When it cannot be settled for a reason that
- * a retry does not remove, it is quarantined for the operator.
+ * a retry does not remove, it is quarantined for the operator. It costs nothing once another request has its claim.
  * @throws StorageUnavailable when it could not be stored either way
  */
 export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Promise<void> {
@@ -59,6 +60,7 @@ export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Pro
     await settleWithoutReceipt(exchange, deps)
   } catch (error) {
     if (error instanceof StorageUnavailable) throw error
+    if (error instanceof ClaimLost) return release(exchange.requestId, deps)
     await quarantine(deps.ledger, settlementOf(exchange, deps, null), deps.now())
     const { requestId, route } = exchange
     deps.log('settle_quarantined', {
@@ -150,6 +152,7 @@ function settlementOf(
       createdAtMs: now(),
     },
     receipt,
+    answer: exchange.answer ?? null,
   }
 }
 

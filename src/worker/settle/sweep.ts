@@ -1,6 +1,6 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
-import { int64, sql } from '../storage/sql.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
 
 /** Limits of one round. */
 export interface SweepLimits {
@@ -24,7 +24,8 @@ export interface SweepReport {
 
 /**
  * One bounded round of maintenance on the database of all customers: releases reservations that a
- * crash left open, and removes receipt bodies past their retention together with evidence no receipt needs.
+ * crash left open, and removes receipt bodies past their retention together with evidence no receipt needs,
+ * and answers kept for repeats past their lifetime.
  *
  * A body goes in two transactions. Rewriting it in its own length makes SQLite write over the very bytes in
  * the file; clearing alone would only mark them free. In between lies a whole round, because a Durable Object
@@ -38,6 +39,7 @@ export async function sweep(
   const cleared = await clearBodies(db, limits.receipts)
   const expired = await overwriteBodies(db, now, limits.receipts)
   await dropEvidence(db, now, limits.receipts)
+  await dropAnswers(db, now, limits.receipts)
   const released = await releaseExpired(db, now, limits.reservations)
   return { released, expired, cleared, next: await nextDue(db) }
 }
@@ -95,6 +97,21 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
   ])
 }
 
+/**
+ * Answers go when their time is over; the row may stay for as long as a former owner of the claim could settle. They
+ * are encrypted under a key that the storage never had, so nothing of them needs to be written over.
+ */
+async function dropAnswers(db: Database, now: number, limit: number): Promise<void> {
+  await db.batch([
+    sql`DELETE FROM idempotent_requests WHERE (customer_id, name) IN (
+      SELECT customer_id, name FROM idempotent_requests WHERE sweep_at <= ${int64(now)}
+      ORDER BY sweep_at LIMIT ${limit})`,
+    sql`UPDATE idempotent_requests SET answer = NULL, bytes = 0 WHERE (customer_id, name) IN (
+      SELECT customer_id, name FROM idempotent_requests
+      WHERE bytes > 0 AND held_until <= ${int64(now)} ORDER BY held_until LIMIT ${limit})`,
+  ])
+}
+
 /** Customer by customer, each behind its own lock as in settlement, so that no two orders of locks exist. */
 async function releaseExpired(db: Database, now: number, limit: number): Promise<number> {
   const [owners = []] = await db.batch([
@@ -127,15 +144,18 @@ function releaseOf(customerId: string, now: number, limit: number): readonly Sta
   ]
 }
 
-/** The earliest moment at which any row falls due; an overwritten body is due at once. */
+/** The earliest moments at which rows fall due; an overwritten body is due at once. D1 takes five terms in a UNION. */
+const DUE = [
+  'SELECT MIN(expires_at) AS due FROM reservations',
+  'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 0',
+  'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 1',
+  'SELECT MIN(expires_at) AS due FROM evidence',
+  'SELECT MIN(sweep_at) AS due FROM idempotent_requests',
+  'SELECT MIN(held_until) AS due FROM idempotent_requests WHERE bytes > 0',
+].map(raw)
+
 async function nextDue(db: Database): Promise<number | undefined> {
-  const [rows = []] = await db.batch([
-    sql`SELECT MIN(due) AS due FROM (
-        SELECT MIN(expires_at) AS due FROM reservations
-        UNION ALL SELECT MIN(expires_at) FROM receipts WHERE body_state = 0
-        UNION ALL SELECT MIN(expires_at) FROM receipts WHERE body_state = 1
-        UNION ALL SELECT MIN(expires_at) FROM evidence) AS times`,
-  ])
-  const [row] = rows
-  return row && row['due'] !== null ? numberOf(row, 'due') : undefined
+  const rows = (await db.batch(DUE)).flat()
+  const times = rows.flatMap((row) => (row['due'] === null ? [] : [numberOf(row, 'due')]))
+  return times.length === 0 ? undefined : Math.min(...times)
 }

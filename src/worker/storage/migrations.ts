@@ -2,10 +2,12 @@ import type { Migration } from './migrate.ts'
 import { statements as ledger } from './migrations/0001-ledger.ts'
 import { statements as settlementBounds } from './migrations/0002-settlement-bounds.ts'
 import { statements as keyLimits } from './migrations/0003-key-limits.ts'
+import { statements as idempotentRequests } from './migrations/0004-idempotent-requests.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: '0001-ledger', statements: ledger },
   { id: '0002-settlement-bounds', statements: settlementBounds },
   { id: '0003-key-limits', statements: keyLimits },
+  { id: '0004-idempotent-requests', statements: idempotentRequests },
 ]

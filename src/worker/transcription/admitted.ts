@@ -1,5 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Context } from '../context.ts'
+import type { Once } from '../idempotency/once.ts'
 import type { TranscriptionPlan } from '../routing/plan-transcription.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { TranscriptionRequest } from './request.ts'
@@ -11,6 +12,8 @@ export interface AdmittedTranscription {
   readonly plan: TranscriptionPlan
   readonly admission: Admission
   readonly receipt: boolean
+  /** Of a request with an `Idempotency-Key`. */
+  readonly once: Once | undefined
   /** The client's body bytes as received; the file is a view of them. */
   readonly clientRequest: Bytes
 }

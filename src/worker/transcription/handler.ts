@@ -1,12 +1,14 @@
+import type { Bytes } from '../../protocol/bytes.ts'
 import { admitRequest, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
+import { readOnce } from '../idempotency/once.ts'
 import type { Route } from '../provider/route.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
 import { maxUsage } from './estimate.ts'
-import { parseForm } from './form.ts'
+import { FIELDS, parseForm, type UploadForm } from './form.ts'
 import { answerTranscription } from './reply.ts'
 import { parseTranscriptionRequest, type TranscriptionRequest } from './request.ts'
 import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
@@ -37,7 +39,7 @@ function planByHealth(
   return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
 }
 
-/** body -> form -> checked -> plan -> daemon alive -> admitted -> answered. */
+/** body -> form -> no repeat -> checked -> plan -> daemon alive -> admitted -> answered. */
 async function transcribeUpload(
   request: Request,
   context: Context,
@@ -47,6 +49,9 @@ async function transcribeUpload(
   const clientRequest = await readUpload(request, room, context.now)
   try {
     const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
+    const once = await readOnce(request, context, key, contentOf(form))
+    const earlier = await once?.earlierAnswer(request)
+    if (earlier) return earlier
     const parsed = parseTranscriptionRequest(form)
     const plan = planByHealth(context, parsed)
     // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
@@ -56,6 +61,7 @@ async function transcribeUpload(
       routes: plan.attempts.map(({ route }) => route),
       maxUsageOn: (route) => maxUsage(parsed, route),
       maxDelayMs: context.config.service.timeouts.transcription_ms,
+      once,
     })
     const attempts = await attemptsAllowed(context, admission, plan.attempts)
     const allowed = { ...plan, attempts }
@@ -65,9 +71,16 @@ async function transcribeUpload(
       plan: allowed,
       admission,
       receipt,
+      once,
       clientRequest,
     })
   } finally {
     freeUpload(clientRequest)
   }
+}
+
+/** What makes a form what it is. Clients that repeat it write its parts between a boundary of another text. */
+function contentOf({ file, fields }: UploadForm): readonly (string | Bytes)[] {
+  const texts = JSON.stringify(FIELDS.map((name) => fields.get(name)))
+  return file === undefined ? [texts] : [texts, file.name, file.type ?? '', file.bytes]
 }

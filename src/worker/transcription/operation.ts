@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { BILLING_UNITS } from '../../protocol/config.ts'
 import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
+import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-header.ts'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 import { transcriptionFormSchema } from './request.ts'
 
@@ -39,7 +40,7 @@ export const transcriptionSchema = z.object({
 export const TRANSCRIPTION_OPERATION: Operation = {
   summary: 'Transcribe an audio file',
   tag: 'Audio',
-  headers: RECEIPT_HEADER,
+  headers: { ...RECEIPT_HEADER, ...IDEMPOTENCY_HEADER_DOC },
   body: {
     mediaType: 'multipart/form-data',
     content: { name: 'TranscriptionRequest', schema: transcriptionFormSchema },
@@ -49,6 +50,7 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     'text/plain': { name: 'TranscriptionText', schema: z.string() },
   },
   errors: [
+    ...IDEMPOTENCY_ERRORS,
     'invalid_request_error',
     'missing_field',
     'invalid_content_type',

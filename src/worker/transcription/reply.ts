@@ -7,7 +7,7 @@ import { Budget, pause } from '../routing/budget.ts'
 import { TRANSCRIPTION_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
 import { settleWhole } from '../settle/settle-whole.ts'
 import type { AdmittedTranscription } from './admitted.ts'
-import { makeAnswer, type Answer } from './answer.ts'
+import { makeAnswer } from './answer.ts'
 import { measureSeconds } from './duration.ts'
 import { transcriptionExchange } from './settling.ts'
 import type { Transcript } from './transcript.ts'
@@ -20,11 +20,7 @@ import { requestTranscript, type TranscriptAnswer } from './attempt.ts'
 export async function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
   try {
     const receiptId = admitted.receipt ? admitted.context.newId() : null
-    const answer = await settled(admitted, await served(admitted), receiptId)
-    return answer.toResponse({
-      ...admitted.admission.rateLimitHeaders,
-      ...receiptHeader(receiptId),
-    })
+    return await settled(admitted, await served(admitted), receiptId)
   } catch (error) {
     await releaseAdmission(admitted.context, admitted.admission)
     throw error
@@ -53,15 +49,18 @@ async function settled(
   admitted: AdmittedTranscription,
   { attempt, value }: Served<TranscriptAnswer>,
   receiptId: string | null,
-): Promise<Answer> {
-  const { context, admission, parsed, clientRequest } = admitted
+): Promise<Response> {
+  const { context, admission, parsed, clientRequest, once } = admitted
   const measuredSeconds = await measureIfUnreported(admitted, value.transcript)
   const exchange = transcriptionExchange(admitted, attempt, value.transcript, measuredSeconds)
   const transcript = { ...value.transcript, measuredSeconds }
-  const answer = makeAnswer(parsed, transcript, exchange, receiptId)
-  const proof = { ...value, clientRequest, clientResponse: answer.body }
-  await settleWhole(exchange, receiptId, proof, settleDeps(context, admission.customerId))
-  return answer
+  const { body, toResponse } = makeAnswer(parsed, transcript, exchange, receiptId)
+  const response = toResponse({ ...admission.rateLimitHeaders, ...receiptHeader(receiptId) })
+  const answer = await once?.seal({ headers: response.headers, body })
+  const proof = { ...value, clientRequest, clientResponse: body }
+  const tools = settleDeps(context, admission.customerId)
+  await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, tools)
+  return response
 }
 
 /** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */

@@ -26,6 +26,7 @@ import {
   rejectionOf,
   settlementOf,
 } from '../../support/ledger.ts'
+import { describeClaims } from './claims-contract.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
 export interface LedgerEngine {
@@ -168,6 +169,8 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
         expect([late.code, late.message]).toEqual(['key_expired', 'The API key has expired.'])
       })
     })
+
+    describeClaims(instances)
 
     test('settling a request many times at once bills it once', async () => {
       const [left, right] = instances('once')

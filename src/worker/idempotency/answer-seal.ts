@@ -1,0 +1,134 @@
+import { z } from 'zod'
+import {
+  concatBytes,
+  fromBase64,
+  fromUtf8,
+  toBase64,
+  toHex,
+  utf8,
+  type Bytes,
+} from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import type { Random } from '../auth/api-key.ts'
+
+/** An answer as repeats get it. */
+export interface StoredAnswer {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Bytes
+}
+
+const headersSchema = z.record(z.string(), z.string())
+
+const NAME_LABEL = 'cmr/idempotency-name/v1\0'
+const SALT = utf8('cmr/idempotency/v1')
+const IV_BYTES = 12
+const LINE_FEED = 10
+
+/** What is kept does not open under the caller's keys. */
+export class UnreadableAnswer extends Error {
+  constructor(cause: unknown) {
+    super('the kept answer does not open', { cause })
+    this.name = 'UnreadableAnswer'
+  }
+}
+
+interface SealKeys {
+  readonly answer: CryptoKey
+  readonly fingerprint: CryptoKey
+}
+
+/**
+ * Seals the answers to the requests of one idempotency key. The keys are derived (HKDF, RFC 5869) from the caller's
+ * whole API key and the idempotency key. The storage has neither: of the API key it has the SHA-256, which does not lead
+ * to them. So what is kept can be read by nobody but the caller, who presents both anew.
+ */
+export class AnswerSeal {
+  readonly #keys: SealKeys
+  readonly #random: Random
+
+  private constructor(keys: SealKeys, random: Random) {
+    this.#keys = keys
+    this.#random = random
+  }
+
+  /** The seal of an idempotency key in the hands of the holder of an API key. */
+  static async derive(apiKey: string, idempotencyKey: string, random: Random): Promise<AnswerSeal> {
+    const secret = utf8(`${apiKey}\0${idempotencyKey}`)
+    const base = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveKey'])
+    const cipher = { name: 'AES-GCM', length: 256 }
+    const mac = { name: 'HMAC', hash: 'SHA-256', length: 256 }
+    const [answer, fingerprint] = await Promise.all([
+      crypto.subtle.deriveKey(derivation('answer'), base, cipher, false, ['encrypt', 'decrypt']),
+      crypto.subtle.deriveKey(derivation('fingerprint'), base, mac, false, ['sign']),
+    ])
+    return new AnswerSeal({ answer, fingerprint }, random)
+  }
+
+  /** What tells a request from others: a MAC over its parts, 64 hex digits. Without the caller's keys it tells nothing. */
+  async fingerprint(parts: readonly (string | Bytes)[]): Promise<string> {
+    const digests = await Promise.all(parts.map((part) => sha256Hex(part)))
+    const mac = await crypto.subtle.sign('HMAC', this.#keys.fingerprint, utf8(digests.join()))
+    return toHex(new Uint8Array(mac))
+  }
+
+  /** Base64 of a random IV and the compressed and encrypted answer, bound to the request that it answers. */
+  async seal({ headers, body }: StoredAnswer, boundTo: string): Promise<string> {
+    const plain = concatBytes(utf8(`${JSON.stringify(headers)}\n`), body)
+    const iv = this.#random(IV_BYTES)
+    const sealed = await crypto.subtle.encrypt(
+      { name: 'AES-GCM', iv, additionalData: utf8(boundTo) },
+      this.#keys.answer,
+      await throughStream(plain, new CompressionStream('deflate-raw')),
+    )
+    return toBase64(concatBytes(iv, new Uint8Array(sealed)))
+  }
+
+  /** The answer again. @throws UnreadableAnswer when it was changed, belongs to another request, or is of another caller */
+  async open(text: string, boundTo: string): Promise<StoredAnswer> {
+    try {
+      const whole = await this.#decrypted(text, boundTo)
+      const end = whole.indexOf(LINE_FEED)
+      const headers = headersSchema.parse(JSON.parse(fromUtf8(whole.subarray(0, end))))
+      return { headers, body: whole.subarray(end + 1) }
+    } catch (error) {
+      throw new UnreadableAnswer(error)
+    }
+  }
+
+  async #decrypted(text: string, boundTo: string): Promise<Bytes> {
+    const bytes = fromBase64(text)
+    const plain = await crypto.subtle.decrypt(
+      { name: 'AES-GCM', iv: bytes.subarray(0, IV_BYTES), additionalData: utf8(boundTo) },
+      this.#keys.answer,
+      bytes.subarray(IV_BYTES),
+    )
+    return throughStream(new Uint8Array(plain), new DecompressionStream('deflate-raw'))
+  }
+}
+
+function derivation(info: string) {
+  return { name: 'HKDF', hash: 'SHA-256', salt: SALT, info: utf8(info) }
+}
+
+/** Under which name the requests of a customer's idempotency key are found, 64 hex digits. */
+export function nameOf(customerId: string, idempotencyKey: string): Promise<string> {
+  return sha256Hex(`${NAME_LABEL}${customerId}\0${idempotencyKey}`)
+}
+
+async function throughStream(
+  bytes: Bytes,
+  stream: CompressionStream | DecompressionStream,
+): Promise<Bytes> {
+  const writer = stream.writable.getWriter()
+  const [result] = await Promise.all([
+    gather(stream.readable),
+    writer.write(bytes).then(() => writer.close()),
+  ])
+  return result
+}
+
+async function gather(readable: ReadableStream<Uint8Array>): Promise<Bytes> {
+  const parts: Uint8Array[] = []
+  for await (const part of readable) parts.push(part)
+  return concatBytes(...parts)
+}

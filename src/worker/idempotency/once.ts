@@ -1,0 +1,162 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { authenticate, readApiKeyText, type PresentedKey } from '../auth/authenticate.ts'
+import type { Context } from '../context.ts'
+import { ApiError } from '../http/errors.ts'
+import { replayed } from '../http/reply.ts'
+import { CLAIM_HELD_MS, findEarlier, InProgress, renewClaim, type Claim } from '../settle/claims.ts'
+import { AnswerRecorder, MAX_RECORDED_BYTES } from './answer-recorder.ts'
+import { AnswerSeal, nameOf, UnreadableAnswer, type StoredAnswer } from './answer-seal.ts'
+import { readIdempotencyKey } from './key-header.ts'
+
+/** The longest sealed answer that is kept, characters: engines take values of two million bytes at most. */
+const MAX_SEALED_CHARACTERS = 1_500_000
+
+const MINUTE_MS = 60_000
+const MIB = 1024 * 1024
+
+/** Headers that tell of the moment, not of the answer. */
+const OF_THE_MOMENT = /^x-ratelimit-/
+
+/** Decides nothing about the answer, so a repeat may differ in it. */
+const NOT_FINGERPRINTED = 'x-service-timeout-seconds'
+
+/**
+ * A request that is carried out once, however often it is sent under its `Idempotency-Key`: its claim, and the seal
+ * under which its answer is kept.
+ */
+export class Once {
+  readonly claim: Claim
+  readonly #seal: AnswerSeal
+  readonly #context: Context
+  readonly #customerId: string
+  #stopRenewing: () => void = () => {}
+
+  constructor(claim: Claim, seal: AnswerSeal, context: Context, customerId: string) {
+    this.claim = claim
+    this.#seal = seal
+    this.#context = context
+    this.#customerId = customerId
+  }
+
+  /**
+   * The answer of an earlier request with the same key, if there was one.
+   * @throws ApiError `idempotency_key_reused`, `idempotency_in_progress` or `answer_not_kept`; those of `authenticate`
+   * @throws StorageUnavailable when the storage does not answer
+   */
+  async earlierAnswer(request: Request): Promise<Response | undefined> {
+    const { storage, now, log, requestId } = this.#context
+    const ledger = storage.customer(this.#customerId)
+    const earlier = await findEarlier(ledger, this.claim, this.#customerId, now())
+    if (earlier === undefined) return undefined
+    await authenticate(request, this.#context)
+    if (earlier.fingerprint !== this.claim.fingerprint) throw reused()
+    if (!earlier.done) throw new InProgress()
+    if (earlier.answer === null) throw notKept(earlier.receiptId)
+    try {
+      const { body, headers } = await this.#seal.open(
+        earlier.answer,
+        this.#bound(earlier.requestId),
+      )
+      log('answer_replayed', { request_id: requestId })
+      return replayed(body, headers)
+    } catch (error) {
+      if (!(error instanceof UnreadableAnswer)) throw error
+      log('kept_answer_unreadable', { request_id: requestId })
+      throw notKept(earlier.receiptId)
+    }
+  }
+
+  /** Keeps the claim of the admitted request until `seal`, or until it is found to be over. */
+  hold(): void {
+    const timer = setInterval(() => void this.#renew(), CLAIM_HELD_MS / 3)
+    this.#stopRenewing = () => clearInterval(timer)
+  }
+
+  recorder(): AnswerRecorder {
+    return new AnswerRecorder(this.#context.takeMemory)
+  }
+
+  /**
+   * The answer as it is kept; null where it is too large or there is no room for it. Never rejects: what cannot be kept
+   * must be billed all the same.
+   */
+  async seal(answer: WholeAnswer): Promise<string | null> {
+    this.#stopRenewing()
+    return this.#sealed(answer).catch(() => null)
+  }
+
+  async #sealed({ headers, body }: WholeAnswer): Promise<string | null> {
+    if (body === undefined || body.length > MAX_RECORDED_BYTES) return null
+    const { keptAnswers, storage, config, requestId } = this.#context
+    const kept = [...headers].filter(([name]) => !OF_THE_MOMENT.test(name))
+    const answer: StoredAnswer = { headers: Object.fromEntries(kept), body }
+    const text = await this.#seal.seal(answer, this.#bound(requestId))
+    if (text.length > MAX_SEALED_CHARACTERS) return null
+    const max = config.service.idempotency.total_mib * MIB
+    return (await keptAnswers.hasRoom(storage.directory(), max)) ? text : null
+  }
+
+  #bound(requestId: string): string {
+    return [this.#customerId, this.claim.name, requestId, this.claim.fingerprint].join(' ')
+  }
+
+  async #renew(): Promise<void> {
+    const { storage, requestId, now } = this.#context
+    const owner = { requestId, customerId: this.#customerId }
+    const ledger = storage.customer(this.#customerId)
+    // Without an answer the next turn tries again; the claim outlasts two that fail.
+    const held = await renewClaim(ledger, this.claim, owner, now()).catch(() => true)
+    if (!held) this.#stopRenewing()
+  }
+}
+
+/** An answer before it is kept. */
+interface WholeAnswer {
+  readonly headers: Headers
+  /** Undefined where it was not gathered whole. */
+  readonly body: Bytes | undefined
+}
+
+/**
+ * Reads the `Idempotency-Key` of a request, where it has one; `content` is what makes the request what it is.
+ * @throws ApiError `invalid_parameter` when it is malformed
+ */
+export async function readOnce(
+  request: Request,
+  context: Context,
+  { customerId }: PresentedKey,
+  content: readonly (string | Bytes)[],
+): Promise<Once | undefined> {
+  const idempotencyKey = readIdempotencyKey(request.headers)
+  if (idempotencyKey === undefined) return undefined
+  const { idempotency } = context.config.service
+  const apiKey = readApiKeyText(request)
+  const seal = await AnswerSeal.derive(apiKey, idempotencyKey, context.randomBytes)
+  const claim: Claim = {
+    name: await nameOf(customerId, idempotencyKey),
+    fingerprint: await seal.fingerprint([...headOf(request), ...content]),
+    lifetimeMs: idempotency.lifetime_minutes * MINUTE_MS,
+    customerBytes: idempotency.customer_mib * MIB,
+  }
+  return new Once(claim, seal, context, customerId)
+}
+
+/** Method, path, and the headers that decide what is done. */
+function headOf({ method, url, headers }: Request): readonly string[] {
+  const deciding = [...headers].filter(
+    ([name]) => name.startsWith('x-service-') && name !== NOT_FINGERPRINTED,
+  )
+  return [method, new URL(url).pathname, JSON.stringify(deciding)]
+}
+
+function reused(): ApiError {
+  const message =
+    'This Idempotency-Key was used before, for another request or with another API key. Each request needs its own.'
+  return new ApiError('idempotency_key_reused', message, { param: 'Idempotency-Key' })
+}
+
+function notKept(receiptId: string | null): ApiError {
+  const receipt = receiptId === null ? 'It has no receipt.' : `Its receipt is ${receiptId}.`
+  const message = `The request with this Idempotency-Key was carried out and billed, but its answer is not kept. ${receipt}`
+  return new ApiError('answer_not_kept', message, { param: 'Idempotency-Key' })
+}

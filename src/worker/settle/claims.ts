@@ -1,0 +1,211 @@
+import { ApiError } from '../http/errors.ts'
+import type { Database, Statement } from '../storage/database.ts'
+import { numberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import { int64, small, sql, text } from '../storage/sql.ts'
+
+/**
+ * Requests with an `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header). A claim is taken in the batch that
+ * admits the request and completed in the batch that bills it, so after a crash at any point a repeat either finds the
+ * bill and its answer, or neither.
+ *
+ * A claim is held for a short time and renewed while its request runs. Once it lapses a repeat takes it over. The
+ * former owner may still be alive: its settlement is then refused, because the row names another request.
+ */
+export interface Claim {
+  /** Stands for customer and key; lowercase hex. */
+  readonly name: string
+  /** Of method, path and body under a key that only the caller can make; lowercase hex. */
+  readonly fingerprint: string
+  /** How long the answer is kept once the request is settled, ms. */
+  readonly lifetimeMs: number
+  /** How many bytes of answers are kept for the customer; beyond it the oldest go. */
+  readonly customerBytes: number
+}
+
+/** Time after which a client should ask again for the answer of a request that is being carried out, seconds. */
+const REPEAT_AFTER_SECONDS = 2
+
+/** The answer to a repeat of a request that is being carried out. */
+export class InProgress extends ApiError {
+  constructor() {
+    const message =
+      'A request with this Idempotency-Key is being carried out. Send it again to get its answer.'
+    super('idempotency_in_progress', message, { retryAfter: REPEAT_AFTER_SECONDS })
+  }
+}
+
+/** Another request has taken over the claim of this one, which is therefore not billed. */
+export class ClaimLost extends InProgress {}
+
+/** How long a claim lasts unless it is renewed, ms. */
+export const CLAIM_HELD_MS = 60_000
+
+/** The claim of an admitted request, as a part of its admission. */
+interface Owner {
+  readonly requestId: string
+  readonly customerId: string
+}
+
+/** Whether another request holds the claim, as a part of a statement. */
+export function heldByAnother(claim: Claim, { requestId, customerId }: Owner, now: number) {
+  return sql`EXISTS (SELECT 1 FROM idempotent_requests
+    WHERE idempotent_requests.customer_id = ${customerId} AND name = ${claim.name}
+      AND request_id <> ${requestId} AND held_until > ${int64(now)})`
+}
+
+/** Whether another request has taken the claim over, be it completed or not, as a part of a statement. */
+export function takenByAnother({ name }: Claim, { requestId, customerId }: Owner): Statement {
+  return sql`EXISTS (SELECT 1 FROM idempotent_requests
+    WHERE idempotent_requests.customer_id = ${customerId} AND name = ${name}
+      AND request_id <> ${requestId})`
+}
+
+/** Takes the claim for the request that `customers.lock_request_id` names. */
+export function takeClaim(
+  claim: Claim,
+  { requestId, customerId }: Owner,
+  { now, reservedUntil }: { readonly now: number; readonly reservedUntil: number },
+): Statement {
+  return sql`INSERT INTO idempotent_requests
+      (customer_id, name, request_id, fingerprint, held_until, sweep_at)
+    SELECT customer_id, ${text(claim.name)}, ${text(requestId)}, ${text(claim.fingerprint)},
+      ${int64(now + CLAIM_HELD_MS)}, ${int64(reservedUntil)}
+    FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId}
+    ON CONFLICT (customer_id, name) DO UPDATE SET
+      fenced_until = CASE WHEN idempotent_requests.request_id = excluded.request_id
+        THEN idempotent_requests.fenced_until ELSE idempotent_requests.sweep_at END,
+      request_id = excluded.request_id, fingerprint = excluded.fingerprint,
+      done = 0, bytes = 0, answer = NULL, held_until = excluded.held_until,
+      sweep_at = CASE WHEN idempotent_requests.sweep_at > excluded.sweep_at
+        THEN idempotent_requests.sweep_at ELSE excluded.sweep_at END`
+}
+
+/** What completes a claim: the sealed answer, or null where it is not kept. */
+export interface ClaimEnd extends Owner {
+  readonly claim: Claim
+  readonly answer: string | null
+  /** Ms. */
+  readonly now: number
+}
+
+/** Completes the claim of the request that `customers.lock_request_id` names, and drops the oldest answers beyond the bound. */
+export function completeClaim({
+  claim,
+  requestId,
+  customerId,
+  answer,
+  now,
+}: ClaimEnd): readonly Statement[] {
+  const until = int64(now + claim.lifetimeMs)
+  const insert = sql`INSERT INTO idempotent_requests
+      (customer_id, name, request_id, fingerprint, done, bytes, held_until, sweep_at, answer)
+    SELECT customer_id, ${text(claim.name)}, ${text(requestId)}, ${text(claim.fingerprint)},
+      ${small(1)}, ${int64(answer?.length ?? 0)}, ${until}, ${until}, ${text(answer)}
+    FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId}
+    ON CONFLICT (customer_id, name) DO UPDATE SET done = 1, bytes = excluded.bytes,
+      held_until = excluded.held_until, answer = excluded.answer,
+      sweep_at = CASE WHEN idempotent_requests.fenced_until > excluded.sweep_at
+        THEN idempotent_requests.fenced_until ELSE excluded.sweep_at END
+    WHERE idempotent_requests.request_id = excluded.request_id`
+  return answer === null ? [insert] : [insert, dropOldest(customerId, claim.customerBytes)]
+}
+
+/** The newest answers of a customer stay, up to so many bytes together. */
+function dropOldest(customerId: string, customerBytes: number): Statement {
+  return sql`UPDATE idempotent_requests SET answer = NULL, bytes = 0
+    WHERE customer_id = ${customerId} AND bytes > 0 AND name IN (
+      SELECT name FROM (
+        SELECT name, SUM(bytes) OVER (ORDER BY held_until DESC, name) AS newer
+        FROM idempotent_requests WHERE customer_id = ${customerId} AND bytes > 0) AS kept
+      WHERE newer > ${int64(customerBytes)})`
+}
+
+/** Reads which request has the claim. */
+export function readOwner({ name }: Claim, customerId: string): Statement {
+  return sql`SELECT request_id FROM idempotent_requests
+    WHERE customer_id = ${customerId} AND name = ${name}`
+}
+
+/** Completes the claim of a request that is billed later, without an answer to repeat. */
+export function closeClaim({
+  claim,
+  requestId,
+  customerId,
+  now,
+}: Omit<ClaimEnd, 'answer'>): Statement {
+  const until = int64(now + claim.lifetimeMs)
+  return sql`UPDATE idempotent_requests SET done = 1, held_until = ${until}, sweep_at = ${until}
+    WHERE customer_id = ${customerId} AND name = ${claim.name} AND request_id = ${requestId}`
+}
+
+/** Gives up the claim of a request that is not billed: the next one with its key is carried out. */
+export function dropClaim(requestId: string): Statement {
+  return sql`DELETE FROM idempotent_requests WHERE request_id = ${requestId} AND done = 0`
+}
+
+/**
+ * Holds the claim of a running request for another while.
+ * @returns whether the request still has it
+ * @throws StorageUnavailable when the storage does not answer
+ */
+export async function renewClaim(
+  db: Database,
+  { name }: Claim,
+  { requestId, customerId }: Owner,
+  now: number,
+): Promise<boolean> {
+  const [rows = []] = await db.batch([
+    sql`UPDATE idempotent_requests SET held_until = ${int64(now + CLAIM_HELD_MS)}
+      WHERE customer_id = ${customerId} AND name = ${name} AND request_id = ${requestId}
+        AND done = 0
+      RETURNING request_id`,
+  ])
+  return rows.length === 1
+}
+
+/** An earlier request with the same key. */
+export interface EarlierRequest {
+  readonly requestId: string
+  readonly fingerprint: string
+  /** Whether it was carried out and billed. */
+  readonly done: boolean
+  /** Sealed; null: not kept, or not there yet. */
+  readonly answer: string | null
+  readonly receiptId: string | null
+}
+
+/**
+ * The request that holds a claim, if one does.
+ * @throws StorageUnavailable when the storage does not answer
+ */
+export async function findEarlier(
+  db: Database,
+  { name }: Claim,
+  customerId: string,
+  now: number,
+): Promise<EarlierRequest | undefined> {
+  const [rows = []] = await db.batch([
+    sql`SELECT request_id, fingerprint, done, answer,
+        (SELECT receipt_id FROM usage WHERE usage.id = idempotent_requests.request_id) AS receipt_id
+      FROM idempotent_requests
+      WHERE customer_id = ${customerId} AND name = ${name} AND held_until > ${int64(now)}`,
+  ])
+  const [row] = rows
+  return row === undefined
+    ? undefined
+    : {
+        requestId: textOf(row, 'request_id'),
+        fingerprint: textOf(row, 'fingerprint'),
+        done: numberOf(row, 'done') === 1,
+        answer: optionalTextOf(row, 'answer'),
+        receiptId: optionalTextOf(row, 'receipt_id'),
+      }
+}
+
+/** How many bytes of answers are kept for all customers together. @throws StorageUnavailable */
+export async function keptBytes(directory: Database): Promise<number> {
+  const [rows = []] = await directory.batch([
+    sql`SELECT COALESCE(SUM(bytes), 0) AS total FROM idempotent_requests WHERE bytes > 0`,
+  ])
+  return rows[0] ? numberOf(rows[0], 'total') : 0
+}

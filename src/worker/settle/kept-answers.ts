@@ -1,0 +1,24 @@
+import type { Database } from '../storage/database.ts'
+import { keptBytes } from './claims.ts'
+
+/** How long a sum is used, ms. What is added meanwhile is bounded by what a router answers in that time. */
+const KNOWN_FOR_MS = 10_000
+
+/** Knows about how much is kept for repeats in all. */
+export class KeptAnswers {
+  readonly #now: () => number
+  #known: { readonly bytes: number; readonly at: number } | undefined
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Whether there is room for more. @throws StorageUnavailable when the storage does not answer */
+  async hasRoom(directory: Database, maxBytes: number): Promise<boolean> {
+    const now = this.#now()
+    if (this.#known === undefined || Math.abs(now - this.#known.at) >= KNOWN_FOR_MS) {
+      this.#known = { bytes: await keptBytes(directory), at: now }
+    }
+    return this.#known.bytes < maxBytes
+  }
+}

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { fromBase64, toBase64, utf8 } from '../../../src/protocol/bytes.ts'
+import { AnswerSeal, nameOf } from '../../../src/worker/idempotency/answer-seal.ts'
+
+const API_KEY = `cmr_${'c'.repeat(28)}_${'k'.repeat(10)}_${'s'.repeat(40)}`
+const random = (length: number) => crypto.getRandomValues(new Uint8Array(length))
+const sealOf = (apiKey = API_KEY, key = 'order-1') => AnswerSeal.derive(apiKey, key, random)
+
+const ANSWER = {
+  headers: { 'content-type': 'application/json', 'x-receipt-id': 'r1' },
+  body: utf8('{"text":"a secret\\n answer"}\n'.repeat(50)),
+}
+
+describe('a kept answer', () => {
+  test('comes back byte for byte, under keys derived anew', async () => {
+    const text = await (await sealOf()).seal(ANSWER, 'request 1')
+    expect(await (await sealOf()).open(text, 'request 1')).toEqual(ANSWER)
+  })
+
+  test('shows nothing of itself, is never sealed twice alike, and is smaller than it', async () => {
+    const seal = await sealOf()
+    const [first, second] = [await seal.seal(ANSWER, 'r'), await seal.seal(ANSWER, 'r')]
+    expect(first).not.toBe(second)
+    const bytes = Buffer.from(fromBase64(first)).toString('latin1')
+    expect(bytes).not.toContain('secret')
+    expect(bytes).not.toContain('application/json')
+    expect(first.length).toBeLessThan(ANSWER.body.length)
+  })
+
+  test.each([
+    ['another API key', () => sealOf(API_KEY.replace(/s$/, 't')), 'request 1'],
+    ['another idempotency key', () => sealOf(API_KEY, 'order-2'), 'request 1'],
+    ['the place of another request', () => sealOf(), 'request 2'],
+  ])('does not open with %s', async (_what, other, boundTo) => {
+    const text = await (await sealOf()).seal(ANSWER, 'request 1')
+    await expect((await other()).open(text, boundTo)).rejects.toThrow(
+      'the kept answer does not open',
+    )
+  })
+
+  test('does not open once any byte of it was changed, or the end cut off', async () => {
+    const seal = await sealOf()
+    const bytes = fromBase64(await seal.seal({ ...ANSWER, body: utf8('short') }, 'r'))
+    for (let index = 0; index < bytes.length; index++) {
+      const changed = new Uint8Array(bytes)
+      changed[index] = (changed[index] ?? 0) ^ 1
+      await expect(seal.open(toBase64(changed), 'r')).rejects.toThrow(
+        'the kept answer does not open',
+      )
+    }
+    await expect(seal.open(toBase64(bytes.subarray(0, -1)), 'r')).rejects.toThrow(
+      'the kept answer does not open',
+    )
+    await expect(seal.open('', 'r')).rejects.toThrow('the kept answer does not open')
+  })
+
+  test('may be empty, and may be megabytes', async () => {
+    const seal = await sealOf()
+    for (const body of [new Uint8Array(), random(60_000), new Uint8Array(8 * 1024 * 1024)]) {
+      const opened = await seal.open(await seal.seal({ headers: {}, body }, 'r'), 'r')
+      expect(Buffer.from(opened.body).equals(Buffer.from(body))).toBe(true)
+    }
+  })
+})
+
+describe('the fingerprint of a request', () => {
+  test('tells parts apart, and tells nothing without the keys of the caller', async () => {
+    const seal = await sealOf()
+    const of = (parts: readonly string[], by = seal) => by.fingerprint(parts)
+    const first = await of(['POST', '/v1/chat/completions', '{}'])
+    expect(first).toMatch(/^[0-9a-f]{64}$/)
+    expect(await of(['POST', '/v1/chat/completions', '{}'], await sealOf())).toBe(first)
+    for (const parts of [
+      ['POST', '/v1/chat/completions', '{ }'],
+      ['POST', '/v1/responses', '{}'],
+      ['POST/v1', '/chat/completions', '{}'],
+      ['POST', '/v1/chat/completions', '{}', ''],
+    ]) {
+      expect(await of(parts)).not.toBe(first)
+    }
+    expect(await of(['POST', '/v1/chat/completions', '{}'], await sealOf('other'))).not.toBe(first)
+  })
+})
+
+describe('the name of a claim', () => {
+  test('is of customer and key together', async () => {
+    const names = await Promise.all([nameOf('a', 'bc'), nameOf('ab', 'c'), nameOf('a', 'bd')])
+    expect(new Set(names).size).toBe(3)
+    expect(await nameOf('a', 'bc')).toBe(names[0])
+  })
+})
