@@ -132,7 +132,10 @@ describe('an Idempotency-Key on two instances', () => {
     const customer = await customerOf()
     await hold(20_000)
     const lost = ask(left, customer, 'killed').catch((error: unknown) => error)
-    await until(async () => (await asked()) === 1)
+    await until(async () => {
+      const claims = await sql`SELECT 1 FROM idempotent_requests WHERE customer_id = ${customer.id}`
+      return claims.length === 1
+    })
     await left.stop('SIGKILL')
     expect(await lost).toBeInstanceOf(Error)
     await standinOf(right).reset()
