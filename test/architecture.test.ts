@@ -14,7 +14,7 @@ interface SourceFile {
 }
 
 const SOURCES = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts'))
+  .filter((name) => /\.tsx?$/.test(name))
   .map((name) => readSource(join('src', name)))
 
 function readSource(path: string): SourceFile {
@@ -52,6 +52,7 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   enclave: ['enclave', 'protocol', 'verify'],
   standin: ['standin', 'protocol', 'verify', 'enclave'],
   client: ['client', 'protocol', 'verify'],
+  browser: ['browser', 'client', 'protocol', 'verify'],
   host: ['host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
   cli: ['cli', 'client', 'host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
 }
@@ -133,9 +134,9 @@ describe('the architecture', () => {
     expect([...edges].filter((edge) => edges.has(reversed(edge)))).toEqual([])
   })
 
-  it('keeps Node out of the protocol, the verifier and the worker', () => {
+  it('keeps Node out of the protocol, the verifier, the worker and the pages', () => {
     const broken = (from: string, to: string) =>
-      /^src\/(protocol|verify|worker)\//.test(from) && to.startsWith('node:')
+      /^src\/(browser|protocol|verify|worker)\//.test(from) && to.startsWith('node:')
     expect(offences(broken)).toEqual([])
   })
 
@@ -162,7 +163,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/((client|worker)\/index\.ts|enclave\/(main|open-machine|proof-deps)\.ts|standin\/|host\/|cli\/)/
+      /^src\/((client|worker)\/index\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|proof-deps)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -39,7 +39,7 @@ A release from nothing:
   keygen --private root.private.jwk.json --public root.jwk.json
   keygen --private manifest.private.jwk.json --public manifest.jwk.json
   sign-manifest --key manifest.private.jwk.json --version 1.0.0 --binary dist/worker.js \\
-      --image image.raw --out manifest.jws
+      --image image.raw --verifier dist/verifier.html --out manifest.jws
   sign-bundle --root-key root.private.jwk.json --template template.json --manifest-key manifest.jwk.json \\
       --manifest manifest.jws --allow <measurement> --out trust.json
 The measurement is what 'measure' prints for the image and the guest that runs it.
@@ -73,6 +73,7 @@ interface ManifestOptions {
   version: string
   binary: string
   image: string
+  verifier: string
   metadata?: string
   out: string
 }
@@ -84,6 +85,7 @@ program
   .requiredOption('--version <version>', 'version of the release')
   .requiredOption('--binary <file>', "the worker's bundle, of which the digest is taken")
   .requiredOption('--image <file>', 'the guest image, of which the digest is taken')
+  .requiredOption('--verifier <file>', 'the verifier page, of which the digest is taken')
   .option('--metadata <file>', 'JSON object for build_metadata (SLSA provenance)')
   .requiredOption('--out <file>', 'compact JWS to write')
   .action(async (options: ManifestOptions) => {
@@ -93,6 +95,7 @@ program
       version: options.version,
       binarySha256: await hashFile(options.binary),
       imageSha256: await hashFile(options.image),
+      verifierSha256: await hashFile(options.verifier),
       metadata: readMetadata(metadata),
     }
     const { jws, identityTag } = await makeManifest(parts, key)

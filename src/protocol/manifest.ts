@@ -18,6 +18,8 @@ export const manifestSchema = z.looseObject({
   version: z.string().min(1),
   image_digest: prefixedDigest,
   binary_digest: prefixedDigest,
+  /** Of the verifier page that belongs to the release; absent in manifests of earlier versions. */
+  verifier_digest: prefixedDigest.optional(),
   /** Shaped on SLSA provenance: builder, source, commit, whether the build can be repeated. */
   build_metadata: z.record(z.string(), z.json()),
 })

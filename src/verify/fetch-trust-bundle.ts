@@ -52,10 +52,12 @@ async function readBounded(response: Response): Promise<Bytes | undefined> {
   const parts: Uint8Array[] = []
   let size = 0
   if (response.body === null) throw new MalformedEvidence('published trust bundle', 'no body')
-  for await (const part of response.body) {
-    size += part.length
+  // Not every browser can iterate over a stream.
+  const reader = response.body.getReader()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    size += next.value.length
     if (size > MAX_BUNDLE_BYTES) return undefined
-    parts.push(part)
+    parts.push(next.value)
   }
   return concatBytes(...parts)
 }

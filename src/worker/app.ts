@@ -130,7 +130,7 @@ export class App {
     // It comes before all else, so nothing has looked for a configuration yet, or for a newer one.
     if (preflight && endpoint?.audience === 'keyed') await this.#settings.current().catch(() => {})
     const crossOrigin = crossOriginHeaders({
-      audience: endpoint?.audience ?? 'admin',
+      audience: endpoint?.anyOrigin === true ? 'public' : (endpoint?.audience ?? 'admin'),
       origin: request.headers.get('origin'),
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
       preflight,

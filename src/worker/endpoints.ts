@@ -56,6 +56,11 @@ export interface Endpoint {
   readonly handler: Handler
   /** Public ones may be read by any web page; keyed ones by the operator's own; admin ones by none. */
   readonly audience: 'public' | 'keyed' | 'admin'
+  /**
+   * A page of any origin may read its answers, if its user gave it a key: the verifier page is opened from disks and
+   * strange servers, and browsers send no key by themselves.
+   */
+  readonly anyOrigin?: boolean
   /** The format of its errors; OpenAI's where nothing is said. */
   readonly errors?: ErrorFormat
   /** The answer when the endpoint fails to be available, where it has a form of its own. */
@@ -102,6 +107,10 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ],
     ['POST', '/v1/embeddings', 'embeddings', createEmbeddings, EMBEDDINGS_OPERATION],
     ['POST', '/v1/audio/transcriptions', 'transcription', transcribe, TRANSCRIPTION_OPERATION],
+    ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
+    ['GET', '/v1/key', 'key', showKey, KEY_OPERATION],
+  ]),
+  ...rows('keyed', [
     [
       'GET',
       '/v1/receipts/:id/evidence',
@@ -110,9 +119,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
       RECEIPT_EVIDENCE_OPERATION,
     ],
     ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt, RECEIPT_OPERATION],
-    ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
-    ['GET', '/v1/key', 'key', showKey, KEY_OPERATION],
-  ]),
+  ]).map((endpoint) => ({ ...endpoint, anyOrigin: true })),
   ...rows('admin', [
     ['GET', '/admin/ledger', 'admin.ledger', showLedger, ADMIN_OPERATIONS.ledger],
     [

@@ -5,7 +5,9 @@ import { startStack, until, type Stack } from '../support/stack.ts'
 
 const OURS = 'https://app.example'
 const THEIRS = 'https://evil.example'
-const KEYED = ['/v1/chat/completions', '/v1/audio/transcriptions', '/v1/usage', '/v1/receipts/x']
+const KEYED = ['/v1/chat/completions', '/v1/audio/transcriptions', '/v1/usage', '/v1/key']
+/** Keyed, and read by verifier pages that were opened from anywhere. */
+const RECEIPTS = ['/v1/receipts/x', '/v1/receipts/x/evidence']
 const PUBLIC = ['/v1/models', '/.well-known/jwks.json', '/.well-known/trust.json', '/attestation']
 const ADMIN = ['/admin/customers', '/admin/metrics', '/admin/routes']
 
@@ -89,6 +91,25 @@ describe('as long as no origin is configured', () => {
       expect(answer.status).toBe(200)
       expect(crossOrigin(answer)).toEqual({})
       await answer.text()
+    }
+  })
+
+  test.each(RECEIPTS)('every page that has the key may read %s, without cookies', async (path) => {
+    for (const origin of [THEIRS, 'null']) {
+      expect(crossOrigin(await preflight(path, origin))).toEqual({
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': 'GET, POST',
+        'access-control-allow-headers': 'authorization, *',
+        'access-control-max-age': '600',
+      })
+      const answer = await use(path, origin)
+      expect(answer.status).toBe(404)
+      expect(crossOrigin(answer)).toEqual({
+        'access-control-allow-origin': '*',
+        'access-control-expose-headers': '*',
+      })
+      const refused = await stack.fetch(path, { headers: { origin, authorization: 'Bearer no' } })
+      expect(refused.status).toBe(401)
     }
   })
 
@@ -178,7 +199,7 @@ describe('once an origin is configured', () => {
 })
 
 describe('every answer', () => {
-  test.each([...KEYED, ...PUBLIC, ...ADMIN, '/healthz', '/', '/v1/nothing', '/%ff'])(
+  test.each([...KEYED, ...RECEIPTS, ...PUBLIC, ...ADMIN, '/healthz', '/', '/v1/nothing', '/%ff'])(
     'tells browsers what they must not do: %s',
     async (path) => {
       const { headers } = await stack.fetch(path)

@@ -73,6 +73,7 @@ describe('the npm package', () => {
       expect.arrayContaining([
         'lib/cli/main.js',
         'lib/worker.js',
+        'lib/verifier.html',
         'lib/verify/index.d.ts',
         'config/local.json',
       ]),

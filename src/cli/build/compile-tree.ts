@@ -1,11 +1,15 @@
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { bundleWorker } from '../../host/bundle-worker.ts'
 import { makePlainScript } from './plain-script.ts'
+import { buildVerifierPage } from './verifier-page.ts'
 
 /** Becomes one file; what it imports and nothing else does is then needed at build time only. */
 const STANDIN = 'standin'
+
+/** What browsers run: it is shipped as finished pages. */
+const BROWSER = 'browser'
 
 /** Gives `require` back to packages of the older module form. */
 const REQUIRE =
@@ -13,18 +17,19 @@ const REQUIRE =
 
 /**
  * Compiles this program's own sources for a Node that strips no types, as it does not below node_modules: plain
- * JavaScript file for file, with the stand-in provider bundled, and the worker bundled besides for workerd. The same sources and packages give the
- * same bytes.
+ * JavaScript file for file, with the stand-in provider bundled, and besides the worker bundled for workerd and the verifier
+ * page. The same sources and packages give the same bytes.
  *
  * @param sources the directory of sources, this file among them
  * @param target a directory beside it, made anew
  */
 export async function compileTree(sources: string, target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true })
-  const standin = join(sources, STANDIN)
-  cpSync(sources, target, { recursive: true, filter: (path) => path !== standin })
+  const bundled = [STANDIN, BROWSER].map((part) => join(sources, part))
+  cpSync(sources, target, { recursive: true, filter: (path) => !bundled.includes(path) })
   makePlainScript(target)
   await bundleWorker(join(target, 'worker.js'))
+  writeFileSync(join(target, 'verifier.html'), await buildVerifierPage(sources))
   await build({
     absWorkingDir: resolve(sources),
     entryPoints: [resolve(sources, 'standin/main.ts')],

@@ -12,6 +12,7 @@ export interface ManifestParts {
   /** Lowercase hex. */
   readonly imageSha256: string
   readonly binarySha256: string
+  readonly verifierSha256: string
   readonly metadata: Record<string, JsonValue>
 }
 
@@ -22,7 +23,7 @@ export interface SignedManifest {
 
 /** Signs the manifest of a release. Its tag belongs to these very bytes: sign once, and ship the file. */
 export async function makeManifest(
-  { version, imageSha256, binarySha256, metadata }: ManifestParts,
+  { version, imageSha256, binarySha256, verifierSha256, metadata }: ManifestParts,
   key: SigningKey,
 ): Promise<SignedManifest> {
   const manifest = {
@@ -31,6 +32,7 @@ export async function makeManifest(
     version,
     image_digest: `sha256:${imageSha256}`,
     binary_digest: `sha256:${binarySha256}`,
+    verifier_digest: `sha256:${verifierSha256}`,
     build_metadata: metadata,
   }
   const jws = await signManifest(manifest, key)

@@ -1,26 +1,12 @@
-import { z } from 'zod'
-import { copyBytes, fromBase64, type Bytes } from '../../protocol/bytes.ts'
-import { parseCompactJws } from '../../protocol/compact-jws.ts'
+import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
-import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
 import { readInput } from './read-input.ts'
 import type { RouterClient } from './router-client.ts'
 
 /** Evidence by SHA-256 in hex. That it is what the receipt names is for the library to check. */
 export type EvidenceMap = Map<string, Bytes>
-
-const listSchema = z.object({
-  evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
-})
-
-const hopSchema = z.object({ evidence_raw: z.object({ sha256: z.string() }) })
-
-const claimsSchema = z.object({
-  jti: z.string(),
-  router_attestation: z.unknown().optional(),
-  inference_attestation: z.unknown().optional(),
-  provider_attestation: z.unknown().optional(),
-})
 
 /** Evidence from files: the answer of `GET /v1/receipts/{id}/evidence`, or one piece of it as it is. */
 export async function readEvidenceFiles(paths: readonly string[]): Promise<EvidenceMap> {
@@ -43,7 +29,7 @@ export async function fetchEvidence(
   apiKey: string | undefined,
 ): Promise<EvidenceMap> {
   const evidence: EvidenceMap = new Map()
-  const { id, references } = referencesOf(receipt)
+  const { id, references } = evidenceReferences(receipt)
   for (const sha256 of references) {
     const answer = await client.get(`/attestation/${sha256}`)
     if (answer.status === 200) evidence.set(sha256, copyBytes(answer.body))
@@ -56,31 +42,11 @@ export async function fetchEvidence(
   return evidence
 }
 
-/** A receipt that cannot be read refers to nothing; the library says what is wrong with it. */
-function referencesOf(receipt: string): { id: string; references: string[] } {
-  const claims = claimsSchema.safeParse(readUnverified(receipt))
-  if (!claims.success) return { id: '', references: [] }
-  const { jti, ...hops } = claims.data
-  const references = Object.values(hops).flatMap((hop) => {
-    const reference = hopSchema.safeParse(hop)
-    return reference.success ? [reference.data.evidence_raw.sha256] : []
-  })
-  return { id: jti, references: references.filter((sha256) => /^[0-9a-f]{64}$/.test(sha256)) }
-}
-
-function readUnverified(receipt: string): unknown {
-  try {
-    return parseStrictJson(parseCompactJws(receipt, 'receipt').payload, 'receipt')
-  } catch {
-    return undefined
-  }
-}
-
 function addList(evidence: EvidenceMap, bytes: Bytes): void {
   try {
-    const list = listSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
-    for (const { sha256, data_b64: data } of list.evidence) evidence.set(sha256, fromBase64(data))
-  } catch {
+    for (const [sha256, piece] of readEvidenceList(bytes)) evidence.set(sha256, piece)
+  } catch (error) {
     // Not a list: it stands for itself.
+    if (!(error instanceof MalformedEvidence)) throw error
   }
 }

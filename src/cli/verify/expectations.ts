@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
+import { responseDigest } from '../../verify/response-digest.ts'
 import { readInput } from './read-input.ts'
-import { responseDigest } from './response-digest.ts'
 
 /** What the caller knows of the exchange that a receipt is about: paths of files, and routes. */
 export interface ExpectationOptions {
@@ -26,7 +26,10 @@ export function addExpectations(command: Command): void {
     .option('--routed-model <route>', 'the route it must say was used')
 }
 
-/** @throws InputError when a file cannot be read */
+/**
+ * @throws InputError when a file cannot be read
+ * @throws MalformedEvidence when an answer goes on after its end
+ */
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options
   return {

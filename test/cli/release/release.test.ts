@@ -56,6 +56,7 @@ beforeAll(async () => {
     writeFile(at('template.json'), JSON.stringify(template)),
     writeFile(at('worker.js'), 'the worker'),
     writeFile(at('image.raw'), 'the image'),
+    writeFile(at('verifier.html'), 'the page'),
     writeFile(at('meta.json'), '{"builder":{"id":"ci"}}'),
   ])
   await release('keygen', '--private', 'root.private.jwk.json', '--public', 'root.jwk.json')
@@ -64,7 +65,7 @@ beforeAll(async () => {
 
 const SIGN_MANIFEST: readonly string[] = [
   'sign-manifest --key mk.private.jwk.json --version 1.2.3',
-  '--binary worker.js --image image.raw --metadata meta.json',
+  '--binary worker.js --image image.raw --verifier verifier.html --metadata meta.json',
 ]
 const SIGN_BUNDLE: readonly string[] = [
   'sign-bundle --root-key root.private.jwk.json --template template.json',
@@ -107,6 +108,7 @@ describe('a release from nothing', () => {
       version: '1.2.3',
       image_digest: `sha256:${sha256('the image')}`,
       binary_digest: `sha256:${sha256('the worker')}`,
+      verifier_digest: `sha256:${sha256('the page')}`,
       build_metadata: { builder: { id: 'ci' } },
     })
 

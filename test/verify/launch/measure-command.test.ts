@@ -83,7 +83,7 @@ describe('release measure', () => {
     await release('keygen --private root.private.jwk.json --public root.jwk.json')
     await release('keygen --private key.private.jwk.json --public key.jwk.json')
     await release(
-      'sign-manifest --key key.private.jwk.json --version 1.0.0 --binary kernel --image initrd --out manifest.jws',
+      'sign-manifest --key key.private.jwk.json --version 1.0.0 --binary kernel --image initrd --verifier initrd --out manifest.jws',
     )
     await writeFile(join(folder, 'template.json'), JSON.stringify(TEMPLATE))
     const bundle = await release(

@@ -1,26 +1,32 @@
-import { sha256Hex } from '../../protocol/digest.ts'
-import type { Bytes } from '../../protocol/bytes.ts'
-import { InputError } from './input-error.ts'
+import type { Bytes } from '../protocol/bytes.ts'
+import { sha256Hex } from '../protocol/digest.ts'
+import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
- * SHA-256 of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
+ * SHA-256 (hex) of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
  * carries `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; were
  * anything else to follow it, nobody would have signed that.
- * @throws InputError when the stream continues after its end mark
+ * @throws MalformedEvidence when the stream continues after its end mark
  */
 export async function responseDigest(body: Bytes): Promise<string> {
   const end = startOfServiceEvent(body)
   return sha256Hex(end === undefined ? body : body.slice(0, end))
 }
 
+/** Each byte becomes one character, so that offsets in the text are offsets in the body. */
+const latin1 = new TextDecoder('latin1')
+
 function startOfServiceEvent(body: Bytes): number | undefined {
-  const text = Buffer.from(body).toString('latin1')
+  const text = latin1.decode(body)
   if (!/^(?:data:|:|event:|id:|retry:|\r?\n)/.test(text)) return undefined
   let start = 0
   for (const event of text.split(/(?<=\r?\n\r?\n)/)) {
     if (carriesService(event)) {
       if (AFTER_LAST.test(text.slice(start + event.length))) return start
-      throw new InputError('the answer goes on after its last event, which no receipt is about')
+      throw new MalformedEvidence(
+        'answer',
+        'it goes on after its last event, which no receipt is about',
+      )
     }
     start += event.length
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { responseDigest } from '../../../src/cli/verify/response-digest.ts'
-import { utf8 } from '../../../src/protocol/bytes.ts'
-import { sha256Hex } from '../../../src/protocol/digest.ts'
+import { responseDigest } from '../../src/verify/response-digest.ts'
+import { utf8 } from '../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../src/protocol/digest.ts'
 
 const events = (...data: string[]) => data.map((text) => `${text}\n\n`).join('')
 
@@ -29,7 +29,7 @@ describe('the digest of an answer', () => {
     const forged = [events(LAST, DELTA, 'data: [DONE]'), events(LAST, 'data: [DONE]', DELTA)]
     for (const rest of forged) {
       await expect(responseDigest(utf8(events(DELTA) + rest))).rejects.toThrow(
-        'the answer goes on after its last event, which no receipt is about',
+        'malformed answer: it goes on after its last event, which no receipt is about',
       )
     }
     const ended = events(DELTA) + LAST + '\n\n'

@@ -1,0 +1,106 @@
+import type { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { Check } from '../../verify/check.ts'
+import type { BoxDefinition } from './box-definition.ts'
+import { PICTURES, type PictureKind } from './boxes.ts'
+
+/**
+ * `holds`: every check of it holds, and so does all that it rests on. `simulated`: the same, on a platform that proves
+ * nothing. `failed`: a check of its own failed. `moot`: something it rests on does not hold, so that its checks mean nothing.
+ * `open`: there was nothing to judge it by.
+ */
+export type BoxState = 'holds' | 'simulated' | 'failed' | 'moot' | 'open'
+
+export interface Box extends BoxDefinition {
+  readonly state: BoxState
+  /** Its own checks, as the verifier made them. */
+  readonly findings: readonly Check[]
+  /** Why it cannot be read at all. */
+  readonly unreadable?: string
+}
+
+/** What the verifier said of one router or one receipt. */
+export interface Findings {
+  readonly checks: readonly Check[]
+  /** Documents that are none of their kind. */
+  readonly malformed: readonly Pick<MalformedEvidence, 'document' | 'reason'>[]
+  /** Documents that could be read, for boxes that have no other check. */
+  readonly read: readonly string[]
+}
+
+/**
+ * Puts every check into the box it judges and tells where a proof breaks: a box is red only for a fault of its own, and
+ * what rests on a broken box is moot, so that one fault turns one box red.
+ */
+export function drawPicture(kind: PictureKind, { checks, malformed, read }: Findings): Box[] {
+  const definitions: readonly BoxDefinition[] = PICTURES[kind]
+  const findings = Map.groupBy(checks, ({ name }) => boxOfCheck(definitions, name))
+  const unreadable = new Map(
+    malformed.map((one) => [boxOfDocument(definitions, one), `${one.document}: ${one.reason}`]),
+  )
+  const states = new Map<string, BoxState>()
+  const stateOf = (box: BoxDefinition): BoxState => {
+    const known = states.get(box.id)
+    if (known !== undefined) return known
+    const beneath = definitions.filter(({ id }) => box.restsOn.includes(id)).map(stateOf)
+    const own = {
+      checks: findings.get(box.id) ?? [],
+      unreadable: unreadable.has(box.id),
+      read: read.some((document) => box.documents?.includes(document)),
+    }
+    const state = judgeBox(own, beneath)
+    states.set(box.id, state)
+    return state
+  }
+  return definitions.map((box) => {
+    const reason = unreadable.get(box.id)
+    return {
+      ...box,
+      state: stateOf(box),
+      findings: findings.get(box.id) ?? [],
+      ...(reason === undefined ? {} : { unreadable: reason }),
+    }
+  })
+}
+
+interface OwnFindings {
+  readonly checks: readonly Check[]
+  readonly unreadable: boolean
+  readonly read: boolean
+}
+
+function judgeBox(
+  { checks, unreadable, read }: OwnFindings,
+  beneath: readonly BoxState[],
+): BoxState {
+  if (beneath.some((state) => state === 'failed' || state === 'moot')) return 'moot'
+  if (unreadable || checks.some(({ ok }) => !ok)) return 'failed'
+  if (checks.length === 0 && !read) return 'open'
+  const simulated = checks.some(({ name }) => name.endsWith('simulated_platform'))
+  return simulated || beneath.includes('simulated') ? 'simulated' : 'holds'
+}
+
+const ROUTER_HOP = 'router_attestation.'
+const PROVIDER_HOP = /^(inference|provider)_attestation\./
+
+/** The id of the box that a check belongs to; `undefined` for one that no box has. */
+export function boxOfCheck(
+  definitions: readonly BoxDefinition[],
+  name: string,
+): string | undefined {
+  if (PROVIDER_HOP.test(name)) return 'provider'
+  const plain = name.startsWith(ROUTER_HOP) ? name.slice(ROUTER_HOP.length) : name
+  return definitions.find(({ checks }) => checks.some((check) => check === plain))?.id
+}
+
+/** A document that cannot be read, or a member of the envelope that has not its form, is a fault of its own box. */
+function boxOfDocument(
+  definitions: readonly BoxDefinition[],
+  { document, reason }: Findings['malformed'][number],
+): string | undefined {
+  const member = /^\w+/.exec(reason)?.[0] ?? ''
+  const ofMember =
+    document === 'attestation envelope'
+      ? definitions.find(({ members }) => members?.includes(member))
+      : undefined
+  return (ofMember ?? definitions.find(({ documents }) => documents?.includes(document)))?.id
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
+import type { BundleState, StoredBundle } from '../../client/options.ts'
+
+const storedSchema = z.object({
+  root: z.string(),
+  version: z.int().min(1),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  jws: z.string().optional(),
+})
+
+const PREFIX = 'cmr-trust-bundle:'
+
+/**
+ * The newest trust bundle of each release root, kept by this browser: an older one is refused later. What cannot be read
+ * counts as never seen, for whoever can write there can remove it as well.
+ */
+export function browserState(storage: Pick<Storage, 'getItem' | 'setItem'>): BundleState {
+  return {
+    read: async (rootJwk) =>
+      readStored(storage, await jwkThumbprint(es256JwkSchema.parse(rootJwk))),
+    write: async (bundle) => storage.setItem(PREFIX + bundle.root, JSON.stringify(bundle)),
+  }
+}
+
+function readStored(storage: Pick<Storage, 'getItem'>, root: string): StoredBundle | undefined {
+  const text = storage.getItem(PREFIX + root)
+  if (text === null) return undefined
+  try {
+    return storedSchema.parse(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}

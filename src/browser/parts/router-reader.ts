@@ -1,0 +1,84 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+
+/** Whatever a router answers with, an honest document is smaller. */
+const MAX_BYTES = 16 * 1024 * 1024
+const WITHIN_MS = 60_000
+
+/** The router gave no answer that could be judged. */
+export class RouterUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'RouterUnavailable'
+  }
+}
+
+export interface ReadAnswer {
+  readonly status: number
+  readonly body: Bytes
+}
+
+/** Reads documents of one router and of nobody else: without cookies, without redirects, with a bound on size and time. */
+export interface RouterReader {
+  readonly base: URL
+  /**
+   * @param path such as `/attestation`
+   * @throws RouterUnavailable when nothing comes back
+   */
+  get(path: string, headers?: Readonly<Record<string, string>>): Promise<ReadAnswer>
+  /** The same as a `fetch` that takes addresses of this router only. */
+  readonly fetch: typeof fetch
+}
+
+/** @throws RouterUnavailable when it is no address of a router */
+export function parseRouterAddress(text: string): URL {
+  const typed = text.trim()
+  const url = URL.canParse(typed) ? new URL(typed) : undefined
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw new RouterUnavailable('Give the address of a router, such as https://router.example.')
+  }
+  url.pathname = url.pathname.replace(/\/(v1\/?)?$/, '')
+  return url
+}
+
+export function createRouterReader(base: URL): RouterReader {
+  const send = async (url: URL, init: RequestInit = {}): Promise<Response> => {
+    if (url.origin !== base.origin) {
+      throw new RouterUnavailable(`${url.origin} is not the router that you named.`)
+    }
+    try {
+      return await fetch(url, {
+        ...init,
+        credentials: 'omit',
+        cache: 'no-store',
+        redirect: 'manual',
+        referrerPolicy: 'no-referrer',
+        signal: AbortSignal.timeout(WITHIN_MS),
+      })
+    } catch (cause) {
+      const why = cause instanceof Error && cause.name === 'TimeoutError' ? 'in time ' : ''
+      const hint = `Is the address right, and is its certificate one that this browser accepts?`
+      throw new RouterUnavailable(`No answer ${why}from ${base.origin}. ${hint}`, { cause })
+    }
+  }
+  return {
+    base,
+    fetch: (input) => send(new URL(input instanceof Request ? input.url : input)),
+    get: async (path, headers = {}) => {
+      const prefix = base.pathname.replace(/\/$/, '')
+      const answer = await send(new URL(prefix + path, base), { headers })
+      return { status: answer.status, body: await readBounded(answer) }
+    },
+  }
+}
+
+async function readBounded(answer: Response): Promise<Bytes> {
+  const reader = answer.body?.getReader()
+  const parts: Uint8Array[] = []
+  let size = 0
+  for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+    size += next.value.length
+    if (size > MAX_BYTES) throw new RouterUnavailable('The answer is larger than any honest one.')
+    parts.push(next.value)
+  }
+  return concatBytes(...parts)
+}

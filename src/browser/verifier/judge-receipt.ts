@@ -1,0 +1,218 @@
+import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
+import { readDocument } from '../../protocol/read-document.ts'
+import type { ReceiptClaims } from '../../protocol/receipt.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
+import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
+import { receiptHeadline } from '../../verify/headline.ts'
+import { providerJudge } from '../../verify/providers/provider-judge.ts'
+import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
+import type { ProviderStatus } from '../../verify/receipt-provider.ts'
+import { verifyReceipt } from '../../verify/receipt.ts'
+import { responseDigest } from '../../verify/response-digest.ts'
+import type { Findings } from '../chain/picture.ts'
+import { RouterUnavailable, type RouterReader } from '../parts/router-reader.ts'
+import type { Demands, Surroundings } from './judge-router.ts'
+
+/** What the user brought about one answer. What is left away is asked of the router, or not compared. */
+export interface ReceiptInput {
+  /** The router's whole answer or the JWS; empty where the router is to be asked for `id`. */
+  readonly text: string
+  readonly id: string
+  readonly apiKey: string
+  readonly evidence: readonly Bytes[]
+  readonly jwks: unknown
+  /** Trust bundles (compact JWS) besides those of the receipt and the router. */
+  readonly bundles: readonly string[]
+  readonly request: Bytes | undefined
+  readonly response: Bytes | undefined
+  readonly providerPolicy: ProviderPolicy | undefined
+}
+
+export interface ReceiptReport extends Findings {
+  readonly ok: boolean
+  readonly simulated: boolean
+  readonly summary: string
+  readonly notes: readonly string[]
+  readonly provider: ProviderStatus
+  readonly claims?: ReceiptClaims
+  /** Which of the two bodies were compared with the receipt. */
+  readonly compared: { readonly request: boolean; readonly response: boolean }
+}
+
+const answerSchema = z.object({ id: z.string(), receipt: z.string() })
+
+/**
+ * Verifies a receipt with whatever evidence is at hand.
+ * @param router undefined where everything was brought along
+ * @throws RouterUnavailable when the router does not give what is missing
+ */
+export async function judgeReceipt(
+  input: ReceiptInput,
+  router: RouterReader | undefined,
+  demands: Demands,
+  around: Surroundings,
+): Promise<ReceiptReport> {
+  const compared = { request: input.request !== undefined, response: input.response !== undefined }
+  try {
+    return { ...(await judge(input, router, demands, around)), compared }
+  } catch (error) {
+    if (!(error instanceof MalformedEvidence)) throw error
+    return {
+      ok: false,
+      simulated: false,
+      summary: `NOT VALID: the ${error.document} cannot be read.`,
+      notes: [],
+      provider: 'unattested',
+      checks: [],
+      malformed: [error],
+      read: [],
+      compared,
+    }
+  }
+}
+
+async function judge(
+  input: ReceiptInput,
+  router: RouterReader | undefined,
+  demands: Demands,
+  around: Surroundings,
+): Promise<Omit<ReceiptReport, 'compared'>> {
+  const { id, receipt } = readReceipt(
+    input.text === '' ? await fetchReceipt(input, router) : input.text,
+  )
+  const { rootJwk, environments, allowSimulated, requireCrl, crl } = demands
+  const lastAccepted = await around.state.read(rootJwk)
+  const published = router && (await publishedBundle(router))
+  const bundles = [...input.bundles, published, lastAccepted?.jws].filter(
+    (jws) => jws !== undefined,
+  )
+  const result = await verifyReceipt(receipt, {
+    now: around.now(),
+    jwks: input.jwks ?? (await fetchKeys(router)),
+    evidence: await gatherEvidence(receipt, input, router),
+    expected: await expectations(id, input),
+    router: { rootJwk, environments, bundles, lastAccepted },
+    simulated: allowSimulated ? 'any' : 'refuse',
+    requireCrl,
+    crl,
+    ...(around.anchors === undefined ? {} : { anchors: around.anchors }),
+    judgeProviderHop: await providerJudgeOf(input, demands),
+  })
+  if (result.accepted !== undefined) await around.state.write(result.accepted)
+  const { ok, simulated, checks, notes, provider, claims } = result
+  return {
+    ok,
+    simulated,
+    checks,
+    malformed: [],
+    read: ['receipt'],
+    summary: receiptHeadline(result),
+    notes,
+    provider,
+    ...(claims === undefined ? {} : { claims }),
+  }
+}
+
+/** The whole answer of the router, or only the JWS in it. */
+function readReceipt(text: string): { id: string | undefined; receipt: string } {
+  const trimmed = text.trim()
+  if (!trimmed.startsWith('{')) return { id: undefined, receipt: trimmed }
+  return readDocument(answerSchema, parseStrictJson(trimmed, 'receipt file'), 'receipt file')
+}
+
+async function fetchReceipt(
+  { id, apiKey }: ReceiptInput,
+  router: RouterReader | undefined,
+): Promise<string> {
+  if (id === '' || apiKey === '' || router === undefined) {
+    throw new RouterUnavailable('Give a receipt, or its id with the API key that may read it.')
+  }
+  const answer = await router.get(receiptPath(id), authorization(apiKey))
+  if (answer.status === 410) throw new RouterUnavailable('The receipt is past its retention.')
+  if (answer.status !== 200) {
+    throw new RouterUnavailable(`The router answers ${answer.status} for this receipt.`)
+  }
+  return new TextDecoder().decode(answer.body)
+}
+
+const receiptPath = (id: string) => `/v1/receipts/${encodeURIComponent(id)}`
+const authorization = (apiKey: string) => ({ authorization: `Bearer ${apiKey}` })
+
+async function fetchKeys(router: RouterReader | undefined): Promise<unknown> {
+  if (router === undefined) {
+    throw new RouterUnavailable('Name the router, or bring its key set, to check who signed this.')
+  }
+  const { status, body } = await router.get('/.well-known/jwks.json')
+  if (status !== 200) throw new RouterUnavailable(`The router answers ${status} for its keys.`)
+  return parseStrictJson(body, 'JWKS')
+}
+
+async function publishedBundle(router: RouterReader): Promise<string | undefined> {
+  const path = `${router.base.pathname.replace(/\/$/, '')}/.well-known/trust.json`
+  const { jws } = await fetchTrustBundle(
+    new URL(path, router.base).href,
+    router.base.origin,
+    router.fetch,
+  )
+  return jws
+}
+
+/** What was brought along counts by its own digest; what is still missing is asked of the router. */
+async function gatherEvidence(
+  receipt: string,
+  { evidence, apiKey }: ReceiptInput,
+  router: RouterReader | undefined,
+): Promise<ReadonlyMap<string, Bytes>> {
+  const found = new Map<string, Bytes>()
+  for (const bytes of evidence) {
+    found.set(await sha256Hex(bytes), bytes)
+    for (const [sha256, piece] of piecesOf(bytes)) found.set(sha256, piece)
+  }
+  if (router === undefined) return found
+  const { id, references } = evidenceReferences(receipt)
+  const missing = () => references.filter((sha256) => !found.has(sha256))
+  for (const sha256 of missing()) {
+    const { status, body } = await router.get(`/attestation/${sha256}`)
+    if (status === 200) found.set(sha256, body)
+  }
+  if (apiKey === '' || missing().length === 0) return found
+  const list = await router.get(`${receiptPath(id)}/evidence`, authorization(apiKey))
+  if (list.status === 200)
+    for (const [sha256, piece] of piecesOf(list.body)) found.set(sha256, piece)
+  return found
+}
+
+/** A list of evidence as the router answers it; anything else stands for itself. */
+function piecesOf(bytes: Bytes): ReadonlyMap<string, Bytes> {
+  try {
+    return readEvidenceList(bytes)
+  } catch (error) {
+    if (error instanceof MalformedEvidence) return new Map()
+    throw error
+  }
+}
+
+async function expectations(
+  id: string | undefined,
+  { request, response }: ReceiptInput,
+): Promise<ExpectedExchange> {
+  return {
+    id,
+    clientRequestSha256: request && (await sha256Hex(request)),
+    clientResponseSha256: response && (await responseDigest(response)),
+  }
+}
+
+async function providerJudgeOf(
+  { providerPolicy }: ReceiptInput,
+  { allowSimulated }: Demands,
+): Promise<ReturnType<typeof providerJudge> | undefined> {
+  if (providerPolicy === undefined) return undefined
+  const simulated = allowSimulated ? 'any' : 'refuse'
+  return providerJudge(providerPolicy, { simulated, environments: allowSimulated ? ['local'] : [] })
+}
