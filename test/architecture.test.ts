@@ -77,6 +77,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
     'messages',
     'embeddings',
     'transcription',
+    'ehbp',
     'models',
     'receipts',
     'usage',

@@ -6,11 +6,15 @@ import type {
   TlsMaterial,
 } from '../protocol/boot.ts'
 import { Generations, type GenerationDeps } from './config/generations.ts'
+import type { LoadedConfig } from './config/load-config.ts'
 import { ConfigSource, type GivenConfig } from './config/config-source.ts'
+import { makeHpkeKey, type HpkeKey } from './hpke/hpke-key.ts'
+import { HpkeKeyring } from './hpke/hpke-keyring.ts'
+import { KeyRotation } from './hpke/key-rotation.ts'
 import { makeReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
 import { createDispatcher } from './link/dispatch.ts'
-import { createLinkRoutes } from './link/routes.ts'
+import { createLinkRoutes, type Hpke } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
 import type { ProofDeps } from './proofs/provider-evidence.ts'
@@ -19,7 +23,7 @@ import { createReleases } from './release/releases.ts'
 import type { openMachine } from './open-machine.ts'
 import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
-import { startIdentity } from './identity.ts'
+import { startIdentity, type Identity } from './identity.ts'
 import { openUpstream } from './upstream.ts'
 
 export interface DaemonDeps {
@@ -57,11 +61,10 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const first = await source.load()
   const machine = deps.openMachine(boot, now, deps.env)
   const releases = createReleases(boot, machine, now)
-  const [key, tls] = await Promise.all([
-    makeReceiptKey(),
-    obtainTls(boot.tls, first.config.service.tls?.domains ?? [], now()),
-  ])
-  const identity = await startIdentity({ boot, machine, releases, key, tls, first, now, notify })
+  const { hpkeKey, ...keys } = await makeKeys(boot, first, now())
+  const { key, tls } = keys
+  const identity = await startIdentity({ boot, machine, releases, ...keys, first, now, notify })
+  const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const upstream = await openUpstream({ boot, machine, first, current, now, log, proofTools })
   const { proofs, egress } = upstream
@@ -78,6 +81,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
     unsealing: openGate({ ...deps, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
     signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
     envelopes: identity.envelopes,
+    hpke,
     proofs,
     egress,
     generation: current,
@@ -103,11 +107,37 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
     },
     async close() {
       unwatch()
+      hpke.rotation.close()
       identity.envelopes.close()
       upstream.close()
       await server.close()
     },
   }
+}
+
+async function makeKeys(boot: DaemonBoot, { config }: LoadedConfig, now: number) {
+  const [key, hpkeKey, tls] = await Promise.all([
+    makeReceiptKey(),
+    makeHpkeKey(),
+    obtainTls(boot.tls, config.service.tls?.domains ?? [], now),
+  ])
+  return { key, hpkeKey, hpkeKeyConfigSha256: hpkeKey.configSha256, tls }
+}
+
+/** The HPKE keys, of which the first is proven already. */
+function openHpke(
+  first: HpkeKey,
+  identity: Identity,
+  { now, notify }: Pick<DaemonDeps, 'now' | 'notify'>,
+): Hpke {
+  const keyring = new HpkeKeyring(first, now)
+  const rotation = new KeyRotation({
+    keyring,
+    make: makeHpkeKey,
+    prove: (configSha256) => identity.adoptHpkeKey(configSha256),
+    onFailure: (reason) => notify({ type: 'attestation_failed', reason }),
+  })
+  return { keyring, rotation }
 }
 
 /** What the supervisor is told of a reload. */

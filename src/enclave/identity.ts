@@ -32,6 +32,11 @@ export interface Identity {
    * @throws Error when no report can be captured; nothing has changed then
    */
   adoptTls(tls: DaemonTls): Promise<void>
+  /**
+   * Moves to a new HPKE key, given by the SHA-256 of its configuration.
+   * @throws Error when no report can be captured; nothing has changed then
+   */
+  adoptHpkeKey(configSha256: string): Promise<void>
 }
 
 export interface IdentityInputs {
@@ -40,6 +45,8 @@ export interface IdentityInputs {
   readonly releases: Releases
   readonly key: ReceiptKey
   readonly tls: DaemonTls
+  /** SHA-256 of the configuration of the HPKE key, lowercase hex. */
+  readonly hpkeKeyConfigSha256: string
   readonly first: LoadedConfig
   readonly now: () => number
   readonly notify: (message: FromDaemon) => void
@@ -74,7 +81,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     return { ...served, check: await checkOwnEnvelope(served, by) }
   }
   let loaded = inputs.first
-  let bound = await bind(loaded, inputs.tls, inputs)
+  let bound = await bind(loaded, inputs, inputs)
   const envelopes = new EnvelopeCache({
     buildFresh: (nonce) => build(bound, key.kid, nonce, now),
     async make() {
@@ -113,17 +120,19 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
       sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
     adoptConfig: (nextLoaded) =>
       serialize(async () => {
-        const next = await bind(nextLoaded, bound.tls, inputs)
+        const next = await bind(nextLoaded, bound, inputs)
         if (bindsSame(bound, next)) loaded = nextLoaded
         else await move(nextLoaded, next)
       }),
     adoptTls: (tls) => serialize(() => move(loaded, { ...bound, tls })),
+    adoptHpkeKey: (hpkeKeyConfigSha256) =>
+      serialize(() => move(loaded, { ...bound, hpkeKeyConfigSha256 })),
   }
 }
 
 async function bind(
   loaded: LoadedConfig,
-  tls: DaemonTls,
+  { tls, hpkeKeyConfigSha256 }: Pick<Bound, 'tls' | 'hpkeKeyConfigSha256'>,
   { releases, machine }: IdentityInputs,
 ): Promise<Bound> {
   const release = await releases.of(loaded)
@@ -133,7 +142,7 @@ async function bind(
     tls,
     trustBundleUrl: loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE,
     configurationSha256: loaded.sha256,
-    hpkeKeyConfigSha256: '',
+    hpkeKeyConfigSha256,
   }
 }
 

@@ -4,6 +4,7 @@ const STATUS = {
   unknown_evidence: 400,
   not_found: 404,
   method_not_allowed: 405,
+  replayed: 409,
   request_too_large: 413,
   rate_limited: 429,
   internal: 500,

@@ -17,6 +17,11 @@ export const LINK_PATHS = {
   attestation: '/v1/attestation',
   /** GET: `{"trust_bundle_jws"}` as served to clients. */
   trust: '/v1/trust',
+  /**
+   * GET: `HpkeAnswer`, the key that bodies may be encrypted to. POST `DecapsulateRequest`: `DecapsulateAnswer`, or 409
+   * `replayed`, 429 `rate_limited`.
+   */
+  hpke: '/v1/hpke',
   /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
   unseal: '/v1/unseal',
   /** GET: `ProviderProof[]` under `providers`. */
@@ -102,6 +107,24 @@ export const providerProofSchema = z.object({
   expires_at: z.string().nullable(),
 })
 
+export const hpkeAnswerSchema = z.object({
+  /** The key configuration as it is served to clients (RFC 9458 section 3), base64. */
+  key_config_b64: z.string(),
+})
+
+export const decapsulateRequestSchema = z.strictObject({
+  /** The encapsulated key of one request, lowercase hex. */
+  enc: hex32,
+  /** Whether it is accepted, which it is one time only; else just an error is encrypted with what comes of it. */
+  once: z.boolean(),
+})
+
+export const decapsulateAnswerSchema = z.object({
+  /** The shared secret (RFC 9180 section 4.1) under each key in use, newest first, lowercase hex. */
+  shared_secrets: z.array(hex32).min(1),
+})
+
+export type DecapsulateAnswer = z.output<typeof decapsulateAnswerSchema>
 export type PublicJwk = z.output<typeof publicJwkSchema>
 export type LinkState = z.output<typeof linkStateSchema>
 export type LinkConfig = z.output<typeof linkConfigSchema>

@@ -16,6 +16,7 @@ import { Metrics } from './metrics/metrics.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
+import { encryptedExchange, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
@@ -48,6 +49,7 @@ export class App {
   readonly #deps: RuntimeDeps
   readonly #log: Log
   readonly #link: HttpLink
+  readonly #ehbp: EhbpDeps
   readonly #settings: SettingsSource
   readonly #router = createRouter()
   readonly #shared = openSharedLimits()
@@ -70,6 +72,7 @@ export class App {
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
+    this.#ehbp = { ...deps, link: this.#link }
     this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
     this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
@@ -90,6 +93,7 @@ export class App {
         // Who is refused may take their time to read it, and holds nothing meanwhile.
         state.permit?.leave()
       },
+      encrypted: (endpoint) => encryptedExchange(request, endpoint, this.#ehbp),
       drain: (body) => this.#drains.drain(body),
     })
     // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.

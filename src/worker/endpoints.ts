@@ -1,3 +1,4 @@
+import { KEY_CONFIG_PATH } from '../protocol/ehbp.ts'
 import { UNSEAL_PATH } from '../protocol/unseal.ts'
 import { ADMIN_OPERATIONS } from './admin/operations.ts'
 import * as admin from './admin/handlers.ts'
@@ -23,6 +24,7 @@ import { postUnseal } from './attestation/unseal-handler.ts'
 import { completeChat } from './chat/handler.ts'
 import { CHAT_OPERATION } from './chat/operation.ts'
 import type { Handler } from './context.ts'
+import { getHpkeKeyConfig, HPKE_KEYS_OPERATION } from './ehbp/key-config.ts'
 import type { Operation } from './http/operation.ts'
 import { errorFormatAt, type ErrorFormat } from './http/error-format.ts'
 import { attestationUnavailable } from './http/reply.ts'
@@ -74,6 +76,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ['GET', '/v1/models/:id+', 'models.retrieve', retrieveModel, RETRIEVE_MODEL_OPERATION],
     ['GET', '/.well-known/jwks.json', 'jwks', getJwks, JWKS_OPERATION],
     ['GET', '/.well-known/trust.json', 'trust', getTrustBundle, TRUST_OPERATION],
+    ['GET', KEY_CONFIG_PATH, 'hpke_keys', getHpkeKeyConfig, HPKE_KEYS_OPERATION],
     [
       'GET',
       '/attestation/:sha256',

@@ -1,5 +1,6 @@
 import { Router, type IRequest } from 'itty-router'
 import type { Context, Handler } from './context.ts'
+import type { EncryptedExchange } from './ehbp/encrypted-exchange.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import { errorFormatAt } from './http/error-format.ts'
 import { ApiError } from './http/errors.ts'
@@ -11,6 +12,11 @@ export interface Scope {
   readonly openContext: () => Promise<Context>
   readonly matched: (endpoint: Endpoint) => void
   readonly failed: (error: unknown) => void
+  /**
+   * The encrypted exchange that the request begins, if it does.
+   * @throws ApiError `invalid_encryption` where the endpoint takes no encrypted bodies
+   */
+  readonly encrypted: (endpoint: Endpoint) => EncryptedExchange | undefined
   /** Reads out what is still to come of the body of a request that was refused. */
   readonly drain: (body: Request['body']) => Promise<void>
 }
@@ -41,17 +47,22 @@ export function createRouter() {
 function routeOf(endpoint: Endpoint): Route {
   return async (request, scope) => {
     scope.matched(endpoint)
+    let exchange: EncryptedExchange | undefined
+    const seal = (answer: Response) => exchange?.seal(answer) ?? answer
     try {
       const params = decodeParams(request.params)
-      return await endpoint.handler(request, await scope.openContext(), params)
+      exchange = scope.encrypted(endpoint)
+      const context = await scope.openContext()
+      const plain = await exchange?.open(request, context.takeMemory)
+      return await seal(await endpoint.handler(plain ?? request, context, params))
     } catch (error) {
       scope.failed(error)
       await scope.drain(request.body)
       const answer = toApiError(error)
       const { unavailable } = endpoint
-      return unavailable && answer.status >= 500
-        ? unavailable()
-        : errorReply(answer, endpoint.errors)
+      return seal(
+        unavailable && answer.status >= 500 ? unavailable() : errorReply(answer, endpoint.errors),
+      )
     }
   }
 }

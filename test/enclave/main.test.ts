@@ -4,8 +4,14 @@ import { compactVerify, decodeJwt, importJWK } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { DaemonReady, LocalRelease } from '../../src/protocol/boot.ts'
+import { fromBase64 } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
-import { linkConfigSchema, linkStateSchema, signResponseSchema } from '../../src/protocol/link.ts'
+import {
+  hpkeAnswerSchema,
+  linkConfigSchema,
+  linkStateSchema,
+  signResponseSchema,
+} from '../../src/protocol/link.ts'
 import { receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
@@ -66,6 +72,11 @@ describe('a booted daemon', () => {
 
   async function state() {
     return linkStateSchema.parse((await get('/v1/state')).json())
+  }
+
+  async function hpkeKeyConfig() {
+    const { key_config_b64: text } = hpkeAnswerSchema.parse((await get('/v1/hpke')).json())
+    return fromBase64(text)
   }
 
   const digestOfConfig = async () => sha256Hex(await readFile(daemon.configPath, 'utf8'))
@@ -153,6 +164,21 @@ describe('a booted daemon', () => {
     expect(receipts[0]?.evidence_refs).toEqual([digest])
   })
 
+  it('decapsulates for a request once, and refuses what is no encapsulated key', async () => {
+    const enc = '09'.padEnd(64, '0')
+    const replies = [
+      [{ enc, once: true }, 200, { shared_secrets: [expect.stringMatching(/^[0-9a-f]{64}$/)] }],
+      [{ enc, once: true }, 409, { error: { code: 'replayed' } }],
+      [{ enc: '0'.repeat(64), once: true }, 400, { error: { code: 'invalid_request' } }],
+      [{ enc: 'ab', once: true }, 400, { error: { code: 'invalid_request' } }],
+    ] as const
+    for (const [ask, status, answer] of replies) {
+      const body = JSON.stringify(ask)
+      const reply = await daemon.call(ready, '/v1/hpke', { method: 'POST', body })
+      expect([reply.status, reply.json()]).toMatchObject([status, answer])
+    }
+  })
+
   it('publishes a trust bundle of the root whose public key it stores', async () => {
     const published = publishedTrustBundleSchema.parse((await get('/v1/trust')).json())
     const root: unknown = JSON.parse(await readFile(ready.rootKeyPath, 'utf8'))
@@ -180,7 +206,7 @@ describe('a booted daemon', () => {
     const { text: served } = await get('/v1/attestation')
     expect(readEnvelope(served).report_data_binding).toMatchObject({
       label: 'cmr/report-data/v2',
-      hpke_key_config_sha256: '',
+      hpke_key_config_sha256: await sha256Hex(await hpkeKeyConfig()),
       configuration_sha256: current,
     })
     const signed = await Promise.all([former, current].map(signedUnder))

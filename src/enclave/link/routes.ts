@@ -1,9 +1,18 @@
-import { LINK_PATHS, type LinkConfig, type LinkState } from '../../protocol/link.ts'
+import { fromHex, toBase64, toHex } from '../../protocol/bytes.ts'
+import {
+  decapsulateRequestSchema,
+  LINK_PATHS,
+  type DecapsulateAnswer,
+  type LinkConfig,
+  type LinkState,
+} from '../../protocol/link.ts'
 import { MAX_UNSEAL_BYTES } from '../../protocol/unseal.ts'
 import { parseEgressTarget, type Egress } from '../open-egress.ts'
 import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
+import type { HpkeKeyring } from '../hpke/hpke-keyring.ts'
+import type { KeyRotation } from '../hpke/key-rotation.ts'
 import type { Release } from '../release/release.ts'
 import { createReceiptSigner, type SignerDeps } from '../sign/receipt-signer.ts'
 import type { Unsealing } from '../sealed/open-gate.ts'
@@ -11,11 +20,18 @@ import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from 
 import type { LinkCall, LinkRoute } from './dispatch.ts'
 import { LinkError } from '../link-error.ts'
 
+/** The keys that request bodies are encrypted to, and what replaces them. */
+export interface Hpke {
+  readonly keyring: HpkeKeyring
+  readonly rotation: KeyRotation
+}
+
 /** What the link's paths read and ask. */
 export interface LinkSubject {
   readonly unsealing: Unsealing
   readonly signer: SignerDeps
   readonly envelopes: EnvelopeCache
+  readonly hpke: Hpke
   readonly proofs: ProviderProofs
   readonly egress: Egress
   readonly generation: () => Generation
@@ -23,6 +39,7 @@ export interface LinkSubject {
 }
 
 const MAX_SIGN_BYTES = 1_048_576
+const MAX_DECAPSULATE_BYTES = 1_024
 
 /** Every path of the link (src/protocol/link.ts). */
 export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
@@ -39,6 +56,15 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
     },
     get(LINK_PATHS.attestation, ({ url }) => answerAttestation(subject, url)),
     get(LINK_PATHS.trust, async () => jsonAnswer(describeTrust(subject))),
+    get(LINK_PATHS.hpke, async () =>
+      jsonAnswer({ key_config_b64: toBase64(subject.hpke.keyring.current.config) }),
+    ),
+    {
+      method: 'POST',
+      path: LINK_PATHS.hpke,
+      handle: async ({ request }) =>
+        jsonAnswer(await decapsulate(subject, await readJson(request, MAX_DECAPSULATE_BYTES))),
+    },
     get(LINK_PATHS.unseal, async () => jsonAnswer({ refused: subject.unsealing.gate.refused })),
     {
       method: 'POST',
@@ -70,6 +96,19 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
 
 function get(path: string, handle: (call: LinkCall) => Promise<LinkAnswer>): LinkRoute {
   return { method: 'GET', path, handle }
+}
+
+/** @throws LinkError when the call cannot be served */
+async function decapsulate(
+  { hpke: { keyring, rotation } }: LinkSubject,
+  body: unknown,
+): Promise<DecapsulateAnswer> {
+  const asked = decapsulateRequestSchema.safeParse(body)
+  if (!asked.success) throw new LinkError('invalid_request', 'not 32 bytes of an encapsulated key')
+  const { enc, once } = asked.data
+  const secrets = await keyring.decapsulate(fromHex(enc), { once })
+  rotation.used()
+  return { shared_secrets: secrets.map(toHex) }
 }
 
 /** The published trust bundle. */

@@ -142,6 +142,16 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'The file is larger than 25 MiB, the limit of the router.',
     remedy: 'Split or compress the file.',
   },
+  invalid_encryption: {
+    means:
+      'The body came encrypted (`Ehbp-Encapsulated-Key`) and does not decrypt, was sent before, or the endpoint takes none.',
+    remedy: 'Encrypt each request anew; nothing of this one was looked at.',
+  },
+  key_config_mismatch: {
+    means:
+      'The body is encrypted to a key that is no longer in use. The answer is a problem document of EHBP and is not encrypted.',
+    remedy: 'Verify the router again, take its new key, and send the request once more.',
+  },
   rate_limit_exceeded: {
     means: 'The key has used up a limit of its plan, or too many attestations were asked for.',
     remedy: retryLater,

@@ -41,6 +41,7 @@ export const ERROR_STATUS = {
   /** A route's own limit; the router's own is `upload_too_large`, which clients see as `file_too_large` too. */
   file_too_large: 400,
   invalid_response_format: 400,
+  invalid_encryption: 400,
   unauthorized: 401,
   key_expired: 401,
   insufficient_balance: 402,
@@ -58,6 +59,8 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
+  /** Has a form of its own: the problem that clients of EHBP know. */
+  key_config_mismatch: 422,
   rate_limit_exceeded: 429,
   upstream_rate_limit: 429,
   internal: 500,

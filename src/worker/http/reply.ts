@@ -17,6 +17,22 @@ export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
   return new Response(body, { headers: { ...fixed, ...headers } })
 }
 
+/** An answer of a media type that is neither text nor JSON. */
+export function binary(body: Bytes, mediaType: string): Response {
+  return new Response(body, {
+    headers: { 'content-type': mediaType, 'cache-control': 'no-store' },
+  })
+}
+
+/** The same answer with another body. */
+export function withBody(
+  { status, statusText }: Response,
+  body: ReadableStream<Uint8Array>,
+  headers: Headers,
+): Response {
+  return new Response(body, { status, statusText, headers })
+}
+
 /** A plain-text answer, UTF-8. */
 export function text(body: string | Bytes, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }

@@ -1,5 +1,8 @@
 import { z } from 'zod'
+import { fromBase64, fromHex, type Bytes } from '../../protocol/bytes.ts'
 import {
+  decapsulateAnswerSchema,
+  hpkeAnswerSchema,
   LINK_PATHS,
   linkConfigSchema,
   linkStateSchema,
@@ -15,10 +18,13 @@ import {
   LINK_FAILURES,
   LinkUnavailable,
   type AttestationAnswer,
+  type DecapsulatedKey,
+  type DecapsulateRefusal,
   type Link,
   type LinkFailure,
 } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
+import { DaemonState } from './daemon-state.ts'
 
 /** What the worker needs of a binding: the pinned mTLS service, or a function that does the same. */
 export interface LinkBinding {
@@ -28,14 +34,18 @@ export interface LinkBinding {
 /** Where the binding itself decides where a call goes, the host name in the URL never leaves the worker. */
 const ORIGIN = 'https://enclave'
 
+/** By the status of the daemon's refusal. */
+const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
+  [400, 'malformed'],
+  [409, 'replayed'],
+  [429, 'used_up'],
+])
+
 /** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
 const CALL_TIMEOUT_MS = 3_000
 
 /** A capture may wait for the platform's firmware. */
 const CAPTURE_TIMEOUT_MS = 65_000
-
-/** How old the daemon's state may be before a request asks again. */
-const STATE_MAX_AGE_MS = 250
 
 /** What is served as the very bytes the daemon gave is only looked at for its form; verifiers do the rest. */
 const envelopeFormSchema = z.looseObject({ schema: z.string() })
@@ -44,30 +54,16 @@ const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 /** What is signed has been delivered and paid for: it is worth a longer wait when a thousand streams end at once. */
 const SIGN_TIMEOUT_MS = 5_000
 
-/** How often a request looks whether the answer that another one has asked for is there. */
-const POLL_INTERVAL_MS = 5
-
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
-
-/** What the daemon last said of itself; times are ms since the epoch. */
-interface KnownState {
-  readonly answer: LinkState | LinkUnavailable | undefined
-  readonly at: number
-  readonly askedAt: number
-}
-
-const UNKNOWN_STATE: KnownState = { answer: undefined, at: 0, askedAt: 0 }
 
 /** The link over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
   readonly #binding: LinkBinding
-  readonly #now: () => number
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
-  #requestedSince: number | undefined
   /** Gathers what is asked in one moment into one call. */
   readonly sign: Link['sign']
-  #state: KnownState | undefined
+  readonly #daemonState: DaemonState
 
   /**
    * @param onFailure is told each time the daemon is found wanting, whoever asked
@@ -80,9 +76,10 @@ export class HttpLink implements Link {
     origin: string = ORIGIN,
   ) {
     this.#binding = binding
-    this.#now = host.now
     this.#onFailure = onFailure
     this.#origin = origin
+    const askState = () => this.#json(LINK_PATHS.state, linkStateSchema)
+    this.#daemonState = new DaemonState(askState, host.now, CALL_TIMEOUT_MS)
     this.sign = batchedSigning(
       host,
       (request) => this.#sign(request),
@@ -91,58 +88,16 @@ export class HttpLink implements Link {
     )
   }
 
-  /**
-   * A crowd of requests that come at once asks one time: each question of its own would open a connection. Those
-   * who wait look for themselves, because here a request had better not be woken by another one's doing.
-   */
-  async state(): Promise<LinkState> {
-    while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)
-    const answer = this.#isFresh() ? this.#state?.answer : undefined
-    if (answer === undefined) return this.freshState()
-    if (answer instanceof LinkUnavailable) throw answer
-    return answer
+  state(): Promise<LinkState> {
+    return this.#daemonState.recent()
   }
 
-  /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
-  async stateReadAfter(time: number): Promise<LinkState> {
-    for (;;) {
-      const { answer, at, askedAt } = this.#state ?? UNKNOWN_STATE
-      if (answer instanceof LinkUnavailable && at >= time) throw answer
-      if (answer !== undefined && !(answer instanceof LinkUnavailable) && askedAt >= time) {
-        return answer
-      }
-      if (!this.#isRequesting()) return this.freshState()
-      await pause(POLL_INTERVAL_MS)
-    }
+  stateReadAfter(time: number): Promise<LinkState> {
+    return this.#daemonState.readAfter(time)
   }
 
-  async freshState(): Promise<LinkState> {
-    const askedAt = this.#now()
-    this.#requestedSince = askedAt
-    try {
-      return this.#keep(await this.#json(LINK_PATHS.state, linkStateSchema), askedAt)
-    } catch (error) {
-      if (error instanceof LinkUnavailable) this.#keep(error, askedAt)
-      throw error
-    } finally {
-      this.#requestedSince = undefined
-    }
-  }
-
-  #isFresh(): boolean {
-    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
-    return age >= 0 && age < STATE_MAX_AGE_MS
-  }
-
-  #isRequesting(): boolean {
-    const since = this.#now() - (this.#requestedSince ?? Number.NEGATIVE_INFINITY)
-    return since >= 0 && since < CALL_TIMEOUT_MS
-  }
-
-  /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
-  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
-    this.#state = { answer, at: this.#now(), askedAt }
-    return answer
+  freshState(): Promise<LinkState> {
+    return this.#daemonState.fresh()
   }
 
   config() {
@@ -175,6 +130,24 @@ export class HttpLink implements Link {
     if (!response.ok) throw this.#failure('refused')
     this.#parse(body, trustFormSchema)
     return body
+  }
+
+  async hpkeKeyConfig(): Promise<Bytes> {
+    const answer = await this.#json(LINK_PATHS.hpke, hpkeAnswerSchema)
+    return fromBase64(answer.key_config_b64)
+  }
+
+  async decapsulate(enc: string, once: boolean): Promise<DecapsulatedKey> {
+    const init = { method: 'POST', body: JSON.stringify({ enc, once }) }
+    const response = await this.#call(LINK_PATHS.hpke, init)
+    const body = await this.#text(response)
+    if (response.ok) {
+      const { shared_secrets: secrets } = this.#parse(body, decapsulateAnswerSchema)
+      return { ok: true, secrets: secrets.map(fromHex) }
+    }
+    const reason = DECAPSULATE_REFUSALS.get(response.status)
+    if (reason === undefined) throw this.#failure('refused')
+    return { ok: false, reason }
   }
 
   unseal(document: string) {
@@ -241,10 +214,4 @@ export class HttpLink implements Link {
     this.#onFailure(failure)
     return new LinkUnavailable(LINK_FAILURES[failure], { cause, failure })
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms)
-  })
 }

@@ -1,3 +1,4 @@
+import type { Bytes } from '../../protocol/bytes.ts'
 import type {
   LinkConfig,
   LinkState,
@@ -5,7 +6,6 @@ import type {
   SignRequest,
   SignResponse,
 } from '../../protocol/link.ts'
-
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
 
 /** The worker's side of the link to the enclave daemon. Every call has a time-out of its own. */
@@ -23,6 +23,13 @@ export interface Link {
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
   trustBundle(): Promise<string>
+  /** The HPKE key configuration that bodies may be encrypted to. */
+  hpkeKeyConfig(): Promise<Bytes>
+  /**
+   * The shared secret of an encapsulated key (64 lowercase hex digits), under each HPKE key in use.
+   * @param once true for a request; false where only an error is to be encrypted
+   */
+  decapsulate(enc: string, once: boolean): Promise<DecapsulatedKey>
   /** Hands in a document of the operator (docs/unsealing.md). */
   unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
@@ -49,6 +56,13 @@ export interface FreshAttestation {
 export type AttestationAnswer =
   | { readonly ok: true; readonly envelope: string }
   | { readonly ok: false; readonly reason: 'unavailable' | 'rate_limited' }
+
+export type DecapsulatedKey =
+  | { readonly ok: true; readonly secrets: readonly Bytes[] }
+  | { readonly ok: false; readonly reason: DecapsulateRefusal }
+
+/** Why an encapsulated key is not accepted: unusable, accepted before, or the memory of those accepted is full. */
+export type DecapsulateRefusal = 'malformed' | 'replayed' | 'used_up'
 
 /** In what way the daemon was found wanting. */
 export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'

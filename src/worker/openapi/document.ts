@@ -26,6 +26,9 @@ const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly Err
   admin: ['unauthorized', 'internal', 'service_unavailable'],
 }
 
+/** What a body that is encrypted by EHBP can be refused with besides. */
+const ENCRYPTION_ERRORS: readonly ErrorCode[] = ['invalid_encryption', 'key_config_mismatch']
+
 const SECURITY = { public: [], keyed: [{ apiKey: [] }], admin: [{ adminToken: [] }] } as const
 
 const ERROR: NamedSchema = {
@@ -121,7 +124,11 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
         ),
       },
       ...errorResponses(
-        [...operation.errors, ...COMMON_ERRORS[audience]],
+        [
+          ...operation.errors,
+          ...COMMON_ERRORS[audience],
+          ...(body !== undefined && audience === 'keyed' ? ENCRYPTION_ERRORS : []),
+        ],
         endpoint.errors ?? 'openai',
         schemas,
       ),

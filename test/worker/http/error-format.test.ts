@@ -20,6 +20,7 @@ const TYPES: Readonly<Record<number, string>> = {
   408: 'timeout_error',
   410: 'api_error',
   413: 'request_too_large',
+  422: 'invalid_request_error',
   429: 'rate_limit_error',
   500: 'api_error',
   502: 'api_error',
@@ -34,8 +35,11 @@ describe('errors on /v1/messages', () => {
     const answer = errorReply(error, 'anthropic')
     const status = code === 'routes_unavailable' ? 529 : ERROR_STATUS[code]
     expect(answer.status).toBe(status)
+    const problem = 'urn:ietf:params:ehbp:error:key-config'
+    const isProblem = code === 'key_config_mismatch'
     expect(await answer.json()).toEqual({
-      type: 'error',
+      type: isProblem ? problem : 'error',
+      ...(isProblem && { title: 'It failed.' }),
       error: { type: TYPES[status], message: expect.stringMatching(/\w/) },
     })
     expect(answer.headers.get('allow')).toBe('POST')

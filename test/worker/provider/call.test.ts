@@ -37,6 +37,8 @@ function call(provider: Partial<Provider>, answer?: Response) {
     attestation: nothing,
     trustBundle: nothing,
     unseal: nothing,
+    hpkeKeyConfig: nothing,
+    decapsulate: nothing,
     providers: nothing,
     evidence: nothing,
     egress: async () => answer ?? nothing(),

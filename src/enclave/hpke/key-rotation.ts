@@ -1,0 +1,76 @@
+import type { HpkeKey } from './hpke-key.ts'
+import type { HpkeKeyring } from './hpke-keyring.ts'
+
+/** How long a key stays the current one unless it is used up before. */
+const KEY_LIFE_MS = 12 * 3_600_000
+
+/** Pause before the next attempt when the platform gave no report for the next key. */
+const RETRY_MS = 30_000
+
+export interface RotationDeps {
+  readonly keyring: HpkeKeyring
+  readonly make: () => Promise<HpkeKey>
+  /**
+   * Has the evidence name the next key.
+   * @throws Error when no report can be captured
+   */
+  readonly prove: (configSha256: string) => Promise<void>
+  readonly onFailure: (reason: string) => void
+}
+
+/**
+ * Replaces the HPKE key twice a day, and sooner where it was used so often that its memory of uses fills up. The next
+ * key is in use once a report names it; until then the current one stays.
+ */
+export class KeyRotation {
+  readonly #deps: RotationDeps
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #closed = false
+
+  constructor(deps: RotationDeps) {
+    this.#deps = deps
+    this.#schedule(KEY_LIFE_MS)
+  }
+
+  /** To be called after every use of the key. */
+  used(): void {
+    if (this.#deps.keyring.worn && this.#running === undefined) void this.rotate()
+  }
+
+  /** Replaces the key now; callers at the same time share one replacement. Never rejects. */
+  rotate(): Promise<void> {
+    this.#running ??= this.#replace()
+    return this.#running
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+  }
+
+  async #replace(): Promise<void> {
+    const { keyring, make, prove, onFailure } = this.#deps
+    try {
+      const next = await make()
+      await prove(next.configSha256)
+      keyring.adopt(next)
+      this.#running = undefined
+      this.#schedule(KEY_LIFE_MS)
+    } catch (error) {
+      onFailure(error instanceof Error ? error.message : 'the next key could not be proven')
+      this.#schedule(RETRY_MS)
+    }
+  }
+
+  #schedule(delayMs: number): void {
+    clearTimeout(this.#timer)
+    if (this.#closed) return
+    this.#timer = setTimeout(() => {
+      // A failed attempt stays the running one until its pause is over, so that uses do not start another.
+      this.#running = undefined
+      void this.rotate()
+    }, delayMs)
+    this.#timer.unref()
+  }
+}

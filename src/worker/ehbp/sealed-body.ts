@@ -1,0 +1,41 @@
+import { encodeFrame } from '../../protocol/ehbp-frames.ts'
+import type { AnswerCipher } from '../../protocol/ehbp-answer.ts'
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { JoinedChunks } from './joined-chunks.ts'
+
+/** Plain bytes of one frame at most: its reader has to hold a frame whole before it may believe any of it. */
+const MAX_FRAME_BYTES = 65_536
+
+/**
+ * The body encrypted, frame by frame as it comes. The last frame is an empty one: the protocol has no sign for the end of
+ * a body, and an answer that was cut between two frames would pass for whole. To a client that does not know this an
+ * empty frame is nothing.
+ */
+export function sealedBody(
+  body: ReadableStream<Uint8Array> | null,
+  cipher: AnswerCipher,
+): ReadableStream<Uint8Array> {
+  const chunks = body === null ? undefined : new JoinedChunks(body)
+  const source = {
+    pull: async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      const plain = await chunks?.take()
+      controller.enqueue(await sealFrames(plain ?? new Uint8Array(), cipher))
+      if (plain === undefined) controller.close()
+    },
+    cancel: (reason: unknown) => chunks?.cancel(reason),
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** One frame, or as many as the bytes need. */
+async function sealFrames(plain: Bytes, cipher: AnswerCipher): Promise<Bytes> {
+  const frames: Bytes[] = []
+  let from = 0
+  do {
+    // oxlint-disable-next-line no-await-in-loop -- frames are numbered in their order
+    const sealed = await cipher.seal(plain.slice(from, from + MAX_FRAME_BYTES))
+    frames.push(encodeFrame(sealed))
+    from += MAX_FRAME_BYTES
+  } while (from < plain.length)
+  return frames.length === 1 && frames[0] !== undefined ? frames[0] : concatBytes(...frames)
+}

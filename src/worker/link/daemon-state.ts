@@ -1,0 +1,94 @@
+import type { LinkState } from '../../protocol/link.ts'
+import { LinkUnavailable } from './link.ts'
+
+/** How old the daemon's state may be before a request asks again. */
+const STATE_MAX_AGE_MS = 250
+
+/** How often a request looks whether the answer that another one has asked for is there. */
+const POLL_INTERVAL_MS = 5
+
+/** What the daemon last said of itself; times are ms since the epoch. */
+interface KnownState {
+  readonly answer: LinkState | LinkUnavailable | undefined
+  readonly at: number
+  readonly askedAt: number
+}
+
+const UNKNOWN_STATE: KnownState = { answer: undefined, at: 0, askedAt: 0 }
+
+/** The daemon's state, asked for once for all requests of a moment. */
+export class DaemonState {
+  readonly #ask: () => Promise<LinkState>
+  readonly #now: () => number
+  readonly #timeoutMs: number
+  #requestedSince: number | undefined
+  #state: KnownState | undefined
+
+  /** @param timeoutMs after which a question counts as unanswered */
+  constructor(ask: () => Promise<LinkState>, now: () => number, timeoutMs: number) {
+    this.#ask = ask
+    this.#now = now
+    this.#timeoutMs = timeoutMs
+  }
+
+  /**
+   * At most a quarter of a second old. A crowd of requests that come at once asks one time: each question of its own
+   * would open a connection. Those who wait look for themselves, because here a request had better not be woken by
+   * another one's doing.
+   */
+  async recent(): Promise<LinkState> {
+    while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)
+    const answer = this.#isFresh() ? this.#state?.answer : undefined
+    if (answer === undefined) return this.fresh()
+    if (answer instanceof LinkUnavailable) throw answer
+    return answer
+  }
+
+  /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
+  async readAfter(time: number): Promise<LinkState> {
+    for (;;) {
+      const { answer, at, askedAt } = this.#state ?? UNKNOWN_STATE
+      if (answer instanceof LinkUnavailable && at >= time) throw answer
+      if (answer !== undefined && !(answer instanceof LinkUnavailable) && askedAt >= time) {
+        return answer
+      }
+      if (!this.#isRequesting()) return this.fresh()
+      await pause(POLL_INTERVAL_MS)
+    }
+  }
+
+  async fresh(): Promise<LinkState> {
+    const askedAt = this.#now()
+    this.#requestedSince = askedAt
+    try {
+      return this.#keep(await this.#ask(), askedAt)
+    } catch (error) {
+      if (error instanceof LinkUnavailable) this.#keep(error, askedAt)
+      throw error
+    } finally {
+      this.#requestedSince = undefined
+    }
+  }
+
+  #isFresh(): boolean {
+    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
+    return age >= 0 && age < STATE_MAX_AGE_MS
+  }
+
+  #isRequesting(): boolean {
+    const since = this.#now() - (this.#requestedSince ?? Number.NEGATIVE_INFINITY)
+    return since >= 0 && since < this.#timeoutMs
+  }
+
+  /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
+  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
+    this.#state = { answer, at: this.#now(), askedAt }
+    return answer
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
+}

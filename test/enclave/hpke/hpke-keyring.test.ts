@@ -1,0 +1,121 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_X25519_HKDF_SHA256 } from 'hpke'
+import { describe, expect, test } from 'vitest'
+import { makeHpkeKey, type HpkeKey } from '../../../src/enclave/hpke/hpke-key.ts'
+import { HpkeKeyring } from '../../../src/enclave/hpke/hpke-keyring.ts'
+import { copyBytes, toHex, type Bytes } from '../../../src/protocol/bytes.ts'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
+import { readKeyConfig } from '../../../src/protocol/hpke-key-config.ts'
+
+async function encapsulateTo(key: HpkeKey) {
+  const suite = new CipherSuite(KEM_DHKEM_X25519_HKDF_SHA256, KDF_HKDF_SHA256, AEAD_AES_256_GCM)
+  const publicKey = await suite.DeserializePublicKey(readKeyConfig(key.config))
+  const { shared_secret: secret, enc } = await KEM_DHKEM_X25519_HKDF_SHA256().Encap(publicKey)
+  return { secret: toHex(secret), enc: copyBytes(enc) }
+}
+
+async function ring(limits = { maxUses: 4, graceMs: 1000 }) {
+  const clock = { now: 0 }
+  const first = await makeHpkeKey()
+  return { clock, first, keyring: new HpkeKeyring(first, () => clock.now, limits) }
+}
+
+const ONCE = { once: true }
+const anyEnc = (fill: number): Bytes => new Uint8Array(32).fill(fill)
+
+describe('an HPKE key', () => {
+  test('gives the shared secret that its sender has, and the digest of its configuration', async () => {
+    const key = await makeHpkeKey()
+    const { enc, secret } = await encapsulateTo(key)
+    expect(toHex(await key.decapsulate(enc))).toBe(secret)
+    expect(key.configSha256).toBe(await sha256Hex(key.config))
+  })
+
+  test('holds nothing that could be written down', async () => {
+    expect(Object.keys(await makeHpkeKey())).toEqual(['config', 'configSha256', 'decapsulate'])
+  })
+})
+
+describe('the keyring', () => {
+  test('accepts an encapsulated key one time', async () => {
+    const { first, keyring } = await ring()
+    const { enc, secret } = await encapsulateTo(first)
+    expect((await keyring.decapsulate(enc, ONCE)).map(toHex)).toEqual([secret])
+    await expect(keyring.decapsulate(enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+  })
+
+  test('decapsulates for an error any number of times, before and after, and forgets it', async () => {
+    const { first, keyring } = await ring()
+    const { enc } = await encapsulateTo(first)
+    for (let i = 0; i < 9; i++) await keyring.decapsulate(enc, { once: false })
+    await keyring.decapsulate(enc, ONCE)
+    await keyring.decapsulate(enc, { once: false })
+    expect(keyring.worn).toBe(false)
+  })
+
+  test('serves the former key for its grace, newest first, and refuses replays to either', async () => {
+    const { clock, first, keyring } = await ring()
+    const before = await encapsulateTo(first)
+    await keyring.decapsulate(before.enc, ONCE)
+    const second = await makeHpkeKey()
+    keyring.adopt(second)
+    expect(keyring.current).toBe(second)
+    await expect(keyring.decapsulate(before.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    const late = await encapsulateTo(first)
+    const secrets = (await keyring.decapsulate(late.enc, ONCE)).map(toHex)
+    expect(secrets).toHaveLength(2)
+    expect(secrets[1]).toBe(late.secret)
+    await expect(keyring.decapsulate(late.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    clock.now = 1000
+    const later = await keyring.decapsulate((await encapsulateTo(first)).enc, ONCE)
+    expect(later).toHaveLength(1)
+    keyring.adopt(await makeHpkeKey())
+    // Accepted while the second key was the newest: it lives on with that key.
+    await expect(keyring.decapsulate(late.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+  })
+
+  test('says that it is worn before it is full, and accepts nothing more when it is', async () => {
+    const { keyring } = await ring()
+    const worn: boolean[] = []
+    for (let i = 1; i <= 4; i++) {
+      await keyring.decapsulate(anyEnc(i), ONCE)
+      worn.push(keyring.worn)
+    }
+    expect(worn).toEqual([false, false, true, true])
+    await expect(keyring.decapsulate(anyEnc(5), ONCE)).rejects.toMatchObject({
+      code: 'rate_limited',
+    })
+    keyring.adopt(await makeHpkeKey())
+    await expect(keyring.decapsulate(anyEnc(5), ONCE)).resolves.toHaveLength(2)
+  })
+
+  test('refuses a point of low order', async () => {
+    const { keyring } = await ring()
+    await expect(keyring.decapsulate(anyEnc(0), ONCE)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'the encapsulated key is not usable',
+    })
+  })
+
+  test('remembers as many uses as one key may have in some 40 MB', async () => {
+    const keyring = new HpkeKeyring(
+      { config: new Uint8Array(), configSha256: '', decapsulate: async (enc) => enc },
+      () => 0,
+    )
+    const enc = new Uint8Array(32)
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    collect()
+    const before = process.memoryUsage().heapUsed
+    let used = 0
+    for (; !keyring.worn; used++) {
+      new DataView(enc.buffer).setUint32(0, used)
+      await keyring.decapsulate(enc, ONCE)
+    }
+    expect(used).toBe(196_608)
+    collect()
+    expect((process.memoryUsage().heapUsed - before) / used).toBeLessThan(200)
+    expect(keyring.worn).toBe(true)
+  }, 60_000)
+})
