@@ -71,6 +71,7 @@ const KEY_LIMITS: Readonly<Record<string, readonly [flag: string, what: string]>
   requests_per_minute: ['--requests-per-minute <count>', 'a whole number'],
   tokens_per_minute: ['--tokens-per-minute <count>', 'a whole number'],
   concurrent_requests: ['--concurrent-requests <count>', 'a whole number'],
+  min_attestation: ['--min-attestation <strength>', 'simulated, hardware-os-unpinned or hardware'],
   limit_eur: ['--limit <eur>', 'the most that it may spend in a period'],
 }
 

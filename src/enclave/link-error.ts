@@ -5,6 +5,7 @@ const STATUS = {
   not_found: 404,
   method_not_allowed: 405,
   replayed: 409,
+  constraints_unmet: 412,
   request_too_large: 413,
   rate_limited: 429,
   internal: 500,

@@ -27,4 +27,5 @@ export const OWN_CHAT_MEMBERS: ReadonlySet<string> = new Set([
   'chat_template_kwargs',
   'functions',
   'function_call',
+  'attestation',
 ])

@@ -35,6 +35,9 @@ export const LINK_PATHS = {
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */
 export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 
+/** On an egress call: what the provider must meet on the very connection, in the compact form of constraints. */
+export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
+
 /** Set on an egress answer that is the daemon's own refusal and not the provider's; holds its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
 
@@ -105,6 +108,9 @@ export const providerProofSchema = z.object({
   reason: z.string().nullable(),
   verified_at: z.string().nullable(),
   expires_at: z.string().nullable(),
+  /** Of the evidence in force: how strong it is, and its SHA-256 in lowercase hex. */
+  attestation_strength: z.string().nullable(),
+  evidence_sha256: z.string().nullable(),
 })
 
 export const hpkeAnswerSchema = z.object({

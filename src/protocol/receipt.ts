@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { constraintsSchema } from './constraints.ts'
 
 /**
  * The claims of a receipt ("Receipts" in docs/api.md) and the attestation block of router and provider.
@@ -67,6 +68,8 @@ export const exchangeClaimsSchema = z.object({
   failover: z.boolean(),
   client_request_digest: hex32,
   client_response_digest: hex32,
+  /** What the caller and their key required of the provider; absent where they required nothing. */
+  constraints: constraintsSchema.optional(),
 })
 
 export const receiptClaimsSchema = z.looseObject({

@@ -89,6 +89,7 @@ export const PROVES = {
   client_response_digest: 'the answer is the one that the client got',
   request_digest: 'the bytes are those that went to the provider',
   response_digest: 'the bytes are those that came from the provider',
+  constraints: 'the provider was attested as the request, or its API key, required',
   hop_verified: 'the router had verified this hop when it signed',
   hop_evidence: 'the evidence named in the receipt is at hand, unchanged',
   hop_age: 'the evidence was in force for the exchange',

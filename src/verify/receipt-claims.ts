@@ -1,3 +1,11 @@
+import { z } from 'zod'
+import {
+  formatConstraints,
+  isAtLeastAsStrict,
+  unmetConstraint,
+  type Constraints,
+  type ProvenPeer,
+} from '../protocol/constraints.ts'
 import type { Envelope } from '../protocol/envelope.ts'
 import type { Es256Jwk } from '../protocol/jwk.ts'
 import { RECEIPT_ENDPOINTS, type ReceiptClaims, type ReceiptEndpoint } from '../protocol/receipt.ts'
@@ -15,6 +23,8 @@ export interface ExpectedExchange {
   readonly clientResponseSha256?: string | undefined
   readonly providerRequestSha256?: string | undefined
   readonly providerResponseSha256?: string | undefined
+  /** What was required of the provider: the receipt must say the same or more. */
+  readonly constraints?: Constraints | undefined
 }
 
 /** Every expectation becomes one check; the claim that it is about carries the name. */
@@ -67,6 +77,40 @@ function endpointFault(
       claims.completion_tokens !== 0 &&
       `${endpoint} generates nothing, but ${claims.completion_tokens} completion tokens are claimed`,
   )
+}
+
+/**
+ * What was required of the provider, by the receipt itself and by whoever verifies it, against what the receipt says of
+ * the provider. No check where nobody required anything.
+ */
+export function checkConstraints(claims: ReceiptClaims, asked: Constraints | undefined): Check[] {
+  const { constraints: held } = claims
+  if (held === undefined && asked === undefined) return []
+  const unmet = held && unmetConstraint(held, recordedPeer(claims))
+  const fault = firstFault(
+    held === undefined && 'the receipt says that nothing was required',
+    held !== undefined &&
+      asked !== undefined &&
+      !isAtLeastAsStrict(held, asked) &&
+      `the receipt says that less was required: ${formatConstraints(held)}`,
+    unmet !== undefined && `the provider does not meet \`${unmet}\``,
+  )
+  return [judge('constraints', fault, held === undefined ? '' : formatConstraints(held))]
+}
+
+const referenceSchema = z.object({ sha256: z.string() })
+
+/** The provider by the receipt's own account; where it contradicts itself, or says nothing, nothing is proven. */
+function recordedPeer(claims: ReceiptClaims): ProvenPeer {
+  const block = claims.inference_attestation ?? claims.provider_attestation
+  const summarized = block?.evidence_summary?.['evidence_sha256']
+  const referred = referenceSchema.safeParse(block?.evidence_raw).data?.sha256
+  const digest = typeof summarized === 'string' ? summarized : referred
+  return {
+    provider: claims.routed_model.split('/').at(-2) ?? '',
+    strength: block?.attestation_strength ?? 'none',
+    evidenceSha256: referred === undefined || referred === digest ? (digest ?? null) : null,
+  }
 }
 
 /** The key that the receipt says signed it is the one that did. */

@@ -8,6 +8,7 @@ import { headerFault, checkJws } from './jws.ts'
 import { findSigningKey } from './key-set.ts'
 import type { NewestBundle } from './newest-bundle.ts'
 import {
+  checkConstraints,
   checkEndpoint,
   checkExchange,
   checkKeyContext,
@@ -79,6 +80,7 @@ export async function verifyReceipt(text: string, options: ReceiptOptions): Prom
     ...signature,
     ...checkEndpoint(claims, options.expected?.endpoint),
     ...checkExchange(claims, options.expected ?? {}),
+    ...checkConstraints(claims, options.expected?.constraints),
     checkKeyContext(claims, jws.header.kid),
     checkTime(claims, key, router.envelope, options.now),
     ...router.checks,

@@ -1,6 +1,8 @@
+import { withMinimum, type Constraints } from '../protocol/constraints.ts'
 import type { PresentedKey } from './auth/authenticate.ts'
 import type { Context } from './context.ts'
 import type { Route } from './provider/route.ts'
+import { acceptedAttempts, needsProofs } from './routing/accepted-attempts.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
 import type { Once } from './idempotency/once.ts'
 import { pause } from './routing/budget.ts'
@@ -58,17 +60,43 @@ export async function admitRequest(
 }
 
 /**
- * The attempts of an admitted request whose routes its key may use. Where there are none the reservation is given
- * back first.
- * @throws ApiError `model_not_allowed`
+ * The attempts whose providers meet what the request requires, in their order.
+ * @throws ApiError `attestation_not_accepted`
+ * @throws LinkUnavailable when the daemon cannot tell what is proven
+ */
+export async function attemptsAccepted(
+  { link }: Context,
+  constraints: Constraints | undefined,
+  attempts: readonly PlannedAttempt[],
+): Promise<readonly PlannedAttempt[]> {
+  if (constraints === undefined) return attempts
+  const proofs = needsProofs(constraints) ? await link.providers() : []
+  return acceptedAttempts(attempts, constraints, proofs)
+}
+
+/** What is left to try of an admitted request, and under which constraints. */
+export interface AllowedAttempts {
+  readonly attempts: readonly PlannedAttempt[]
+  /** Those of the request and of its key. */
+  readonly constraints: Constraints | undefined
+}
+
+/**
+ * The attempts of an admitted request whose routes its key may use and whose providers are attested as its key requires.
+ * Where there are none the reservation is given back first.
+ * @throws ApiError `model_not_allowed`, `attestation_not_accepted`
+ * @throws LinkUnavailable when the daemon cannot tell what is proven
  */
 export async function attemptsAllowed(
   context: Context,
   admission: Admission,
-  attempts: readonly PlannedAttempt[],
-): Promise<readonly PlannedAttempt[]> {
+  { attempts, constraints: required }: AllowedAttempts,
+): Promise<AllowedAttempts> {
   try {
-    return allowedAttempts(context.catalogue, attempts, admission.models)
+    const allowed = allowedAttempts(context.catalogue, attempts, admission.models)
+    const constraints = withMinimum(required, admission.minAttestation)
+    if (constraints === required) return { attempts: allowed, constraints }
+    return { attempts: await attemptsAccepted(context, constraints, allowed), constraints }
   } catch (error) {
     await releaseAdmission(context, admission)
     throw error

@@ -1,4 +1,10 @@
-import { createServer, request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import {
+  createServer,
+  request,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { sendError } from '../../src/enclave/link/answer.ts'
@@ -13,9 +19,18 @@ export interface LinkAnswerText {
 /** The daemon's egress behind plain HTTP, where the link would be. */
 export interface EgressLink {
   readonly port: number
-  post(provider: string, body: string | Readable): Promise<LinkAnswerText>
+  post(
+    provider: string,
+    body: string | Readable,
+    headers?: OutgoingHttpHeaders,
+  ): Promise<LinkAnswerText>
   /** Resolves with the answer's head. */
-  open(provider: string, body: string | Readable, signal?: AbortSignal): Promise<IncomingMessage>
+  open(
+    provider: string,
+    body: string | Readable,
+    signal?: AbortSignal,
+    headers?: OutgoingHttpHeaders,
+  ): Promise<IncomingMessage>
   close(): Promise<void>
 }
 
@@ -27,7 +42,7 @@ export async function startEgressLink(egress: Egress): Promise<EgressLink> {
       .catch((error: unknown) => sendError(response, error))
   })
   const port = await listen(server)
-  const open: EgressLink['open'] = (provider, body, signal) =>
+  const open: EgressLink['open'] = (provider, body, signal, headers) =>
     new Promise((resolve, reject) => {
       const sent = request(
         {
@@ -35,7 +50,7 @@ export async function startEgressLink(egress: Egress): Promise<EgressLink> {
           port,
           path: `/${provider}/chat/completions`,
           method: 'POST',
-          headers: { 'content-type': 'application/json' },
+          headers: { 'content-type': 'application/json', ...headers },
           agent: false,
           ...(signal ? { signal } : {}),
         },
@@ -48,8 +63,8 @@ export async function startEgressLink(egress: Egress): Promise<EgressLink> {
   return {
     port,
     open,
-    async post(provider, body) {
-      const answer = await open(provider, body)
+    async post(provider, body, headers) {
+      const answer = await open(provider, body, undefined, headers)
       let text = ''
       for await (const part of answer) text += String(part)
       return { status: answer.statusCode ?? 0, headers: answer.headers, text }

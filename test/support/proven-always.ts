@@ -1,3 +1,4 @@
+import { NO_EVIDENCE } from '../../src/enclave/proofs/evidence-refresher.ts'
 import type { ProviderChannel, ProviderProofs } from '../../src/enclave/proofs.ts'
 
 /** Proofs in which one provider is verified, for good, with the TLS key given. */
@@ -24,11 +25,11 @@ export function provenAlways(
       claims: {},
     },
   }
-  const times = { reason: null, verified_at: null, expires_at: null }
+  const standing = { ...NO_EVIDENCE, adapter: 'envelope', state: 'verified', reason: null } as const
   return {
     configure: () => {},
     close: () => {},
-    list: () => [{ provider, adapter: 'envelope', state: 'verified', ...times }],
+    list: () => [{ ...standing, provider }],
     channel: (name) => (name === provider ? channel : undefined),
     reverify: async () => channel,
     distrust: () => {},

@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { InvalidArgumentError, type Command } from 'commander'
+import { parseConstraints, type Constraints } from '../../protocol/constraints.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import { responseDigest } from '../../verify/response-digest.ts'
@@ -13,6 +14,7 @@ export interface ExpectationOptions {
   readonly providerResponse?: string
   readonly requestedRoute?: string
   readonly routedModel?: string
+  readonly require?: Constraints
 }
 
 export function addExpectations(command: Command): void {
@@ -24,6 +26,11 @@ export function addExpectations(command: Command): void {
     .option('--provider-response <file>', 'the body that came from the provider')
     .option('--requested-route <route>', 'the route it must say was asked for')
     .option('--routed-model <route>', 'the route it must say was used')
+    .option(
+      '--require <constraints>',
+      'what the provider must have met, as in X-Service-Require: "min=hardware; providers=nova"',
+      constraintsFrom,
+    )
 }
 
 /**
@@ -36,12 +43,19 @@ export async function expectations(options: ExpectationOptions): Promise<Expecte
     endpoint: options.endpoint,
     requestedRoute: options.requestedRoute,
     routedModel: options.routedModel,
+    constraints: options.require,
     clientRequestSha256: await digestOf(options.request),
     clientResponseSha256:
       response === undefined ? undefined : await responseDigest(await readInput(response)),
     providerRequestSha256: await digestOf(options.providerRequest),
     providerResponseSha256: await digestOf(options.providerResponse),
   }
+}
+
+function constraintsFrom(text: string): Constraints {
+  const constraints = parseConstraints(text)
+  if (constraints !== undefined) return constraints
+  throw new InvalidArgumentError('give min, providers or evidence_sha256 as in X-Service-Require')
 }
 
 async function digestOf(path: string | undefined): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
-import { EGRESS_ERROR_HEADER } from '../../protocol/link.ts'
+import { parseConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
+import { EGRESS_ERROR_HEADER, EGRESS_REQUIRE_HEADER } from '../../protocol/link.ts'
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
@@ -33,9 +34,13 @@ export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
   }
 }
 
-/** Proof -> connection with the proven key -> request and answer. Not a byte of the body is read before the third step. */
+/**
+ * Proof -> connection with the proven key -> what the caller requires of it -> request and answer. Not a byte of the body
+ * is read before the last step.
+ */
 async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   const { provider, path, request, response } = call
+  const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const channel = requireChannel(provider, deps.proofs)
   const gone = new AbortController()
   response.once('close', () => gone.abort())
@@ -46,8 +51,27 @@ async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
     signal: gone.signal,
   }
   const open = await openPinned(channel, outgoing, deps)
+  if (constraints !== undefined) requireConstraints(constraints, open)
   const evidenceSha256 = open.channel.evidence.evidence_digest
   await relay({ request, response, sent: open.sent, evidenceSha256 })
+}
+
+/** @throws LinkError for a malformed header: what the caller requires must not be dropped */
+function readConstraints(header: string | string[] | undefined): Constraints | undefined {
+  if (header === undefined) return undefined
+  const constraints = parseConstraints(String(header))
+  if (constraints !== undefined) return constraints
+  throw new LinkError('invalid_request', 'the constraints are malformed')
+}
+
+/** Judged by the evidence of this very connection, on which nothing has been sent; it is closed where that fails. */
+function requireConstraints(constraints: Constraints, { channel, sent }: OpenRequest): void {
+  const { provider, evidence } = channel
+  const { attestation_strength: strength, evidence_digest: evidenceSha256 } = evidence
+  const unmet = unmetConstraint(constraints, { provider, strength, evidenceSha256 })
+  if (unmet === undefined) return
+  sent.destroy()
+  throw new LinkError('constraints_unmet', `the provider does not meet \`${unmet}\``)
 }
 
 function requireChannel(provider: string, proofs: ProviderProofs): ProviderChannel {

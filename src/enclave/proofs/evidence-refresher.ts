@@ -27,7 +27,15 @@ const MAX_WAIT_MS = 86_400_000
 /** A verification that takes longer has failed. */
 const VERIFY_MS = 60_000
 
-type ProofStatus = Pick<ProviderProof, 'state' | 'reason' | 'verified_at' | 'expires_at'>
+/** What is told of a provider without evidence in force. */
+export const NO_EVIDENCE = {
+  verified_at: null,
+  expires_at: null,
+  attestation_strength: null,
+  evidence_sha256: null,
+} as const
+
+type ProofStatus = Omit<ProviderProof, 'provider' | 'adapter'>
 
 /**
  * Keeps the proof of one provider: verified ahead, renewed before it ends, tried again ever more slowly while that
@@ -55,14 +63,18 @@ export class EvidenceRefresher {
   get standing(): ProofStatus {
     const { current } = this
     if (current !== undefined) {
-      const { verified_at, expires_at } = current
-      const times = { verified_at: timestamp(verified_at), expires_at: timestamp(expires_at) }
-      return { state: 'verified', reason: null, ...times }
+      return {
+        state: 'verified',
+        reason: null,
+        verified_at: timestamp(current.verified_at),
+        expires_at: timestamp(current.expires_at),
+        attestation_strength: current.attestation_strength,
+        evidence_sha256: current.evidence_digest,
+      }
     }
-    const none = { verified_at: null, expires_at: null }
     const failed = this.#reason !== undefined
-    if (failed) return { state: 'failed', reason: this.#reason ?? null, ...none }
-    return { state: 'pending', reason: 'not verified yet', ...none }
+    if (failed) return { ...NO_EVIDENCE, state: 'failed', reason: this.#reason ?? null }
+    return { ...NO_EVIDENCE, state: 'pending', reason: 'not verified yet' }
   }
 
   /** Verifies now; calls at the same time share one verification. Never rejects. */

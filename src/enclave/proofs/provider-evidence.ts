@@ -5,7 +5,7 @@ import type { LoadedConfig } from '../config/load-config.ts'
 import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { UNATTESTED } from './inference-hop.ts'
-import { EvidenceRefresher } from './evidence-refresher.ts'
+import { EvidenceRefresher, NO_EVIDENCE } from './evidence-refresher.ts'
 import { ProvenHops } from './proven-hops.ts'
 
 export interface ProofDeps extends EvidenceDeps {
@@ -112,7 +112,7 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
 }
 
 function describe({ reach: { provider }, adapter, refresher }: Kept) {
-  const unattested = { reason: null, verified_at: null, expires_at: null }
-  const standing = refresher?.standing ?? { state: 'unattested' as const, ...unattested }
+  const unattested = { ...NO_EVIDENCE, state: 'unattested' as const, reason: null }
+  const standing = refresher?.standing ?? unattested
   return { provider, adapter, ...standing }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { unmetConstraint } from '../../protocol/constraints.ts'
 import { signRequestSchema } from '../../protocol/link.ts'
 import { exchangeClaimsSchema } from '../../protocol/receipt.ts'
 import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
@@ -83,12 +84,19 @@ function findRouterHop(request: SigningRequest, { routerHop }: SignerDeps): Rout
   return hop
 }
 
-function findHop(request: SigningRequest, { proofs }: SignerDeps): ProvenHop {
-  const hop = proofs.hop(request.provider, request.evidence_sha256)
+/** The provider's hop, which met what the receipt says was required of it. */
+function findHop(
+  { claims, provider, evidence_sha256: evidenceSha256 }: SigningRequest,
+  { proofs }: SignerDeps,
+): ProvenHop {
+  const hop = proofs.hop(provider, evidenceSha256)
   if (hop === undefined) {
     throw new LinkError('unknown_evidence', 'no such evidence was verified for this provider')
   }
-  return hop
+  const peer = { provider, strength: hop.block.attestation_strength, evidenceSha256 }
+  const unmet = claims.constraints && unmetConstraint(claims.constraints, peer)
+  if (unmet === undefined) return hop
+  throw new LinkError('constraints_unmet', `the provider did not meet \`${unmet}\``)
 }
 
 /** The hop of a provider that signs what it answers, with what its signature proves of this exchange. */

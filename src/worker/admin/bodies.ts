@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { STRENGTHS } from '../../protocol/constraints.ts'
 import { isSelector } from '../../protocol/selector.ts'
 import { TIMESTAMP } from '../http/query.ts'
 import { LIMIT_RESETS } from '../settle/key-limits.ts'
@@ -34,6 +35,7 @@ const keyLimits = {
   concurrent_requests: atLeastOne.nullable().optional(),
   limit_eur: amountSchema.nullable().optional(),
   limit_reset: z.enum(LIMIT_RESETS).optional(),
+  min_attestation: z.enum(STRENGTHS).nullable().optional(),
 }
 
 export const newKeySchema = z.strictObject({ name: labelSchema, ...keyLimits })

@@ -88,7 +88,7 @@ function changesOf(
   keyPrefix: string,
   changes: KeyChanges,
 ): readonly Statement[] {
-  const { name, models, limit_eur: limit, limit_reset: reset } = changes
+  const { name, models, limit_eur: limit, limit_reset: reset, min_attestation: minimum } = changes
   const assignments = [
     ...(name === undefined ? [] : [sql`name = ${name}`]),
     ...(['expires_at', 'requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const)
@@ -97,6 +97,7 @@ function changesOf(
     ...(models === undefined
       ? []
       : [sql`models = ${models === null ? null : JSON.stringify(models)}`]),
+    ...(minimum === undefined ? [] : [sql`min_attestation = ${minimum}`]),
     ...(limit === undefined ? [] : [sql`limit_nano = ${whole(limit)}`]),
     ...(reset === undefined
       ? []

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { Constraints } from '../../protocol/constraints.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { Context } from '../context.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
@@ -18,6 +19,8 @@ export interface AdmittedChat {
   readonly dropped: readonly string[]
   readonly options: ChatOptions
   readonly plan: ChatPlan
+  /** What the provider must meet, by the request and by its key. */
+  readonly constraints: Constraints | undefined
   readonly admission: Admission
   /** Null where the client wants no receipt. */
   readonly receiptId: string | null

@@ -1,4 +1,4 @@
-import { admitRequest, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
@@ -41,9 +41,10 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
   else checkReasoningMembers(chat)
   await daemonAlive(context, chat.stream || !options.receipt)
 
+  const acceptable = await attemptsAccepted(context, chat.constraints, plan.attempts)
   const { service } = context.config
   const { stream_open_ms: openMs, stream_ms: streamMs } = service.timeouts
-  const routes = plan.attempts.map(({ route }) => route)
+  const routes = acceptable.map(({ route }) => route)
   const cacheSalt = routes.some(takesSalt)
     ? await context.keyring.cacheSalt(key.customerId)
     : undefined
@@ -53,7 +54,10 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     maxDelayMs: chat.stream ? openMs + streamMs : options.timeoutMs,
     once,
   })
-  const attempts = await attemptsAllowed(context, admission, plan.attempts)
+  const { attempts, constraints } = await attemptsAllowed(context, admission, {
+    attempts: acceptable,
+    constraints: chat.constraints,
+  })
   const receiptId = options.receipt ? context.newId() : null
   const admitted: AdmittedChat = {
     context,
@@ -63,6 +67,7 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     dropped,
     options,
     plan: { ...plan, attempts },
+    constraints,
     admission,
     receiptId,
     headers: {

@@ -4,6 +4,7 @@ import { isSelector } from '../../protocol/selector.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
+import { constraintsOf, REQUIRE_HEADER_DOC } from '../http/attestation-member.ts'
 import { MAX_FAILOVERS } from './request-members.ts'
 
 /** Members of a request that may come in headers, for clients that can set nothing else. */
@@ -13,6 +14,7 @@ const REASONING_HEADER = 'X-Service-Reasoning'
 
 /** The headers as the interface description has them. */
 export const MEMBER_HEADERS_DOC: NonNullable<Operation['headers']> = {
+  ...REQUIRE_HEADER_DOC,
   [FAILOVER_HEADER]: {
     description: `Route selectors to fail over to, with commas between them; ${MAX_FAILOVERS} at most. What \`failover\` is in a body.`,
     schema: z.string(),
@@ -24,12 +26,14 @@ export const MEMBER_HEADERS_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * The request with what its headers say of failover and reasoning. A member of the body wins, and must not say
- * something else.
- * @throws ApiError invalid_parameter for a malformed header; invalid_request_error where header and body differ
+ * The request with what its headers say of failover, reasoning and attestation. A member of the body wins, and must not
+ * say something else.
+ * @throws ApiError invalid_parameter or invalid_attestation_constraint for a malformed header; invalid_request_error where header and body differ
  */
 export function withHeaderMembers(chat: ChatRequest, headers: Headers): ChatRequest {
-  return withReasoning({ ...chat, failover: failoverOf(chat.failover, headers) }, headers)
+  const failover = failoverOf(chat.failover, headers)
+  const constraints = constraintsOf(chat.constraints, headers)
+  return withReasoning({ ...chat, failover, constraints }, headers)
 }
 
 /** What a body and the header say of failover, together. @throws ApiError as `withHeaderMembers` */

@@ -18,6 +18,8 @@ export const CHAT_ERRORS: readonly ErrorCode[] = [
   ...IDEMPOTENCY_ERRORS,
   'invalid_request_error',
   'missing_field',
+  'invalid_attestation_constraint',
+  'attestation_not_accepted',
   'invalid_timeout_override',
   'unsupported_reasoning',
   'unsupported_image_url',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
+import { constraintsSchema } from '../../protocol/constraints.ts'
 import { EFFORTS } from '../../protocol/effort.ts'
 import { PASSED_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 
@@ -59,6 +60,7 @@ export const chatBodySchema = z.looseObject({
     .enum([...EFFORTS, 'none'])
     .optional()
     .describe('Effort; `none` is another name of `off`.'),
+  attestation: constraintsSchema.optional().describe('What the provider must meet.'),
   ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, forwardedUnchanged.optional()])),
 })
 

@@ -2,6 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { parseEffort } from '../../protocol/effort.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNull, JsonCursor, JsonSyntaxError, valueOf, type Range } from '../json/scan.ts'
+import { ATTESTATION_MEMBER, readAttestation, repeatedMember } from '../http/attestation-member.ts'
 import { REASONING_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 import { READ_MEMBERS, REFUSED_MEMBERS } from './chat-members.ts'
 import { refusalOf } from './member-rules.ts'
@@ -20,11 +21,12 @@ const MAX_CHOICES = 16_384
 /**
  * Reads and checks a chat completion body as far as that needs no catalogue; what hangs on the planned route is
  * left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null
- * counts as absent (see docs/api.md).
- * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
+ * counts as absent (see docs/api.md); `attestation` must not be repeated.
+ * @throws ApiError missing_field for `model` and `messages`, invalid_attestation_constraint, else invalid_request_error;
+ *   none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
-  const { members, otherMembers, messages } = readOutline(bytes)
+  const { members, otherMembers, messages, attestation } = readOutline(bytes)
   refuseForeign(bytes, otherMembers)
   const present = (name: string) => {
     const range = members.get(name)
@@ -45,6 +47,7 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
   return {
     bytes,
     ...checked,
+    constraints: attestation && readAttestation(bytes.subarray(attestation.start, attestation.end)),
     reasoning: effortOf(valueNamed('reasoning')),
     effortMatch: 'exact',
     effortGiven: present('reasoning') !== undefined,
@@ -69,6 +72,7 @@ interface Outline {
   readonly members: ReadonlyMap<string, Range>
   readonly otherMembers: ReadonlyMap<string, Range>
   readonly messages: MessagesScan | undefined
+  readonly attestation: Range | undefined
 }
 
 /**
@@ -79,6 +83,7 @@ function readOutline(bytes: Bytes): Outline {
   const members = new Map<string, Range>()
   const otherMembers = new Map<string, Range>()
   let messages: MessagesScan | undefined
+  let attestation: Range | undefined
   const cursor = new JsonCursor(bytes)
   try {
     if (cursor.peek() !== 'object') throw invalid('The request body must be a JSON object.')
@@ -86,6 +91,9 @@ function readOutline(bytes: Bytes): Outline {
       if (name === 'messages') {
         messages = scanMessages(cursor, bytes)
         members.set(name, messages)
+      } else if (name === ATTESTATION_MEMBER) {
+        if (attestation !== undefined) throw repeatedMember()
+        attestation = cursor.skip()
       } else if (KNOWN_MEMBERS.has(name)) {
         members.set(name, cursor.skip())
       } else {
@@ -98,7 +106,7 @@ function readOutline(bytes: Bytes): Outline {
     if (!(error instanceof JsonSyntaxError)) throw error
     throw invalid(`The request body is not valid JSON: ${error.message}.`)
   }
-  return { members, otherMembers, messages }
+  return { members, otherMembers, messages, attestation }
 }
 
 function effortOf(reasoning: unknown): ChatRequest['reasoning'] {

@@ -58,6 +58,7 @@ export function chatExchange(
     requestedRoute: plan.requestedRoute,
     route: attempt.route,
     failover: attempt.failover,
+    constraints: admitted.constraints,
     usage,
     usageCapped: capped,
     billedSeconds: undefined,

@@ -54,6 +54,7 @@ export async function openStream(
       contentType: 'application/json',
       accept: 'text/event-stream',
       clock,
+      constraints: admitted.constraints,
       ...callDeps(context),
       classify: classifyResponse,
     })

@@ -25,7 +25,8 @@ export function answerWhole(admitted: AdmittedChat): Promise<Response> {
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
     async ({ route: planned, effort }, limitMs, budget) => {
       const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
-      const call = { route: planned, path: '/chat/completions', body: request }
+      const { constraints } = admitted
+      const call = { route: planned, path: '/chat/completions', body: request, constraints }
       const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
       return { ...proof, answer: readAnswer(bytes, admitted) }
     },

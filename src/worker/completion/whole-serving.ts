@@ -6,7 +6,7 @@ import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import type { Once } from '../idempotency/once.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider } from '../provider/call.ts'
+import { callProvider, type ProviderCall } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import type { Route } from '../provider/route.ts'
 import { checkAnswerSize } from '../provider/answer-size.ts'
@@ -86,7 +86,7 @@ export async function serveWhole<T extends ProviderProof>(
  */
 export async function requestWhole(
   context: Context,
-  call: { readonly route: Route; readonly path: string; readonly body: Bytes },
+  call: Pick<ProviderCall, 'route' | 'path' | 'constraints'> & { readonly body: Bytes },
   limitMs: number | undefined,
   budget: AbortSignal,
 ): Promise<ProviderProof & { readonly bytes: Bytes }> {

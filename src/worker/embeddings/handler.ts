@@ -1,6 +1,7 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
 import { readApiKey } from '../auth/authenticate.ts'
+import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
@@ -29,7 +30,11 @@ export const createEmbeddings: Handler = async (request, context) => {
   const earlier = await once?.earlierAnswer(request)
   if (earlier) return earlier
   const given = parseEmbeddingsRequest(clientRequest)
-  const parsed = { ...given, failover: failoverOf(given.failover, request.headers) }
+  const parsed = {
+    ...given,
+    failover: failoverOf(given.failover, request.headers),
+    constraints: constraintsOf(given.constraints, request.headers),
+  }
   const options = readChatOptions(request.headers, false)
   const at = context.now()
   const order = (routes: Parameters<typeof context.health.prefer>[0]) =>
@@ -38,13 +43,17 @@ export const createEmbeddings: Handler = async (request, context) => {
   const planned = context.health.openCircuitsLast(plan.attempts, at)
   await (options.receipt ? context.link.state() : context.link.stateReadAfter(at))
 
+  const acceptable = await attemptsAccepted(context, parsed.constraints, planned)
   const admission = await admitRequest(context, key, {
-    routes: planned.map(({ route }) => route),
+    routes: acceptable.map(({ route }) => route),
     maxUsageOn: (route) => maxUsage(parsed, route),
     maxDelayMs: options.timeoutMs,
     once,
   })
-  const attempts = await attemptsAllowed(context, admission, planned)
+  const { attempts, constraints } = await attemptsAllowed(context, admission, {
+    attempts: acceptable,
+    constraints: parsed.constraints,
+  })
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
   const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
@@ -57,12 +66,12 @@ export const createEmbeddings: Handler = async (request, context) => {
     { context, admission, receiptId, clientRequest, once, attempts, timeoutMs },
     async ({ route }, limitMs, budget) => {
       const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
-      const call = { route, path: '/embeddings', body: sent }
+      const call = { route, path: '/embeddings', body: sent, constraints }
       const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
       return { ...proof, answer: readAnswer(bytes, parsed) }
     },
     ({ attempt, value: { answer } }) => {
-      const terms = { admission, requestedRoute: plan.requestedRoute }
+      const terms = { admission, constraints, requestedRoute: plan.requestedRoute }
       const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
       const service = serviceObject(exchange, receiptId)
       const json = utf8(answerJson(answer, exchange, service))
@@ -95,7 +104,7 @@ function maxUsage(
 function embeddingExchange(
   context: Context,
   { route, failover }: PlannedAttempt,
-  terms: Pick<Exchange, 'admission' | 'requestedRoute'>,
+  terms: Pick<Exchange, 'admission' | 'constraints' | 'requestedRoute'>,
   { tally }: EmbeddingsAnswer,
   parsed: EmbeddingsRequest,
 ): Exchange {

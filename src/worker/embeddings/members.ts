@@ -11,6 +11,7 @@ export const EMBEDDINGS_MEMBERS: readonly MemberRule[] = [
   mapped('dimensions', '`dimensions`, on routes whose `embedding.dimensions` is true'),
   mapped('user', '`user`'),
   mapped('failover', '`failover`, as on chat completions'),
+  mapped('attestation', 'what the provider must meet; never forwarded'),
 ]
 
 export const EMBEDDINGS_RULES = ruleTable(EMBEDDINGS_MEMBERS)

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { Constraints } from '../../protocol/constraints.ts'
+import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { failoverSchema } from '../completion/request-members.ts'
@@ -12,6 +14,8 @@ import { EMBEDDINGS_RULES } from './members.ts'
 export interface EmbeddingsRequest {
   readonly model: string
   readonly failover: readonly string[]
+  /** What the provider must meet. */
+  readonly constraints: Constraints | undefined
   /** How many vectors are asked for. */
   readonly inputs: number
   readonly base64: boolean
@@ -59,7 +63,8 @@ const failover = new CheckedMember('failover', failoverSchema, 'a list of route 
  * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
  */
 export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
-  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), EMBEDDINGS_RULES)
+  const body = parseBodyObject(bytes)
+  const { mapped, dropped } = sortMembers(body, EMBEDDINGS_RULES)
   requireMembers(mapped, ['model', 'input'])
   const read = input.read(mapped['input'])
   const inputs = inputsOf(read)
@@ -75,6 +80,7 @@ export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
   return {
     model: model.read(mapped['model']),
     failover: failover.optional(mapped['failover']) ?? [],
+    constraints: attestationOfBody(bytes, body),
     inputs: inputs.length,
     base64: format === 'base64',
     dimensions: wanted,

@@ -12,6 +12,7 @@ const TYPES: Readonly<Record<number, string>> = {
   408: 'timeout_error',
   409: 'invalid_request_error',
   410: 'invalid_request_error',
+  412: 'invalid_request_error',
   413: 'request_too_large',
   422: 'invalid_request_error',
   429: 'rate_limit_error',

@@ -24,6 +24,11 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: '`X-Service-Timeout-Seconds` is no positive whole number, or came with `stream: true`.',
     remedy: 'Correct the header, or leave it out with streams.',
   },
+  invalid_attestation_constraint: {
+    means:
+      '`attestation` or `X-Service-Require` is malformed, has an unknown member, or is repeated.',
+    remedy: correct,
+  },
   unsupported_reasoning: {
     means: 'An OCR route was sent `reasoning` or `reasoning_effort`.',
     remedy: 'Leave the member out.',
@@ -132,6 +137,12 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means:
       'The `Idempotency-Key` was used before, with another body, path, service header or API key.',
     remedy: 'Use a new key for each request, and repeat a request unchanged.',
+  },
+  attestation_not_accepted: {
+    means:
+      'No provider of the requested models meets what `attestation`, `X-Service-Require` or the key requires. Nothing of the request has left the router.',
+    remedy:
+      'Require less, allow more models in `failover`, or try again once a provider is proven anew.',
   },
   request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
   request_timeout: {

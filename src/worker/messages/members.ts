@@ -30,6 +30,7 @@ export const MESSAGES_MEMBERS: readonly MemberRule[] = [
     'accepted here, in blocks and in tools; the provider caches prefixes by itself, and usage shows what it read and wrote',
   ),
   mapped('failover', '`failover`, as on chat completions'),
+  mapped('attestation', 'what the provider must meet; never forwarded'),
   refused('thread', 'this service keeps no conversations; send "messages" whole', {
     details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
   }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { parseChatRequest } from '../completion/request.ts'
@@ -35,7 +36,8 @@ const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
  * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
  */
 export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
-  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), MESSAGES_RULES)
+  const body = parseBodyObject(bytes)
+  const { mapped, dropped } = sortMembers(body, MESSAGES_RULES)
   requireMembers(mapped, ['model', 'messages'])
   const { messages, dropped: droppedBlocks } = readMessages(mapped['system'], mapped['messages'])
   const tools = readTools(mapped['tools'], mapped['tool_choice'])
@@ -55,6 +57,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
   return {
     chat: {
       ...parseChatRequest(utf8(JSON.stringify(chat))),
+      constraints: attestationOfBody(bytes, body),
       includeReasoning: thinking.shown,
       reasoning: thinking.effort,
       effortMatch: 'nearest',

@@ -1,10 +1,15 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
-import { EGRESS_ERROR_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
+import { formatConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
+import {
+  EGRESS_ERROR_HEADER,
+  EGRESS_EVIDENCE_HEADER,
+  EGRESS_REQUIRE_HEADER,
+} from '../../protocol/link.ts'
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, type Failure } from './failure.ts'
-import type { Route } from './route.ts'
+import type { Provider, Route } from './route.ts'
 
 /** One call of a provider's endpoint. */
 export interface ProviderCall {
@@ -20,6 +25,8 @@ export interface ProviderCall {
   readonly now: () => number
   readonly connectMs: number
   readonly probeConnect: ProbeConnect
+  /** What the provider must meet, judged again by the connection that carries the request. */
+  readonly constraints: Constraints | undefined
   /** Tells what an answer other than 200 means for this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
@@ -47,6 +54,7 @@ const DECODED_BY_THE_RUNTIME: ReadonlySet<string> = new Set(['gzip', 'x-gzip'])
 /** What the daemon's refusals mean; any that is not listed came before a connection was even tried. */
 const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_unproven: { kind: 'attestation_failed' },
+  constraints_unmet: { kind: 'attestation_not_accepted' },
   provider_unreachable: { kind: 'unavailable', unanswered: true },
   provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
@@ -88,10 +96,14 @@ function lengthOf(headers: Headers): number | undefined {
 }
 
 async function send(call: ProviderCall): Promise<Response> {
+  const { constraints } = call
   const { provider } = call.route
+  const pinned = provider.adapter !== 'none'
+  if (!pinned && constraints !== undefined) requireWithoutEvidence(constraints, provider)
   const init: RequestInit = {
     method: 'POST',
     headers: {
+      ...(pinned && constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
       'content-type': call.contentType,
       accept: call.accept,
       'accept-encoding': 'identity',
@@ -101,7 +113,7 @@ async function send(call: ProviderCall): Promise<Response> {
     redirect: 'manual',
     signal: call.clock.signal,
   }
-  if (provider.adapter !== 'none') return call.link.egress(provider.name, call.path, init)
+  if (pinned) return call.link.egress(provider.name, call.path, init)
   const { baseUrl } = provider
   const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
@@ -111,6 +123,13 @@ async function send(call: ProviderCall): Promise<Response> {
   } finally {
     endWatch()
   }
+}
+
+/** No daemon stands between the worker and a provider without attestation, which meets only what needs no evidence. */
+function requireWithoutEvidence(constraints: Constraints, { name }: Provider): void {
+  const peer = { provider: name, strength: 'none', evidenceSha256: null }
+  if (unmetConstraint(constraints, peer) === undefined) return
+  throw new AttemptFailure({ kind: 'attestation_not_accepted' })
 }
 
 /** What a broken connection means: the reason of an abort if there was one, else an unavailable route. */

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { Constraints } from '../../protocol/constraints.ts'
 import type { Effort } from '../../protocol/effort.ts'
 import type { Range } from '../json/scan.ts'
 
@@ -65,6 +66,8 @@ export interface ChatRequest {
   /** Members about reasoning that were sent and not null. */
   readonly reasoningMembers: readonly ReasoningMember[]
   readonly failover: readonly string[]
+  /** What the provider must meet. */
+  readonly constraints: Constraints | undefined
   readonly temperature: number | undefined
   /** The cap on generated tokens, whichever of its two names was used. */
   readonly maxTokens: number | undefined

@@ -18,6 +18,8 @@ export type FailureKind =
   | 'unavailable'
   /** The daemon would not connect: the provider has no verified evidence. For the client as `unavailable`. */
   | 'attestation_failed'
+  /** The provider does not meet what the caller requires; nothing was sent. */
+  | 'attestation_not_accepted'
   | 'rate_limited'
   /** One of the router's own clocks ran out. */
   | 'timeout'

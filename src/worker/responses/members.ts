@@ -28,6 +28,7 @@ export const RESPONSES_MEMBERS: readonly MemberRule[] = [
   mapped('store', 'taken as false, and answered so'),
   mapped('user', '`user`'),
   mapped('failover', '`failover`, as on chat completions'),
+  mapped('attestation', 'what the provider must meet; never forwarded'),
   mapped('include_reasoning', '`include_reasoning`, as on chat completions'),
   refused('previous_response_id', STATELESS),
   refused('conversation', STATELESS),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { parseChatRequest } from '../completion/request.ts'
@@ -73,7 +74,8 @@ const ENCRYPTED = 'reasoning.encrypted_content'
  * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
  */
 export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
-  const { mapped, dropped } = sortMembers(parseBodyObject(bytes), RESPONSES_RULES)
+  const body = parseBodyObject(bytes)
+  const { mapped, dropped } = sortMembers(body, RESPONSES_RULES)
   requireMembers(mapped, ['model', 'input'])
   const instructions = text.optional(mapped['instructions'])
   const input = readInput(instructions, mapped['input'])
@@ -98,7 +100,10 @@ export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
     }),
   }
   return {
-    chat: parseChatRequest(utf8(JSON.stringify(chat))),
+    chat: {
+      ...parseChatRequest(utf8(JSON.stringify(chat))),
+      constraints: attestationOfBody(bytes, body),
+    },
     tools: tools.identities,
     encryptedContent: included.includes(ENCRYPTED),
     echo: echoOf(mapped, effort, metadata.optional(mapped['metadata']) ?? {}),

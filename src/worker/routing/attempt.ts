@@ -81,7 +81,8 @@ export async function attemptRoutes<T>(
       const { failure } = error
       const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
-      if (inconclusive) logFailure(attempt, failure, index, deps)
+      const saysNothing = inconclusive || failure.kind === 'attestation_not_accepted'
+      if (saysNothing) logFailure(attempt, failure, index, deps)
       else noteFailure(attempt, failure, index, deps)
       const final = deps.failureMapping.final[failure.kind]
       if (final) throw final()

@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { Failure } from '../provider/failure.ts'
+import { notAccepted } from './accepted-attempts.ts'
 
 /** What the failures of attempts mean to the callers of one endpoint. */
 export interface FailureMapping {
@@ -22,7 +23,8 @@ export const CHAT_FAILURE_MAPPING: FailureMapping = {
       new ApiError('upstream_rejected', 'The provider refused this request as invalid.'),
     content_policy: contentPolicy,
   },
-  allFailed: (failures, planned) => {
+  allFailed: (all, planned) => {
+    const failures = ofAccepted(all)
     if (every(failures, 'context_length')) {
       return new ApiError(
         'context_length_exceeded',
@@ -55,10 +57,22 @@ export const TRANSCRIPTION_FAILURE_MAPPING: FailureMapping = {
         aboutFile,
       ),
   },
-  allFailed: (failures) =>
-    every(failures, 'rate_limited')
+  allFailed: (all) => {
+    const failures = ofAccepted(all)
+    return every(failures, 'rate_limited')
       ? rateLimited(failures)
-      : new ApiError('upstream_error', 'No provider could transcribe this file.'),
+      : new ApiError('upstream_error', 'No provider could transcribe this file.')
+  },
+}
+
+/**
+ * The failures of providers that met the caller's constraints. The others are as if they had not been planned.
+ * @throws ApiError `attestation_not_accepted` when none met them
+ */
+function ofAccepted(failures: readonly Failure[]): readonly Failure[] {
+  const accepted = failures.filter(({ kind }) => kind !== 'attestation_not_accepted')
+  if (accepted.length === 0 && failures.length > 0) throw notAccepted()
+  return accepted
 }
 
 function every(failures: readonly Failure[], kind: Failure['kind']): boolean {

@@ -109,7 +109,7 @@ function readFacts(request: AdmissionRequest): Statement {
   return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
       api_keys.expires_at, api_keys.models, api_keys.requests_per_minute,
-      api_keys.tokens_per_minute, api_keys.concurrent_requests,
+      api_keys.tokens_per_minute, api_keys.concurrent_requests, api_keys.min_attestation,
       CASE WHEN ${withinLimit(now)} THEN 0 ELSE 1 END AS over_limit,
       CASE WHEN EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
         THEN 1 ELSE 0 END AS admitted,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { STRENGTHS, type Strength } from '../../protocol/constraints.ts'
 import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
 import { isExpired, keyExpired, type PresentedKey } from '../auth/authenticate.ts'
 import { ApiError } from '../http/errors.ts'
@@ -38,6 +39,8 @@ export interface Admission {
   readonly receiptRetentionDays: number | null
   /** Selectors of the models that the key may use; null: all. */
   readonly models: readonly string[] | null
+  /** What the key requires of every provider; null: nothing. */
+  readonly minAttestation: Strength | null
   /** Held until the request is settled or released. */
   readonly claim?: Claim | undefined
   /** `x-ratelimit-*`; empty where the plan limits no requests. */
@@ -68,6 +71,7 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
     discountPct: terms.discount_pct,
     receiptRetentionDays: optionalNumberOf(facts, 'receipt_retention_days'),
     models: readModels(optionalTextOf(facts, 'models')),
+    minAttestation: z.enum(STRENGTHS).nullable().parse(facts['min_attestation']),
     claim: request.claim,
     rateLimitHeaders: window.headers,
   }

@@ -1,3 +1,4 @@
+import type { Constraints } from '../../protocol/constraints.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { Route } from '../provider/route.ts'
@@ -15,6 +16,8 @@ export interface Exchange {
   /** The concrete route that served. */
   readonly route: Route
   readonly failover: boolean
+  /** What the provider had to meet; the receipt repeats it. */
+  readonly constraints: Constraints | undefined
   readonly usage: TokenUsage
   /** Whether the provider claimed more than the request can have used. */
   readonly usageCapped: boolean

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { STRENGTHS } from '../../protocol/constraints.ts'
 import { formatNano } from '../../protocol/money.ts'
 import type { Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
@@ -18,6 +19,8 @@ export interface KeyView {
   readonly requests_per_minute: number | null
   readonly tokens_per_minute: number | null
   readonly concurrent_requests: number | null
+  /** Null: none is required. */
+  readonly min_attestation: string | null
   /** Decimal text in euros; null: no limit. */
   readonly limit_eur: string | null
   readonly limit_reset: string
@@ -40,6 +43,7 @@ export const keyViewSchema = z.object({
   requests_per_minute: z.int().nullable(),
   tokens_per_minute: z.int().nullable(),
   concurrent_requests: z.int().nullable(),
+  min_attestation: z.enum(STRENGTHS).nullable(),
   limit_eur: z.string().nullable(),
   limit_reset: z.enum(LIMIT_RESETS),
   spent_eur: z.string(),
@@ -52,7 +56,7 @@ export const keyViewSchema = z.object({
 export function keyViewColumns(now: number): Statement {
   return sql`api_keys.key_prefix, api_keys.name, api_keys.created_at, api_keys.expires_at,
     api_keys.models, api_keys.requests_per_minute, api_keys.tokens_per_minute,
-    api_keys.concurrent_requests, api_keys.limit_reset,
+    api_keys.concurrent_requests, api_keys.min_attestation, api_keys.limit_reset,
     CAST(api_keys.limit_nano AS TEXT) AS limit_nano,
     CAST(${spentInPeriod(now)} AS TEXT) AS spent_nano,
     CAST(${RESERVED_OF_KEY} AS TEXT) AS reserved_of_key`
@@ -76,6 +80,7 @@ export function readKeyView(row: Row, now: number): KeyView {
     requests_per_minute: optionalNumberOf(row, 'requests_per_minute'),
     tokens_per_minute: optionalNumberOf(row, 'tokens_per_minute'),
     concurrent_requests: optionalNumberOf(row, 'concurrent_requests'),
+    min_attestation: optionalTextOf(row, 'min_attestation'),
     limit_eur: limit === null ? null : eurText(limit),
     limit_reset: reset,
     spent_eur: eurText(spent),

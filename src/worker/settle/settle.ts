@@ -187,5 +187,6 @@ function claimsOf(
     failover: exchange.failover,
     client_request_digest: digests.clientRequest,
     client_response_digest: digests.clientResponse,
+    ...(exchange.constraints && { constraints: exchange.constraints }),
   }
 }

@@ -3,6 +3,7 @@ import { statements as ledger } from './migrations/0001-ledger.ts'
 import { statements as settlementBounds } from './migrations/0002-settlement-bounds.ts'
 import { statements as keyLimits } from './migrations/0003-key-limits.ts'
 import { statements as idempotentRequests } from './migrations/0004-idempotent-requests.ts'
+import { statements as keyAttestation } from './migrations/0005-key-attestation.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -10,4 +11,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0002-settlement-bounds', statements: settlementBounds },
   { id: '0003-key-limits', statements: keyLimits },
   { id: '0004-idempotent-requests', statements: idempotentRequests },
+  { id: '0005-key-attestation', statements: keyAttestation },
 ]

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { Constraints } from '../../protocol/constraints.ts'
 import type { Context } from '../context.ts'
 import type { Once } from '../idempotency/once.ts'
 import type { TranscriptionPlan } from '../routing/plan-transcription.ts'
@@ -10,6 +11,8 @@ export interface AdmittedTranscription {
   readonly context: Context
   readonly parsed: TranscriptionRequest
   readonly plan: TranscriptionPlan
+  /** What the provider must meet, by the request and by its key. */
+  readonly constraints: Constraints | undefined
   readonly admission: Admission
   readonly receipt: boolean
   /** Of a request with an `Idempotency-Key`. */

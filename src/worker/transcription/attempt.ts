@@ -31,7 +31,7 @@ const DIGEST_MS = 30_000
  * request's budget limits it, and `limitMs` while other routes remain.
  */
 export async function requestTranscript(
-  { context, parsed }: AdmittedTranscription,
+  { context, parsed, constraints }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
   budget: AbortSignal,
@@ -48,6 +48,7 @@ export async function requestTranscript(
       contentType: form.contentType,
       accept: 'application/json',
       clock,
+      constraints,
       ...callDeps(context),
       classify: classifyTranscriptionResponse,
     })

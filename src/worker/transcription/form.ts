@@ -20,6 +20,7 @@ export const FIELDS = [
   'temperature',
   'stream',
   'failover',
+  'attestation',
 ] as const
 
 export type FieldName = (typeof FIELDS)[number]

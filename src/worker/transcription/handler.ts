@@ -1,7 +1,8 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey, type PresentedKey } from '../auth/authenticate.ts'
+import { constraintsOf } from '../http/attestation-member.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
 import type { Route } from '../provider/route.ts'
@@ -52,23 +53,29 @@ async function transcribeUpload(
     const once = await readOnce(request, context, key, contentOf(form))
     const earlier = await once?.earlierAnswer(request)
     if (earlier) return earlier
-    const parsed = parseTranscriptionRequest(form)
+    const given = parseTranscriptionRequest(form)
+    const parsed = { ...given, constraints: constraintsOf(given.constraints, request.headers) }
     const plan = planByHealth(context, parsed)
     // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
     const receipt = wantsReceipt(request.headers)
     await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
+    const acceptable = await attemptsAccepted(context, parsed.constraints, plan.attempts)
     const admission = await admitRequest(context, key, {
-      routes: plan.attempts.map(({ route }) => route),
+      routes: acceptable.map(({ route }) => route),
       maxUsageOn: (route) => maxUsage(parsed, route),
       maxDelayMs: context.config.service.timeouts.transcription_ms,
       once,
     })
-    const attempts = await attemptsAllowed(context, admission, plan.attempts)
+    const { attempts, constraints } = await attemptsAllowed(context, admission, {
+      attempts: acceptable,
+      constraints: parsed.constraints,
+    })
     const allowed = { ...plan, attempts }
     return await answerTranscription({
       context,
       parsed,
       plan: allowed,
+      constraints,
       admission,
       receipt,
       once,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BILLING_UNITS } from '../../protocol/config.ts'
+import { REQUIRE_HEADER_DOC } from '../http/attestation-member.ts'
 import { RECEIPT_HEADER } from '../http/headers-doc.ts'
 import type { Operation } from '../http/operation.ts'
 import { IDEMPOTENCY_ERRORS, IDEMPOTENCY_HEADER_DOC } from '../idempotency/key-header.ts'
@@ -40,7 +41,7 @@ export const transcriptionSchema = z.object({
 export const TRANSCRIPTION_OPERATION: Operation = {
   summary: 'Transcribe an audio file',
   tag: 'Audio',
-  headers: { ...RECEIPT_HEADER, ...IDEMPOTENCY_HEADER_DOC },
+  headers: { ...RECEIPT_HEADER, ...REQUIRE_HEADER_DOC, ...IDEMPOTENCY_HEADER_DOC },
   body: {
     mediaType: 'multipart/form-data',
     content: { name: 'TranscriptionRequest', schema: transcriptionFormSchema },
@@ -53,6 +54,8 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     ...IDEMPOTENCY_ERRORS,
     'invalid_request_error',
     'missing_field',
+    'invalid_attestation_constraint',
+    'attestation_not_accepted',
     'invalid_content_type',
     'invalid_multipart',
     'request_timeout',

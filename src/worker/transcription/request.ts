@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Constraints } from '../../protocol/constraints.ts'
+import { readAttestation } from '../http/attestation-member.ts'
 import { ApiError } from '../http/errors.ts'
 import { audioOf, type Audio } from './audio-type.ts'
 import type { FieldName, UploadedFile, UploadForm } from './form.ts'
@@ -20,6 +22,8 @@ export interface TranscriptionRequest {
   readonly prompt: string | undefined
   /** The text as received: it is forwarded unchanged. */
   readonly temperature: string | undefined
+  /** What the provider must meet. */
+  readonly constraints: Constraints | undefined
 }
 
 const MAX_TEMPERATURE = 2
@@ -42,16 +46,18 @@ export const transcriptionFormSchema = z.object({
   language: language.optional().describe('Required with `verbose_json`.'),
   prompt: z.string().optional(),
   temperature: temperature.optional().describe(`From 0 to ${MAX_TEMPERATURE}.`),
+  attestation: z.string().optional().describe('What the provider must meet, in JSON.'),
 })
 
 /**
  * Checks everything about a form that needs no catalogue (see docs/api.md).
- * @throws ApiError `missing_field`, `invalid_response_format`, `invalid_request_error`, `invalid_file`,
+ * @throws ApiError `missing_field`, `invalid_attestation_constraint`, `invalid_response_format`, `invalid_request_error`, `invalid_file`,
  *   `upload_too_large`, `unsupported_file_type`
  */
 export function parseTranscriptionRequest(form: UploadForm): TranscriptionRequest {
   const { file } = form
   const field = (name: FieldName) => form.fields.get(name) || undefined
+  const required = form.fields.get('attestation')
   if (file === undefined) throw missing('file')
   const model = field('model')
   if (model === undefined) throw missing('model')
@@ -75,6 +81,7 @@ export function parseTranscriptionRequest(form: UploadForm): TranscriptionReques
     language: spoken,
     prompt: field('prompt'),
     temperature: field('temperature'),
+    constraints: required === undefined ? undefined : readAttestation(required),
   }
 }
 

@@ -59,6 +59,7 @@ export function transcriptionExchange(
     requestedRoute: plan.requestedRoute,
     route,
     failover: attempt.failover,
+    constraints: admitted.constraints,
     usage,
     usageCapped,
     billedSeconds: seconds,

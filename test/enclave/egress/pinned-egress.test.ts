@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { NO_EVIDENCE } from '../../../src/enclave/proofs/evidence-refresher.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { ProviderChannel, ProviderProofs } from '../../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
@@ -91,7 +92,7 @@ function proofsOf(
     const spki = spkis[at]
     return spki === undefined ? undefined : { ...reach, evidence: evidenceFor(spki, `e${at}`) }
   }
-  const times = { reason: null, verified_at: null, expires_at: null }
+  const standing = { ...NO_EVIDENCE, reason: null }
   return {
     get reverified() {
       return reverified
@@ -102,8 +103,8 @@ function proofsOf(
     configure: () => {},
     close: () => {},
     list: () => [
-      { provider: 'nova', adapter: 'envelope', state: 'verified', ...times },
-      { provider: 'vega', adapter: 'none', state: 'unattested', ...times },
+      { provider: 'nova', adapter: 'envelope', state: 'verified', ...standing },
+      { provider: 'vega', adapter: 'none', state: 'unattested', ...standing },
     ],
     channel: (name) => (name === 'nova' ? channel() : undefined),
     async reverify() {
@@ -247,6 +248,50 @@ describe('a call that cannot be made', () => {
     })
     silent.close()
   })
+})
+
+describe('what the caller requires of the provider', () => {
+  const post = (constraints: string) => link.post('nova', PROMPT, { 'x-cmr-require': constraints })
+  const unmet = (name: string) =>
+    refusal('constraints_unmet', `the provider does not meet \`${name}\``)
+
+  it('is judged by the evidence of the connection, and never told to the provider', async () => {
+    await set()
+    const evidence = `evidence_sha256=${'e0'.repeat(32)}`
+    const answer = await post(`min=simulated; providers=nova,vega; ${evidence}`)
+    expect(answer).toMatchObject({ status: 200, text: '{"hello":true}' })
+    expect(provider.received().toLowerCase()).not.toMatch(/x-cmr|require|simulated/)
+  })
+
+  it.each([
+    ['min=hardware', 'min'],
+    ['providers=vega', 'providers'],
+    [`evidence_sha256=${'e1'.repeat(32)}`, 'evidence_sha256'],
+  ])('%s is refused before a byte of the request leaves', async (constraints, name) => {
+    await set()
+    const answer = await post(constraints)
+    expect(answer).toMatchObject({ status: 412, text: unmet(name) })
+    expect(answer.headers['x-cmr-egress-error']).toBe('constraints_unmet')
+    expect(provider.received()).toBe('')
+  })
+
+  it('holds for evidence that replaced what was pinned when the call began', async () => {
+    await set({ proven: [keys[1].spkiSha256, keys[0].spkiSha256] })
+    const answer = await post(`evidence_sha256=${'e0'.repeat(32)}`)
+    expect(answer).toMatchObject({ status: 412, text: unmet('evidence_sha256') })
+    expect(provider.received()).toBe('')
+  })
+
+  it.each(['', 'min=strongest', 'min=hardware, min=none'])(
+    'that cannot be read (%j) is refused',
+    async (constraints) => {
+      await set()
+      const answer = await post(constraints)
+      const text = refusal('invalid_request', 'the constraints are malformed')
+      expect(answer).toMatchObject({ status: 400, text })
+      expect(provider.connections()).toBe(0)
+    },
+  )
 })
 
 describe('a stream', () => {

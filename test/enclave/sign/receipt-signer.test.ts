@@ -167,6 +167,31 @@ describe('signReceipts', () => {
     }
   })
 
+  it('repeats what was required of the provider, and signs none that did not meet it', async () => {
+    const constraints = { min: 'none', providers: ['nova'] }
+    const { receipts } = await signReceipts({ receipts: [ask({ constraints })] }, deps())
+    expect((await open(receipts[0]?.jws ?? '')).constraints).toEqual(constraints)
+    const unmet = (name: string) => [
+      'constraints_unmet',
+      412,
+      `the provider did not meet \`${name}\``,
+    ]
+    for (const [name, more] of [
+      ['min', { min: 'simulated' }],
+      ['providers', { providers: ['vega'] }],
+      ['evidence_sha256', { evidence_sha256: ['e1'.repeat(32)] }],
+    ] as const) {
+      const body = { receipts: [ask(), ask({ constraints: more })] }
+      // eslint-disable-next-line no-await-in-loop
+      expect(await refusal(body)).toEqual(unmet(name))
+    }
+    expect(await refusal({ receipts: [ask({ constraints: { max: 'none' } })] })).toEqual([
+      'invalid_request',
+      400,
+      'claims of the wrong form at receipts.0.claims.constraints',
+    ])
+  })
+
   it('signs under what is proven at the time', async () => {
     const router = (issued: number) =>
       describeRouterHop({

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
+import type { AttestationBlock, ReceiptClaims } from '../../../src/protocol/receipt.ts'
 import { receiptHeadline } from '../../../src/verify/headline.ts'
 import { issueSimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import { NOW, syntheticAuthority } from '../../support/synthetic-snp.ts'
@@ -168,6 +169,51 @@ describe('receipt', () => {
     const router = { evidence_raw: JSON.parse(JSON.stringify(envelope)) }
     return receiptOf(world, { router, claims: { configuration_sha256: claimed } })
   }
+
+  test('what was required of the provider is checked against what the receipt says of it', async () => {
+    const block = await hopOf(other, true)
+    const digest = String(Object(block.evidence_raw)['sha256'])
+    const judged = async (
+      held: ReceiptClaims['constraints'],
+      asked?: ReceiptClaims['constraints'],
+      change: Partial<AttestationBlock> = {},
+    ) => {
+      const claims = { constraints: held, inference_attestation: { ...block, ...change } }
+      const expected = { constraints: asked }
+      return judgeReceipt(world, await receiptOf(world, { claims }), { expected })
+    }
+    const all = { min: 'hardware', providers: ['nova', 'vega'], evidence_sha256: [digest] } as const
+    const held = { ...all, providers: [...all.providers], evidence_sha256: [digest] }
+    const good = await judged(held, { min: 'simulated', providers: ['nova', 'vega', 'orbit'] })
+    expect(failures(good)).toEqual([])
+    expect(good.checks.find(({ name }) => name === 'constraints')?.detail).toBe(
+      `min=hardware; providers=nova,vega; evidence_sha256=${digest}`,
+    )
+    const unmet = (name: string) => `the provider does not meet \`${name}\``
+    const weak = { attestation_strength: 'hardware-os-unpinned' }
+    expectOnly(await judged({ min: 'hardware' }, undefined, weak), 'constraints', unmet('min'))
+    expectOnly(await judged({ providers: ['vega'] }), 'constraints', unmet('providers'))
+    expectOnly(await judged({ evidence_sha256: [OTHER] }), 'constraints', unmet('evidence_sha256'))
+    // A summary that names other evidence than the hop holds proves neither.
+    const twofold = { evidence_summary: { evidence_sha256: OTHER } }
+    expectOnly(
+      await judged({ evidence_sha256: [OTHER] }, undefined, twofold),
+      'constraints',
+      unmet('evidence_sha256'),
+    )
+    expectOnly(
+      await judged(undefined, { min: 'none' }),
+      'constraints',
+      'the receipt says that nothing was required',
+    )
+    expectOnly(
+      await judged({ min: 'simulated' }, { min: 'hardware' }),
+      'constraints',
+      'the receipt says that less was required: min=simulated',
+    )
+    const unasked = await judged(undefined)
+    expect(unasked.checks.map(({ name }) => name)).not.toContain('constraints')
+  })
 
   test('a key context that names another key fails', async () => {
     const { kid } = await makeKey()

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { Constraints } from '../../../src/protocol/constraints.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { callProvider } from '../../../src/worker/provider/call.ts'
@@ -27,7 +28,7 @@ function route(provider: Partial<Provider>): Route {
 
 const nothing = () => Promise.reject(new Error('not asked'))
 
-function call(provider: Partial<Provider>, answer?: Response) {
+function call(provider: Partial<Provider>, answer?: Response, constraints?: Constraints) {
   const link: Link = {
     state: nothing,
     stateReadAfter: nothing,
@@ -54,6 +55,7 @@ function call(provider: Partial<Provider>, answer?: Response) {
     now: Date.now,
     connectMs: 1000,
     probeConnect: async () => {},
+    constraints,
     classify: classifyResponse,
   })
 }
@@ -65,6 +67,7 @@ describe('a call through the daemon', () => {
   it.each([
     ['provider_unproven', { kind: 'attestation_failed' }],
     ['provider_unreachable', { kind: 'unavailable', unanswered: true }],
+    ['constraints_unmet', { kind: 'attestation_not_accepted' }],
     ['connect_timeout', { kind: 'timeout', unanswered: true }],
     ['anything else', { kind: 'unavailable' }],
   ])('that the daemon refuses with %s means so', async (code, failure) => {
@@ -83,6 +86,29 @@ describe('a call through the daemon', () => {
 })
 
 describe('a direct call', () => {
+  it('is not made where evidence is required, for nobody looks at any', async () => {
+    let asked = 0
+    server = createServer((_request, response) => response.end(String(++asked)))
+    const baseUrl = `http://127.0.0.1:${await listen(server)}`
+    for (const constraints of [
+      { min: 'simulated' as const },
+      { evidence_sha256: ['ab'.repeat(32)] },
+      { providers: ['vega'] },
+    ]) {
+      await expect(
+        call({ adapter: 'none', baseUrl }, undefined, constraints),
+      ).rejects.toMatchObject({
+        name: 'AttemptFailure',
+        message: 'attempt failed: attestation_not_accepted',
+      })
+    }
+    expect(asked).toBe(0)
+    const providers = { min: 'none' as const, providers: ['nova'] }
+    const reply = await call({ adapter: 'none', baseUrl }, undefined, providers)
+    await reply.body.cancel()
+    expect(asked).toBe(1)
+  })
+
   it('takes nothing from the provider that only the daemon may say', async () => {
     server = createServer((_request, response) => {
       response.writeHead(200, {

@@ -58,6 +58,7 @@ describe('the balance of a prepaid customer', () => {
       discountPct: 0,
       receiptRetentionDays: null,
       models: null,
+      minAttestation: null,
       rateLimitHeaders: {},
     })
     expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 100n, rows: 0, open: 1 })

@@ -161,10 +161,15 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       test('of time end it, and what it may use is told at admission', async () => {
         const [db] = instances('timed')
         const key = await addCustomer(db, { id: 'timed', billing: 'postpaid' })
-        const changes = { expires_at: NOW + 1, models: ['glm-5', 'nova/other'] }
+        const changes = {
+          expires_at: NOW + 1,
+          models: ['glm-5', 'nova/other'],
+          min_attestation: 'hardware' as const,
+        }
         await updateKey(db, 'timed', key.keyPrefix, changes, NOW)
-        const { models } = await admit(db, askOf(key, 'timed-1'))
+        const { models, minAttestation } = await admit(db, askOf(key, 'timed-1'))
         expect(models).toEqual(['glm-5', 'nova/other'])
+        expect(minAttestation).toBe('hardware')
         const late = await rejectionOf(admit(db, askOf(key, 'timed-2', { now: NOW + 1 })))
         expect([late.code, late.message]).toEqual(['key_expired', 'The API key has expired.'])
       })

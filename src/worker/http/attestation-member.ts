@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { Bytes } from '../../protocol/bytes.ts'
+import {
+  constraintsSchema,
+  normalized,
+  parseConstraints,
+  type Constraints,
+} from '../../protocol/constraints.ts'
+import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { ApiError } from './errors.ts'
+import type { Operation } from './operation.ts'
+import { JsonCursor, JsonSyntaxError, type Range } from '../json/scan.ts'
+import type { JsonObject } from '../stream/json-object.ts'
+
+/** What a caller requires of the provider: the body member `attestation` and the header that says the same. */
+
+export const ATTESTATION_MEMBER = 'attestation'
+
+const REQUIRE_HEADER = 'X-Service-Require'
+
+const COMPACT = '"min=hardware; providers=nova,vega; evidence_sha256=<hex>", one of them at least'
+
+/** The header as the interface description has it. */
+export const REQUIRE_HEADER_DOC: NonNullable<Operation['headers']> = {
+  [REQUIRE_HEADER]: {
+    description: `What the provider must meet: ${COMPACT}. What \`attestation\` is in a body.`,
+    schema: z.string(),
+  },
+}
+
+/**
+ * The constraints in JSON text. Unlike other members this one is never read with less than all it says: repeated and
+ * unknown names are refused.
+ * @throws ApiError `invalid_attestation_constraint`
+ */
+export function readAttestation(json: string | Bytes): Constraints | undefined {
+  let value: unknown
+  try {
+    value = parseStrictJson(json, ATTESTATION_MEMBER)
+  } catch {
+    throw malformed()
+  }
+  if (value === null) return undefined
+  const read = constraintsSchema.safeParse(value)
+  if (!read.success) throw malformed()
+  return normalized(read.data)
+}
+
+/**
+ * The constraints in a body that was parsed already, and whose parser saw only the last of a repeated member.
+ * @throws ApiError `invalid_attestation_constraint`, also where the body has the member twice
+ */
+export function attestationOfBody(bytes: Bytes, parsed: JsonObject): Constraints | undefined {
+  if (!Object.hasOwn(parsed, ATTESTATION_MEMBER)) return undefined
+  const found: Range[] = []
+  const cursor = new JsonCursor(bytes)
+  try {
+    cursor.object((name) => {
+      if (name === ATTESTATION_MEMBER) found.push(cursor.skip())
+    })
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw malformed()
+  }
+  const [range, repeated] = found
+  if (repeated !== undefined) throw repeatedMember()
+  return range && readAttestation(bytes.subarray(range.start, range.end))
+}
+
+/**
+ * What a body and the header require, together.
+ * @throws ApiError `invalid_attestation_constraint` for a malformed header; `invalid_request_error` where header and body
+ *   differ
+ */
+export function constraintsOf(
+  given: Constraints | undefined,
+  headers: Headers,
+): Constraints | undefined {
+  const text = headers.get(REQUIRE_HEADER)
+  if (text === null) return given
+  const required = parseConstraints(text)
+  if (required === undefined) {
+    const message = `The header ${REQUIRE_HEADER} must be of the form ${COMPACT}.`
+    throw new ApiError('invalid_attestation_constraint', message, { param: REQUIRE_HEADER })
+  }
+  if (given === undefined || JSON.stringify(given) === JSON.stringify(required)) return required
+  const message = `The header ${REQUIRE_HEADER} and "${ATTESTATION_MEMBER}" of the body say different things.`
+  throw new ApiError('invalid_request_error', message, { param: ATTESTATION_MEMBER })
+}
+
+export function repeatedMember(): ApiError {
+  const message = `The request body has "${ATTESTATION_MEMBER}" more than once.`
+  return new ApiError('invalid_attestation_constraint', message, { param: ATTESTATION_MEMBER })
+}
+
+function malformed(): ApiError {
+  const message = `"${ATTESTATION_MEMBER}" must be an object with "min", "providers" or "evidence_sha256", and nothing else (docs/api.md).`
+  return new ApiError('invalid_attestation_constraint', message, { param: ATTESTATION_MEMBER })
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { parseChatRequest } from '../../../src/worker/completion/request.ts'
+import { parseEmbeddingsRequest } from '../../../src/worker/embeddings/request.ts'
+import { constraintsOf } from '../../../src/worker/http/attestation-member.ts'
+import { parseMessagesRequest } from '../../../src/worker/messages/request.ts'
+import { buildChatBody } from '../../../src/worker/provider/chat-body.ts'
+import { parseResponsesRequest } from '../../../src/worker/responses/request.ts'
+import { refusalOf } from '../../support/refusal.ts'
+import { pricedRoute } from '../../support/routes.ts'
+
+const QUESTION = '"messages":[{"role":"user","content":"Hi"}]'
+
+/** What each front door reads of a body with these members. */
+const DOORS = {
+  chat: (members: string) => parseChatRequest(utf8(`{"model":"m",${QUESTION},${members}}`)),
+  messages: (members: string) =>
+    parseMessagesRequest(utf8(`{"model":"m","max_tokens":9,${QUESTION},${members}}`)).chat,
+  responses: (members: string) =>
+    parseResponsesRequest(utf8(`{"model":"m","input":"Hi",${members}}`)).chat,
+  embeddings: (members: string) =>
+    parseEmbeddingsRequest(utf8(`{"model":"m","input":"Hi",${members}}`)),
+}
+
+const MALFORMED = {
+  code: 'invalid_attestation_constraint',
+  message:
+    '"attestation" must be an object with "min", "providers" or "evidence_sha256", and nothing else (docs/api.md).',
+  param: 'attestation',
+}
+const REPEATED = {
+  ...MALFORMED,
+  message: 'The request body has "attestation" more than once.',
+}
+
+describe.each(Object.entries(DOORS))('attestation at the door of %s', (_name, read) => {
+  it('is read, and is null or absent where nothing is required', () => {
+    const required = '"attestation":{"providers":["vega","nova"],"min":"hardware"}'
+    expect(read(required).constraints).toEqual({ min: 'hardware', providers: ['nova', 'vega'] })
+    expect(read('"\\u0061ttestation":{"min":"hardware"}').constraints).toEqual({ min: 'hardware' })
+    expect(read('"attestation":null').constraints).toBe(undefined)
+    expect(read('"user":"u"').constraints).toBe(undefined)
+  })
+
+  it.each([
+    '"hardware"',
+    'true',
+    '[]',
+    '{}',
+    '{"min":null}',
+    '{"min":"Hardware"}',
+    '{"min":"hardware","max":"none"}',
+    '{"min":"hardware","min":"none"}',
+    '{"min":"hardware","\\u006din":"none"}',
+    '{"providers":"nova"}',
+    '{"providers":[]}',
+    '{"evidence_sha256":["AB"]}',
+  ])('is refused as %s', (value) => {
+    expect(refusalOf(() => read(`"attestation":${value}`))).toEqual(MALFORMED)
+  })
+
+  it.each([
+    '"attestation":{"min":"hardware"},"attestation":{"min":"none"}',
+    '"attestation":{"min":"hardware"},"attestation":null',
+    '"attestation":null,"\\u0061ttestation":{"min":"hardware"}',
+  ])('is refused twice: %s', (members) => {
+    expect(refusalOf(() => read(members))).toEqual(REPEATED)
+  })
+})
+
+describe('attestation', () => {
+  it('is forwarded by no route, whichever members it forwards', () => {
+    const chat = DOORS.chat('"attestation":{"min":"hardware"},"top_p":0.5')
+    const route = pricedRoute(undefined, { forward: ['attestation', 'min_p'] })
+    const body = new TextDecoder().decode(buildChatBody(chat, route, undefined, undefined))
+    expect(JSON.parse(body)).toEqual({
+      model: 'zai-org/GLM-5',
+      messages: [{ role: 'user', content: 'Hi' }],
+      top_p: 0.5,
+    })
+  })
+
+  it('of a header is that of a body, in whatever case the header is named', () => {
+    const headers = new Headers({ 'x-SERVICE-require': 'providers=nova ; min=hardware' })
+    const required = { min: 'hardware' as const, providers: ['nova'] }
+    expect(constraintsOf(undefined, headers)).toEqual(required)
+    expect(constraintsOf(required, headers)).toEqual(required)
+    expect(constraintsOf(required, new Headers())).toBe(required)
+    expect(refusalOf(() => constraintsOf({ min: 'hardware' }, headers))).toEqual({
+      code: 'invalid_request_error',
+      message: 'The header X-Service-Require and "attestation" of the body say different things.',
+      param: 'attestation',
+    })
+  })
+
+  it.each(['', 'hardware', 'min=HARDWARE', 'MIN=hardware', 'min=hardware, min=none'])(
+    'of a header is refused as %j',
+    (text) => {
+      const headers = new Headers({ 'X-Service-Require': text })
+      expect(refusalOf(() => constraintsOf(undefined, headers))).toEqual({
+        code: 'invalid_attestation_constraint',
+        message:
+          'The header X-Service-Require must be of the form "min=hardware; providers=nova,vega; evidence_sha256=<hex>", one of them at least.',
+        param: 'X-Service-Require',
+      })
+    },
+  )
+})
