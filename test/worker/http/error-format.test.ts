@@ -19,6 +19,7 @@ const TYPES: Readonly<Record<number, string>> = {
   405: 'invalid_request_error',
   408: 'timeout_error',
   410: 'api_error',
+  412: 'invalid_request_error',
   413: 'request_too_large',
   422: 'invalid_request_error',
   429: 'rate_limit_error',
