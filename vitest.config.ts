@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, two at a time. The long
- * suites (crashes, restarts, load, memory of uploads) take minutes and run one at a time: `npm run test:long`.
+ * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, three at a time, because
+ * they often wait. The long suites (crashes, restarts, load, memory of uploads) take minutes and run one at a time:
+ * `npm run test:long`.
  */
 export default defineConfig({
   test: {
@@ -11,6 +12,9 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          // No module keeps state that one file could leave to another; loading all of them for each takes a third of the time.
+          isolate: false,
+          pool: 'threads',
           include: ['test/**/*.test.ts'],
           exclude: ['test/app/**', 'test/long/**'],
           testTimeout: 20_000,
@@ -22,7 +26,7 @@ export default defineConfig({
         test: {
           name: 'app',
           include: ['test/app/**/*.test.ts'],
-          maxWorkers: 2,
+          maxWorkers: 3,
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

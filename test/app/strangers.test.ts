@@ -190,7 +190,8 @@ describe('bodies that do not come hold no place of those that are for requests',
   const LENGTH = { 'content-length': 1_000 }
   const CHUNKED = { 'transfer-encoding': 'chunked' }
 
-  test.each([
+  // Side by side: each of them takes as long as the router waits for a body.
+  test.concurrent.each([
     ['a chat', CHAT, LENGTH],
     ['a chat of undeclared length', CHAT, CHUNKED],
     ['an upload', UPLOAD, { ...FORM, ...LENGTH }],
