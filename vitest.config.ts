@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, three at a time, because
- * they often wait. The long suites (crashes, restarts, load, memory of uploads) take minutes and run one at a time:
+ * they often wait. The long suites (crashes, restarts, load, memory of uploads, many mutated inputs) take minutes and run one at a time:
  * `npm run test:long`.
  */
 export default defineConfig({
@@ -14,7 +14,6 @@ export default defineConfig({
           name: 'unit',
           // No module keeps state that one file could leave to another; loading all of them for each takes a third of the time.
           isolate: false,
-          pool: 'threads',
           include: ['test/**/*.test.ts'],
           exclude: ['test/app/**', 'test/long/**'],
           testTimeout: 20_000,
@@ -35,7 +34,8 @@ export default defineConfig({
       {
         test: {
           name: 'long',
-          include: ['test/long/**/*.test.ts'],
+          include: ['test/long/**/*.test.ts', 'test/verify/fuzz.test.ts'],
+          env: { FUZZ_CASES: '1000' },
           maxWorkers: 1,
           testTimeout: 30_000,
           hookTimeout: 60_000,

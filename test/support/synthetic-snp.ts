@@ -22,7 +22,7 @@ import type { Bytes } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { AMD_NAMES } from '../../src/verify/snp/product.ts'
 import { STANDALONE_POLICY, type SnpPolicy } from '../../src/verify/snp/policy.ts'
-import { runAuthority } from './simulated-platform.ts'
+import { runAuthority } from './run-authority.ts'
 import { verifySnp, type SnpResult } from '../../src/verify/snp/verify-snp.ts'
 
 /** Synthetic SEV-SNP evidence under a root of its own, right in all but what a test overrides. */

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
-import { runChain } from '../../support/simulated-platform.ts'
+import { runChain } from '../../support/run-authority.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import {
   concatBytes,
