@@ -15,18 +15,18 @@ import { StorageUnavailable } from './storage/database.ts'
 
 /** What a request may cost at most, and for how long. */
 export interface CostBound {
-  /** Those that may serve it. */
+  /** The routes that may serve the request. */
   readonly routes: readonly Route[]
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
-  /** The longest that the request may run. */
+  /** Maximum duration of the request. */
   readonly maxDelayMs: number
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
 }
 
 /**
- * Admits the request of a key with a reservation of its worst case. Whether one was admitted whose answer is lost
- * nobody knows: its reservation is given back in the background, whatever became of it.
+ * Admits the request of a key and reserves the maximum it can cost. If the storage fails, it is unknown whether a
+ * reservation was written, so a release is attempted in the background.
  * @throws ApiError as `admit` does
  * @throws StorageUnavailable when the storage does not answer
  */
@@ -103,7 +103,7 @@ export async function attemptsAllowed(
   }
 }
 
-/** Gives the reservation of a request that costs nothing back. */
+/** Releases the reservation of a request that costs nothing. */
 export function releaseAdmission(context: Context, { customerId }: Admission): Promise<void> {
   const { requestId, storage, log } = context
   return release(requestId, { ledger: storage.customer(customerId), log })

@@ -24,27 +24,27 @@ import { StorageUnavailable } from './storage/database.ts'
 import { openStorage } from './storage/open.ts'
 import { monitoredStorage } from './storage/monitored-storage.ts'
 
-/** One trigger clears a few thousand rows at most, within what a Worker host grants an event. */
+/** Maximum sweeps per cron trigger: a few thousand rows, within the CPU time a Worker host grants one event. */
 const MAX_ROUNDS_PER_TRIGGER = 20
 
-/** Settling takes a signature and a commit; a moment's settlements wait for the slowest of them. */
+/** Settling needs a signature and a commit. Settlements that are coalesced wait for the slowest of them. */
 const SETTLEMENTS = {
   maxItems: 64,
   joinTimeoutMs: 30_000,
   timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
 }
 
-/** What the platform gives, from outside so that tests can hold it still. */
+/** The clock, randomness and platform calls; passed in so that tests control them. */
 export interface RuntimeDeps {
   readonly now: () => number
   readonly newId: () => string
   readonly randomBytes: Random
   readonly probeConnect: ProbeConnect
-  /** Keeps the request that is at work alive until this has ended. */
+  /** Keeps the current request alive until this work has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
 }
 
-/** The worker of one isolate: its bindings opened once, its caches, and the handling of one event. */
+/** The worker of one isolate: its bindings, opened once, its caches, and the handling of one event. */
 export class App {
   readonly #deps: RuntimeDeps
   readonly #log: Log
@@ -90,13 +90,13 @@ export class App {
       matched: (endpoint) => (state.endpoint = endpoint),
       failed: (error) => {
         state.error = error
-        // Who is refused may take their time to read it, and holds nothing meanwhile.
+        // A refused client may take long to read its answer; it holds no permit meanwhile.
         state.permit?.leave()
       },
       encrypted: (endpoint) => encryptedExchange(request, endpoint, this.#ehbp),
       drain: (body) => this.#drains.drain(body),
     })
-    // A request whose client leaves would be dropped mid-step; what it holds is only given back if it runs on.
+    // If the client disconnects, the runtime would cancel the handler; it must run on to release what it holds.
     execution.waitUntil(answer)
     const response = await answer
     state.permit?.leave()
@@ -113,8 +113,8 @@ export class App {
   }
 
   /**
-   * Maintenance by cron trigger, for the time the trigger stands for (ms): sweeps the database, as D1 needs it;
-   * the Durable Object and the PostgreSQL pool wake by themselves.
+   * Maintenance by cron trigger, for the trigger's scheduled time (ms): sweeps the database, as D1 needs it. The
+   * Durable Object and the PostgreSQL pool schedule their own alarms.
    * @throws StorageUnavailable
    */
   async sweep(now: number): Promise<void> {
@@ -131,7 +131,8 @@ export class App {
   ): Promise<void> {
     headers.set('x-request-id', requestId)
     const preflight = request.method === 'OPTIONS'
-    // It comes before all else, so nothing has looked for a configuration yet, or for a newer one.
+    // A preflight comes before any other request, so the configuration may not have been loaded yet, or be out of
+    // date.
     if (preflight && endpoint?.audience === 'keyed') await this.#settings.current().catch(() => {})
     const crossOrigin = crossOriginHeaders({
       audience: endpoint?.anyOrigin === true ? 'public' : (endpoint?.audience ?? 'admin'),
@@ -144,7 +145,9 @@ export class App {
     }
   }
 
-  /** Not in the constructor: a missing binding must become an answer, to every request until it is there. */
+  /**
+   * Not in the constructor: a missing binding must produce an error answer to each request, not a failing isolate.
+   */
   #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
     const failed = (failure: string) => this.#log('storage_unavailable', { failure })
     const storage = monitoredStorage(openStorage(this.#env, this.#deps), failed)
@@ -164,7 +167,7 @@ export class App {
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = (this.#parts ??= this.#openParts())
-    // What operators and monitors ask is never refused: least of all when there is too much else to do.
+    // Requests of operators and monitors are never refused, least of all under overload.
     if (state.endpoint?.audience === 'keyed') {
       const { customerId } = await this.#gate.admit(request, parts)
       state.permit = this.#cap.enter(customerId)
@@ -191,10 +194,10 @@ export class App {
   }
 }
 
-/** What the router reports of one request. */
+/** What is recorded about one request while it is handled. */
 interface RequestState {
   endpoint: Endpoint | undefined
   error: unknown
-  /** Where the endpoint's requests are counted. */
+  /** The request's permit, where its endpoint's requests are counted. */
   permit: Permit | undefined
 }

@@ -1,4 +1,4 @@
-/** What browsers are told: who may read an answer from another origin, and what they must not guess. */
+/** Headers for browsers: which origins may read an answer, and no content sniffing. */
 
 /** Headers that every answer carries. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -10,7 +10,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST',
-  // Client libraries send headers of their own making. The wildcard does not cover this one.
+  // Client libraries send headers of their own. The wildcard does not cover `authorization`.
   'access-control-allow-headers': 'authorization, *',
   'access-control-max-age': '600',
 }
@@ -19,13 +19,16 @@ export interface CrossOrigin {
   readonly audience: 'public' | 'keyed' | 'admin'
   /** The request's `Origin`, if it came from a page. */
   readonly origin: string | null
-  /** Origins the operator allows on keyed endpoints; `*` is every one. Keys are never sent by a browser by itself. */
+  /** Origins the operator allows on keyed endpoints; `*` allows every one. Browsers never send keys by themselves. */
   readonly allowed: readonly string[]
-  /** Whether the browser only asks what it may send. */
+  /** Whether the request is a CORS preflight. */
   readonly preflight: boolean
 }
 
-/** Headers that let a page of another origin read an answer: public ones all, keyed ones those configured. */
+/**
+ * Headers that let a page of another origin read an answer: on public endpoints every page, on keyed ones the
+ * configured origins.
+ */
 export function crossOriginHeaders(crossOrigin: CrossOrigin): Readonly<Record<string, string>> {
   const reader = readerOf(crossOrigin)
   const differs =
@@ -42,7 +45,7 @@ export function crossOriginHeaders(crossOrigin: CrossOrigin): Readonly<Record<st
 function readerOf({ audience, origin, allowed }: CrossOrigin): string | undefined {
   if (audience === 'public') return '*'
   if (audience === 'admin') return undefined
-  // Said to everybody, so that a cache between may keep one answer for all.
+  // The same answer for every origin, so that a cache can share it.
   if (allowed.includes('*')) return '*'
   if (origin === null) return undefined
   return allowed.find((known) => known === origin)

@@ -16,7 +16,7 @@ import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
 import type { Storage } from './storage/database.ts'
 
-/** Everything a handler may touch, built anew for each request. Deeper steps get only the parts they need. */
+/** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
 export interface Context extends Settings {
   /** UUID v4; also `x-request-id`, the idempotency key of settlement and the id of the usage row. */
   readonly requestId: string
@@ -24,7 +24,7 @@ export interface Context extends Settings {
   readonly keyring: Keyring
   readonly signingKeys: SigningKeyLog
   readonly keptAnswers: KeptAnswers
-  /** In which requests that end together settle together. */
+  /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
   readonly link: Link
   readonly log: Log
@@ -35,11 +35,14 @@ export interface Context extends Settings {
   readonly newId: () => string
   readonly randomBytes: Random
   readonly probeConnect: ProbeConnect
-  /** What all requests of the isolate share, fairly among customers. */
+  /** Limits shared by all requests of the isolate, divided fairly among customers. */
   readonly shared: SharedLimits
-  /** How many requests of keyed endpoints are at work, this one included. */
+  /** Number of open requests of keyed endpoints, this one included. */
   readonly openRequests: () => number
-  /** Counts bytes of the request's body in. @throws ApiError when there is no memory for them */
+  /**
+   * Reserves memory for bytes of the request's body.
+   * @throws ApiError when there is none left
+   */
   readonly takeMemory: (bytes: number) => void
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
@@ -52,7 +55,9 @@ export type Handler = (
   params: Readonly<Record<string, string>>,
 ) => Promise<Response>
 
-/** What the attempt loop takes of a context where answers are streamed: every attempt has clocks of its own. */
+/**
+ * The part of a context that the attempt loop needs for streamed answers: every attempt has time limits of its own.
+ */
 export function streamAttemptDeps(
   context: Context,
   budget: Budget,
@@ -73,7 +78,10 @@ export function streamAttemptDeps(
   }
 }
 
-/** The same where answers come whole: providers send headers with the answer, so attempts share one budget. */
+/**
+ * The same for answers that are not streamed: providers send headers with the finished answer, so all attempts share
+ * one budget.
+ */
 export function wholeAttemptDeps(
   context: Context,
   budget: Budget,
@@ -87,7 +95,7 @@ export function wholeAttemptDeps(
   }
 }
 
-/** What a call of a provider takes of a context. */
+/** The part of a context that a provider call needs. */
 export function callDeps({
   config,
   link,
@@ -97,7 +105,7 @@ export function callDeps({
   return { link, now, connectMs: config.service.timeouts.connect_ms, probeConnect }
 }
 
-/** What settlement takes of a context. */
+/** The part of a context that settlement needs. */
 export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, config, configurationSha256 } = context
   return {

@@ -49,27 +49,30 @@ import { USAGE_OPERATION } from './usage/operation.ts'
 
 /** One row of the router's table. */
 export interface Endpoint {
-  /** What the interface description says of it. */
+  /** The endpoint's part of the interface description. */
   readonly operation: Operation
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
-  /** What logs and metrics call it; raw paths may hold ids. */
+  /** The endpoint's name in logs and metrics; raw paths may contain ids. */
   readonly name: string
   readonly handler: Handler
-  /** Public ones may be read by any web page; keyed ones by the operator's own; admin ones by none. */
+  /**
+   * Who may read the answers from a web page: any page for `public`, the configured origins for `keyed`, no page for
+   * `admin`.
+   */
   readonly audience: 'public' | 'keyed' | 'admin'
   /**
    * A page of any origin may read its answers, if its user gave it a key: the verifier page is opened from disks and
    * strange servers, and browsers send no key by themselves.
    */
   readonly anyOrigin?: boolean
-  /** The format of its errors; OpenAI's where nothing is said. */
+  /** The format of its errors; OpenAI's unless given. */
   readonly errors?: ErrorFormat
-  /** The answer when the endpoint fails to be available, where it has a form of its own. */
+  /** The answer when the endpoint is unavailable, where it has a form of its own. */
   readonly unavailable?: () => Response
 }
 
-/** Everything the router serves, and the only list of it. The order matters where patterns overlap. */
+/** Every endpoint of the router. Where patterns overlap, the first match wins. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...rows('public', [
     ['GET', '/v1/models', 'models.list', listModels, LIST_MODELS_OPERATION],

@@ -6,13 +6,13 @@ import { sweep } from './settle/sweep.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
-/** The Durable Object classes that the runtime's configuration names. */
+/** The Durable Object classes named in the runtime's configuration. */
 export const StoreObject = makeStoreObject(sweep, Date.now)
 export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Math.random })
 
 /**
- * The worker's entry. An isolate has one environment, so its App is opened on the first event and kept,
- * in this closure and nowhere else.
+ * The worker's entry point. An isolate has one environment, so its App is opened on the first event and kept in this
+ * closure.
  */
 function createWorker(): ExportedHandler<Env> {
   let app: App | undefined

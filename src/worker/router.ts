@@ -7,7 +7,7 @@ import { ApiError } from './http/errors.ts'
 import { errorReply, noContent, withoutBody } from './http/reply.ts'
 import { toApiError } from './http/to-api-error.ts'
 
-/** What a request brings along besides itself; its context is made once an endpoint has matched. */
+/** What accompanies a request; its context is opened once an endpoint has matched. */
 export interface Scope {
   readonly openContext: () => Promise<Context>
   readonly matched: (endpoint: Endpoint) => void
@@ -17,7 +17,7 @@ export interface Scope {
    * @throws ApiError `invalid_encryption` where the endpoint takes no encrypted bodies
    */
   readonly encrypted: (endpoint: Endpoint) => EncryptedExchange | undefined
-  /** Reads out what is still to come of the body of a request that was refused. */
+  /** Reads and discards the rest of the body of a refused request. */
   readonly drain: (body: Request['body']) => Promise<void>
 }
 
@@ -67,7 +67,7 @@ function routeOf(endpoint: Endpoint): Route {
   }
 }
 
-/** What GET would answer, without its body (RFC 9110 section 9.3.2). */
+/** The answer to GET without its body (RFC 9110 section 9.3.2). */
 function headOf(endpoint: Endpoint): Route {
   const get = routeOf(endpoint)
   return async (request, scope) => withoutBody(await get(request, scope))

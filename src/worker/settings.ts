@@ -16,8 +16,8 @@ export interface Settings {
 }
 
 /**
- * Holds the current generation, as the daemon has it. While the daemon is away the last one stays in force
- * for what needs no daemon; the first one cannot be done without.
+ * Holds the current generation of the configuration, as the daemon has it. While the daemon is unreachable, the last
+ * one stays in force for operations that do not need the daemon. Without a first one there is no service.
  */
 export class SettingsSource {
   readonly #link: Link
@@ -30,7 +30,7 @@ export class SettingsSource {
     this.#log = log
   }
 
-  /** The generation last seen, if any: for what must not wait for the daemon. */
+  /** The last known generation, if any, for operations that must not wait for the daemon. */
   get known(): Settings | undefined {
     return this.#current
   }
@@ -46,7 +46,7 @@ export class SettingsSource {
     return this.#current
   }
 
-  /** What is known of the routes outlives a reload that leaves the rules of health alone. */
+  /** Route health survives a reload, unless the rules of the circuit breaker change. */
   #healthFor(breaker: ServiceConfig['breaker'], selection: ServiceConfig['selection']) {
     const rules = JSON.stringify({ breaker, selection })
     if (this.#health?.rules !== rules) {

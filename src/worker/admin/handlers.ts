@@ -41,7 +41,8 @@ export const createCustomer = asAdmin(async (request, context) => {
   }
   const now = context.now()
   const view = await insertCustomer(context.storage.customer(id), id, customer, now)
-  // Afterwards, so that whoever is listed exists. Unlisted by a crash, nobody has learnt the id.
+  // Listed only after it is written, so that every listed customer exists. If a crash comes between the two, the id
+  // was never returned to anyone.
   await listCustomer(context.storage.directory(), id, now)
   return json(view)
 })
@@ -71,7 +72,7 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
   return json((await findCustomer(db, id)) ?? noSuchCustomer())
 })
 
-/** POST /admin/customers/{id}/keys: the only time that the key itself is told. */
+/** POST /admin/customers/{id}/keys: the only answer that contains the whole key. */
 export const createKey = asAdmin(async (request, context, { id = '' }) => {
   const body = await readJson(request, newKeySchema, context)
   const db = await customerDatabase(context, id)
@@ -86,7 +87,7 @@ export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
   return json({ data: (await listKeysOf(db, id, context.now())) ?? noSuchCustomer() })
 })
 
-/** PATCH /admin/customers/{id}/keys/{key_prefix}: members left out stay, null lifts a limit. */
+/** PATCH /admin/customers/{id}/keys/{key_prefix}: omitted members stay as they are; null lifts a limit. */
 export const changeKey = asAdmin(async (request, context, params) => {
   const { id = '', key_prefix: keyPrefix = '' } = params
   const changes = await readJson(request, keyChangesSchema, context)
@@ -113,7 +114,7 @@ export const addCredit = asAdmin(async (request, context, { id = '' }) => {
   return json({ ...result.customer, applied: result.applied })
 })
 
-/** POST /admin/maintenance: runs the sweeps, in local mode also as if it were another time. */
+/** POST /admin/maintenance: runs the sweeps. In local mode the request may name the time they run for. */
 export const maintenance = asAdmin(async (request, context) => {
   const body = await readJson(request, maintenanceSchema, context)
   if (body.now !== undefined && context.config.service.mode !== 'local') {

@@ -8,7 +8,10 @@ import type { keyChangesSchema, newKeySchema } from './bodies.ts'
 
 export type KeyChanges = z.output<typeof keyChangesSchema>
 
-/** Keeps a new key's hash and limits. Undefined when there is no such customer. `now` is ms since the epoch. */
+/**
+ * Stores a new key's hash and limits. `now` is ms since the epoch.
+ * @returns undefined when there is no such customer
+ */
 export async function insertKey(
   db: Database,
   customerId: string,
@@ -28,8 +31,9 @@ export async function insertKey(
 }
 
 /**
- * Changes a key's name and limits; members left out stay, null lifts a limit. Another `limit_reset` begins to count
- * anew. Undefined when the customer has no such key.
+ * Changes a key's name and limits. Omitted members stay as they are; null lifts a limit. A changed `limit_reset`
+ * restarts the count.
+ * @returns undefined when the customer has no such key
  */
 export async function updateKey(
   db: Database,
@@ -46,7 +50,10 @@ export async function updateKey(
   return row === undefined ? undefined : readKeyView(row, now)
 }
 
-/** The keys of a customer that are not deleted, oldest first. Undefined when there is no such customer. */
+/**
+ * The keys of a customer that are not deleted, oldest first.
+ * @returns undefined when there is no such customer
+ */
 export async function listKeysOf(
   db: Database,
   customerId: string,
@@ -61,7 +68,7 @@ export async function listKeysOf(
 }
 
 /**
- * Marks a key as deleted: it opens nothing from now on, and usage rows no longer tell its prefix and name.
+ * Marks a key as deleted: it is no longer accepted, and usage rows no longer show its prefix and name.
  * @returns whether there was such a key
  */
 export async function markKeyDeleted(

@@ -5,8 +5,8 @@ import { numberOf } from '../storage/row.ts'
 import type { Database } from '../storage/database.ts'
 
 /**
- * GET /admin/ledger: the position of the ledger, which never falls. Whoever remembers it notices a ledger that was put
- * back to an earlier state.
+ * GET /admin/ledger: the position of the ledger, which never decreases. An operator who records it can detect a
+ * ledger that was restored to an earlier state.
  */
 export const showLedger: Handler = async (request, context) => {
   await requireAdmin(request, context.adminToken)

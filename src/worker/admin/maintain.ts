@@ -5,7 +5,7 @@ import type { Storage } from '../storage/database.ts'
 export interface MaintenanceReport {
   /** Reservations that were given back. */
   readonly released: number
-  /** Receipt bodies that were overwritten, their time being over. */
+  /** Receipt bodies that were overwritten because their retention period has ended. */
   readonly expired: number
   /** Overwritten bodies that were cleared. */
   readonly cleared: number

@@ -3,7 +3,7 @@ import { requireAdmin } from '../auth/authenticate.ts'
 import { text } from '../http/reply.ts'
 import { gaugeText } from '../metrics/families.ts'
 
-/** GET /admin/metrics: the Prometheus text format; counts of this process, states as of now. */
+/** GET /admin/metrics in the Prometheus text format: counters since this process started, gauges as of now. */
 export const showMetrics: Handler = async (request, context) => {
   await requireAdmin(request, context.adminToken)
   const now = `${workText(context)}${breakerText(context)}${await proofText(context)}`
@@ -28,7 +28,7 @@ function breakerText({ health, catalogue, now }: Context): string {
 
 const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
 
-/** Without its daemon the worker still tells what it has counted. */
+/** When the daemon is unreachable, the worker still reports its own counters. */
 async function proofText({ link }: Context): Promise<string> {
   const proofs = await link.providers().catch(() => undefined)
   const up = gaugeText('cmr_enclave_up', 'Whether the enclave daemon answers.', [

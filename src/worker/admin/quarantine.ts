@@ -5,10 +5,10 @@ import { listQuarantined, settleQuarantined } from '../settle/quarantine.ts'
 import { StatementRefused } from '../storage/batch-outcome.ts'
 import { asAdmin } from './as-admin.ts'
 
-/** More than anybody looks through; the oldest are settled first. */
+/** Maximum number of listed settlements; the oldest come first. */
 const MAX_LISTED = 1000
 
-/** GET /admin/quarantine: what was delivered and cannot be booked, oldest first. */
+/** GET /admin/quarantine: settlements of delivered answers that the storage refuses to record, oldest first. */
 export const listQuarantine = asAdmin(async (_request, { storage }) => {
   const kept = await listQuarantined(storage.directory(), MAX_LISTED)
   const data = kept.map(({ requestId, customerId, createdAtMs, settlement: { row } }) => ({
@@ -24,7 +24,7 @@ export const listQuarantine = asAdmin(async (_request, { storage }) => {
   return json({ data })
 })
 
-/** POST /admin/quarantine/{request_id}/settle: books it, if the storage takes it by now. */
+/** POST /admin/quarantine/{request_id}/settle: tries again to record the settlement. */
 export const settleOne = asAdmin(async (_request, { storage }, params) => {
   const { request_id: requestId = '' } = params
   const databases = {

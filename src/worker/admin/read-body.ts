@@ -7,7 +7,7 @@ import { ApiError } from '../http/errors.ts'
 const MAX_BYTES = 65_536
 const MAX_TEXT = 200
 
-/** The largest amount taken at once: nine such credits fit the ledger's integers. */
+/** Maximum amount of one credit: nine of them fit the ledger's 64-bit integers. */
 const MAX_NANO = parseNano('1000000000')
 
 /** Text for people: not empty, no control characters. */
@@ -26,8 +26,8 @@ export const amountSchema = z.string().transform((text, check) => {
 })
 
 /**
- * The JSON body of a request, checked; an empty body stands for an empty object.
- * @throws ApiError `invalid_request_error` that names the first member at fault, `request_too_large`
+ * The JSON body of a request, checked by `schema`; an empty body counts as an empty object.
+ * @throws ApiError `invalid_request_error`, naming the first invalid member; `request_too_large`
  */
 export async function readJson<Schema extends z.ZodType>(
   request: Request,

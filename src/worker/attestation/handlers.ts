@@ -9,7 +9,7 @@ import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
 const HEX_32 = /^[0-9a-f]{64}$/
 const DAY_MS = 86_400_000
 
-/** How long a key outlives the longest receipt it may have signed. */
+/** How long a key is published after the longest retention of a receipt that it may have signed. */
 const KEY_RETENTION_DAYS = 400
 
 /** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
@@ -20,7 +20,7 @@ export const getAttestation: Handler = async (request, { link }) => {
       param: 'nonce',
     })
   }
-  // A capture may rightly take a minute; that the daemon is frozen must show sooner.
+  // A capture may take a minute; a frozen daemon must be detected sooner.
   await link.state()
   const fresh = nonce === undefined ? undefined : { nonce, source: sourceOf(request) }
   const answer = await link.attestation(fresh)
@@ -33,7 +33,7 @@ export const getAttestation: Handler = async (request, { link }) => {
   return attestationUnavailable()
 }
 
-/** GET /attestation/{sha256}: an envelope that some instance served before, by the digest of its bytes. */
+/** GET /attestation/{sha256}: an envelope that any instance served before, by the digest of its bytes. */
 export const getStoredEnvelope: Handler = async (_request, { storage }, { sha256 = '' }) => {
   const envelope = HEX_32.test(sha256) ? await findEnvelope(storage.directory(), sha256) : undefined
   if (envelope === undefined) throw new ApiError('not_found', 'There is no such envelope.')
@@ -45,8 +45,8 @@ export const getTrustBundle: Handler = async (_request, { link }) =>
   jsonText(utf8(await link.trustBundle()))
 
 /**
- * GET /.well-known/jwks.json: every key that a receipt still to be verified may be signed with, and the live one
- * before it has signed anything. While the daemon is away those of the storage are served alone.
+ * GET /.well-known/jwks.json: every key that a receipt still within retention may be signed with, and the live key
+ * even before it has signed anything. When the daemon is unreachable, only the stored keys are served.
  */
 export const getJwks: Handler = async (_request, { storage, signingKeys, config, now }) => {
   const days = config.service.receipt_retention_days + KEY_RETENTION_DAYS

@@ -6,8 +6,8 @@ import { ApiError } from '../http/errors.ts'
 import { json } from '../http/reply.ts'
 
 /**
- * POST /unseal: a document by which the operator replaces the secrets of a running router. The daemon judges it; it needs
- * no key of the API, because it is signed. Over TLS only, since it holds secrets.
+ * POST /unseal: a document with which the operator replaces the secrets of a running router. The daemon verifies it;
+ * it needs no API key, because it is signed. TLS only, since it holds secrets.
  */
 export const postUnseal: Handler = async (request, { link, now }) => {
   if (new URL(request.url).protocol !== 'https:') {

@@ -5,11 +5,11 @@ import { equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
  * a MAC, so that an invented customer is recognised before any storage is touched.
  */
 
-/** Crockford's base32 in lower case: 32 signs, none that are mistaken for each other. */
+/** Crockford's base32 in lower case: 32 characters, without those that are easily confused. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const SIGN = `[${ALPHABET}]`
 
-/** 60 random bits name a customer, 80 bits of MAC vouch for it. */
+/** A customer id has 60 random bits and 80 bits of MAC. */
 const NAME_SIGNS = 12
 const MAC_SIGNS = 16
 const KEY_ID_SIGNS = 10
@@ -22,17 +22,17 @@ const FORM = new RegExp(
 )
 const CUSTOMER_FORM = new RegExp(`^${CUSTOMER_ID}$`)
 
-/** Keep the two uses of the one secret apart. */
+/** Domain separation for the two uses of the one secret. */
 const MAC_LABEL = 'cmr/customer-id/v1\0'
 const SALT_LABEL = 'cmr/cache-salt/v1\0'
 
-/** Random bytes of the length asked for. */
+/** Returns random bytes of the requested length. */
 export type Random = (length: number) => Bytes
 
 export interface NewApiKey {
-  /** The whole key, which only its holder keeps. */
+  /** The whole key, which only the customer keeps. */
   readonly key: string
-  /** `cmr_<customer>_<key id>`: names the key and is no secret. */
+  /** `cmr_<customer>_<key id>`: identifies the key and is not secret. */
   readonly prefix: string
 }
 
@@ -42,7 +42,7 @@ export function newApiKey(customerId: string, random: Random): NewApiKey {
   return { key: `${prefix}_${signs(random(SECRET_SIGNS))}`, prefix }
 }
 
-/** The parts of a key's text, or undefined when it does not have the one form keys have. */
+/** The parts of a key's text, or undefined when it does not have the form of a key. */
 export function parseApiKey(
   text: string,
 ): { readonly customerId: string; readonly prefix: string } | undefined {
@@ -50,20 +50,20 @@ export function parseApiKey(
   return prefix === undefined || customerId === undefined ? undefined : { customerId, prefix }
 }
 
-/** A new customer id under the directory's secret. */
+/** A new customer id, authenticated with the directory's secret. */
 export async function newCustomerId(secret: CryptoKey, random: Random): Promise<string> {
   const name = signs(random(NAME_SIGNS))
   return name + (await macOf(secret, name))
 }
 
-/** Whether an id was made under the directory's secret; takes the same time wherever the MAC differs. */
+/** Whether an id was made with the directory's secret, in constant time. */
 export async function isCustomerId(secret: CryptoKey, id: string): Promise<boolean> {
   if (!CUSTOMER_FORM.test(id)) return false
   const mac = await macOf(secret, id.slice(0, NAME_SIGNS))
   return equalBytes(utf8(mac), utf8(id.slice(NAME_SIGNS)))
 }
 
-/** The form in which WebCrypto takes the directory's secret. */
+/** Imports the directory's secret for WebCrypto. */
 export function importSecret(secret: Bytes): Promise<CryptoKey> {
   return crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
 }
@@ -82,7 +82,7 @@ async function hmac(secret: CryptoKey, text: string): Promise<Bytes> {
   return new Uint8Array(await crypto.subtle.sign('HMAC', secret, utf8(text)))
 }
 
-/** Five bits of every byte, one sign each. */
+/** One character for five bits of every byte. */
 function signs(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => ALPHABET.charAt(byte & 31)).join('')
 }

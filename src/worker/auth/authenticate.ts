@@ -7,10 +7,10 @@ import { parseApiKey } from './api-key.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Keyring } from './keyring.ts'
 
-/** A key whose form and customer were checked, but not yet whether the customer has it. */
+/** A key whose form and customer id were checked, but not yet whether the customer has it. */
 export interface PresentedKey {
   readonly customerId: string
-  /** `cmr_<customer>_<key id>`, which is no secret. */
+  /** `cmr_<customer>_<key id>`; not secret. */
   readonly keyPrefix: string
   /** SHA-256 of the whole key, lowercase hex. */
   readonly keyHash: string
@@ -25,7 +25,7 @@ export interface Caller {
 
 /**
  * Reads the key of a request, the bearer token or else `x-api-key`, without touching the customer's storage.
- * @throws ApiError `unauthorized` when there is none or it cannot be one of ours
+ * @throws ApiError `unauthorized` when there is none or its customer id was not made by this service
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function readApiKey(
@@ -70,12 +70,12 @@ export async function authenticate(
   return { customerId, keyPrefix, keyName: textOf(row, 'name') }
 }
 
-/** The one answer to a key that is malformed, invented, unknown or deleted. */
+/** The same answer for a key that is malformed, invented, unknown or deleted. */
 export function invalidKey(): ApiError {
   return new ApiError('unauthorized', 'The API key is not valid.')
 }
 
-/** Whether a key's time is over; `expiresAt` in ms, null: never. */
+/** Whether a key has expired; `expiresAt` in ms, null: never. */
 export function isExpired(expiresAt: number | null, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }
@@ -85,8 +85,8 @@ export function keyExpired(): ApiError {
 }
 
 /**
- * Lets only the holder of the admin token pass. Digests are compared, so that the time tells nothing of the
- * token's length or beginning.
+ * Lets only the holder of the admin token pass. Digests are compared, so that timing reveals neither the token's
+ * length nor its beginning.
  * @throws ApiError `unauthorized`
  */
 export async function requireAdmin(request: Request, adminToken: string): Promise<void> {

@@ -3,15 +3,21 @@ import type { Storage } from '../storage/database.ts'
 import { authenticate, invalidKey, readApiKey, type PresentedKey } from './authenticate.ts'
 import type { Keyring } from './keyring.ts'
 
-/** How long a key that was found is let through unasked, ms. Whether it still counts is told by what it asks for. */
+/**
+ * How long a key that was found is accepted without asking the storage, ms. Whether it is still valid is checked by
+ * the operation that follows.
+ */
 const CACHED_MS = 10_000
-/** A key that does not exist never will: its secret cannot be made a second time. */
+/**
+ * How long a key that was not found is refused without asking the storage, ms. Its secret is random, so it can never
+ * come into existence later.
+ */
 const MISSING_MS = 300_000
 const MAX_REMEMBERED_KEYS = 10_000
 
 /**
- * Lets requests in whose key exists, before a byte of their body is read or anything is held for them. It remembers
- * what it found for a moment, so that it costs a request of a known key no call of the storage.
+ * Admits only requests whose key exists, before a byte of their body is read or memory is reserved for them. Results
+ * are cached for a moment, so that a known key costs no call of the storage.
  */
 export class KeyGate {
   readonly #now: () => number
@@ -53,7 +59,7 @@ export class KeyGate {
     return false
   }
 
-  /** The oldest is forgotten first. */
+  /** Adds an entry; the oldest is evicted first. */
   #remember(entries: Map<string, number>, { keyHash }: PresentedKey): void {
     entries.set(keyHash, this.#now())
     const [oldest] = entries.keys()

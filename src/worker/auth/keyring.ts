@@ -11,26 +11,31 @@ import {
   type Random,
 } from './api-key.ts'
 
-/** Makes customer ids and API keys and recognises the ids, under the secret of the directory. */
+/** Makes customer ids and API keys, and recognises the ids, with the directory's secret. */
 export interface Keyring {
-  /** Whether a customer id was made here. Any other must not reach the storage. @throws StorageUnavailable */
+  /**
+   * Whether a customer id was made by this service. Any other must not reach the storage.
+   * @throws StorageUnavailable
+   */
   knows(customerId: string): Promise<boolean>
   /** A new customer id. @throws StorageUnavailable */
   newCustomerId(): Promise<string>
   /** A new API key of a customer. */
   newApiKey(customerId: string): NewApiKey
-  /** What separates a customer's prefix cache at a provider from everybody else's; tells nothing of the id. */
+  /**
+   * The salt that separates a customer's prefix cache at a provider from those of others; it does not reveal the id.
+   */
   cacheSalt(customerId: string): Promise<string>
 }
 
 const SECRET_BYTES = 32
 
-/** Customers whose id need not be checked again, some hundred bytes each. */
+/** Maximum number of cached customer ids, some hundred bytes each. */
 const MAX_KNOWN = 10_000
 
 /**
- * The keyring of an isolate. It reads the secret at its first use and keeps it; the secret never changes.
- * Concurrent first uses each read it for themselves: a request may not wait for work another one began.
+ * The keyring of an isolate. It reads the secret at its first use and caches it; the secret never changes. Concurrent
+ * first uses each read it for themselves, because in workerd a request must not wait for work that another one began.
  */
 export function createKeyring(
   storage: Storage,
@@ -47,7 +52,7 @@ export function createKeyring(
     return secret
   }
 
-  /** An id stays what it is: only those that were made here are remembered, so nobody can fill the memory. */
+  /** A valid id stays valid, and only valid ids are cached, so that invented ones cannot fill the memory. */
   async function knows(id: string): Promise<boolean> {
     if (known.has(id)) return true
     const isValid = await isCustomerId(await loadSecret(), id)

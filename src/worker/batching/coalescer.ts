@@ -1,12 +1,12 @@
 import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
 
-/** Runs a piece of work together with those of other requests; resolves or fails as the work itself does. */
+/** Runs a piece of work together with that of other requests; resolves or rejects as the work itself does. */
 export type Coalescer = (work: () => Promise<void>) => Promise<void>
 
 /**
- * Lets one request do what several of one moment have to do: each of its steps then waits, and is woken, once
- * for all of them, and the calls that the pieces make find each other. The pieces must hold nothing that the
- * runtime ties to the request they come from (streams, bodies). The failure of one piece does not affect the others.
+ * Runs work of several requests inside one of them, so that each asynchronous step wakes up one request instead of
+ * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
+ * request (streams, bodies). The failure of one does not affect the others.
  */
 export function createCoalescer(
   host: BatchDeps,

@@ -5,7 +5,7 @@ import type { Logprobs } from '../stream/logprobs.ts'
 import type { AnswerChoice, ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 
-/** Writes the chunks of a streamed chat completion. `usage` stands on the last one where the client asked for it. */
+/** Writes the chunks of a streamed chat completion. The last one carries `usage` where the client asked for it. */
 export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): AnswerEncoder {
   const { id, created, model } = head
   const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
@@ -24,7 +24,7 @@ export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): Answ
       const tail = JSON.stringify({ ...shown, service }).slice(1)
       return `${start}{},"finish_reason":${JSON.stringify(finishReason)}}],${tail}\n\ndata: [DONE]\n\n`
     },
-    // No `[DONE]` follows it, so that no client takes the answer for whole.
+    // No `[DONE]` follows, so that no client mistakes the answer for a complete one.
     fail: (error) => `data: ${JSON.stringify(errorBody(error))}\n\n`,
   }
 }

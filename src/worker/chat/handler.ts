@@ -2,7 +2,7 @@ import { serveCompletions } from '../completion/handler.ts'
 import { parseChatRequest } from '../completion/request.ts'
 import { chatStreamEncoder, encodeChatCompletion } from './encoder.ts'
 
-/** POST /v1/chat/completions: the format of the internal request, so that its bytes are forwarded as they came. */
+/** POST /v1/chat/completions: the format of the internal request, so its bytes are forwarded unchanged. */
 export const completeChat = serveCompletions({
   endpoint: '/v1/chat/completions',
   decode: (body) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { serviceObjectSchema } from '../settle/service-schema.ts'
 
-/** The answers of chat completions as the interface description has them; the encoder writes them. */
+/** Schemas of chat completion answers for the interface description; the encoder writes them. */
 
 const usage = z.looseObject({
   prompt_tokens: z.int().min(0),

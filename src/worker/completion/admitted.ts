@@ -9,13 +9,13 @@ import type { Admission } from '../settle/admit.ts'
 import type { AnswerFormat } from './format.ts'
 import type { ChatOptions } from './options.ts'
 
-/** An admitted chat request, as the two ways of answering it take it. */
+/** An admitted chat request, as the streamed and the unstreamed answer need it. */
 export interface AdmittedChat {
   readonly context: Context
   readonly endpoint: ReceiptEndpoint
   readonly chat: ChatRequest
   readonly format: AnswerFormat
-  /** Members that the front door left out, whatever the route. */
+  /** Members that the endpoint's decoder dropped, whatever the route. */
   readonly dropped: readonly string[]
   readonly options: ChatOptions
   readonly plan: ChatPlan
@@ -24,16 +24,16 @@ export interface AdmittedChat {
   readonly admission: Admission
   /** Null where the client wants no receipt. */
   readonly receiptId: string | null
-  /** Of the answer, however it is given. */
+  /** Headers of the answer, streamed or not. */
   readonly headers: Readonly<Record<string, string>>
-  /** The router's own count of the prompt, billed only where no provider told one. */
+  /** The router's own estimate of the prompt, billed only where no provider reports a count. */
   readonly promptEstimate: number
-  /** Keeps one customer's prompts out of another's prefix cache, at providers that take a salt. */
+  /** Separates customers in the prefix caches of providers that accept a salt. */
   readonly cacheSalt: string | undefined
   /** The client's body bytes as received. */
   readonly clientRequest: Bytes
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
-  /** Aborts when the client is seen to leave. */
+  /** Aborts when the client disconnects. */
   readonly clientSignal: AbortSignal
 }

@@ -2,14 +2,14 @@ import { DEFAULT_FORWARD } from '../../protocol/forwarded-members.ts'
 import { PASSED_MEMBERS } from '../provider/chat-request.ts'
 import { mapped, refused, type MemberRule } from './member-rules.ts'
 
-/** What becomes of one member of a chat completion; of some the configuration of a route decides. */
+/** How one member of a chat completion request is treated; for some the configuration of a route decides. */
 export interface ChatMemberRule extends Omit<MemberRule, 'becomes'> {
   readonly becomes: MemberRule['becomes'] | 'by route'
 }
 
 /**
- * Every member of a request to `/v1/chat/completions` that is known by name. Others are handed on where the `forward`
- * of a route names them, and dropped elsewhere. The parser goes by this table, and `docs/front-doors.md` shows it.
+ * Every known member of a request to `/v1/chat/completions`. Others are forwarded where the `forward` of a route
+ * names them, and dropped elsewhere. The parser follows this table, and `docs/front-doors.md` shows it.
  */
 export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('model', 'the route selector'),
@@ -41,12 +41,12 @@ export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   refused('function_call', 'not supported; use "tool_choice"'),
 ]
 
-/** The members that every request is read for, whatever its routes forward. */
+/** The members that are read in every request, whatever its routes forward. */
 export const READ_MEMBERS: ReadonlySet<string> = new Set(
   CHAT_MEMBERS.filter(({ becomes }) => becomes === 'mapped').map(({ member }) => member),
 )
 
-/** The members that no request may have, by name. */
+/** The members that are refused in every request, by name. */
 export const REFUSED_MEMBERS: ReadonlyMap<string, ChatMemberRule> = new Map(
   CHAT_MEMBERS.filter(({ becomes }) => becomes === 'refused').map((rule) => [rule.member, rule]),
 )

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 
-/** A member that a schema speaks for: its name, and in words what it must be. */
+/** A member that is checked by a schema: its name, and in words what it must be. */
 export class CheckedMember<Schema extends z.ZodType> {
   readonly #name: string
   readonly #schema: Schema
@@ -14,7 +14,10 @@ export class CheckedMember<Schema extends z.ZodType> {
     this.#expected = expected
   }
 
-  /** The checked value. @throws ApiError invalid_request_error with the place and no word of the value */
+  /**
+   * The checked value.
+   * @throws ApiError invalid_request_error that names the place but never quotes the value
+   */
   read(value: unknown, at: string = this.#name): z.output<Schema> {
     const result = this.#schema.safeParse(value)
     if (result.success) return result.data

@@ -3,7 +3,7 @@ import type { AnswerRecorder } from '../idempotency/answer-recorder.ts'
 import { createDigest } from '../stream/digest.ts'
 import { KEEP_ALIVE } from '../stream/keep-alive.ts'
 
-/** All that was sent and not yet taken is waited for together. */
+/** Everything sent since the connection last asked for data is awaited together. */
 interface Wait {
   readonly promise: Promise<void>
   readonly resolve: () => void
@@ -14,16 +14,16 @@ interface Wait {
 const clientDisconnected = () => new Error('the client has left or has stopped reading')
 
 /**
- * The client's end of a stream. It says nothing until it is started; from then on every silence is filled
- * with comments, which keep proxies alive and are the only way to see that a client has left: the runtime
- * notices a closed connection at its next write.
+ * The client's end of a stream. It sends nothing until it is started; from then on it sends comments whenever it
+ * would be silent. They keep proxies from closing the connection, and they are the only way to notice that a client
+ * has disconnected: the runtime reports a closed connection at the next write.
  *
- * It holds nothing back: what is sent waits for the connection to ask, and so does its sender. Such a source
- * costs the runtime half of an identity transform, which is read into a buffer for as long as it is open.
+ * It does not buffer: `send` resolves when the connection asks for more. This costs the runtime half of what an
+ * identity transform does, which is read into a buffer for as long as it is open.
  */
 export class ClientStream {
   readonly readable: ReadableStream<Uint8Array>
-  /** Resolves when headers may go out. */
+  /** Resolves when the headers may be sent. */
   readonly begun: Promise<void>
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
@@ -32,7 +32,7 @@ export class ClientStream {
   readonly #recorder: AnswerRecorder | undefined
   readonly #begin: () => void
   #connection!: ReadableStreamDefaultController<Uint8Array>
-  /** While something that was sent waits for the connection. */
+  /** Set while sent bytes wait for the connection. */
   #wait: Wait | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastSentAt = 0
@@ -63,12 +63,12 @@ export class ClientStream {
     this.#begin = resolve
   }
 
-  /** Whether headers are out, so that a failure can no longer become a status. */
+  /** Whether the headers were sent, so that a failure can no longer become a status. */
   get started(): boolean {
     return this.#started
   }
 
-  /** Headers go out now; silences are filled from here on. */
+  /** Lets the headers be sent, and starts the keep-alive comments. */
   start(): void {
     if (this.#started) return
     this.#started = true
@@ -77,7 +77,7 @@ export class ClientStream {
     this.#begin()
   }
 
-  /** Sends whole events; resolves once the client's connection has taken them. */
+  /** Sends complete events; resolves once the client's connection has taken them. */
   send(events: Uint8Array): Promise<void> {
     if (events.length === 0) return Promise.resolve()
     this.#digest.update(events)
@@ -85,24 +85,30 @@ export class ClientStream {
     return this.#write(events)
   }
 
-  /** Ends the part a receipt can speak of: its SHA-256 in hex. Nothing but `finish` may follow. */
+  /**
+   * Ends the part that a receipt covers. Only `finish` may follow.
+   * @returns its SHA-256 in hex
+   */
   seal(): Promise<string> {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     return this.#digest.finish()
   }
 
-  /** Sends the last bytes and ends the stream. A client that has left by now has missed nothing it could use. */
+  /**
+   * Sends the last bytes and ends the stream. Failures are ignored: a client that has disconnected by now has
+   * received everything but these bytes.
+   */
   async finish(last: Uint8Array): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     try {
       await this.#write(last)
       this.#connection.close()
     } catch {
-      // The connection ended before the last bytes; what they report is settled and stored.
+      // The connection ended before the last bytes; the settlement they report is stored already.
     }
   }
 
-  /** Ends the connection under a client that has taken nothing of what is waiting for it for so long. */
+  /** Closes the connection of a client that has not read for this long. */
   abandonAfter(ms: number): void {
     if (this.#wait === undefined || this.#now() - this.#wait.since < ms) return
     this.#connection.error(clientDisconnected())
@@ -138,7 +144,7 @@ export class ClientStream {
     return this.#wait.promise
   }
 
-  /** The connection asks for more, so it has taken what there was. */
+  /** The connection asks for more, so everything sent so far was taken. */
   #onDrained(): void {
     if (this.#wait === undefined) return
     this.#lastSentAt = this.#now()

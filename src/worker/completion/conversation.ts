@@ -28,16 +28,16 @@ interface Turn {
   content: string | undefined
   readonly calls: HistoryCall[]
   readonly results: JsonObject[]
-  /** What results hold beside text: chat's tool messages take text only. */
+  /** Images and files in tool results: chat's tool messages take text only. */
   readonly media: ContentPart[]
 }
 
 type Entry = { readonly role: 'system' | 'user'; readonly parts: readonly ContentPart[] } | Turn
 
 /**
- * Puts chat messages together from formats whose turns are made of items. Results of tools stand directly behind the
- * message with their calls, whatever came between, because providers insist on it; system texts at the head become
- * one message, because many chat templates take only one.
+ * Builds chat messages from formats whose turns consist of items. Tool results are placed directly after the message
+ * with their calls, because providers require it; leading system texts become one message, because many chat
+ * templates accept only one.
  */
 export class Conversation {
   readonly #entries: Entry[] = []
@@ -63,18 +63,18 @@ export class Conversation {
     turn.reasoning = turn.reasoning === '' ? text : `${turn.reasoning}\n${text}`
   }
 
-  /** What the assistant says from here on is a message of its own. */
+  /** Starts a new assistant message with the next assistant item. */
   nextTurn(): void {
     this.#turn = undefined
   }
 
-  /** Adds to the text of the assistant's message, whatever else it holds. */
+  /** Adds to the text of the current assistant message. */
   addText(text: string): void {
     const turn = this.#assistant()
     turn.content = (turn.content ?? '') + text
   }
 
-  /** A text of the assistant's that is a message of its own, unless only reasoning stood before it. */
+  /** An assistant text that starts a message of its own, unless the current one contains only reasoning. */
   text(text: string): void {
     if (this.#turn?.content !== undefined || (this.#turn?.calls.length ?? 0) > 0) {
       this.#turn = undefined
@@ -145,7 +145,7 @@ function turnMessages({ reasoning, content, calls, results, media }: Turn): Json
   return [assistant, ...results, ...(media.length > 0 ? [{ role: 'user', content: media }] : [])]
 }
 
-/** Texts of one message are paragraphs of it. */
+/** The texts of one message, joined as paragraphs. */
 function textOf(parts: readonly ContentPart[]): string {
   return parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
 }

@@ -6,24 +6,24 @@ import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
 
-/** What an answer says of itself, whatever its format. */
+/** The members at the head of an answer in every format. */
 export interface AnswerHead {
   readonly id: string
   /** Unix seconds. */
   readonly created: number
-  /** The routed route. */
+  /** The route that serves the request. */
   readonly model: string
 }
 
-/** Writes one streamed answer, and the event that ends it where it fails. */
+/** Writes one streamed answer, and the event that ends it when it fails. */
 export interface AnswerEncoder extends StreamEncoder {
-  /** The last events of a stream that broke, whether or not anything was sent before. */
+  /** The last events of a stream that failed, whether or not anything was sent before. */
   fail(error: ApiError): string
 }
 
 /** How the answer to one request is written. */
 export interface AnswerFormat {
-  /** Stands ahead of the request's id in the answer's own id. */
+  /** Precedes the request's id in the answer's own id. */
   readonly idPrefix: string
   streamEncoder(head: AnswerHead): AnswerEncoder
   /** The body of an answer that is not streamed. */
@@ -35,17 +35,19 @@ export interface AnswerFormat {
   ): string
 }
 
-/** A request of one front door, decoded. */
+/** A decoded request of one API format. */
 export interface DecodedRequest {
   readonly chat: ChatRequest
   readonly format: AnswerFormat
-  /** Members that have no meaning here; the answer names them in a header. */
+  /** Members that have no meaning here; a header of the answer names them. */
   readonly dropped: readonly string[]
 }
 
-/** One front door of the chat models: what its requests become, and with them the form of their answers. */
+/**
+ * One API format of the chat models: the decoder of its requests, which also determines the format of their answers.
+ */
 export interface ChatApi {
-  /** What receipts call it. */
+  /** The endpoint's name in receipts. */
   readonly endpoint: ReceiptEndpoint
   /** @throws ApiError naming the member at fault */
   readonly decode: (body: Bytes) => DecodedRequest

@@ -84,8 +84,8 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
 }
 
 /**
- * Refuses the request while the daemon is away. Where a signature stands before the answer a state that is not
- * quite new is enough; what would be delivered without one asks.
+ * Refuses the request while the daemon is unreachable. Where a signature precedes the answer, a cached state is
+ * enough; an answer that is delivered before it is signed, or without a receipt, needs a current one.
  */
 async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
   await (deliversUnsigned ? link.stateReadAfter(now()) : link.state())
@@ -93,7 +93,10 @@ async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): P
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined
 
-/** The plan of the request, but routes that rest are tried last: behind the caller's other models, too. */
+/**
+ * The plan of the request, with routes whose circuit is open moved to the end, behind the caller's failover models
+ * too.
+ */
 function planByHealth({ catalogue, health, now }: Context, chat: ChatRequest): ChatPlan {
   const at = now()
   const plan = planChat(catalogue, chat, { order: (routes) => health.prefer(routes, at) })

@@ -7,7 +7,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import { constraintsOf, REQUIRE_HEADER_DOC } from '../http/attestation-member.ts'
 import { MAX_FAILOVERS } from './request-members.ts'
 
-/** Members of a request that may come in headers, for clients that can set nothing else. */
+/** Members of a request that may also come in headers, for clients that cannot set body members. */
 
 const FAILOVER_HEADER = 'X-Service-Failover'
 const REASONING_HEADER = 'X-Service-Reasoning'
@@ -36,7 +36,10 @@ export function withHeaderMembers(chat: ChatRequest, headers: Headers): ChatRequ
   return withReasoning({ ...chat, failover, constraints }, headers)
 }
 
-/** What a body and the header say of failover, together. @throws ApiError as `withHeaderMembers` */
+/**
+ * The failover list of the body, or of the header where the body has none.
+ * @throws ApiError as `withHeaderMembers`
+ */
 export function failoverOf(given: readonly string[], headers: Headers): readonly string[] {
   const text = headers.get(FAILOVER_HEADER)
   if (text === null) return given
@@ -61,7 +64,7 @@ function withReasoning(chat: ChatRequest, headers: Headers): ChatRequest {
     ...chat,
     reasoning: effort,
     effortMatch: 'exact',
-    // Who asks for reasoning in so many words wants to see it, whatever the format is usually like.
+    // A caller who asks for reasoning explicitly wants to see it, whatever the default of the format.
     includeReasoning: chat.includeReasoning || chat.reasoningHiddenByDefault,
     reasoningMembers: reasoningMembers.length > 0 ? reasoningMembers : ['reasoning'],
   }

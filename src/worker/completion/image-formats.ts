@@ -1,4 +1,4 @@
-/** Tells by its first bytes whether data is of one format. */
+/** Whether data is of one format, by its first bytes. */
 type FormatCheck = (head: Uint8Array) => boolean
 
 /** Bytes as text, one character each. */
@@ -66,7 +66,7 @@ function isPcx(head: Uint8Array): boolean {
   )
 }
 
-/** The eleven formats of OCR images by the subtypes under which they travel, lower case. */
+/** The eleven formats of OCR images, by media subtype in lower case. */
 export const IMAGE_FORMATS: ReadonlyMap<string, FormatCheck> = new Map(
   (
     [

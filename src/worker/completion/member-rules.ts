@@ -4,20 +4,20 @@ import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 
 /**
- * What becomes of one member of a request at one front door. The decoders go by these tables, and
+ * How one member of a request in one API format is treated. The decoders follow these tables, and
  * `docs/front-doors.md` shows them.
  */
 export interface MemberRule {
   readonly member: string
   /** Dropped members are named in the header `X-Service-Dropped-Members` of the answer. */
   readonly becomes: 'mapped' | 'dropped' | 'refused'
-  /** What it is mapped to, why it is dropped, or what the caller is told. */
+  /** What it is mapped to, why it is dropped, or the message to the caller. */
   readonly note: string
-  /** Refused members: the values that ask for nothing and pass. Null always does. */
+  /** Refused members: values that are accepted because they request nothing. Null always is. */
   readonly unless?: readonly unknown[]
   /** Refused members: the code, where it is not `invalid_request_error`. */
   readonly code?: ErrorCode
-  /** Refused members: `error.details` of the answer, for a client that acts on it. */
+  /** Refused members: `error.details` of the answer, for clients that act on it. */
   readonly details?: JsonObject
 }
 
@@ -40,15 +40,18 @@ export function refused(
   return { member, becomes: 'refused', note, ...more }
 }
 
-/** Sets members apart by their rules. */
+/** Members separated by their rules. */
 export interface SortedMembers {
-  /** The mapped members that are there and not null. */
+  /** The mapped members that are present and not null. */
   readonly mapped: JsonObject
-  /** The names of members that were dropped: those the table says, and all it does not know. */
+  /** The names of dropped members: those the table drops, and all unknown ones. */
   readonly dropped: readonly string[]
 }
 
-/** @throws ApiError of a refused member, with the member as `param` */
+/**
+ * Separates the members of a body by their rules.
+ * @throws ApiError for a refused member, with the member as `param`
+ */
 export function sortMembers(
   body: JsonObject,
   rules: ReadonlyMap<string, MemberRule>,
@@ -65,7 +68,7 @@ export function sortMembers(
   return { mapped: known, dropped: left }
 }
 
-/** What the sender of a refused member is told. */
+/** The error for a refused member. */
 export function refusalOf({ member, note, code, details }: Omit<MemberRule, 'becomes'>): ApiError {
   const known = { param: member, ...(details !== undefined && { info: details }) }
   return new ApiError(code ?? 'invalid_request_error', `"${member}": ${note}.`, known)
@@ -73,7 +76,7 @@ export function refusalOf({ member, note, code, details }: Omit<MemberRule, 'bec
 
 const MEANING = { mapped: 'Becomes', dropped: 'Dropped:', refused: 'Refused:' } as const
 
-/** Every member of a table for the interface description, with what becomes of it. */
+/** Every member of a table for the interface description, with how it is treated. */
 export function describeMembers(rules: readonly MemberRule[]): Record<string, z.ZodType> {
   return Object.fromEntries(
     rules.map(({ member, becomes, note }) => [
@@ -102,14 +105,14 @@ export function parseBodyObject(bytes: Bytes): JsonObject {
   return value
 }
 
-/** Those of the named members that are there. */
+/** Those of the named members that are present. */
 export function pick(members: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.flatMap((name) => (members[name] === undefined ? [] : [[name, members[name]]])),
   )
 }
 
-/** @throws ApiError missing_field for the first of the named members that is not there */
+/** @throws ApiError missing_field for the first of the named members that is absent */
 export function requireMembers(members: JsonObject, names: readonly string[]): void {
   const missing = names.find((name) => members[name] === undefined)
   if (missing === undefined) return

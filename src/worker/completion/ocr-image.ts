@@ -3,7 +3,7 @@ import { IMAGE_FORMATS } from './image-formats.ts'
 
 const PARAM = 'image_url.url'
 
-/** Base64 characters decoded to look at a format's first bytes: room for the brands of an AVIF file. */
+/** Number of base64 characters decoded for the format check: enough for the brands of an AVIF file. */
 const HEAD_CHARACTERS = 128
 
 /** @throws ApiError unsupported_image_url for a URL that points elsewhere */
@@ -17,8 +17,8 @@ export function refuseRemoteUrl(url: string): void {
 }
 
 /**
- * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must be of
- * the declared one (see docs/api.md). Only those bytes are decoded.
+ * Checks the image of an OCR request: a base64 data URL of one of eleven formats, whose first bytes must match the
+ * declared one (see docs/api.md). Only those bytes are decoded.
  * @throws ApiError unsupported_image_url for a URL that points elsewhere, else invalid_request_error
  */
 export function checkImageUrl(url: string): void {

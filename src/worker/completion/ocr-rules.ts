@@ -4,7 +4,7 @@ import { isNull, valueOf } from '../json/scan.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import { checkImageUrl, refuseRemoteUrl } from './ocr-image.ts'
 
-/** The two prompts the OCR model was trained on; one word more makes it ramble. */
+/** The two prompts that the OCR model was trained on; it fails on any other. */
 const PROMPTS: ReadonlySet<string> = new Set([
   'Free OCR.',
   '<|grounding|>Convert the document to markdown.',
@@ -16,15 +16,15 @@ const imagePart = z.object({
 })
 const textPart = z.object({ type: z.literal('text'), text: z.string() })
 
-/** Plain text passes: the provider then answers without an image. */
+/** Plain text is accepted: the provider then answers without an image. */
 const userMessage = z.object({
   role: z.literal('user'),
   content: z.union([z.string(), z.array(z.discriminatedUnion('type', [imagePart, textPart]))]),
 })
 
 /**
- * The rules of an OCR route (see docs/api.md). Not looked at: the size of the page, which is the
- * provider's affair, and members beside `role` and `content`, which it ignores.
+ * Checks the rules of an OCR route (see docs/api.md). Not checked: the size of the page, which the provider limits,
+ * and members beside `role` and `content`, which it ignores.
  * @throws ApiError unsupported_reasoning, unsupported_image_url or invalid_request_error, always with `param`
  */
 export function checkOcrRequest(request: ChatRequest): void {
@@ -55,13 +55,13 @@ const anyImage = z.object({
   image_url: z.union([z.string(), z.object({ url: z.string() }).transform(({ url }) => url)]),
 })
 
-/** Every image of the request, whatever else may be wrong with it: that one is remote is the first thing to tell. */
+/** Every image of the request, even of a request that is otherwise invalid: a remote image is reported first. */
 function imageUrls({ bytes, messages }: ChatRequest): readonly string[] {
   const parts = anyMessages.parse(valueOf(bytes, messages)).flatMap(({ content }) => content)
   return parts.flatMap((part) => anyImage.safeParse(part).data?.image_url ?? [])
 }
 
-/** `temperature` and `skip_special_tokens` may only say what is sent anyway. */
+/** `temperature` and `skip_special_tokens` may only have the values that are sent anyway. */
 function checkFixedMembers({ bytes, otherMembers, temperature }: ChatRequest): void {
   if (temperature !== undefined && temperature !== 0) {
     throw invalid('OCR models run at "temperature" 0.', 'temperature')

@@ -13,7 +13,7 @@ export const PAID_CHAT_HEADERS: NonNullable<Operation['headers']> = {
   ...MEMBER_HEADERS_DOC,
 }
 
-/** What every front door of the chat models can refuse a request with. */
+/** The errors that every API format of the chat models can answer with. */
 export const CHAT_ERRORS: readonly ErrorCode[] = [
   ...IDEMPOTENCY_ERRORS,
   'invalid_request_error',

@@ -3,10 +3,10 @@ import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 
-/** What the service's own request headers ask for. */
+/** Options from the service's own request headers. */
 export interface ChatOptions {
   readonly receipt: boolean
-  /** Budget of a synchronous request in milliseconds; streams have their own clocks. */
+  /** Budget of a request that is not streamed, in milliseconds; streams have limits of their own. */
   readonly timeoutMs: number
 }
 
@@ -14,7 +14,7 @@ const TIMEOUT_HEADER = 'X-Service-Timeout-Seconds'
 const DEFAULT_SECONDS = 180
 const MAX_SECONDS = 600
 
-/** The header as the interface description has it. */
+/** The header for the interface description. */
 export const TIMEOUT_HEADER_DOC: NonNullable<Operation['headers']> = {
   [TIMEOUT_HEADER]: {
     description:

@@ -5,7 +5,7 @@ import { REFUSED_MEMBERS } from './chat-members.ts'
 import { refusalOf } from './member-rules.ts'
 
 /**
- * Refuses every way to ask for reasoning but one word of the ladder in `reasoning`. For plans without OCR rules;
+ * Refuses every way to request reasoning other than one effort name in `reasoning`. For plans without OCR rules;
  * where those apply, `checkOcrRequest` answers instead.
  * @throws ApiError invalid_request_error naming the member
  */

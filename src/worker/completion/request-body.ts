@@ -7,7 +7,10 @@ const MAX_BODY_BYTES = 10 * 1024 * 1024
 
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 
-/** The body of a request to a front door. @throws ApiError `request_too_large` above 10 MiB */
+/**
+ * The body of a request to an endpoint of the chat models.
+ * @throws ApiError `request_too_large` above 10 MiB
+ */
 export function readChatBody(
   request: Request,
   { now, takeMemory }: Pick<Context, 'now' | 'takeMemory'>,

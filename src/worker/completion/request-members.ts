@@ -4,7 +4,7 @@ import { constraintsSchema } from '../../protocol/constraints.ts'
 import { EFFORTS } from '../../protocol/effort.ts'
 import { PASSED_MEMBERS, type ChatRequest } from '../provider/chat-request.ts'
 
-/** Types and ranges of the small members of a chat request (see docs/api.md). */
+/** Types and ranges of the scalar members of a chat request (see docs/api.md). */
 
 export const MAX_FAILOVERS = 5
 
@@ -15,7 +15,7 @@ const tokens = z.int(TOKENS).min(1, TOKENS).optional()
 
 const TEMPERATURE = 'must be a number from 0 to 2'
 
-/** Counted before the entries are looked at, so that a long list costs nothing. */
+/** Counted before the entries are checked, so that a long list costs nothing. */
 export const failoverSchema = z
   .array(z.unknown(), 'must be an array of strings')
   .max(MAX_FAILOVERS, `must have at most ${MAX_FAILOVERS} entries`)
@@ -41,8 +41,8 @@ const members = z.object({
 })
 
 /**
- * The whole body as the interface description has it: what is checked here, what is only handed on, and what is
- * scanned elsewhere. Further members are the business of the routes (`forward`).
+ * The whole body for the interface description: members checked here, members forwarded unread, and members scanned
+ * elsewhere. For all others the routes decide (`forward`).
  */
 export const chatBodySchema = z.looseObject({
   ...members.shape,
@@ -78,10 +78,10 @@ type CheckedMembers = Pick<
 >
 
 /**
- * Checks the small members and fills in their defaults. `valueNamed` gives a member's value, undefined where it
- * is absent or null. `max_completion_tokens` is another name of `max_tokens`; two different caps are refused,
- * for either could be the one that was meant.
- * @throws ApiError invalid_request_error with the member's name and no word of its value
+ * Checks the scalar members and fills in their defaults. `valueNamed` returns a member's value, undefined where it is
+ * absent or null. `max_completion_tokens` is another name of `max_tokens`; two different values are refused, because
+ * it is unclear which one is meant.
+ * @throws ApiError invalid_request_error with the member's name, never its value
  */
 export function checkMembers(valueNamed: (name: string) => unknown): CheckedMembers {
   const values = Object.fromEntries(CHECKED_MEMBERS.map((name) => [name, valueNamed(name)]))

@@ -2,10 +2,10 @@ import type { JsonCursor, Range } from '../json/scan.ts'
 import type { MediaKind, Messages } from '../provider/chat-request.ts'
 import { scanPart } from './request-parts.ts'
 
-/** What the pass over `messages` finds: the facts, or what is wrong with them in words for the caller. */
+/** The result of scanning `messages`: its facts, or a description of the error for the caller. */
 export type MessagesScan = Messages | (Range & { readonly problem: string })
 
-/** What the messages hold, counted on the way. */
+/** The content of the messages, counted during the scan. */
 interface Content {
   textBytes: number
   readonly media: Record<MediaKind, number>
@@ -13,7 +13,7 @@ interface Content {
   audioBytes: number
 }
 
-/** What one message has shown so far. */
+/** The state of the scan of one message. */
 interface Message {
   role: string | undefined
   contentFits: boolean
@@ -35,8 +35,8 @@ const MEMBER_READERS: ReadonlyMap<string, (cursor: JsonCursor, message: Message)
 )
 
 /**
- * Walks `messages` in the one pass over the body. Each must be an object with a string `role` and a string, an
- * array or nothing as `content`; what is deeper is between the caller and the provider. `bytes` is the body.
+ * Scans `messages` during the one pass over the body. Each must be an object with a string `role`, and as `content` a
+ * string, an array or nothing; the provider checks what is deeper. `bytes` is the body.
  */
 export function scanMessages(cursor: JsonCursor, bytes: Uint8Array): MessagesScan {
   if (cursor.peek() !== 'array') {
@@ -69,7 +69,10 @@ export function scanMessages(cursor: JsonCursor, bytes: Uint8Array): MessagesSca
     : { ...range, problem }
 }
 
-/** One message, or what is wrong with it. */
+/**
+ * Scans one message.
+ * @returns what is wrong with it, if anything
+ */
 function scanMessage(cursor: JsonCursor, content: Content, bytes: Uint8Array): Message | string {
   if (cursor.peek() !== 'object') {
     cursor.skip()

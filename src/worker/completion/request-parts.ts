@@ -2,7 +2,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import type { JsonCursor, Range } from '../json/scan.ts'
 import type { MediaKind } from '../provider/chat-request.ts'
 
-/** What one content part holds, as far as its cost goes. */
+/** The content of one part, as far as its cost depends on it. */
 export interface ContentPart {
   /** UTF-8 bytes of its text once decoded. */
   readonly textBytes: number
@@ -26,8 +26,8 @@ const MEDIA_PARTS: ReadonlyMap<string, { readonly kind: MediaKind; readonly payl
   ])
 
 /**
- * Walks one part of a message's content. A part of unknown type counts as a file; what stands in a member that is
- * not the one its type names is no medium, so that text cannot pass for an image.
+ * Scans one part of a message's content. A part of unknown type counts as a file. A medium counts only in the member
+ * that its type names, so that text cannot pass for an image.
  */
 export function scanPart(cursor: JsonCursor, bytes: Uint8Array): ContentPart {
   let type = ''
@@ -52,7 +52,7 @@ export function scanPart(cursor: JsonCursor, bytes: Uint8Array): ContentPart {
   }
 }
 
-/** Length of the medium that stands in the value ahead, as written; 0 where it is elsewhere. */
+/** Length of the medium in the value ahead, as written; 0 where it is remote. */
 function inlineBytes(cursor: JsonCursor, bytes: Uint8Array, payload: string): number {
   let length = 0
   const take = () => {
@@ -71,7 +71,7 @@ function inlineBytes(cursor: JsonCursor, bytes: Uint8Array, payload: string): nu
 
 const DATA_URL = utf8('"data:')
 
-/** Whether a string, as written, begins as a data URL in lower case, as all clients write it. */
+/** Whether a string, as written, begins as a data URL in lower case, which all clients use. */
 function isDataUrl(bytes: Uint8Array, { start }: Range): boolean {
   return DATA_URL.every((byte, index) => bytes[start + index] === byte)
 }

@@ -9,13 +9,13 @@ import { refusalOf } from './member-rules.ts'
 import { checkMembers } from './request-members.ts'
 import { scanMessages, type MessagesScan } from './request-messages.ts'
 
-/** Every member the router reads or sends to every route; of all others only the place is noted. */
+/** Every member that the router reads or sends to every route; of all others only the range is recorded. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONING_MEMBERS])
 
-/** More than any client sends; keeps the memory of a request in bounds. */
+/** More than any client sends; bounds the memory of a request. */
 const MAX_OTHER_MEMBERS = 256
 
-/** More answers than any provider gives to one request; keeps a reservation finite. */
+/** More answers than any provider returns for one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
 
 /**
@@ -60,7 +60,10 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
   }
 }
 
-/** Those about reasoning are left to `checkReasoningMembers`: where OCR rules apply another answer is due. */
+/**
+ * Refuses unsupported members. Those about reasoning are left to `checkReasoningMembers`, because OCR rules answer
+ * differently.
+ */
 function refuseForeign(bytes: Bytes, otherMembers: Outline['otherMembers']): void {
   for (const [name, range] of otherMembers) {
     const rule = REFUSED_MEMBERS.get(name)
@@ -113,7 +116,7 @@ function effortOf(reasoning: unknown): ChatRequest['reasoning'] {
   return typeof reasoning === 'string' ? parseEffort(reasoning) : undefined
 }
 
-/** `n` goes on unchecked, so a number in quotes counts too: some providers take it for one. */
+/** `n` is forwarded unchecked, so a number in quotes counts too: some providers accept one. */
 function choicesOf(n: unknown): number {
   const choices = typeof n === 'number' || typeof n === 'string' ? Math.ceil(Number(n)) : 1
   return choices >= 1 ? Math.min(choices, MAX_CHOICES) : 1

@@ -11,7 +11,7 @@ import type { Exchange } from '../settle/exchange.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AdmittedChat } from './admitted.ts'
 
-/** The most that a request can use on a route: what is reserved for it, and all that it is billed. */
+/** The most that a request can use on a route: it is reserved, and nothing above it is billed. */
 export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   return {
     promptTokens: maxPromptTokens(chat, route),
@@ -19,18 +19,18 @@ export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   }
 }
 
-/** What a provider has produced, as far as it was received: delivered to the client or not. */
+/** What a provider has produced, as far as it was received, whether or not it was delivered to the client. */
 interface Produced {
-  /** The provider's own count, where one came. */
+  /** The provider's own count, if one was received. */
   readonly usage: TokenUsage | undefined
   /** UTF-8 bytes of text that this count does not cover, from which completion tokens are estimated. */
   readonly uncountedTextBytes: number
 }
 
 /**
- * The record of a chat exchange for settlement. What the provider produced is billed, whether the client took it,
- * asked not to see it or left before: the provider's counts, and the router's own estimate, which is logged, of what
- * came after them. What is more than the request can have used is not billed, and logged too.
+ * The record of a chat exchange for settlement. Everything the provider produced is billed, even if the client
+ * disconnected or hides reasoning: by the provider's counts, and for text after the last count by the router's own
+ * estimate, which is logged. What exceeds the maximum usage of the request is not billed, and logged too.
  */
 export function chatExchange(
   admitted: AdmittedChat,

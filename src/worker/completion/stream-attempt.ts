@@ -13,27 +13,28 @@ import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { answerHead } from './answer-head.ts'
 import type { AnswerEncoder } from './format.ts'
 
-/** A provider's stream that has reached the commit point: its first real delta, or its finish. */
+/** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
 export interface OpenStream {
   readonly attempt: PlannedAttempt
   readonly clock: AttemptClock
   readonly reader: ReadableStreamDefaultReader<Uint8Array>
   readonly stream: AnswerStream
   readonly encoder: AnswerEncoder
-  /** The held opening events, ready for the client. */
+  /** The opening events held back until the commit point, ready for the client. */
   readonly head: Bytes
-  /** Whether the provider's body has ended already. */
+  /** Whether the provider's body has already ended. */
   readonly ended: boolean
   readonly requestDigest: string
   readonly responseDigest: Digest
   readonly evidenceSha256: string | null
-  /** Whether the answer comes compressed, and its digest is over what is in it. */
+  /** Whether the answer arrived compressed; its digest then covers the decompressed bytes. */
   readonly decoded: boolean
 }
 
 /**
- * One streaming try of one route, up to the commit point. Opening frames are held, so whatever fails here
- * leaves no trace at the client. `onAccepted` gets the stream once the provider has taken the prompt.
+ * One streaming attempt on one route, up to the commit point. Opening frames are held back, so a failure here is
+ * invisible to the client. `onAccepted` receives the stream once the provider has accepted the prompt.
+ * @throws AttemptFailure
  */
 export async function openStream(
   admitted: AdmittedChat,

@@ -16,8 +16,8 @@ import type { StreamEnd } from './stream-relay.ts'
 import type { OpenStream } from './stream-attempt.ts'
 
 /**
- * Settles a relayed stream by how it ended and sends its last event. The row is always written; a receipt is
- * issued for a complete answer only, and is stored before the client learns its id.
+ * Settles a relayed stream by how it ended and sends its last event. A usage row is always written; a receipt is
+ * issued for a complete answer only, and is stored before its id is sent.
  */
 export async function endStream(
   admitted: AdmittedChat,
@@ -74,7 +74,7 @@ async function endComplete(
 ): Promise<void> {
   const { context, receiptId } = admitted
   const tools = settleDeps(context, admitted.admission.customerId)
-  // A client that has left by now has missed nothing it could use.
+  // A client that has disconnected by now has received all content.
   await client.send(open.stream.finish(exchange.usage)).catch(() => {})
   const clientResponse = await client.seal()
   const last = open.stream.close(serviceObject(exchange, receiptId), exchange.usage)
@@ -103,12 +103,12 @@ async function endComplete(
   await client.finish(last)
 }
 
-/** Pauses before a failed settlement is tried again: together no longer than its reservation is kept for it. */
+/** Pauses before a failed settlement is retried: in total shorter than the reservation is kept. */
 const RETRY_PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000]
 
 /**
- * Writes the row of an exchange that gets no receipt. Where that fails it is tried again for half a minute
- * while the client is answered already; if the storage stays away the sweep closes the reservation.
+ * Writes the usage row of an exchange without a receipt. If that fails, it is retried in the background for half a
+ * minute; if the storage stays unavailable, the sweep closes the reservation.
  */
 export async function settleUnreceipted(admitted: AdmittedChat, exchange: Exchange): Promise<void> {
   if (await wasSettled(admitted, exchange)) return

@@ -12,15 +12,15 @@ export type StreamEnd =
   | { readonly kind: 'client_gone' }
   | { readonly kind: 'cut'; readonly failure: Failure; readonly error: ApiError }
 
-/** After the finish reason only the provider's usage and its terminator are still to come. */
+/** Time limit after the finish reason: only the provider's usage and its terminator are still to come. */
 const TAIL_MS = 5_000
 
-/** After usage as well: only the terminator, which the digest of the provider's bytes should include. */
+/** Time limit after usage as well: only the terminator, which the digest of the provider's bytes should include. */
 const LAST_BYTES_MS = 1_000
 
 /**
- * Relays a committed stream to its end: one read, one rewrite, one write at a time, so that a slow client
- * slows the provider down and nothing piles up here. Completeness is judged by a finish reason alone.
+ * Relays a committed stream to its end, one read, one encoding and one write at a time, so that a slow client slows
+ * the provider down and nothing is buffered here. An answer is complete if and only if it has a finish reason.
  */
 export async function relayStream(
   open: OpenStream,
@@ -48,7 +48,7 @@ export async function relayStream(
   }
 }
 
-/** What an interruption means: who ended the stream, and whether the answer was whole by then. */
+/** Classifies an interruption: who ended the stream, and whether the answer was complete by then. */
 async function endOf(
   cause: unknown,
   { clock, stream }: OpenStream,

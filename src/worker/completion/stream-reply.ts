@@ -35,7 +35,7 @@ export async function answerStream(admitted: AdmittedChat): Promise<Response> {
   return eventStream(reply.client.readable, { ...headers, ...dropped })
 }
 
-/** The client was seen to leave; nobody reads this. */
+/** Used only to abort; the client has disconnected, so it is never sent. */
 const clientDisconnected = () => new ApiError('service_unavailable', 'The client has left.')
 
 const openingTimedOut = () =>
@@ -44,7 +44,7 @@ const openingTimedOut = () =>
 const streamTimedOut = () =>
   new ApiError('upstream_timeout', 'The answer took longer than a stream may last.')
 
-/** When the time is over, a client that reads on gets an error event; one that has stopped reading is left. */
+/** After the time limit, a client that still reads gets an error event; a connection that is not read is closed. */
 const FINAL_EVENT_TIMEOUT_MS = 2_000
 
 class StreamReply {
@@ -52,12 +52,12 @@ class StreamReply {
   readonly #admitted: AdmittedChat
   readonly #budget: Budget
   readonly #gone = new AbortController()
-  /** Runs once the time is over. */
+  /** Set once the time limit has passed. */
   #overdue: ReturnType<typeof setInterval> | undefined
-  /** The route that has accepted the prompt and has not failed since, and what it has sent. */
+  /** The route that has accepted the prompt and has not failed since, and its stream. */
   #accepted: { readonly attempt: PlannedAttempt; readonly stream: AnswerStream } | undefined
 
-  /** The one whose answer is relayed. */
+  /** The attempt whose answer is relayed. */
   #served: PlannedAttempt | undefined
 
   constructor(admitted: AdmittedChat) {
@@ -75,7 +75,7 @@ class StreamReply {
     this.#budget.signal.addEventListener('abort', overdue, { once: true })
   }
 
-  /** The route that serves; before one does, all that may. */
+  /** The route that serves; before that, all routes that may. */
   get routes(): readonly Route[] {
     const attempts = this.#served ? [this.#served] : this.#admitted.plan.attempts
     return attempts.map(({ route }) => route)
@@ -114,7 +114,7 @@ class StreamReply {
     }
   }
 
-  /** Nothing was delivered: it costs nothing, unless the client left a provider that was at work for it. */
+  /** Nothing was delivered, so it costs nothing, unless the client disconnected while a provider was at work. */
   async #fail(error: unknown): Promise<void> {
     if (this.#gone.signal.aborted && this.#accepted) {
       const { attempt, stream } = this.#accepted

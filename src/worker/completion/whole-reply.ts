@@ -15,10 +15,10 @@ import {
   type WrittenAnswer,
 } from './whole-serving.ts'
 
-/** A provider's finished answer, read, with what a receipt says of its bytes. */
+/** A provider's finished answer, parsed, with the digests for its receipt. */
 type WholeAnswer = ProviderProof & { readonly answer: ProviderAnswer }
 
-/** Answers a request without streaming. */
+/** Answers a request that is not streamed. */
 export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const { context, chat, plan, options } = admitted
   return serveWhole<WholeAnswer>(

@@ -18,7 +18,7 @@ import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { settleWhole, type WholeProof } from '../settle/settle-whole.ts'
 
-/** An admitted request whose answer goes out in one piece. */
+/** An admitted request whose answer is not streamed. */
 export interface WholeRequest {
   readonly context: Context
   readonly admission: Admission
@@ -29,13 +29,13 @@ export interface WholeRequest {
   readonly timeoutMs: number
 }
 
-/** What a receipt says of a provider's bytes. */
+/** The part of a receipt's proof that comes from a provider's bytes. */
 export type ProviderProof = Omit<
   WholeProof,
   'clientRequest' | 'clientResponse' | 'providerResponseId'
 >
 
-/** An answer before it is settled. */
+/** An encoded answer before it is settled. */
 export interface WrittenAnswer {
   readonly exchange: Exchange
   readonly body: Bytes
@@ -47,9 +47,11 @@ const outOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
 /**
- * Serves a request without streaming: attempts -> written -> settled. If settling fails the answer is withheld and
- * costs nothing. A client that leaves changes nothing: the request runs to its end.
- * @throws ApiError when no route served @throws LinkUnavailable @throws StorageUnavailable
+ * Serves a request that is not streamed: attempts -> encoded -> settled. If settlement fails, the answer is withheld
+ * and costs nothing. If the client disconnects, the request still runs to its end.
+ * @throws ApiError when no route served it
+ * @throws LinkUnavailable
+ * @throws StorageUnavailable
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
@@ -79,7 +81,7 @@ export async function serveWhole<T extends ProviderProof>(
 }
 
 /**
- * One synchronous try of one route. Providers send headers with the finished answer, so only the request's
+ * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
  * budget limits it, and `limitMs` while other routes remain.
  * @throws AttemptFailure
  */

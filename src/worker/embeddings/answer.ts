@@ -6,14 +6,14 @@ import { readResponseId } from '../stream/response-id.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
 import type { EmbeddingsRequest } from './request.ts'
 
-/** A provider's vectors, in the order of the inputs and in the encoding that the client asked for. */
+/** A provider's vectors, in the order of the inputs and in the requested encoding. */
 export interface EmbeddingsAnswer {
   readonly vectors: readonly Vector[]
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
 }
 
-/** What a request asked for, of the request as it was read. */
+/** What the request asked for. */
 type AskedVectors = Pick<EmbeddingsRequest, 'inputs' | 'base64' | 'dimensions'>
 
 /** Numbers, or base64 of little-endian float32. */
@@ -22,9 +22,9 @@ type Vector = readonly number[] | string
 const FLOAT_BYTES = 4
 
 /**
- * Reads a provider's answer. Some providers know one encoding only, so either is turned into the one asked for.
- * @throws BrokenStream on an error object, and unless there is one sound vector for each input, all of one length: of
- *   that which was asked for
+ * Reads a provider's answer. Some providers support one encoding only, so either is converted to the requested one.
+ * @throws BrokenStream on an error object, and unless there is one valid vector for each input, all of the same
+ *   length, and of the requested length if any
  */
 export function readEmbeddings(
   body: Uint8Array,
@@ -62,7 +62,7 @@ function vectorOf(embedding: unknown): Float32Array {
   return Float32Array.from(embedding)
 }
 
-/** Numbers as the provider wrote them, where it wrote numbers. */
+/** The provider's numbers unchanged, where it sent numbers. */
 function numbersOf(embedding: unknown, vector: Float32Array): readonly number[] {
   return Array.isArray(embedding) ? embedding : Array.from(vector)
 }

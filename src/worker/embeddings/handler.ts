@@ -88,7 +88,7 @@ function readAnswer(bytes: Bytes, parsed: EmbeddingsRequest): EmbeddingsAnswer {
   }
 }
 
-/** What tokenizers put around each input. */
+/** Tokens that tokenizers add to each input. */
 const TOKENS_AROUND_INPUT = 8
 
 /** The most that a request can use on a route. */

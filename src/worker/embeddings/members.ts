@@ -1,6 +1,6 @@
 import { mapped, ruleTable, type MemberRule } from '../completion/member-rules.ts'
 
-/** Every member of a request to `/v1/embeddings` and what becomes of it. */
+/** Every member of a request to `/v1/embeddings` and how it is treated. */
 export const EMBEDDINGS_MEMBERS: readonly MemberRule[] = [
   mapped('model', 'the route selector'),
   mapped('input', '`input`: a text, a list of texts, a list of token ids, or a list of such lists'),

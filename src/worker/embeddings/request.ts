@@ -10,13 +10,13 @@ import { utf8Length } from '../stream/message-text.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { EMBEDDINGS_RULES } from './members.ts'
 
-/** A request to `/v1/embeddings`, read. */
+/** A parsed request to `/v1/embeddings`. */
 export interface EmbeddingsRequest {
   readonly model: string
   readonly failover: readonly string[]
   /** What the provider must meet. */
   readonly constraints: Constraints | undefined
-  /** How many vectors are asked for. */
+  /** Number of requested vectors. */
   readonly inputs: number
   readonly base64: boolean
   readonly dimensions: number | undefined
@@ -24,14 +24,14 @@ export interface EmbeddingsRequest {
   readonly textBytes: number
   /** How many token ids were given in place of texts. */
   readonly tokenIds: number
-  /** The router's own count of the prompt. */
+  /** The router's own estimate of the prompt. */
   readonly promptEstimate: number
-  /** What the provider is sent besides the model. */
+  /** The members sent to the provider besides the model. */
   readonly forwarded: JsonObject
   readonly dropped: readonly string[]
 }
 
-/** What the known SDKs split their input into; a route may have a limit of its own. */
+/** The batch size of the known SDKs; a route may have a lower limit. */
 const MAX_INPUTS = 2048
 
 /** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
@@ -100,7 +100,7 @@ export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
 type Input = ReturnType<typeof input.read>
 type OneInput = string | readonly number[]
 
-/** The single inputs, each of which becomes a vector. */
+/** The individual inputs, each of which becomes a vector. */
 function inputsOf(value: Input): readonly OneInput[] {
   if (typeof value === 'string') return [value]
   const isTokens = value.every((one) => typeof one === 'number')

@@ -5,7 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { BLOCK_RULES } from './members.ts'
 
-/** `system` and `messages` of a request as chat messages, and what of them was left out. */
+/** `system` and `messages` of a request as chat messages, and the types of blocks that were dropped. */
 export interface ReadMessages {
   readonly messages: readonly JsonObject[]
   readonly dropped: readonly string[]
@@ -72,12 +72,15 @@ const document = new CheckedMember(
   'a document by data, text or content; this service keeps no files and fetches none',
 )
 
-/** The head of Claude Code's system prompt: a hash that is another with every request, so no prefix would be cached. */
+/**
+ * The beginning of Claude Code's system prompt: a hash that differs in every request, which would defeat prefix
+ * caching.
+ */
 const BILLING_HEADER = 'x-anthropic-billing-header:'
 
 /**
  * The conversation of a request to `/v1/messages`.
- * @throws ApiError with the block at fault as `param`
+ * @throws ApiError with the invalid block as `param`
  */
 export function readMessages(system: unknown, messages: unknown): ReadMessages {
   const reader = new MessageReader()
@@ -146,7 +149,7 @@ class MessageReader {
     return placed(blocks, at).flatMap(([block, place]) => this.#part(block, place))
   }
 
-  /** What is no text, image or document, and not dropped either, has no place where this is asked. */
+  /** The content parts of a block. A type that is neither text, image, document nor dropped is refused here. */
   #part(block: Block, at: string): ContentPart[] {
     const { type } = block
     if (type === 'text') return [{ type, text: text.read(block, at).text }]

@@ -7,8 +7,8 @@ import { planChat } from '../routing/plan.ts'
 import { parseMessagesRequest } from './request.ts'
 
 /**
- * POST /v1/messages/count_tokens: the router's own estimate of a prompt, made without a provider. It costs nothing and
- * leaves no row.
+ * POST /v1/messages/count_tokens: the router's own estimate of a prompt, made without a provider. It is free and
+ * writes no usage row.
  */
 export const countTokens: Handler = async (request, context) => {
   await authenticate(request, context)

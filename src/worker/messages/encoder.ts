@@ -12,14 +12,14 @@ import { messageUsage, stopReason } from './message-json.ts'
 /** Writes the events of a streamed message: start, each block from start to stop, then the message's delta and stop. */
 export class MessagesEncoder implements AnswerEncoder {
   readonly #head: AnswerHead
-  /** The router's own count of the prompt, until the provider's is known. */
+  /** The router's own estimate of the prompt, shown until the provider's count is known. */
   readonly #promptEstimate: number
   readonly #blocks: Blocks
   readonly #contains = { tool: false, refusal: false }
   #index = -1
   #kind: BlockHead['kind'] = 'text'
   readonly #events = new EventText()
-  /** The constant part of the open block's text events. */
+  /** The constant part of the open block's text events; serialised once for each block. */
   #textStart = ''
 
   constructor(head: AnswerHead, promptEstimate: number) {
@@ -90,7 +90,7 @@ export class MessagesEncoder implements AnswerEncoder {
 
   #end(): void {
     const index = this.#index
-    // Clients keep a signature and send it back; there is none, and none is asked for.
+    // Clients store a signature and send it back. There is none, and none is required.
     if (this.#kind === 'reasoning') {
       const delta = { type: 'signature_delta', signature: '' }
       this.#events.add('content_block_delta', { index, delta })
@@ -115,7 +115,7 @@ function blockJson(block: BlockHead, text: string): object {
     : { type: 'text', text }
 }
 
-/** Arguments that are no JSON reach the client as text, rather than not at all. */
+/** Arguments that are not valid JSON are passed on as text. */
 function toolInput(args: string): unknown {
   if (args === '') return {}
   try {
@@ -146,7 +146,7 @@ function messageJson({ id, model, content, stop, usage }: MessageState): object 
   }
 }
 
-/** The body of a message that is not streamed: the first choice, for the format has one. */
+/** The body of a message that is not streamed. The format has one choice: the first. */
 export function encodeMessage(
   { choices: [choice] }: ProviderAnswer,
   { id, model }: AnswerHead,

@@ -1,6 +1,6 @@
 import { dropped, mapped, refused, ruleTable, type MemberRule } from '../completion/member-rules.ts'
 
-/** Every member of a request to `/v1/messages` and what becomes of it. */
+/** Every member of a request to `/v1/messages` and how it is treated. */
 export const MESSAGES_MEMBERS: readonly MemberRule[] = [
   mapped('model', 'the route selector'),
   mapped('messages', 'messages; see the table of blocks'),

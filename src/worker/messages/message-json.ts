@@ -1,6 +1,6 @@
 import type { UsageReport } from '../stream/usage-tally.ts'
 
-/** Stop reasons by finish reason; what is not known here is an end like any other. */
+/** Stop reasons by finish reason; an unknown one counts as `end_turn`. */
 const STOP_REASONS: Readonly<Record<string, string>> = {
   length: 'max_tokens',
   max_tokens: 'max_tokens',
@@ -10,7 +10,7 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
   stop_sequence: 'stop_sequence',
 }
 
-/** Why an answer ended. Some providers say `stop` where they call tools. */
+/** The stop reason of an answer. Some providers report `stop` where they call tools. */
 export function stopReason(
   finishReason: string,
   contains: { tool: boolean; refusal: boolean },
@@ -21,7 +21,7 @@ export function stopReason(
   return contains.tool ? 'tool_use' : 'end_turn'
 }
 
-/** Token counts in the terms of this format: cached tokens stand beside the input, not in it. */
+/** Token counts in this format: cached tokens are counted separately, not as part of the input. */
 export function messageUsage(usage: UsageReport | undefined): object {
   const { promptTokens = 0, completionTokens = 0 } = usage ?? {}
   const read = usage?.cachedTokens ?? 0

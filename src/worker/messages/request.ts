@@ -11,7 +11,7 @@ import { MESSAGES_RULES } from './members.ts'
 import { readThinking } from './thinking.ts'
 import { readTools } from './tools.ts'
 
-/** A request to `/v1/messages`, read. */
+/** A parsed request to `/v1/messages`. */
 export interface MessagesRequest {
   readonly chat: ChatRequest
   readonly dropped: readonly string[]
@@ -32,7 +32,7 @@ const outputConfig = new CheckedMember(
 const CONFIG_MEMBERS: ReadonlySet<string> = new Set(['effort', 'format'])
 
 /**
- * Reads a request to `/v1/messages` into the internal request: the same question as a chat completion.
+ * Translates a request to `/v1/messages` into the internal request, an equivalent chat completion.
  * @throws ApiError missing_field for `model` and `messages`, else invalid_request_error; none quotes the body
  */
 export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
@@ -47,7 +47,7 @@ export function parseMessagesRequest(bytes: Bytes): MessagesRequest {
   const chat = {
     model: mapped['model'],
     messages,
-    // Clients send `"stream": null` and worse; only the one word asks for events.
+    // Some clients send `"stream": null` or other values; only `true` requests a stream.
     ...(mapped['stream'] === true && { stream: true }),
     ...pick(mapped, ['max_tokens', 'temperature', 'top_p', 'top_k', 'failover']),
     ...(stop.length > 0 && { stop }),

@@ -3,15 +3,15 @@ import { EFFORTS, parseEffort, type Effort } from '../../protocol/effort.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** What a request asks of reasoning. */
+/** The reasoning settings of a request. */
 export interface ReadThinking {
   /** Undefined: the default of the route. */
   readonly effort: Effort | undefined
   /** Whether thinking blocks are part of the answer. */
   readonly shown: boolean
-  /** Whether the request names an effort or switches thinking off. */
+  /** Whether the request names an effort or disables thinking. */
   readonly given: boolean
-  /** Whether the request says nothing of thinking. */
+  /** Whether the request has no thinking settings. */
   readonly isDefault: boolean
 }
 
@@ -25,7 +25,7 @@ const thinkingMember = new CheckedMember(
   'an object of type enabled, adaptive or disabled',
 )
 
-/** The effort that a budget of thinking tokens stands for: the first whose bound it does not exceed. */
+/** The effort for a budget of thinking tokens: the first whose bound it does not exceed. */
 const BUDGETS: readonly (readonly [atMost: number, effort: Effort])[] = [
   [2_048, 'low'],
   [8_192, 'medium'],
@@ -34,7 +34,8 @@ const BUDGETS: readonly (readonly [atMost: number, effort: Effort])[] = [
 ]
 
 /**
- * Clients of this format that do not ask for thinking expect none, and count on all of `max_tokens` for text.
+ * Reads the reasoning settings. Clients of this format that do not enable thinking expect none, and rely on all of
+ * `max_tokens` for text.
  * @throws ApiError where a member is malformed
  */
 export function readThinking(thinking: unknown, effort: string | undefined): ReadThinking {

@@ -3,7 +3,7 @@ import { CheckedMember } from '../completion/checked-member.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
-/** The tools of a request as functions, and the types of those that were left out. */
+/** The tools of a request as functions, and the types of dropped tools. */
 export interface ReadTools {
   /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly members: JsonObject

@@ -2,17 +2,17 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { AttemptFailure } from './failure.ts'
 
 /**
- * How long parsing holds the one thread up depends on the number of values more than on bytes: 16 MiB of empty objects
- * take `JSON.parse` five seconds, as one string 34 ms. These bounds keep it below about a quarter of a second, and are
- * far above real answers: 8,192 tokens with 20 alternatives each have 180,000 objects.
+ * Parsing time depends on the number of values more than on bytes: 16 MiB of empty objects take `JSON.parse` five
+ * seconds, as one string 34 ms, and parsing blocks all requests of the thread. These bounds keep it below about a
+ * quarter of a second, and are far above real answers: 8,192 tokens with 20 alternatives each have 180,000 objects.
  */
 const MAX_CONTAINERS = 250_000
 const MAX_VALUES = 2_000_000
 
-/** Parsed without looking: it cannot hold enough values to matter. */
+/** A body up to this size is parsed unchecked: it cannot hold enough values to matter. */
 const SMALL_BYTES = 256 * 1024
 
-/** What is looked at without a pause, below two milliseconds of work. */
+/** Bytes counted between two pauses: below two milliseconds of work. */
 const SLICE_BYTES = 512 * 1024
 
 const QUOTE = 0x22
@@ -22,8 +22,8 @@ const OPEN_BRACKET = 0x5b
 const OPEN_BRACE = 0x7b
 
 /**
- * Checks that a provider's answer has no more values than can be parsed without holding up other requests. Whether it
- * is JSON at all is the parser's business.
+ * Checks that a provider's answer has no more values than can be parsed without delaying other requests. Whether it
+ * is valid JSON is left to the parser.
  * @param pause lets other requests run
  * @throws AttemptFailure `unclassified` when it has more
  */
@@ -47,7 +47,7 @@ interface Counts {
   escaped: boolean
 }
 
-/** Adds what a slice holds; strings and escapes may reach from one slice into the next. */
+/** Counts the values of a slice; strings and escapes may continue into the next one. */
 function countValues(slice: Bytes, counts: Counts): void {
   let { containers, values, inString, escaped } = counts
   for (const byte of slice) {

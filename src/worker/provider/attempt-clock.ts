@@ -1,11 +1,11 @@
 import { AttemptFailure } from './failure.ts'
 
 /**
- * The clock of one attempt: at most one stage runs at a time, and its end aborts the attempt with a
- * time-out. An outer signal (the request's budget, the client leaving) aborts it too, with its own reason.
+ * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. An
+ * outer signal (the request's budget, a disconnected client) aborts it too, with its own reason.
  *
- * Progress inside a stage is a time stamp and not a new timer, because a stream makes progress with every
- * frame and a timer for each would cost more than relaying the frame.
+ * Progress inside a stage updates a time stamp instead of a timer, because a stream makes progress with every frame,
+ * and a timer for each would cost more than relaying the frame.
  */
 export class AttemptClock {
   readonly #controller = new AbortController()
@@ -27,31 +27,31 @@ export class AttemptClock {
     return this.#controller.signal
   }
 
-  /** Ends the running stage and starts another of `ms` milliseconds; undefined means without limit. */
+  /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
   enter(ms: number | undefined): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.progress()
     if (ms !== undefined) this.#watch(ms, ms)
   }
 
-  /** The stage's limit counts anew from here. */
+  /** Restarts the time limit of the stage. */
   progress(): void {
     this.#progressAt = this.#now()
     this.#held = false
   }
 
-  /** The wait that follows is not the provider's: the stage does not end before the next `progress`. */
+  /** Suspends the time limit until the next `progress`: what follows is not the provider's delay. */
   pauseTimeout(): void {
     this.#held = true
   }
 
-  /** Stops the clock: the attempt has ended by itself. */
+  /** Stops the timer: the attempt has ended. */
   stop(): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#outer.removeEventListener('abort', this.#onOuterAbort)
   }
 
-  /** Ends the attempt and frees its connection. */
+  /** Aborts the attempt and releases its connection. */
   abort(reason: unknown): void {
     this.stop()
     this.#controller.abort(reason)

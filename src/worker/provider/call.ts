@@ -16,7 +16,7 @@ export interface ProviderCall {
   readonly route: Route
   /** Below the provider's base URL, with a leading slash. */
   readonly path: string
-  /** A stream is of known length and is sent once: the next attempt brings one of its own. */
+  /** A stream has a known length and is sent once; another attempt needs a new one. */
   readonly body: Bytes | ReadableStream<Uint8Array>
   readonly contentType: string
   readonly accept: string
@@ -27,31 +27,37 @@ export interface ProviderCall {
   readonly probeConnect: ProbeConnect
   /** What the provider must meet, judged again by the connection that carries the request. */
   readonly constraints: Constraints | undefined
-  /** Tells what an answer other than 200 means for this endpoint. */
+  /** Classifies an answer other than 200 of this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
 
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
   readonly body: ReadableStream<Uint8Array>
-  /** Whether the bytes are not those that were sent, but what was compressed into them. */
+  /** Whether the answer arrived compressed; `body` is the decompressed content. */
   readonly decoded: boolean
-  /** Its Content-Length, where it has one and that is the length of `body`. */
+  /** The answer's Content-Length, where it is present and is the length of `body`. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
 }
 
-/** As much of an error body as classification looks at. */
+/** Maximum bytes of an error body that are read for classification. */
 const ERROR_BODY_BYTES = 65_536
 
-/** How long an error body may take: its status has told most already. */
+/** Time limit for reading an error body, ms: the status already tells most. */
 const ERROR_BODY_MS = 2_000
 
-/** Content codings that come although none was asked for; only the decoded bytes can be read. */
+/**
+ * Content codings that some providers apply unasked; the runtime decodes them, and only the decoded bytes can be
+ * read.
+ */
 const DECODED_BY_THE_RUNTIME: ReadonlySet<string> = new Set(['gzip', 'x-gzip'])
 
-/** What the daemon's refusals mean; any that is not listed came before a connection was even tried. */
+/**
+ * The failure for each error code of the daemon's egress. An unlisted one was raised before a connection was
+ * attempted.
+ */
 const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_unproven: { kind: 'attestation_failed' },
   constraints_unmet: { kind: 'attestation_not_accepted' },
@@ -62,12 +68,12 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
 
 /**
  * Calls a provider: directly where it has no attestation, else through the daemon's pinned egress.
- * @throws AttemptFailure with what the answer, or its absence, means
- * @throws LinkUnavailable when the pinned way needs a daemon that does not answer
+ * @throws AttemptFailure that classifies the answer, or its absence
+ * @throws LinkUnavailable when the egress needs a daemon that does not answer
  */
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const response = await send(call)
-  // Of the daemon's headers only the daemon's own count: a provider called directly can send what it likes.
+  // The evidence header is read only from the daemon: a provider that is called directly could forge it.
   const pinned = call.route.provider.adapter !== 'none'
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
@@ -84,7 +90,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   return {
     body: response.body,
     decoded,
-    // The length is that of the encoded bytes, so it bounds nothing that is read here.
+    // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : lengthOf(response.headers),
     evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
@@ -132,7 +138,7 @@ function requireWithoutEvidence(constraints: Constraints, { name }: Provider): v
   throw new AttemptFailure({ kind: 'attestation_not_accepted' })
 }
 
-/** What a broken connection means: the reason of an abort if there was one, else an unavailable route. */
+/** The failure for a broken connection: the reason of an abort if there was one, else an unavailable route. */
 export function lostConnection(clock: AttemptClock, unanswered: boolean): unknown {
   if (clock.signal.aborted) return clock.signal.reason
   return new AttemptFailure({ kind: 'unavailable', unanswered })
@@ -144,7 +150,7 @@ async function readFailure(response: Response, call: ProviderCall): Promise<Fail
   return call.classify(response.status, response.headers, body, call.now())
 }
 
-/** The first bytes of a body that may be cut, endless or slow; what is missing is simply missing. */
+/** The first bytes of an error body, which may be cut off, endless or slow. Missing bytes are ignored. */
 async function readStart(body: ReadableStream<Uint8Array> | null): Promise<Bytes> {
   if (body === null) return concatBytes()
   const parts: Uint8Array[] = []
@@ -159,7 +165,7 @@ async function readStart(body: ReadableStream<Uint8Array> | null): Promise<Bytes
     }
     await reader.cancel()
   } catch {
-    // A body that breaks off is classified by what arrived of it.
+    // A body that is cut off is classified by the part that arrived.
   }
   return concatBytes(...parts).slice(0, ERROR_BODY_BYTES)
 }

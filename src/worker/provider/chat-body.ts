@@ -5,21 +5,22 @@ import { isNull, JsonCursor, type Range } from '../json/scan.ts'
 import { PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 
-/** Room for what the router adds to a body: names, effort patch, salt. */
+/** Bytes the router may add to a body: member names, effort patch, salt. */
 const ADDED_BYTES = 4096
 
-/** What the router itself decides; an effort patch cannot reach it. */
+/** Members the router decides itself; an effort patch cannot override them. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options'])
 
-/** What an OCR route is always sent (see docs/api.md). */
+/** Members that an OCR route is always sent (see docs/api.md). */
 const OCR_MEMBERS = { temperature: 0, skip_special_tokens: false }
 
 type Writer = (sink: ByteSink) => void
 
 /**
- * The request body for one route, put together from the client's bytes: every forwarded value stays as it was
- * written, numbers beyond 2^53, `0.50`, key order and escapes included. Service-only members, and others that
- * the route's `forward` does not name, are left behind. No member appears twice; the effort's patch, the OCR members and the salt win over the caller's.
+ * The request body for one route, assembled from the client's bytes: every forwarded value stays as it was written,
+ * including numbers beyond 2^53, `0.50`, key order and escapes. Members of this service, and others that the route's
+ * `forward` does not name, are left out. No member appears twice; the effort's patch, the OCR members and the salt
+ * override the caller's.
  */
 export function buildChatBody(
   request: ChatRequest,
@@ -82,7 +83,7 @@ function jsonMembers(values: Readonly<Record<string, unknown>>): [string, Writer
   ])
 }
 
-/** In streams usage is always asked for, whatever the caller said. Otherwise the caller's options go as they are. */
+/** Streams always request usage, whatever the caller's options; otherwise the options are forwarded unchanged. */
 function streamMembers({ bytes, members, stream }: ChatRequest): [string, Writer][] {
   const range = members.get('stream_options')
   const options = range === undefined || isNull(bytes, range) ? undefined : range
@@ -107,7 +108,7 @@ function writeStreamOptions(sink: ByteSink, bytes: Bytes, options: Range | undef
   sink.text('"include_usage":true}')
 }
 
-/** The messages as they came, but for those that carry earlier reasoning. */
+/** The messages unchanged, except those that carry earlier reasoning. */
 function writeMessages(
   sink: ByteSink,
   request: ChatRequest,
@@ -129,8 +130,8 @@ interface MessageMember extends Range {
 }
 
 /**
- * An assistant message with its earlier reasoning under the one name the route knows, or without it. Where a
- * client sent both names, as answers once carried both, the last text given is kept.
+ * An assistant message with its earlier reasoning under the one name that the route accepts, or without it. Where a
+ * client sends both names, the last text is kept.
  */
 function writeMessage(
   sink: ByteSink,

@@ -1,14 +1,14 @@
 import type { AttemptClock } from './attempt-clock.ts'
 import { AttemptFailure } from './failure.ts'
 
-/** Opens a connection to a host and closes it again; resolves once it stands, rejects when it cannot. */
+/** Opens a connection to a host and closes it again. Resolves once it is established, rejects when it cannot be. */
 export type ProbeConnect = (address: { hostname: string; port: number }) => Promise<void>
 
 /**
- * The connect clock of a direct call. The runtime does not tell when a connection stands, and a synchronous
- * answer may rightly be silent for minutes; so a call still silent after `ms` has its host reached a second
- * time on the side, and is given up when that does not succeed within `ms` either. Answers a function that
- * ends the watch; a call that is answered in time pays for one timer.
+ * The connect timeout of a direct call. The runtime does not report when a connection is established, and an answer
+ * that is not streamed may legitimately take minutes. So when there is no answer after `ms`, a second connection to
+ * the host is opened as a probe, and the call is aborted unless the probe succeeds within `ms` too.
+ * @returns a function that ends the watch; an answer in time costs one timer
  */
 export function watchConnect(
   url: string,

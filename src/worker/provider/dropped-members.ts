@@ -2,17 +2,16 @@ import { isNull } from '../json/scan.ts'
 import type { ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 
-/** Names the members of a request that no provider was given, so that nobody believes they had an effect. */
+/** Names the members of a request that were sent to no provider, so that their lack of effect is visible. */
 const HEADER = 'x-service-dropped-members'
 
-/** Headers are no place for a novel. */
+/** Maximum number of names in the header. */
 const MAX_NAMES = 32
 const MAX_NAME_CHARACTERS = 64
 
 /**
- * The header that names the members which these routes leave out, those of each and those that the front
- * door left out `before`; none where all were forwarded.
- * Names are percent-encoded where they are no plain words; a `*` stands for those beyond 32.
+ * The header that names the members which each of these routes drops, and those that the decoder dropped `before`; no
+ * header where all were forwarded. Names are percent-encoded where needed; a `*` stands for those beyond 32.
  */
 export function droppedMembersHeader(
   { chat, dropped: before }: { readonly chat: ChatRequest; readonly dropped: readonly string[] },
@@ -34,7 +33,9 @@ export function droppedNamesHeader(names: readonly string[]): Readonly<Record<st
   return { [HEADER]: [...dropped.slice(0, MAX_NAMES), ...more].join(', ') }
 }
 
-/** An OCR route is sent one member more, whose value is fixed (see docs/api.md). */
+/**
+ * Whether a route forwards a member. An OCR route is sent one member more, whose value is fixed (see docs/api.md).
+ */
 function isForwarded(name: string, { config }: Route): boolean {
   return config.forward.includes(name) || (config.ocr && name === 'skip_special_tokens')
 }

@@ -1,9 +1,12 @@
 import { MEDIA_KINDS, PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 
-/** The router's own token counts: bounds for reservations, and estimates for billing where no provider gave a count. */
+/**
+ * The router's own token counts: bounds for reservations, and estimates for billing where no provider reports a
+ * count.
+ */
 
-/** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
+/** Bytes per token assumed in estimates: few current tokenizers have shorter tokens on average, in any language. */
 const BYTES_PER_TOKEN = 3
 const TOKENS_PER_MESSAGE = 16
 const TOKENS_PER_IMAGE = 4096
@@ -29,7 +32,7 @@ export function estimateCompletionTokens(producedBytes: number): number {
 const AUDIO_CHARACTERS_PER_TOKEN = 16
 
 /**
- * The most tokens that a route's provider can make of a request's input (docs/configuration.md, "input_bound"):
+ * The most tokens that a route's provider can count in a request's input (docs/configuration.md, "input_bound"):
  * every forwarded byte counts, and media by a bound for each kind.
  */
 export function maxPromptTokens(request: ChatRequest, { config }: Route): number {
@@ -50,7 +53,7 @@ export function maxPromptTokens(request: ChatRequest, { config }: Route): number
   )
 }
 
-/** The most output tokens that a request can be billed for: its cap, else the route's, for each answer. */
+/** The most output tokens that a request can be billed for: its own limit, else the route's, for each answer. */
 export function maxCompletionTokens(
   { maxTokens, choices }: Pick<ChatRequest, 'maxTokens' | 'choices'>,
   { config }: Route,

@@ -2,39 +2,39 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { invalidField, refusalKind, mentionsModeration, type RefusalKind } from './refusal.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
-/** Why a provider did not serve an attempt. Kinds and numbers only, never a word of the provider's. */
+/** Why a provider did not serve an attempt: kinds and numbers, never the provider's text. */
 export interface Failure {
   readonly kind: FailureKind
-  /** The provider's HTTP status, where it answered. */
+  /** The provider's HTTP status, if it answered. */
   readonly status?: number
-  /** How long the provider asks to wait. */
+  /** The provider's `Retry-After`. */
   readonly retryAfterMs?: number
-  /** No byte of an answer came, so the request may be sent again. */
+  /** No byte of an answer arrived, so the request may be sent again. */
   readonly unanswered?: boolean
 }
 
 export type FailureKind =
-  /** Out of service for now: 502, 503, 504, 529 and their like, or no connection. */
+  /** Out of service: 502, 503, 504, 529 and similar, or no connection. */
   | 'unavailable'
-  /** The daemon would not connect: the provider has no verified evidence. For the client as `unavailable`. */
+  /** The daemon refused to connect because the provider has no verified evidence. Clients see it as `unavailable`. */
   | 'attestation_failed'
   /** The provider does not meet what the caller requires; nothing was sent. */
   | 'attestation_not_accepted'
   | 'rate_limited'
-  /** One of the router's own clocks ran out. */
+  /** One of the router's own timeouts. */
   | 'timeout'
-  /** The operator's account or configuration is at fault: the route is as good as unavailable. */
+  /** The operator's account or configuration is rejected: the route counts as unavailable. */
   | 'unauthorized_upstream'
-  /** Everything else: 500, an error in a 200, garbage. */
+  /** Anything else: 500, an error in a 200, an invalid answer. */
   | 'unclassified'
-  /** The provider found the request itself at fault. */
+  /** The provider rejected the request itself. */
   | RefusalKind
   /** Transcription: the provider could not use the file. */
   | 'file_rejected'
   | 'file_too_large'
   | 'file_type_rejected'
 
-/** Ends an attempt. The message tells the kind and the status alone. */
+/** Ends an attempt. The message contains only the kind and the status. */
 export class AttemptFailure extends Error {
   override readonly name = 'AttemptFailure'
   readonly failure: Failure
@@ -48,8 +48,8 @@ export class AttemptFailure extends Error {
 }
 
 /**
- * What statuses mean on every endpoint. 408 and 425 ask for a later try as 503 does; 521 to 524 are how a
- * proxy in front of a provider reports a connection that was refused, lost or timed out.
+ * Failure kinds by status, on every endpoint. 408 and 425 ask for a later try as 503 does; 521 to 524 are how a proxy
+ * in front of a provider reports a connection that was refused, lost or timed out.
  */
 const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
   401: 'unauthorized_upstream',
@@ -70,13 +70,13 @@ const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
   529: 'unavailable',
 }
 
-/** Statuses about the request itself; what exactly was refused stands in the body. */
+/** Statuses that reject the request; the body says why. */
 const REFUSAL_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 
-/** The status of a missing right, and of some providers' moderation. */
+/** Missing permission, and the moderation of some providers. */
 const FORBIDDEN = 403
 
-/** What a provider's answer other than 200 means for a chat attempt. `body` may be cut; 64 KiB are enough. */
+/** Classifies a provider's answer other than 200 to a chat attempt. `body` may be cut off; 64 KiB are enough. */
 export function classifyResponse(
   status: number,
   headers: Headers,
@@ -92,7 +92,7 @@ const FILE_STATUSES: Readonly<Record<number, FailureKind>> = {
   415: 'file_type_rejected',
 }
 
-/** Form fields beside the file; a refusal that blames one of them is no verdict on the file. */
+/** Form fields other than the file; a refusal that names one of them does not concern the file. */
 const OTHER_FIELDS: ReadonlySet<string> = new Set([
   'language',
   'model',
@@ -101,7 +101,7 @@ const OTHER_FIELDS: ReadonlySet<string> = new Set([
   'temperature',
 ])
 
-/** What a provider's answer other than 200 means for a transcription attempt. */
+/** Classifies a provider's answer other than 200 to a transcription attempt. */
 export function classifyTranscriptionResponse(
   status: number,
   headers: Headers,

@@ -1,13 +1,13 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 
 /**
- * Reads a provider's refusal of a request. Every server has an error body of its own: an object or a bare string
- * under `error`, a flat object, `detail` as text, as a list or as JSON in text, HTML. What is read here decides
- * between kinds of failure and goes nowhere else.
+ * Reads a provider's refusal of a request. Every server has its own error body: an object or a string under `error`,
+ * a flat object, `detail` as text, as a list or as JSON in text, HTML. The text only decides between kinds of failure
+ * and is never passed on.
  */
 export type RefusalKind = 'rejected' | 'context_length' | 'content_policy'
 
-/** First match wins. The comments name the servers whose words these are. */
+/** The first match wins. The comments name the servers that use these phrases. */
 const PATTERNS: readonly (readonly [RegExp, RefusalKind])[] = [
   // OpenAI, Groq, Azure; llama.cpp; Anthropic; LMDeploy
   [/context_length_exceeded|exceed_context_size|context_window_exceeded/i, 'context_length'],
@@ -39,7 +39,7 @@ const PATTERNS: readonly (readonly [RegExp, RefusalKind])[] = [
   [/prohibited[_ ]content|guardrail/i, 'content_policy'],
 ]
 
-/** Members that hold a server's own words; others, such as `input`, may quote the caller. */
+/** Members that hold a server's own text; others, such as `input`, may quote the caller. */
 const WORD_MEMBERS: ReadonlySet<string> = new Set([
   'code',
   'description',
@@ -60,31 +60,33 @@ const WORD_MEMBERS: ReadonlySet<string> = new Set([
 
 const FIELD_MEMBERS: ReadonlySet<string> = new Set(['error', 'errors', 'detail', 'param', 'loc'])
 
-/** Real error bodies have at most five levels; JSON in text counts as one more. */
+/** Real error bodies have at most five levels; JSON inside text counts as one more. */
 const MAX_NESTING = 8
 
-/** How much is read of a body that is no JSON, or JSON cut off: its own words stand in front. */
+/** Characters read of a body that is not valid JSON: the server's own text is at the beginning. */
 const LOOSE_CHARACTERS = 1000
 
 const decoder = new TextDecoder()
 
-/** Which kind of refusal a body speaks of; `rejected` where it tells no more. */
+/** The kind of refusal that a body describes; `rejected` where it is not more specific. */
 export function refusalKind(body: Bytes): RefusalKind {
   const words = wordsOf(body, WORD_MEMBERS).join('\n')
   return PATTERNS.find(([pattern]) => pattern.test(words))?.[1] ?? 'rejected'
 }
 
-/** What providers call themselves at odds with when it is not the content that they mind. */
+/** Phrases about the account rather than the content. */
 const ACCOUNT =
   /account|organi[sz]ation|api.?key|billing|credit|quota|permission|suspended|disabled/i
 
-/** Whether a body that forbids something means the content of this request, and not the router's account. */
+/**
+ * Whether a body that forbids something refers to the content of this request rather than to the router's account.
+ */
 export function mentionsModeration(body: Bytes): boolean {
   const words = wordsOf(body, WORD_MEMBERS).join('\n')
   return refusalKind(body) === 'content_policy' && !ACCOUNT.test(words)
 }
 
-/** The request field a body blames, as `param` or at the end of a `loc` path; undefined where it names none. */
+/** The request field that a body names, as `param` or at the end of a `loc` path; undefined where it names none. */
 export function invalidField(body: Bytes): string | undefined {
   return parsed(decoder.decode(body)) === undefined
     ? undefined
@@ -107,7 +109,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The strings under the given members, in order, JSON in text unfolded. */
+/** The strings under the given members, in order; JSON inside text is parsed. */
 function stringsIn(value: unknown, members: ReadonlySet<string>, depth: number): readonly string[] {
   if (depth === 0) return []
   const inner = (child: unknown) => stringsIn(child, members, depth - 1)

@@ -1,9 +1,9 @@
 import type { ProviderConfig, RouteConfig } from '../../protocol/config.ts'
 
-/** An upstream provider as the worker calls it. */
+/** An upstream provider as the worker needs it. */
 export interface Provider {
   readonly name: string
-  /** Without a trailing slash; endpoint paths are appended. */
+  /** Without a trailing slash; endpoint paths are appended to it. */
   readonly baseUrl: string
   readonly apiKey: string | undefined
   /** `none` is called directly; any other goes through the daemon's pinned egress. */
@@ -12,7 +12,7 @@ export interface Provider {
 
 /** One concrete way to reach one model: a region (or none), a provider and a model key. */
 export interface Route {
-  /** Canonical id: `<provider>/<model_key>`, or with the region in front where that is needed to be one route. */
+  /** Canonical id: `<provider>/<model_key>`, with the region in front where the id would otherwise be ambiguous. */
   readonly id: string
   readonly modelKey: string
   readonly provider: Provider

@@ -1,18 +1,18 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { createDigest } from '../stream/digest.ts'
 
-/** A request body on its way: a second copy of its bytes is never made. */
+/** A request body that is sent as a stream, without a second copy of its bytes. */
 export interface StreamedBody {
   /** Of known length, so that it is sent with a Content-Length. */
   readonly readable: ReadableStream<Uint8Array>
-  /** SHA-256 of the exact bytes, lowercase hex. Rejects unless they were all taken. */
+  /** SHA-256 of the exact bytes, lowercase hex. Rejects unless all of them were read. */
   readonly digest: Promise<string>
 }
 
-/** How much is handed over, and hashed, at a time. */
+/** Bytes handed over and hashed at a time. */
 const SLICE_BYTES = 256 * 1024
 
-/** Sends pieces one behind the other until the signal aborts, whose reason `digest` then rejects with. */
+/** Streams pieces one after the other until the signal aborts; `digest` then rejects with the abort's reason. */
 export function streamPieces(pieces: readonly Bytes[], signal: AbortSignal): StreamedBody {
   const length = pieces.reduce((total, piece) => total + piece.length, 0)
   const { readable, writable } = new FixedLengthStream(length)
@@ -21,7 +21,7 @@ export function streamPieces(pieces: readonly Bytes[], signal: AbortSignal): Str
   if (signal.aborted) stop()
   else signal.addEventListener('abort', stop, { once: true })
   const digest = send(pieces, writer)
-  // Whoever never asks for it has lost the attempt to another fault already.
+  // If no one awaits the digest, the attempt has already failed for another reason.
   digest.catch(ignoreEnded)
   return { readable, digest }
 }
@@ -38,11 +38,11 @@ async function send(
       await writer.write(slice)
     }
   }
-  // Not awaited: a reader that knows the length need not come back for the end.
+  // Not awaited: a reader that knows the length need not read the end.
   void writer.close().catch(ignoreEnded)
   return digest.finish()
 }
 
 function ignoreEnded(): void {
-  // What ended the attempt is told by the attempt.
+  // The attempt itself reports why it ended.
 }

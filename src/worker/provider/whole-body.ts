@@ -3,18 +3,18 @@ import type { AttemptClock } from './attempt-clock.ts'
 import { lostConnection, type ProviderReply } from './call.ts'
 import { AttemptFailure } from './failure.ts'
 
-/** Far above any real answer; a provider that sends more is broken, and its parsing would hold everybody up. */
+/** Far above any real answer. A larger one is invalid, and parsing it would block all requests of the thread. */
 const WHOLE_BODY_BYTES = 16 * 1024 * 1024
 
-/** What is counted at a time of a body of undeclared length. */
+/** Step in which memory is reserved for a body of undeclared length. */
 const STEP_BYTES = 64 * 1024
 
 type WholeReply = Pick<ProviderReply, 'body' | 'declaredBytes'>
 
 /**
- * The whole body of a provider's answer. Its memory comes out of what bodies of requests and answers share.
- * @throws AttemptFailure when it breaks off or never ends; the clock's reason when that ends the attempt; what
- * `takeMemory` throws when there is none
+ * The whole body of a provider's answer. Its memory is taken from the share for request and answer bodies.
+ * @throws AttemptFailure when it is cut off or too large; the clock's reason when that ends the attempt; the error of
+ *   `takeMemory` when there is no memory
  */
 export async function readWholeBody(
   reply: WholeReply,
@@ -28,7 +28,7 @@ export async function readWholeBody(
     throw new AttemptFailure({ kind: 'unclassified' })
   }
   await takeOrCancel(body, declaredBytes, takeMemory)
-  // HTTP holds a body to its declared length. In workerd this is one turn of the event loop, a loop is many.
+  // HTTP enforces the declared length. In workerd this takes one turn of the event loop, a read loop many.
   const bytes = await new Response(body).arrayBuffer().catch(() => {
     throw lostConnection(clock, false)
   })

@@ -13,11 +13,11 @@ export interface LiveReceipt {
 }
 
 /**
- * The caller's receipt of an id. An id that never was, one that was opted out and another customer's are the
- * same to this query and to its answer: it looks among the caller's rows only.
+ * The caller's receipt with an id. An unknown id, one without a receipt and another customer's cannot be
+ * distinguished: the query only searches the caller's rows.
  *
- * Past its retention a receipt is gone by the clock, whether or not a sweep has removed its body; a body that
- * was removed stays gone, whatever the clock says.
+ * Whether a receipt has expired is decided by the clock, even if the sweep has not removed its body yet; a removed
+ * body stays gone even if the clock is set back.
  * @throws ApiError `missing_field`, `not_found` or `expired`
  */
 export async function findReceipt(
@@ -27,7 +27,7 @@ export async function findReceipt(
   now: number,
 ): Promise<LiveReceipt> {
   if (id === '') throw new ApiError('missing_field', 'The receipt id is missing.', { param: 'id' })
-  // PostgreSQL has no NUL in a text, so an id with one is looked up as one that cannot be.
+  // PostgreSQL text cannot contain NUL, so an id with NUL is replaced by one that cannot exist.
   const wanted = id.replaceAll('\0', '?')
   const [rows = []] = await db.batch([
     sql`SELECT receipt_id, jws, sha256, evidence_refs,
@@ -47,7 +47,7 @@ function expired(row: Row): ApiError {
   })
 }
 
-/** Written by the ledger as a JSON array of digests. */
+/** The digests that the ledger stored as a JSON array. */
 function evidenceRefsOf(row: Row): readonly string[] {
   const refs: unknown = JSON.parse(textOf(row, 'evidence_refs'))
   return Array.isArray(refs) ? refs.filter((ref) => typeof ref === 'string') : []

@@ -15,8 +15,8 @@ export const getReceipt: Handler = (request, context, params) =>
   })
 
 /**
- * `GET /v1/receipts/{id}/evidence`: the evidence that the receipt names by digest, for as long as the receipt
- * lives: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
+ * `GET /v1/receipts/{id}/evidence`: the evidence that the receipt names by digest, for as long as the receipt is
+ * kept: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
  */
 export const getReceiptEvidence: Handler = (request, context, params) =>
   withFairRead(request, context, async () => {
@@ -35,7 +35,7 @@ interface OwnReceipt {
   readonly customerId: string
 }
 
-/** Does the reads of one request, among those of its customer. */
+/** Runs the reads of one request within the customer's share of concurrent reads. */
 async function withFairRead(
   request: Request,
   context: Context,
@@ -51,7 +51,7 @@ async function ownReceipt(request: Request, context: Context, id: string): Promi
   return { receipt: await findReceipt(ledger, customerId, id, context.now()), ledger, customerId }
 }
 
-/** Base64 of each stored piece, by its digest. */
+/** Base64 of each stored piece of evidence, by its digest. */
 async function readEvidence(
   ledger: Database,
   customerId: string,

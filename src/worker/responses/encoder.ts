@@ -20,7 +20,7 @@ import type { ResponsesRequest } from './request.ts'
 import { incompleteReason, responseJson, type ResponseState } from './response-json.ts'
 import { customInput } from './tools.ts'
 
-/** What of a request its answer needs. */
+/** The parts of a request that its answer depends on. */
 export type AnswerOptions = Pick<ResponsesRequest, 'tools' | 'encryptedContent' | 'echo'>
 
 /**
@@ -35,7 +35,7 @@ export class ResponsesEncoder implements AnswerEncoder {
   #sequence = 0
   readonly #events = new EventText()
   #item: OutputItem | undefined
-  /** The constant part of the open item's text events. */
+  /** The constant part of the open item's text events; serialised once for each item. */
   #textStart = ''
   #opened = false
 
@@ -125,7 +125,7 @@ export class ResponsesEncoder implements AnswerEncoder {
     const item = this.#item
     if (item === undefined) return
     extendItem(item, text, logprobs)
-    // A custom tool's input is inside the arguments, which can be read when they are whole.
+    // A custom tool's input is inside the arguments and can be read once they are complete.
     if (item.tool?.identity.kind === 'custom' || text === '') return
     const place = { item_id: item.id, output_index: this.#done.length }
     const { type, index } = PIECES[item.kind]
@@ -171,7 +171,10 @@ export class ResponsesEncoder implements AnswerEncoder {
   }
 }
 
-/** The events of each kind of text: their name, the place inside the item, and the member of `done` that has it all. */
+/**
+ * The events of each kind of text: their name, the position inside the item, and the member of `done` with the whole
+ * text.
+ */
 const PIECES = {
   reasoning: { type: 'response.reasoning_summary_text', index: { summary_index: 0 }, text: 'text' },
   text: { type: 'response.output_text', index: { content_index: 0 }, text: 'text' },
@@ -179,7 +182,7 @@ const PIECES = {
   tool: { type: 'response.function_call_arguments', index: {}, text: 'arguments' },
 }
 
-/** The body of a response that is not streamed: the first choice, for the format has one. */
+/** The body of a response that is not streamed. The format has one choice: the first. */
 export function encodeResponse(
   { choices: [choice] }: ProviderAnswer,
   head: AnswerHead,

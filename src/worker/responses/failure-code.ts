@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../http/errors.ts'
 
-/** Codes of `response.failed` that clients know better than ours. */
+/** Codes of `response.failed` that clients recognise, where they differ from ours. */
 const CODES: Partial<Record<ErrorCode, string>> = {
   context_length_exceeded: 'context_length_exceeded',
   insufficient_balance: 'insufficient_quota',
@@ -11,9 +11,9 @@ const CODES: Partial<Record<ErrorCode, string>> = {
 }
 
 /**
- * The code under which a broken response is reported. All that is nobody's fault is called an overload: the client
- * that asks again by itself does so six times for `server_error`, each a paid request where output was delivered,
- * and once for this.
+ * The code under which a failed response is reported. Failures that the request did not cause are reported as an
+ * overload: the client that retries by itself does so six times for `server_error`, each a paid request where output
+ * was delivered, and once for this code.
  */
 export function failureCode(code: ErrorCode): string {
   return CODES[code] ?? 'server_is_overloaded'

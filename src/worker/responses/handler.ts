@@ -2,7 +2,7 @@ import { serveCompletions } from '../completion/handler.ts'
 import { ResponsesEncoder, encodeResponse } from './encoder.ts'
 import { parseResponsesRequest } from './request.ts'
 
-/** POST /v1/responses, without memory: the whole conversation comes with each request. */
+/** POST /v1/responses, stateless: the whole conversation comes with each request. */
 export const createResponse = serveCompletions({
   endpoint: '/v1/responses',
   decode: (body) => {

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 import { ITEM_RULES } from './members.ts'
 import { customArguments, flatName } from './tools.ts'
 
-/** `input` of a request as messages, and the types of items that were left out. */
+/** `input` of a request as messages, and the types of items that were dropped. */
 export interface ReadInput {
   readonly messages: readonly JsonObject[]
   readonly dropped: readonly string[]
@@ -66,7 +66,7 @@ const ITEM_READERS: ReadonlyMap<string, ItemReader> = new Map([
 
 /**
  * The conversation of a request to `/v1/responses`: `instructions`, then `input` as text or as items.
- * @throws ApiError with the item at fault as `param`
+ * @throws ApiError with the invalid item as `param`
  */
 export function readInput(instructions: string | undefined, input: unknown): ReadInput {
   const conversation = new Conversation()
@@ -96,7 +96,7 @@ function readItem(
   const type = typeof given === 'string' ? given : ''
   const read = ITEM_READERS.get(type)
   if (read !== undefined) return read(item, at, conversation)
-  // Some clients refer to earlier reasoning even where nothing is stored; only a hint to the model is lost with it.
+  // Some clients refer to earlier reasoning even where nothing is stored. Dropping it costs the model only a hint.
   const isReasoning = type === 'item_reference' && String(item['id']).startsWith('rs_')
   if (isReasoning) return void dropped.push('input.item_reference')
   const rule = ITEM_RULES.get(type)

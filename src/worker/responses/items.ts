@@ -2,7 +2,7 @@ import type { BlockHead } from '../stream/blocks.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
 import { customInput, type ToolIdentity } from './tools.ts'
 
-/** One item of an answer's `output` while it is written. */
+/** One item of an answer's `output` while it is being written. */
 export interface OutputItem {
   readonly id: string
   /** Undefined for reasoning, text and refusals. */
@@ -12,9 +12,9 @@ export interface OutputItem {
   readonly logprobs: object[]
 }
 
-/** What items need to know of their request. */
+/** The parts of a request and answer that items depend on. */
 export interface ItemOptions {
-  /** What makes item ids unlike those of other answers. */
+  /** Makes item ids differ from those of other answers. */
   readonly answerId: string
   readonly tools: ReadonlyMap<string, ToolIdentity>
   readonly encryptedContent: boolean
@@ -22,7 +22,10 @@ export interface ItemOptions {
 
 const ID_PREFIXES = { reasoning: 'rs', text: 'msg', refusal: 'msg', function: 'fc', custom: 'ctc' }
 
-/** An item as a block begins. A tool that the client did not name is told as the function the model called. */
+/**
+ * An item at the start of a block. A tool that the client did not name is shown as the function that the model
+ * called.
+ */
 export function newItem(head: BlockHead, position: number, options: ItemOptions): OutputItem {
   const { kind } = head
   const tool =
@@ -44,7 +47,7 @@ export function extendItem(item: OutputItem, text: string, logprobs: Logprobs | 
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-/** The item as the client sees it. One that has just begun is empty. */
+/** The item as the client sees it. A new one is empty. */
 export function itemJson(
   item: OutputItem,
   status: ItemStatus,
@@ -70,7 +73,7 @@ export function itemJson(
   }
 }
 
-/** The one part of a message's content. */
+/** The single part of a message's content. */
 export function partJson({ kind, text, logprobs }: OutputItem): object {
   return kind === 'refusal'
     ? { type: 'refusal', refusal: text }

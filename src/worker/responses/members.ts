@@ -2,7 +2,7 @@ import { dropped, mapped, refused, ruleTable, type MemberRule } from '../complet
 
 const STATELESS = 'this service keeps no responses; send the whole conversation in "input"'
 
-/** Every member of a request to `/v1/responses` and what becomes of it. */
+/** Every member of a request to `/v1/responses` and how it is treated. */
 export const RESPONSES_MEMBERS: readonly MemberRule[] = [
   mapped('model', 'the route selector'),
   mapped('input', 'messages; see the table of items'),
@@ -53,7 +53,7 @@ export const RESPONSES_MEMBERS: readonly MemberRule[] = [
 
 export const RESPONSES_RULES = ruleTable(RESPONSES_MEMBERS)
 
-/** Item types of `input`. An item of no type is a message. */
+/** Item types of `input`. An item without a type is a message. */
 export const RESPONSES_ITEMS: readonly MemberRule[] = [
   mapped(
     'message',
@@ -87,7 +87,7 @@ export const RESPONSES_ITEMS: readonly MemberRule[] = [
 
 export const ITEM_RULES = ruleTable(RESPONSES_ITEMS)
 
-/** Tool types; all others are hosted tools, which this service has none of, and are dropped. */
+/** Tool types. All others are hosted tools, which this service does not have; they are dropped. */
 export const RESPONSES_TOOLS: readonly MemberRule[] = [
   mapped('function', 'a function'),
   mapped('custom', 'a function with one text argument, `input`'),

@@ -12,13 +12,13 @@ import { readInput } from './input.ts'
 import { RESPONSES_RULES } from './members.ts'
 import { chooseTools, readTools, type ToolIdentity } from './tools.ts'
 
-/** A request to `/v1/responses`, read. */
+/** A parsed request to `/v1/responses`. */
 export interface ResponsesRequest {
   readonly chat: ChatRequest
   readonly tools: ReadonlyMap<string, ToolIdentity>
-  /** Whether reasoning items have the member `encrypted_content`, which is null here. */
+  /** Whether reasoning items have the member `encrypted_content`, which is always null here. */
   readonly encryptedContent: boolean
-  /** What the answer repeats of the request, as the members of a JSON object. */
+  /** The members of the request that the answer repeats. */
   readonly echo: JsonObject
   readonly dropped: readonly string[]
 }
@@ -70,7 +70,7 @@ const LOGPROBS = 'message.output_text.logprobs'
 const ENCRYPTED = 'reasoning.encrypted_content'
 
 /**
- * Reads a request to `/v1/responses` into the internal request: the same question as a chat completion.
+ * Translates a request to `/v1/responses` into the internal request, an equivalent chat completion.
  * @throws ApiError missing_field for `model` and `input`, else invalid_request_error; none quotes the body
  */
 export function parseResponsesRequest(bytes: Bytes): ResponsesRequest {
@@ -137,7 +137,7 @@ function responseFormat(format: TextFormat | null | undefined): JsonObject {
   return { response_format: { type, json_schema: schema } }
 }
 
-/** Members of the answer that say how it was asked for, with the defaults of the format. */
+/** Members of the answer that repeat the request, with the defaults of the format. */
 function echoOf(members: JsonObject, effort: string | undefined, meta: JsonObject): JsonObject {
   return {
     instructions: members['instructions'] ?? null,

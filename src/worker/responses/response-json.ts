@@ -3,7 +3,7 @@ import type { AnswerEnd } from '../stream/encoder.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
-/** What differs between the states of one response. */
+/** The members that differ between the states of one response. */
 export interface ResponseState {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly object[]
@@ -12,7 +12,7 @@ export interface ResponseState {
   readonly usage?: UsageReport | undefined
 }
 
-/** The response object. `echo` is what it repeats of its request. */
+/** The response object. `echo` repeats members of its request. */
 export function responseJson(head: AnswerHead, echo: JsonObject, state: ResponseState): object {
   const { status, output, error, incomplete, usage } = state
   return {
@@ -50,7 +50,7 @@ const INCOMPLETE: Readonly<Record<string, ResponseState['incomplete']>> = {
   content_filter: 'content_filter',
 }
 
-/** Why an answer is not whole; undefined where it is. */
+/** Why an answer is incomplete; undefined where it is complete. */
 export function incompleteReason({
   finishReason,
 }: Pick<AnswerEnd, 'finishReason'>): ResponseState['incomplete'] {

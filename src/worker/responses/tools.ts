@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 
-/** How a function of the provider's is told to the client: what it was before it was made a plain function. */
+/** How a provider's function is shown to the client: the tool it was before it became a plain function. */
 export interface ToolIdentity {
   readonly kind: 'function' | 'custom'
   readonly name: string
@@ -14,9 +14,9 @@ export interface ToolIdentity {
 export interface ToolSet {
   /** `tools` of the chat request. */
   readonly functions: readonly JsonObject[]
-  /** By the name that the provider sees. */
+  /** By the name sent to the provider. */
   readonly identities: ReadonlyMap<string, ToolIdentity>
-  /** Types of the hosted tools that were left out. */
+  /** Types of dropped hosted tools. */
   readonly dropped: readonly string[]
 }
 
@@ -57,17 +57,17 @@ const functionShape = new CheckedMember('tools', functionTool, 'functions with a
 const customShape = new CheckedMember('tools', customTool, 'custom tools with a name')
 const namespaceShape = new CheckedMember('tools', namespaceTool, 'namespaces with a name and tools')
 
-/** Between a namespace and a name; what models are trained on. */
+/** Separates a namespace from a name, as models were trained on. */
 const SEPARATOR = '__'
 
-/** The name under which the provider knows a tool. */
+/** The name of a tool at the provider. */
 export function flatName(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}${SEPARATOR}${name}`
 }
 
 /**
- * Makes plain functions of every tool that a model can call. Hosted tools are left out, because a client that offers
- * them works without.
+ * Turns every tool that a model can call into a plain function. Hosted tools are dropped, because clients that offer
+ * them also work without.
  * @throws ApiError where a tool is malformed, or two have the same name
  */
 export function readTools(value: unknown): ToolSet {
@@ -141,18 +141,20 @@ function readCustom(tool: unknown, namespace: string | undefined): ReadTool {
   }
 }
 
-/** A grammar cannot be enforced through a function's schema, so the model is told of it. */
+/** A grammar cannot be enforced through a function's schema, so it is added to the description for the model. */
 function grammarNote(format: z.output<typeof customTool>['format']): string {
   if (format?.definition === undefined) return ''
   return `"input" must match this ${format.syntax ?? ''} grammar:\n${format.definition}`
 }
 
-/** The arguments under which a custom tool's input travels. */
+/** The arguments that carry a custom tool's input. */
 export function customArguments(input: string): string {
   return JSON.stringify({ input })
 }
 
-/** The input of a custom tool out of a function's arguments; what a model wrote without the object is taken whole. */
+/**
+ * The input of a custom tool from a function's arguments; arguments that are not that object are taken as the input.
+ */
 export function customInput(args: string): string {
   try {
     const value: unknown = JSON.parse(args)
@@ -186,7 +188,7 @@ const choiceShape = new CheckedMember(
   'auto, none, required, or an object that names a tool',
 )
 
-/** `tools` and `tool_choice` of the chat request, as the client's choice leaves them. */
+/** `tools` and `tool_choice` of the chat request, by the client's choice. */
 export function chooseTools(value: unknown, { functions, identities }: ToolSet): JsonObject {
   if (functions.length === 0) return {}
   if (value === undefined) return { tools: functions }

@@ -8,8 +8,8 @@ import type { PlannedAttempt } from './plan.ts'
 import type { FailureMapping } from './failure-mapping.ts'
 
 /**
- * One try of one route; resolves once the route has answered, rejects with an `AttemptFailure`. `limitMs` is the
- * time it may take because other routes remain; undefined where the budget alone limits it.
+ * One attempt on one route; resolves once the route has answered, rejects with an `AttemptFailure`. `limitMs` is its
+ * timeout while other routes remain; undefined where only the budget limits it.
  */
 export type AttemptFn<T> = (attempt: PlannedAttempt, limitMs: number | undefined) => Promise<T>
 
@@ -20,13 +20,16 @@ export interface AttemptDeps {
   readonly now: () => number
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when the signal aborts first. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
-  /** Whether an attempt's duration is its time to the first delta, the figure by which routes are compared. */
+  /** Whether an attempt's duration is its time to the first delta, by which routes are compared. */
   readonly timesFirstDelta: boolean
-  /** Which errors this endpoint answers for which failures. */
+  /** The client errors for the failures of this endpoint. */
   readonly failureMapping: FailureMapping
   /** Maximum number of attempts of one request. */
   readonly maxAttempts: number
-  /** Its signal aborts when the request's time is used up or its client has left; the reason is what to throw. */
+  /**
+   * Its signal aborts when the request's time is used up or its client has disconnected; the reason is the error to
+   * throw.
+   */
   readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
   /** Timeout of an attempt while other routes remain; absent where attempts have their own timeouts (streams). */
   readonly shareOf?: (leftMs: number) => AttemptShare
@@ -94,7 +97,9 @@ export async function attemptRoutes<T>(
   throw deps.failureMapping.allFailed(failures, attempts.length)
 }
 
-/** A plan with a single route may try it twice; the second time only when the first got no byte of an answer. */
+/**
+ * A plan with a single route may try it twice; the second time only when the first attempt got no byte of an answer.
+ */
 function withRepeat(attempts: readonly PlannedAttempt[]): readonly PlannedAttempt[] {
   return attempts.length === 1 ? [...attempts, ...attempts] : attempts
 }
@@ -126,7 +131,7 @@ function noteFailure(
   logFailure(attempt, failure, index, deps)
 }
 
-/** Counts a failure of a route that had not answered when the request's time ran out, if it had long enough to. */
+/** Records a failure of a route that had not answered when the request's time ran out, if it had enough time. */
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,

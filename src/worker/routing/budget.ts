@@ -1,4 +1,6 @@
-/** The wall-clock budget of one request, shared by all its attempts. Its signal's reason is what to throw. */
+/**
+ * The wall-clock budget of one request, shared by all its attempts. The reason of its signal is the error to throw.
+ */
 export class Budget {
   readonly #controller = new AbortController()
   readonly #now: () => number
@@ -14,7 +16,7 @@ export class Budget {
     return this.#controller.signal
   }
 
-  /** Whether the time has run out, rather than somebody else having used the budget up. */
+  /** Whether the time ran out, rather than the budget being aborted for another reason. */
   get expired(): boolean {
     return this.#expired
   }
@@ -24,7 +26,7 @@ export class Budget {
     return Math.max(0, this.#endsAt - this.#now())
   }
 
-  /** Replaces the running limit: after `ms` milliseconds the signal aborts with the reason made then. */
+  /** Replaces the running limit: after `ms` milliseconds the signal aborts with the error that `reason` makes. */
   limit(ms: number, reason: () => unknown): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#endsAt = this.#now() + ms
@@ -34,13 +36,13 @@ export class Budget {
     }, ms)
   }
 
-  /** Uses the budget up at once. */
+  /** Aborts the signal at once. */
   abort(reason: unknown): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     this.#controller.abort(reason)
   }
 
-  /** The request has ended by itself. */
+  /** Ends the budget: the request has finished. */
   end(): void {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
   }

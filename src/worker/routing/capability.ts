@@ -1,7 +1,7 @@
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 import type { Route } from '../provider/route.ts'
 
-/** What a route can do, as plain questions. */
+/** Predicates about what a route supports. */
 
 /** Whether a request on this route can be billed: by tokens, both ways where there is output, or by a unit. */
 export function isPriced(route: Route): boolean {
@@ -13,14 +13,14 @@ export function isPriced(route: Route): boolean {
   return pricing.input_per_mtok !== undefined && bothWays
 }
 
-/** Whether the route publishes this effort; one that publishes no reasoning has none, `off` included. */
+/** Whether the route publishes this effort. A route without published reasoning supports none, not even `off`. */
 export function supportsEffort(route: Route, effort: Effort | undefined): boolean {
   return effort === undefined || route.config.reasoning?.efforts[effort] !== undefined
 }
 
 /**
- * The effort of the route that is nearest to the one asked for on the ladder, the weaker of two; undefined where the
- * route publishes none.
+ * The effort of the route nearest to the requested one, the lower of two equally near; undefined where the route
+ * publishes none.
  */
 export function nearestEffort(route: Route, effort: Effort): Effort | undefined {
   const wanted = EFFORTS.indexOf(effort)
@@ -29,20 +29,20 @@ export function nearestEffort(route: Route, effort: Effort): Effort | undefined 
   return published.toSorted((a, b) => distance(a) - distance(b))[0]
 }
 
-/** Three names of one container; clients and providers use them alike. */
+/** Three names of one container format, used interchangeably by clients and providers. */
 const SAME_AUDIO_TYPE: Readonly<Record<string, string>> = {
   'audio/m4a': 'audio/mp4',
   'audio/x-m4a': 'audio/mp4',
 }
 
-/** Whether the route's own limits admit this type of audio; without a list it takes all the router takes. */
+/** Whether the route's own list of audio types allows this one; without a list every type that the router accepts. */
 export function acceptsAudioType(route: Route, mimeType: string): boolean {
   const wanted = plainAudioType(mimeType)
   const accepted = route.config.audio?.mime_types
   return accepted === undefined || accepted.some((type) => plainAudioType(type) === wanted)
 }
 
-/** Whether the route's own limits admit a file of this many bytes. */
+/** Whether the route's own size limit allows a file of this many bytes. */
 export function acceptsFileSize(route: Route, bytes: number): boolean {
   return bytes <= (route.config.audio?.max_bytes ?? Number.POSITIVE_INFINITY)
 }

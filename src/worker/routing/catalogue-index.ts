@@ -1,12 +1,12 @@
 import { fullSelector, selectorOf } from '../../protocol/selector.ts'
 import type { Route } from '../provider/route.ts'
 
-/** The kinds of entries a selector can name, from the freest to the most pinned. */
+/** The kinds of entries a selector can name, from the least to the most specific. */
 export type RouteKind = 'logical' | 'region' | 'provider' | 'concrete'
 
-/** What a selector stands for. All routes have the same model key, so resolution can never change it. */
+/** The routes that a selector names. All have the same model key, so resolution never changes the model. */
 export interface Resolution {
-  /** The one spelling that answers, receipts and the models list use. */
+  /** The canonical selector, which answers, receipts and the models list use. */
   readonly canonical: string
   readonly modelKey: string
   readonly kind: RouteKind
@@ -14,22 +14,25 @@ export interface Resolution {
   readonly region: string | undefined
   /** Present on provider and concrete entries. */
   readonly provider: string | undefined
-  /** At least one, in the order in which they are preferred. */
+  /** At least one, in order of preference. */
   readonly routes: readonly Route[]
 }
 
-/** Everything the catalogue knows by name. */
+/** All entries and selectors of a catalogue. */
 export interface CatalogueIndex {
-  /** Each entry once: by model key as configured; in it logical, region, provider and concrete entries. */
+  /**
+   * Each entry once: by model key as configured, and for each model key the logical, region, provider and concrete
+   * entries.
+   */
   readonly entries: readonly Resolution[]
-  /** Every accepted spelling, canonical or not. */
+  /** Every accepted selector, canonical or not. */
   readonly bySelector: ReadonlyMap<string, Resolution>
 }
 
-/** Puts candidates of one selector in the order in which they are preferred. */
+/** Sorts the candidates of one selector by preference. */
 export type Prefer = (routes: readonly Route[]) => readonly Route[]
 
-/** Names all entries of a set of routes. Linear in their number; done once for a configuration. */
+/** Builds the entries for a set of routes. Linear in their number; done once for a configuration. */
 export function indexRoutes(routes: readonly Route[], prefer: Prefer): CatalogueIndex {
   const byKey = Map.groupBy(routes, (route) => route.modelKey)
   const entries = [...byKey]
@@ -59,7 +62,7 @@ function entriesOfKey(modelKey: string, routes: readonly Route[]): Resolution[] 
     const canonical = selectorOf(region, modelKey)
     entries.push({ ...logical, canonical, kind: 'region', region, routes: group })
   }
-  // A provider that runs the model once needs no aggregate: its two-part name is the concrete route.
+  // A provider that serves the model once needs no aggregate: its two-part name is the concrete route.
   for (const [provider, group] of Map.groupBy(routes, (route) => route.provider.name)) {
     if (group.length === 1) continue
     const canonical = selectorOf(provider, modelKey)

@@ -9,21 +9,21 @@ import {
 } from './catalogue-index.ts'
 import { preferByPrice } from './selection.ts'
 
-/** The routes of one configuration, compiled once so that a request pays a few map look-ups. */
+/** The routes of one configuration, compiled once so that a request needs only a few map look-ups. */
 export interface Catalogue extends CatalogueIndex {
   /** As configured, in configured order. */
   readonly routes: readonly Route[]
-  /** What `auto` tries, in order; undefined where the operator approved nothing. */
+  /** The models of `auto`, in order; undefined where none are configured. */
   readonly auto: readonly Resolution[] | undefined
   readonly service: ServiceConfig
-  /** A value built from the catalogue at first use and kept as long as the catalogue lives. */
+  /** A value derived from the catalogue at first use and cached for its lifetime. */
   readonly derived: <T>(build: (catalogue: Catalogue) => T) => T
 }
 
 /**
  * Compiles a checked configuration.
  * @param providerApiKeys API keys by provider name, for providers that have one
- * @throws Error naming the path of a reference that leads nowhere
+ * @throws Error naming the path of a reference that does not resolve
  */
 export function compileCatalogue(
   config: RouterConfig,

@@ -2,11 +2,11 @@ import { ApiError } from '../http/errors.ts'
 import type { Failure } from '../provider/failure.ts'
 import { notAccepted } from './accepted-attempts.ts'
 
-/** What the failures of attempts mean to the callers of one endpoint. */
+/** Maps the failures of attempts to errors for the callers of one endpoint. */
 export interface FailureMapping {
-  /** Failures that end the request, whatever routes are left. */
+  /** Failures that end the request, even when other routes are left. */
   readonly final: Partial<Record<Failure['kind'], () => ApiError>>
-  /** The answer when no route served; `planned` is how many different ones there were. */
+  /** The answer when no route served; `planned` is the number of different routes. */
   readonly allFailed: (failures: readonly Failure[], planned: number) => ApiError
 }
 
@@ -16,7 +16,7 @@ const contentPolicy = () =>
     'The provider refused this request by its content policy.',
   )
 
-/** Chat: a refusal of the request is final, all else moves on. */
+/** Chat: a refusal of the request is final; after any other failure the next route is tried. */
 export const CHAT_FAILURE_MAPPING: FailureMapping = {
   final: {
     rejected: () =>
@@ -43,7 +43,7 @@ export const CHAT_FAILURE_MAPPING: FailureMapping = {
 
 const aboutFile = { param: 'file' }
 
-/** Transcription: a refusal of the file is final; without one the provider is at fault. */
+/** Transcription: a refusal of the file is final; any other failure is the provider's. */
 export const TRANSCRIPTION_FAILURE_MAPPING: FailureMapping = {
   final: {
     content_policy: contentPolicy,
@@ -84,7 +84,7 @@ function rateLimited(failures: readonly Failure[]): ApiError {
   return new ApiError('upstream_rate_limit', message, retryAfter(failures))
 }
 
-/** The shortest wait that a provider asked for. */
+/** The shortest `Retry-After` of the providers. */
 function retryAfter(failures: readonly Failure[]): { readonly retryAfter?: number } {
   const waits = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
   return waits.length > 0 ? { retryAfter: Math.min(...waits) / 1000 } : {}

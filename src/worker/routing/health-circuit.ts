@@ -3,15 +3,16 @@ import type { FailureKind } from '../provider/failure.ts'
 import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
 
 /**
- * The circuit breaker of one route. Closed: in service. Open: resting, because of its errors or because it asked
- * for it. Half-open: the rest for its errors is over, and one caller at a time may find out whether it is back.
+ * The state of a route's circuit breaker. Closed: in service. Open: not used, because of its failures or because the
+ * provider asked to wait. Half-open: the cooldown after failures is over, and one request at a time may probe the
+ * route.
  */
 export type CircuitState = 'closed' | 'open' | 'half_open'
 
-/** What a failed attempt says about its route. */
+/** A failed attempt as the circuit breaker needs it. */
 export interface RouteFailure {
   readonly kind: FailureKind
-  /** How long the provider asked to be left alone. */
+  /** The provider's `Retry-After`. */
   readonly retryAfterMs?: number | undefined
 }
 
@@ -19,7 +20,7 @@ export interface Circuit {
   state(now: number): CircuitState
   /** Counted failures within the window. */
   errors(now: number): number
-  /** When the rest ends; undefined while closed. */
+  /** When the circuit stops being open; undefined while closed. */
   retryAt(now: number): number | undefined
   /** True for the one caller that becomes the probe of a half-open circuit. */
   claimProbe(now: number): boolean
@@ -28,7 +29,9 @@ export interface Circuit {
   failed(now: number, failure: RouteFailure): void
 }
 
-/** A claimed probe that is not begun by then is another caller's: its request may have ended before its turn. */
+/**
+ * A claimed probe that has not started by then may be claimed again: its request may have ended before the attempt.
+ */
 const UNUSED_CLAIM_MS = 1_000
 
 /** Failures that the request caused. The route answered, so they do not count against it. */
@@ -46,17 +49,17 @@ interface Span {
   readonly until: number
 }
 
-/** A clock that was set back must keep nothing waiting for ever, so a span has a beginning too. */
+/** Spans also have a beginning, so that a clock that is set back cannot keep a circuit open for ever. */
 function covers(span: Span | undefined, now: number): boolean {
   return span !== undefined && now >= span.since && now < span.until
 }
 
-/** A closed circuit. Time passes only by the calls' `now`. */
+/** A closed circuit. It has no timer: time passes only through the `now` of the calls. */
 export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
   let failures: number[] = []
-  /** For its errors; it ends with a probe that succeeds. */
+  /** Open because of failures; ends with a probe that succeeds. */
   let cooldown: Span | undefined
-  /** For as long as the provider asked; it ends by itself. */
+  /** Open because the provider asked to wait; ends by itself. */
   let requestedPause: Span | undefined
   let probe: Span | undefined
 
@@ -68,7 +71,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
     return cooldown === undefined ? 'closed' : 'half_open'
   }
 
-  /** Never shortens a span that still runs. */
+  /** A new span, never shorter than the one still running. */
   const spanOf = (now: number, ms: number, running: Span | undefined): Span => {
     const earlier = covers(running, now) ? (running?.until ?? now) : now
     return { since: now, until: Math.max(earlier, now + ms) }
@@ -94,7 +97,7 @@ export function createCircuit(breaker: ServiceConfig['breaker']): Circuit {
       if (state(now) === 'half_open') probe = { since: now, until: now + breaker.cooldown_ms }
     },
     succeeded: (now) => {
-      // An answer to a request from before the rest began is no news.
+      // A success while open belongs to a request sent before; it proves nothing about the route now.
       if (state(now) !== 'half_open') return
       failures = []
       cooldown = undefined

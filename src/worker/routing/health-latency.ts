@@ -2,19 +2,19 @@
 export interface Latency {
   /** Undefined until something was measured. */
   readonly ms: number | undefined
-  /** True for the one caller that goes first to a route whose latency is unknown or long out of date. */
+  /** True for the one caller that may try a route whose latency is unknown or long out of date first. */
   claimExploration(now: number): boolean
   /** An answer; undefined where its first delta was not timed. */
   answered(firstDeltaMs: number | undefined, now: number): void
 }
 
-/** The weight of the newest measurement: about the last ten decide. */
+/** The weight of the newest measurement: about the last ten matter. */
 const NEWEST_WEIGHT = 0.2
 
-/** After this the route is worth another look, and what it did before no longer counts. */
+/** After this time the measurements are out of date, and the route may be explored again. */
 const LATENCY_STALE_MS = 300_000
 
-/** Until an exploration has had its turn, no other caller explores the same route. */
+/** Minimum time between two explorations of the same route. */
 const EXPLORATION_MS = 5_000
 
 /** A route of unknown latency. */

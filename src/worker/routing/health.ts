@@ -27,28 +27,28 @@ export interface RouteStatus {
   readonly latency_ms: number | null
 }
 
-/** Which routes are well, from what this isolate saw of them. Times are milliseconds since the epoch. */
+/** The health of routes, as observed by this isolate. Times are milliseconds since the epoch. */
 export interface RouteHealth {
-  /** The same routes as the operator's selection prefers them, whether or not they rest. */
+  /** The same routes in the order of the operator's selection, whatever their circuits' state. */
   prefer(routes: readonly Route[], now: number): readonly Route[]
   /**
-   * The same attempts, those of resting routes behind all others. A route whose rest is over keeps its own place
-   * for one caller at a time, the probe; others find it behind the healthy.
+   * The same attempts, those whose circuit is open moved to the end. A half-open route keeps its place for one caller
+   * at a time, the probe; for others it comes after the healthy ones.
    */
   openCircuitsLast<Attempt extends Attempted>(
     attempts: readonly Attempt[],
     now: number,
   ): readonly Attempt[]
-  /** An attempt begins: a probe is now in flight. Optional; without it a probe is forgotten sooner. */
+  /** An attempt begins: a probe is now in flight. Optional; without it the claim of a probe lapses sooner. */
   started(route: Route, now: number): void
   /** The route answered; `firstDeltaMs` is undefined where nothing was timed. */
   succeeded(route: Route, now: number, firstDeltaMs: number | undefined): void
   failed(route: Route, now: number, failure: RouteFailure): void
-  /** The health of the given routes; without any, of those that were tried. */
+  /** The health of the given routes; without any, of those that were used. */
   snapshot(now: number, routes?: readonly Route[]): readonly RouteStatus[]
 }
 
-/** Something that is to be tried on a route. */
+/** An attempt on a route. */
 interface Attempted {
   readonly route: Route
 }
@@ -61,8 +61,8 @@ interface Tracked {
 }
 
 /**
- * Health of routes by route id, in memory. Selection by price needs nothing of it: the catalogue has already
- * put the candidates of every selector in that order.
+ * Health of routes by route id, in memory. Selection by price does not need it: the catalogue has already sorted the
+ * candidates of every selector.
  */
 export function createRouteHealth(
   breaker: ServiceConfig['breaker'],
@@ -106,7 +106,7 @@ function newTracked(route: Route, breaker: ServiceConfig['breaker']): Tracked {
   return { route, circuit: createCircuit(breaker), latency: createLatency(), lastFailure: null }
 }
 
-/** Quickest first, but at most one route that wants a look goes in front of them all. */
+/** Fastest first, except that at most one route that is due for exploration comes before them all. */
 function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[] {
   const explored = entries.find(
     ({ circuit, latency }) => circuit.state(now) === 'closed' && latency.claimExploration(now),
@@ -116,7 +116,7 @@ function fastestFirst(entries: readonly Tracked[], now: number): readonly Route[
   return [explored.route, ...byLatency.filter((route) => route !== explored.route)]
 }
 
-/** Health decides before preference: the healthy, then those whose rest is over, then the soonest back. */
+/** Circuits take precedence over preference: closed, then half-open, then open by the time they end. */
 function openCircuitsLast<Attempt extends Attempted>(
   attempts: readonly Attempt[],
   tracked: ReadonlyMap<string, Tracked>,
@@ -131,7 +131,7 @@ function openCircuitsLast<Attempt extends Attempted>(
     const state = circuit?.state(now) ?? 'closed'
     if (state === 'closed') healthy.push(attempt)
     else if (state === 'open') open.push({ attempt, until: circuit?.retryAt(now) ?? now })
-    // Only who stands first is sure to be tried, so only there a probe is claimed.
+    // Only the first attempt is certain to run, so a probe is claimed only for it.
     else if (healthy.length === 0 && circuit?.claimProbe(now)) healthy.push(attempt)
     else halfOpen.push(attempt)
   }

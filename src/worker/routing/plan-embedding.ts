@@ -5,10 +5,12 @@ import type { Catalogue } from './catalogue.ts'
 import { notPriced, type PlannedAttempt, type PlanDeps } from './plan.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
-/** What a caller of embeddings asks of routing. */
+/** The routing criteria of an embeddings request. */
 export interface EmbeddingRoutingCriteria {
   readonly model: string
-  /** The caller's alternatives, in order. Vectors of different models cannot be compared: that is their choice. */
+  /**
+   * The caller's alternatives, in order. Vectors of different models cannot be compared; the caller is responsible.
+   */
   readonly failover: readonly string[]
   readonly inputs: number
   readonly dimensions: number | undefined
@@ -17,11 +19,11 @@ export interface EmbeddingRoutingCriteria {
 export interface EmbeddingPlan {
   /** Canonical primary selector. */
   readonly requestedRoute: string
-  /** At least one, each route once, in the order in which they are to be tried. */
+  /** At least one, each route once, in the order of the attempts. */
   readonly attempts: readonly PlannedAttempt[]
 }
 
-/** Where a route says nothing of its own. */
+/** The default of a route. */
 const DEFAULT_MAX_INPUTS = 2048
 
 /**

@@ -5,12 +5,12 @@ import type { Catalogue } from './catalogue.ts'
 import { notPriced, type PlannedAttempt, type PlanDeps } from './plan.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
-/** What a transcription caller asks of routing. */
+/** The routing criteria of a transcription request. */
 export interface TranscriptionRoutingCriteria {
   readonly model: string
   readonly region?: string | undefined
   readonly provider?: string | undefined
-  /** The canonical type of the file. */
+  /** The canonical media type of the file. */
   readonly mimeType: string
   /** The size of the file. */
   readonly bytes: number
@@ -19,15 +19,15 @@ export interface TranscriptionRoutingCriteria {
 export interface TranscriptionPlan {
   /** Canonical selector of `model`; the hints do not change it. */
   readonly requestedRoute: string
-  /** At least one, each route once, in the order in which they are to be tried. */
+  /** At least one, each route once, in the order of the attempts. */
   readonly attempts: readonly PlannedAttempt[]
 }
 
 /**
- * Decides which routes may transcribe a file, and in which order. The hints only filter. Every attempt but
- * the first has `failover`: it means that the first eligible route was left, also where health has it tried last.
- * @throws ApiError `invalid_model` (param `model`, or the hint that leaves no route), `unsupported_file_type`
- *   or `file_too_large` when the routes' own limits exclude the file, `route_not_priced`
+ * Decides which routes may transcribe a file, and in which order. The hints only filter. Every attempt but the first
+ * has `failover`, which means that the first eligible route was not used, also where its circuit moved it to the end.
+ * @throws ApiError `invalid_model` (param `model`, or the hint that leaves no route), `unsupported_file_type` or
+ *   `file_too_large` when the routes' own limits exclude the file, `route_not_priced`
  */
 export function planTranscription(
   catalogue: Catalogue,

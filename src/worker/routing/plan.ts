@@ -6,24 +6,27 @@ import { isPriced, nearestEffort, supportsEffort } from './capability.ts'
 import type { Catalogue } from './catalogue.ts'
 import { resolveSelector, type Resolution } from './resolve.ts'
 
-/** What a chat caller asks of routing. */
+/** The routing criteria of a chat request. */
 export interface ChatRoutingCriteria {
   readonly model: string
   /** The caller's alternatives, in order. */
   readonly failover: readonly string[]
   readonly reasoning: Effort | undefined
-  /** Whether only routes with exactly this effort will do, as is usual, or each may take the nearest it has. */
+  /**
+   * Whether only routes with exactly this effort qualify, which is the default, or each may use the nearest it
+   * supports.
+   */
   readonly effortMatch?: 'exact' | 'nearest'
 }
 
-/** One route to try. */
+/** One planned attempt. */
 export interface PlannedAttempt {
   readonly route: Route
-  /** 0 for the primary, n for the n-th of the caller's alternatives. */
+  /** 0 for the primary, n for the n-th alternative of the caller. */
   readonly entry: number
-  /** What `service.failover` says when this attempt serves. */
+  /** The value of `service.failover` when this attempt serves. */
   readonly failover: boolean
-  /** The effort to ask for: the caller's, else the route's own default, else none. */
+  /** The effort to request: the caller's, else the route's default, else none. */
   readonly effort: Effort | undefined
 }
 
@@ -32,7 +35,7 @@ export interface ChatPlan {
   readonly requestedRoute: string
   /** Whether the rules of document OCR apply to the request. */
   readonly ocr: boolean
-  /** At least one, each route once, in the order in which they are to be tried. */
+  /** At least one, each route once, in the order of the attempts. */
   readonly attempts: readonly PlannedAttempt[]
 }
 
@@ -41,19 +44,19 @@ export interface PlanDeps {
   readonly order: (routes: readonly Route[]) => readonly Route[]
 }
 
-/** One selector of the request: `auto` stands for several, every other for one. */
+/** One selector of the request; `auto` expands to several. */
 interface Entry {
   readonly position: number
   readonly resolutions: readonly Resolution[]
 }
 
 /**
- * Decides which routes may serve a chat request, and in which order: the primary's candidates, then those of
- * each alternative. Routes that lack the effort, a price or (the primary decides) the OCR kind drop out; what
- * remains is never widened, so a pin is never left and a model key never changed.
- * @throws ApiError `model_not_found` (param `model` or `failover`), `invalid_request_error` for a model of
- *   another endpoint (same params) or an effort that no candidate has (param `reasoning`),
- *   `route_not_priced` when every candidate left is without a price
+ * Decides which routes may serve a chat request, and in which order: the primary's candidates, then those of each
+ * alternative. Routes that lack the effort, a price or (decided by the primary) the OCR kind are removed; nothing is
+ * ever added, so a pinned selector is never left and a model key never changed.
+ * @throws ApiError `model_not_found` (param `model` or `failover`), `invalid_request_error` for a model of another
+ *   endpoint (same params) or an effort that no candidate has (param `reasoning`), `route_not_priced` when every
+ *   candidate left is without a price
  */
 export function planChat(
   catalogue: Catalogue,
@@ -82,7 +85,7 @@ export function planChat(
   }
 }
 
-/** The answer where no candidate has a price; it cannot heal without the operator. */
+/** The error where no candidate has a price; only the operator can fix it. */
 export function notPriced(): ApiError {
   return new ApiError('route_not_priced', 'No route of the requested model has a price.')
 }
@@ -102,12 +105,12 @@ function chatEntry(catalogue: Catalogue, selector: string, position: number): En
   return { position, resolutions }
 }
 
-/** One model key has one type, so any of its routes tells. */
+/** All routes of a model key have one type, so the first one decides. */
 function isChat(resolution: Resolution): boolean {
   return resolution.routes[0]?.config.type === 'chat'
 }
 
-/** The first candidate decides before health is asked, which must not change a request's rules. */
+/** The first candidate decides before health reorders them, because health must not change the rules of a request. */
 function isOcr(primary: Entry | undefined): boolean {
   return primary?.resolutions[0]?.routes[0]?.config.ocr ?? false
 }
@@ -116,7 +119,7 @@ function canonicalOf(primary: Entry | undefined): string {
   return primary?.resolutions[0]?.canonical ?? AUTO
 }
 
-/** The entries with only the routes that fit; entries and selectors without any are left out. */
+/** The entries with only the routes that fit; entries without any are removed. */
 function narrow(entries: readonly Entry[], fits: (route: Route) => boolean): Entry[] {
   return entries.flatMap((entry) => {
     const resolutions = entry.resolutions.flatMap((resolution) => {
@@ -145,7 +148,7 @@ function inOrder(
   return [...attempts.values()]
 }
 
-/** The effort to ask this route for: the caller's or the one nearest to it, else the route's own default. */
+/** The effort for this route: the caller's or the nearest to it, else the route's default. */
 function effortOn(
   route: Route,
   { reasoning, effortMatch }: Pick<ChatRoutingCriteria, 'reasoning' | 'effortMatch'>,

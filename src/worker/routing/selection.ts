@@ -3,13 +3,12 @@ import { decimalOf, ONE, totalOf, type Nano } from '../../protocol/money.ts'
 import type { Route } from '../provider/route.ts'
 import { isPriced } from './capability.ts'
 
-/** The orders that candidates of one selector can be put in beside the configured one. */
+/** The orders of candidates other than the configured one. */
 
 /**
- * Ranks routes by price once and answers the order of any of them: cheapest first, those without a price
- * last, equals as they were. A price is what a million tokens in and a million out cost together, or a minute
- * of audio, or a request, in EUR. Unlike units cannot be compared: tokens stand before audio, audio before
- * requests.
+ * Ranks routes by price once; returns a function that sorts any of them: cheapest first, those without a price last,
+ * stable. The price is that of a million input and a million output tokens together, of a minute of audio, or of a
+ * request, in EUR. Different units are not comparable: tokens come before audio, audio before requests.
  */
 export function preferByPrice(
   routes: readonly Route[],
@@ -22,7 +21,7 @@ export function preferByPrice(
   return (group) => group.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
-/** Quickest first, unknown latencies last; equals stay as they were. */
+/** Fastest first, unknown latencies last; stable. */
 export function preferByLatency<
   T extends { readonly latency: { readonly ms: number | undefined } },
 >(candidates: readonly T[]): readonly T[] {
@@ -40,7 +39,7 @@ const MILLION = 1_000_000
 const TOKENS = 0
 const UNPRICED: Rank = { unit: 3, nano: 0n }
 
-/** The place of each unit among the units, and how many of it are compared. */
+/** The rank of each unit, and the amount of it that is compared. */
 const UNITS = {
   audio_minute: { unit: 1, count: 1 },
   audio_second: { unit: 1, count: 60 },

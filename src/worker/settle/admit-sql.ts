@@ -5,7 +5,7 @@ import { heldByAnother, takeClaim } from './claims.ts'
 import { withinLimit } from './key-limits.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
-/** A request window of a key: a minute from the first request that found no window open. */
+/** The request window of a key: a minute from the first request after the last window ended. */
 export const WINDOW_MS = 60_000
 
 /**
@@ -17,10 +17,10 @@ const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 const NO_LIMIT = raw(String(UNLIMITED))
 
 /**
- * One batch that admits a request or leaves everything as it was. Its first statement takes the customer's row
- * lock, so on PostgreSQL (READ COMMITTED) each later statement sees all that earlier holders committed:
- * races are decided there, one after another. `customers.lock_request_id` names the request only once all conditions
- * held, and the remaining writes hang on it. Running the batch twice admits once.
+ * One batch that admits a request or changes nothing. Its first statement takes the customer's row lock, so on
+ * PostgreSQL (READ COMMITTED) each later statement sees everything that earlier holders committed, and races are
+ * decided one after another. `customers.lock_request_id` names the request only once all conditions hold, and the
+ * remaining writes depend on it. Running the batch twice admits once.
  */
 export function admissionBatch(request: AdmissionRequest): readonly Statement[] {
   return [
@@ -78,13 +78,13 @@ function claim(request: AdmissionRequest): readonly Statement[] {
   return [takeClaim(request.claim, owner, { now, reservedUntil: expiresAt })]
 }
 
-/** Whether another request is being carried out, or was, under the same `Idempotency-Key`. */
+/** Whether another request with the same `Idempotency-Key` is in progress or completed. */
 function isRepeat({ requestId, key, now, claim: own }: AdmissionRequest): Statement {
   if (own === undefined) return raw('(1 = 0)')
   return heldByAnother(own, { requestId, customerId: key.customerId }, now)
 }
 
-/** Counts an admitted request in its key's window, opening a new one where the old is over. */
+/** Counts an admitted request in its key's window, and opens a new window where the old one has ended. */
 function countRequest({ requestId, key, plans, now }: AdmissionRequest): Statement {
   return sql`UPDATE api_keys SET
       window_requests = CASE WHEN ${windowIsOver(now)} THEN 1 ELSE window_requests + 1 END,
@@ -128,7 +128,9 @@ function openOfKey(keyPrefix: string, now: number): Statement {
       AND reservations.key_prefix = ${keyPrefix} AND reservations.expires_at > ${int64(now)})`
 }
 
-/** Whether a key's window has ended. A start far in the future means that the clock was set back: ended too. */
+/**
+ * Whether a key's window has ended. A start far in the future means that the clock was set back, and counts as ended.
+ */
 function windowIsOver(now: number): Statement {
   const length = raw(String(WINDOW_MS))
   return sql`(${int64(now)} - window_started_at >= ${length}

@@ -18,9 +18,9 @@ export interface AdmissionRequest {
   /** The presented key. Its form and MAC have been checked; whether it exists has not. */
   readonly key: PresentedKey
   readonly plans: RouterConfig['plans']
-  /** The worst case of the request in nano-EUR under a discount in whole percent. */
+  /** The maximum cost of the request in nano-EUR after a discount in whole percent. */
   readonly reserveNano: (discountPct: number) => bigint
-  /** Of the request's `Idempotency-Key`, where it has one. */
+  /** The claim of the request's `Idempotency-Key`, where it has one. */
   readonly claim?: Claim | undefined
   /** When the reservation expires, Unix time in ms. */
   readonly expiresAt: number
@@ -100,7 +100,7 @@ function lower(left: number | undefined, right: number | undefined): number | un
 
 const modelsSchema = z.array(z.string())
 
-/** The selectors of a key as they are stored. */
+/** The selectors of a key from their stored form. */
 export function readModels(text: string | null): readonly string[] | null {
   return text === null ? null : modelsSchema.parse(JSON.parse(text))
 }
@@ -112,7 +112,7 @@ interface RequestWindow {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The state of a key's rate-limit window, as the `x-ratelimit-*` headers that OpenAI's clients read. */
+/** The state of a key's rate-limit window, for the `x-ratelimit-*` headers that OpenAI's clients read. */
 function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
   const startedAt = numberOf(facts, 'window_started_at')
   const over = Math.abs(now - startedAt) >= WINDOW_MS
@@ -129,7 +129,7 @@ function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
   return { full: used >= limit, tokensUsed, resetSeconds, headers }
 }
 
-/** Why a request with a good key was not admitted: the first of its reasons. */
+/** Why a request with a valid key was not admitted: the first applicable reason. */
 function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: number): ApiError {
   const { headers, resetSeconds: retryAfter } = window
   if (isExpired(optionalNumberOf(facts, 'expires_at'), now)) return keyExpired()

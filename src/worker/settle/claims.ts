@@ -12,20 +12,20 @@ import { int64, small, sql, text } from '../storage/sql.ts'
  * former owner may still be alive: its settlement is then refused, because the row names another request.
  */
 export interface Claim {
-  /** Stands for customer and key; lowercase hex. */
+  /** Identifies customer and key; lowercase hex. */
   readonly name: string
-  /** Of method, path and body under a key that only the caller can make; lowercase hex. */
+  /** Digest of method, path and body under a key that only the caller can derive; lowercase hex. */
   readonly fingerprint: string
-  /** How long the answer is kept once the request is settled, ms. */
+  /** How long the answer is kept after the request is settled, ms. */
   readonly lifetimeMs: number
-  /** How many bytes of answers are kept for the customer; beyond it the oldest go. */
+  /** Maximum bytes of kept answers of the customer; beyond it the oldest are removed. */
   readonly customerBytes: number
 }
 
-/** Time after which a client should ask again for the answer of a request that is being carried out, seconds. */
+/** Seconds after which a client should ask again for the answer of a request that is in progress. */
 const REPEAT_AFTER_SECONDS = 2
 
-/** The answer to a repeat of a request that is being carried out. */
+/** The answer to a repeat of a request that is in progress. */
 export class InProgress extends ApiError {
   constructor() {
     const message =
@@ -40,27 +40,27 @@ export class ClaimLost extends InProgress {}
 /** How long a claim lasts unless it is renewed, ms. */
 export const CLAIM_HELD_MS = 60_000
 
-/** The claim of an admitted request, as a part of its admission. */
+/** The owner of a claim, as a part of its admission. */
 interface Owner {
   readonly requestId: string
   readonly customerId: string
 }
 
-/** Whether another request holds the claim, as a part of a statement. */
+/** Whether another request holds the claim, as an SQL fragment. */
 export function heldByAnother(claim: Claim, { requestId, customerId }: Owner, now: number) {
   return sql`EXISTS (SELECT 1 FROM idempotent_requests
     WHERE idempotent_requests.customer_id = ${customerId} AND name = ${claim.name}
       AND request_id <> ${requestId} AND held_until > ${int64(now)})`
 }
 
-/** Whether another request has taken the claim over, be it completed or not, as a part of a statement. */
+/** Whether another request has taken over the claim, completed or not, as an SQL fragment. */
 export function takenByAnother({ name }: Claim, { requestId, customerId }: Owner): Statement {
   return sql`EXISTS (SELECT 1 FROM idempotent_requests
     WHERE idempotent_requests.customer_id = ${customerId} AND name = ${name}
       AND request_id <> ${requestId})`
 }
 
-/** Takes the claim for the request that `customers.lock_request_id` names. */
+/** Takes the claim for the request named in `customers.lock_request_id`. */
 export function takeClaim(
   claim: Claim,
   { requestId, customerId }: Owner,
@@ -80,7 +80,7 @@ export function takeClaim(
         THEN idempotent_requests.sweep_at ELSE excluded.sweep_at END`
 }
 
-/** What completes a claim: the sealed answer, or null where it is not kept. */
+/** Completes a claim: the encrypted answer, or null where none is kept. */
 export interface ClaimEnd extends Owner {
   readonly claim: Claim
   readonly answer: string | null
@@ -88,7 +88,10 @@ export interface ClaimEnd extends Owner {
   readonly now: number
 }
 
-/** Completes the claim of the request that `customers.lock_request_id` names, and drops the oldest answers beyond the bound. */
+/**
+ * Completes the claim of the request named in `customers.lock_request_id`, and removes the oldest answers beyond the
+ * maximum.
+ */
 export function completeClaim({
   claim,
   requestId,
@@ -110,7 +113,7 @@ export function completeClaim({
   return answer === null ? [insert] : [insert, dropOldest(customerId, claim.customerBytes)]
 }
 
-/** The newest answers of a customer stay, up to so many bytes together. */
+/** Keeps the newest answers of a customer, up to this many bytes in all. */
 function dropOldest(customerId: string, customerBytes: number): Statement {
   return sql`UPDATE idempotent_requests SET answer = NULL, bytes = 0
     WHERE customer_id = ${customerId} AND bytes > 0 AND name IN (
@@ -120,7 +123,7 @@ function dropOldest(customerId: string, customerBytes: number): Statement {
       WHERE newer > ${int64(customerBytes)})`
 }
 
-/** Reads which request has the claim. */
+/** Reads the request that owns the claim. */
 export function readOwner({ name }: Claim, customerId: string): Statement {
   return sql`SELECT request_id FROM idempotent_requests
     WHERE customer_id = ${customerId} AND name = ${name}`
@@ -138,14 +141,14 @@ export function closeClaim({
     WHERE customer_id = ${customerId} AND name = ${claim.name} AND request_id = ${requestId}`
 }
 
-/** Gives up the claim of a request that is not billed: the next one with its key is carried out. */
+/** Releases the claim of a request that is not billed: the next one with its key is served. */
 export function dropClaim(requestId: string): Statement {
   return sql`DELETE FROM idempotent_requests WHERE request_id = ${requestId} AND done = 0`
 }
 
 /**
- * Holds the claim of a running request for another while.
- * @returns whether the request still has it
+ * Renews the claim of a running request.
+ * @returns whether the request still owns it
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function renewClaim(
@@ -167,9 +170,9 @@ export async function renewClaim(
 export interface EarlierRequest {
   readonly requestId: string
   readonly fingerprint: string
-  /** Whether it was carried out and billed. */
+  /** Whether it was served and billed. */
   readonly done: boolean
-  /** Sealed; null: not kept, or not there yet. */
+  /** Encrypted; null: not kept, or not there yet. */
   readonly answer: string | null
   readonly receiptId: string | null
 }

@@ -4,14 +4,14 @@ import type { TokenUsage } from '../stream/token-usage.ts'
 import type { Route } from '../provider/route.ts'
 import type { Admission } from './admit.ts'
 
-/** The one record that flows from a served attempt to settlement. */
+/** The record of a served attempt, from which it is settled. */
 export interface Exchange {
   /** Also the usage row's id and the idempotency key of its settlement. */
   readonly requestId: string
   readonly admission: Admission
   readonly endpoint: ReceiptEndpoint
   readonly modality: 'chat' | 'transcription' | 'embedding'
-  /** Canonical primary route the caller asked for. */
+  /** The requested primary route in canonical form. */
   readonly requestedRoute: string
   /** The concrete route that served. */
   readonly route: Route
@@ -19,17 +19,17 @@ export interface Exchange {
   /** What the provider had to meet; the receipt repeats it. */
   readonly constraints: Constraints | undefined
   readonly usage: TokenUsage
-  /** Whether the provider claimed more than the request can have used. */
+  /** Whether the provider reported more usage than the request can have caused. */
   readonly usageCapped: boolean
   /** Seconds of audio to bill; undefined for chat. */
   readonly billedSeconds: number | undefined
   /** Seconds as the provider reported them; null where it reported none. */
   readonly reportedSeconds: number | null
-  /** The answer as repeats of a request with a claim will get it, sealed; absent or null: it is not kept. */
+  /** The encrypted answer for repeats of a request with a claim; absent or null: none is kept. */
   readonly answer?: string | null
 }
 
-/** What a receipt says of the exact bytes, each a SHA-256 in lowercase hex. */
+/** Digests of the exact bytes for the receipt, each a SHA-256 in lowercase hex. */
 export interface ExchangeDigests {
   readonly providerRequest: string
   readonly providerResponse: string
@@ -41,7 +41,7 @@ export interface ExchangeDigests {
 export interface ExchangeProof {
   readonly digests: ExchangeDigests
   readonly evidenceSha256: string | null
-  /** Whether the digest of the provider's answer is over what it had compressed. */
+  /** Whether the digest of the provider's answer is over the decompressed bytes. */
   readonly decoded: boolean
   /** The provider's own id of the finished answer, where it gave one. */
   readonly providerResponseId?: string | undefined

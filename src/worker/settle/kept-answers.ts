@@ -1,10 +1,10 @@
 import type { Database } from '../storage/database.ts'
 import { keptBytes } from './claims.ts'
 
-/** How long a sum is used, ms. What is added meanwhile is bounded by what a router answers in that time. */
+/** How long a sum is cached, ms. What is added meanwhile is bounded by what a router answers in that time. */
 const KNOWN_FOR_MS = 10_000
 
-/** Knows about how much is kept for repeats in all. */
+/** Tracks approximately how many bytes of answers are kept for repeats. */
 export class KeptAnswers {
   readonly #now: () => number
   #known: { readonly bytes: number; readonly at: number } | undefined

@@ -1,12 +1,12 @@
 import type { Statement } from '../storage/database.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 
-/** When what a key has spent counts anew, in UTC. */
+/** When the amount that a key has spent is reset, in UTC. */
 export const LIMIT_RESETS = ['none', 'daily', 'weekly', 'monthly'] as const
 
 export type LimitReset = (typeof LIMIT_RESETS)[number]
 
-/** A span of time in ms; without an end it lasts for ever. */
+/** A span of time in ms; without an end it never ends. */
 interface Period {
   readonly start: number
   readonly end: number | null
@@ -31,13 +31,13 @@ const PERIODS: Readonly<
   }),
 }
 
-/** The period that a moment lies in, in UTC; weeks begin on Monday. */
+/** The period that contains a moment, in UTC; weeks begin on Monday. */
 export function periodOf(reset: LimitReset, now: number): Period {
   const at = new Date(now)
   return PERIODS[reset](at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCDay())
 }
 
-/** What a key has spent in its running period, as a part of a statement on `api_keys`. */
+/** What a key has spent in the current period, as an SQL fragment over `api_keys`. */
 export function spentInPeriod(now: number): Statement {
   const start = (reset: LimitReset) => raw(String(periodOf(reset, now).start))
   return sql`(CASE WHEN api_keys.spent_at < CASE api_keys.limit_reset
@@ -46,18 +46,18 @@ export function spentInPeriod(now: number): Statement {
     THEN 0 ELSE api_keys.spent_nano END)`
 }
 
-/** What the open reservations of a key hold, as a part of a statement on `api_keys`. */
+/** The amount reserved by the open requests of a key, as an SQL fragment over `api_keys`. */
 export const RESERVED_OF_KEY = raw(`(SELECT COALESCE(SUM(amount_nano), 0) FROM reservations
   WHERE reservations.customer_id = api_keys.customer_id
     AND reservations.key_prefix = api_keys.key_prefix)`)
 
-/** Whether the limit of a key leaves room for the reservation at hand, as a part of a statement on both tables. */
+/** Whether the limit of a key leaves room for this reservation, as an SQL fragment over both tables. */
 export function withinLimit(now: number): Statement {
   return sql`(api_keys.limit_nano IS NULL OR ${spentInPeriod(now)} + ${RESERVED_OF_KEY}
     + customers.lock_reserve_nano <= api_keys.limit_nano)`
 }
 
-/** Adds what a request cost to what its key has spent. */
+/** Adds the cost of a request to what its key has spent. */
 export function addSpent(now: number, costNano: bigint): Statement {
   return sql`spent_nano = ${spentInPeriod(now)} + ${int64(costNano)}, spent_at = ${int64(now)}`
 }

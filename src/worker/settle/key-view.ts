@@ -7,7 +7,7 @@ import { raw, sql } from '../storage/sql.ts'
 import { readModels } from './admit.ts'
 import { LIMIT_RESETS, periodOf, RESERVED_OF_KEY, spentInPeriod } from './key-limits.ts'
 
-/** A key with its limits and what is left of them, as its holder and the operator see it; never the key itself. */
+/** A key with its limits and what is left of them, as the customer and the operator see it; never the key itself. */
 export interface KeyView {
   readonly key_prefix: string
   readonly name: string
@@ -24,11 +24,11 @@ export interface KeyView {
   /** Decimal text in euros; null: no limit. */
   readonly limit_eur: string | null
   readonly limit_reset: string
-  /** In the running period. */
+  /** In the current period. */
   readonly spent_eur: string
-  /** Held by requests at work. */
+  /** Reserved by open requests. */
   readonly reserved_eur: string
-  /** What is left for further requests; null: no limit. */
+  /** Available for further requests; null: no limit. */
   readonly remaining_eur: string | null
   readonly resets_at: string | null
 }
@@ -90,7 +90,7 @@ export function readKeyView(row: Row, now: number): KeyView {
   }
 }
 
-/** Euros with at least two decimals and as many as there are: `10.00`, `0.000000001`. */
+/** Euros with at least two decimals and as many as needed: `10.00`, `0.000000001`. */
 export function eurText(nano: bigint): string {
   const [whole, fraction = ''] = formatNano(nano).split('.')
   return `${whole}.${fraction.padEnd(2, '0')}`

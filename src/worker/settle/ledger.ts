@@ -29,10 +29,10 @@ export interface UsageEntry {
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cost: Cost
-  /** Whether the provider claimed more than the request can have used; what is billed is what it can. */
+  /** Whether the provider reported more usage than the request can have caused; the maximum is billed. */
   readonly usageCapped: boolean
   readonly failover: boolean
-  /** The row is never dated before the customer's latest one, whatever the clocks of two instances say. */
+  /** The row is never dated before the customer's latest one, even where the clocks of two instances differ. */
   readonly createdAtMs: number
 }
 
@@ -48,9 +48,9 @@ export interface StoredReceipt {
 }
 
 /**
- * Settles a request in one atomic batch: balance, usage row, receipt, reservation. The bill stands even if the
- * reservation lapsed before, and may take a balance below zero.
- * @returns the evidence that the receipt names and that is not stored yet: `storeEvidence` wants it
+ * Settles a request in one atomic batch: balance, usage row, receipt, reservation. It is billed even if the
+ * reservation has lapsed, and the balance may become negative.
+ * @returns the evidence that the receipt names and that must still be stored with `storeEvidence`
  * @throws ClaimLost when another request has taken over the claim; nothing is stored then
  * @throws StorageUnavailable when the storage does not answer
  */
@@ -80,7 +80,7 @@ export async function commitSettlement(
 
 /**
  * Runs an idempotent batch again when the storage did not answer. The first one may have been committed although its
- * answer was lost; the client has then been billed, so its answer must not be withheld.
+ * result was lost; the client has then been billed, so its answer must not be withheld.
  */
 async function withOneRetry<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   try {
@@ -145,7 +145,7 @@ function lockCustomer({ admission }: Settlement): Statement {
     RETURNING customer_id`
 }
 
-/** Unless the request has its row already: takes the cost, frees the reservation, gives the row its place. */
+/** Unless the request already has its row: charges the cost, removes the reservation, numbers the row. */
 function bill({ requestId, admission, row }: Settlement): Statement {
   const now = int64(row.createdAtMs)
   return sql`UPDATE customers SET lock_request_id = ${requestId},
@@ -159,12 +159,12 @@ function bill({ requestId, admission, row }: Settlement): Statement {
       AND NOT ${isFenced(requestId, admission)}`
 }
 
-/** Whose the claim is now that the customer is locked, where there is one. */
+/** The owner of the claim now that the customer is locked, where there is a claim. */
 function claimOwner({ admission: { claim, customerId } }: Settlement): readonly Statement[] {
   return claim === undefined ? [] : [readOwner(claim, customerId)]
 }
 
-/** Whether the request had a claim that is another's by now. */
+/** Whether another request has taken over the claim of this one. */
 function isFenced(requestId: string, { customerId, claim }: Settlement['admission']): Statement {
   return claim === undefined ? raw('(1 = 0)') : takenByAnother(claim, { requestId, customerId })
 }
@@ -208,7 +208,10 @@ function closeReservation({ requestId, admission }: Settlement): Statement {
     SELECT 1 FROM customers WHERE customer_id = ${admission.customerId} AND lock_request_id = ${requestId})`
 }
 
-/** The receipt's row, a longer life for evidence it shares with others, and which of that is there. */
+/**
+ * Writes the receipt's row, extends the retention of evidence it shares with others, and reads which evidence is
+ * present.
+ */
 function writeReceipt(
   { requestId, admission, row }: Settlement,
   receipt: StoredReceipt,

@@ -5,7 +5,7 @@ import { int64, raw, sql } from '../storage/sql.ts'
 /** The plan of customers that name none, and of those whose plan the configuration no longer has. */
 export const DEFAULT_PLAN = 'standard'
 
-/** Stands for "no limit" in SQL, where NULL would have no type. */
+/** Represents "no limit" in SQL, where NULL would have no type. */
 export const UNLIMITED = Number.MAX_SAFE_INTEGER
 
 type Plans = RouterConfig['plans']
@@ -18,8 +18,8 @@ export function termsOfPlan(plans: Plans, name: string): PlanConfig {
 }
 
 /**
- * A limit of the customer's plan as a part of a statement on `customers`. Names and limits are in its text,
- * not in parameters, so that one configuration makes one text and D1's cap of 100 parameters is far away.
+ * A limit of the customer's plan, as an SQL fragment over `customers`. Names and limits are in its text rather than
+ * in parameters, so that one configuration produces one statement text, far below D1's limit of 100 parameters.
  */
 export function planLimit(
   plans: Plans,
@@ -33,7 +33,7 @@ export function planLimit(
   )
 }
 
-/** An amount that hangs on the discount of the customer's plan, as a part of a statement on `customers`. */
+/** An amount that depends on the discount of the customer's plan, as an SQL fragment over `customers`. */
 export function planAmount(plans: Plans, amount: (discountPct: number) => bigint): Statement {
   const names = new Map<number, string[]>()
   for (const [name, { discount_pct: discount }] of Object.entries(plans)) {
@@ -62,7 +62,7 @@ function ownPlan(plans: Plans, name: string): PlanConfig | undefined {
   return Object.hasOwn(plans, name) ? plans[name] : undefined
 }
 
-/** The configuration's schema has checked names and limits; what enters SQL as text is checked again. */
+/** The configuration's schema has checked names and limits; they are checked again before they become SQL text. */
 function nameLiteral(name: string): string {
   if (!/^[A-Za-z0-9._-]+$/.test(name))
     throw new Error('internal error: a plan name with odd letters')

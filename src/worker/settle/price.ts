@@ -19,7 +19,7 @@ export interface BilledUsage {
   readonly audioSeconds: number | undefined
 }
 
-/** What a price depends on beside the route. */
+/** The terms that a price depends on besides the route. */
 export interface Terms {
   /** The plan's discount in whole percent. */
   readonly discountPct: number
@@ -27,7 +27,7 @@ export interface Terms {
   readonly usdEur: number | undefined
 }
 
-/** What one exchange costs. */
+/** The cost of one exchange. */
 export interface Cost {
   readonly nano: Nano
   readonly billingUnit: BillingUnit
@@ -38,7 +38,7 @@ export interface Cost {
 
 /**
  * The net cost of an exchange on a route (docs/storage.md, "How a price is made").
- * @throws Error when the route has no full price, or an audio price and no duration: callers have checked
+ * @throws Error when the route has no complete price, or an audio price and no duration; callers check both before
  */
 export function priceOf(route: Route, usage: BilledUsage, terms: Terms): Cost {
   return costOf(pricingOf(route), usage, terms)
@@ -92,8 +92,8 @@ const METERS: Record<BillingUnit, Meter> = {
 }
 
 /**
- * Cached counts are parts of the prompt: what a provider claims beyond the prompt is ignored. A cache price
- * that the route does not name is the full input price.
+ * Cached counts are parts of the prompt: a reported count beyond the prompt is ignored. Without a cache price the
+ * full input price applies.
  */
 function tokenLines(pricing: Pricing, tokens: TokenUsage): readonly BillLine[] {
   const input = required(pricing.input_per_mtok)

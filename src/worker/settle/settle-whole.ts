@@ -9,7 +9,7 @@ export interface WholeProof {
   readonly requestDigest: string
   readonly responseDigest: string
   readonly evidenceSha256: string | null
-  /** Whether `responseDigest` is over what the provider had compressed. */
+  /** Whether `responseDigest` is over the decompressed bytes. */
   readonly decoded: boolean
   /** The provider's own id of the answer, where it gave one. */
   readonly providerResponseId?: string | undefined

@@ -14,14 +14,14 @@ import { quarantine } from './quarantine.ts'
 import { release } from './release.ts'
 
 export interface SettleDeps {
-  /** Settles together with other exchanges that end at about the same time, in one storage call. */
+  /** Coalesces the settlement with those of other exchanges that end at about the same time. */
   readonly together: Coalescer
   readonly ledger: Database
   readonly link: Link
   readonly log: Log
-  /** Makes the public half of a signing key readable before a receipt names it. */
+  /** Stores the public half of a signing key before a receipt names it. */
   readonly rememberKey: (kid: string) => Promise<void>
-  /** Of the configuration that the exchange began under. */
+  /** Digest of the configuration in force when the exchange began. */
   readonly configurationSha256: string
   readonly usdEur: number | undefined
   readonly defaultRetentionDays: number
@@ -31,8 +31,8 @@ export interface SettleDeps {
 const DAY_MS = 86_400_000
 
 /**
- * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation
- * and receipt. Doing it twice changes nothing. Once it resolves the receipt can be read under its id.
+ * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation and receipt.
+ * Repeating it changes nothing. Once it resolves, the receipt can be fetched by its id.
  * @throws LinkUnavailable when it could not be signed; nothing is stored then
  * @throws StorageUnavailable when it could not be stored
  */

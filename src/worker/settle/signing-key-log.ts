@@ -24,9 +24,9 @@ export class SigningKeyLog {
   }
 
   /**
-   * Stores the key and its current envelope unless they are stored already. While no envelope can be captured, a former
-   * one of the same key will do: that it bound the key stays true.
-   * @throws LinkUnavailable when the daemon signs with another key by now, or no envelope of this one was ever stored
+   * Stores the key and its current envelope unless they are stored already. If no envelope can be captured, an
+   * earlier one of the same key is enough, because it still proves the binding.
+   * @throws LinkUnavailable when the daemon now signs with another key, or no envelope of this one was ever stored
    */
   async remember(kid: string): Promise<void> {
     const state = await this.#stateOf(kid)

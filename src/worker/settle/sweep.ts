@@ -8,10 +8,10 @@ export interface SweepLimits {
   readonly receipts: number
 }
 
-/** A round holds its locks for some milliseconds on every engine, and four a second keep up with any load. */
+/** A round holds its locks for some milliseconds on every engine, and four rounds a second keep up with any load. */
 const SWEEP_LIMITS: SweepLimits = { reservations: 500, receipts: 400 }
 
-/** What one round did, and when the next one is due (ms); undefined: nothing is left that time makes due. */
+/** What one round did, and when the next one is due (ms); undefined: nothing is scheduled. */
 export interface SweepReport {
   /** Number of expired reservations that were released. */
   readonly released: number
@@ -23,13 +23,13 @@ export interface SweepReport {
 }
 
 /**
- * One bounded round of maintenance on the database of all customers: releases reservations that a
- * crash left open, and removes receipt bodies past their retention together with evidence no receipt needs,
- * and answers kept for repeats past their lifetime.
+ * One bounded round of maintenance on the database of all customers: releases reservations that a crash left open,
+ * removes expired receipt bodies together with evidence that no receipt needs, and removes expired answers kept for
+ * repeats.
  *
- * A body goes in two transactions. Rewriting it in its own length makes SQLite write over the very bytes in
- * the file; clearing alone would only mark them free. In between lies a whole round, because a Durable Object
- * may commit what one event does as one. Every step can be repeated, and two instances may sweep at once.
+ * A body is removed in two transactions. Rewriting it at its own length makes SQLite overwrite the bytes in the file;
+ * clearing alone would only mark them as free. A whole round lies between them, because a Durable Object may commit
+ * everything one event does as one. Every step can be repeated, and two instances may sweep at once.
  */
 export async function sweep(
   db: Database,
@@ -44,7 +44,7 @@ export async function sweep(
   return { released, expired, cleared, next: await nextDue(db) }
 }
 
-/** Rounds until nothing is due at `now`, or as many as `rounds`; the sums of what they did. */
+/** Runs rounds until nothing is due at `now`, or at most `rounds`; returns the sums of what they did. */
 export async function sweepAll(db: Database, now: number, rounds = 10_000): Promise<SweepReport> {
   const sum = { released: 0, expired: 0, cleared: 0 }
   let next: number | undefined = now
@@ -98,8 +98,8 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
 }
 
 /**
- * Answers go when their time is over; the row may stay for as long as a former owner of the claim could settle. They
- * are encrypted under a key that the storage never had, so nothing of them needs to be written over.
+ * Removes expired answers; the row stays for as long as a former owner of the claim could settle. Answers are
+ * encrypted with a key that the storage never had, so they need not be overwritten.
  */
 async function dropAnswers(db: Database, now: number, limit: number): Promise<void> {
   await db.batch([
@@ -112,7 +112,9 @@ async function dropAnswers(db: Database, now: number, limit: number): Promise<vo
   ])
 }
 
-/** Customer by customer, each behind its own lock as in settlement, so that no two orders of locks exist. */
+/**
+ * Customer by customer, each under its own lock as in settlement, so that locks are always taken in the same order.
+ */
 async function releaseExpired(db: Database, now: number, limit: number): Promise<number> {
   const [owners = []] = await db.batch([
     sql`SELECT customer_id, COUNT(*) AS due FROM (
@@ -144,7 +146,7 @@ function releaseOf(customerId: string, now: number, limit: number): readonly Sta
   ]
 }
 
-/** The earliest moments at which rows fall due; an overwritten body is due at once. D1 takes five terms in a UNION. */
+/** The earliest times at which rows fall due; an overwritten body is due at once. D1 allows five terms in a UNION. */
 const DUE = [
   'SELECT MIN(expires_at) AS due FROM reservations',
   'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 0',

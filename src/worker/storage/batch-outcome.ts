@@ -4,14 +4,14 @@ import { StorageUnavailable, type Row } from './database.ts'
 export type BatchRows = readonly (readonly Row[])[]
 
 /**
- * The answer of a batch that ran in a Durable Object. Error classes do not survive the call between
- * objects, so what kind of failure it was travels as data.
+ * The result of a batch that ran in a Durable Object. Error classes do not survive the call between objects, so the
+ * kind of failure is transferred as data.
  */
 export type BatchOutcome =
   | { readonly ok: true; readonly rows: BatchRows }
   | { readonly ok: false; readonly unavailable: boolean; readonly message: string }
 
-/** The engine refused a statement (a constraint, a type, unknown SQL): asking again changes nothing. */
+/** The engine refused a statement (a constraint, a type, unknown SQL): repeating it changes nothing. */
 export class StatementRefused extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -25,7 +25,7 @@ export function rowsOf(outcome: BatchOutcome): BatchRows {
   throw storageError(outcome.message, !outcome.unavailable)
 }
 
-/** The outcome of a batch that gives its rows or throws. */
+/** The outcome of a batch that returns its rows or throws. */
 export async function outcomeOf(batch: Promise<BatchRows>): Promise<BatchOutcome> {
   try {
     return { ok: true, rows: await batch }
@@ -34,12 +34,12 @@ export async function outcomeOf(batch: Promise<BatchRows>): Promise<BatchOutcome
   }
 }
 
-/** The outcome of a batch that was `refused`, or else met an engine that cannot be relied on. */
+/** The outcome of a batch that the engine refused, or of an engine that failed. */
 export function failedOutcome(message: string, refused: boolean): BatchOutcome {
   return { ok: false, unavailable: !refused, message }
 }
 
-/** The error that stands for an engine's failure. */
+/** The error for an engine's failure. */
 export function storageError(message: string, refused: boolean, cause?: unknown): Error {
   const options = cause === undefined ? {} : { cause }
   return refused ? new StatementRefused(message, options) : new StorageUnavailable(message, options)

@@ -8,9 +8,9 @@ export interface PooledConnection {
 
 export interface ConnectionPool<L extends PooledConnection> {
   /**
-   * Gives a connection to `work` alone, in the order of asking, but to no owner more than its share.
-   * @throws StorageUnavailable when waiting and work together pass the deadline; the connection is then replaced,
-   *   because what a late answer on it would belong to is unknown
+   * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share.
+   * @throws StorageUnavailable when waiting and work together exceed the deadline; the connection is then replaced,
+   *   because a late result on it could not be matched to its query
    */
   use<Result>(owner: string, work: (connection: L) => Promise<Result>): Promise<Result>
 }
@@ -18,10 +18,13 @@ export interface ConnectionPool<L extends PooledConnection> {
 export interface ConnectionPoolOptions<L extends PooledConnection> {
   readonly open: () => L
   readonly size: number
-  /** The most connections of one owner: those that wait for each other's locks must leave some for the rest. */
+  /**
+   * Maximum number of connections of one owner: its batches wait for each other's locks and must leave connections
+   * for others.
+   */
   readonly share: number
   readonly deadlineMs: number
-  /** Whether a connection can still be trusted after its work failed so. */
+  /** Whether a connection can still be used after its work failed with this error. */
   readonly survives: (error: unknown) => boolean
 }
 

@@ -8,7 +8,7 @@ import { isSqliteRefusal } from './sqlite-refusal.ts'
 /** One D1 database for all customers; every key and every WHERE of the schema names the customer. */
 export function d1Storage(binding: D1Database): Storage {
   const engine: Database = { batch: (statements) => runBatch(binding, statements) }
-  // A flag and not a shared promise: a request may not wait for work that another one began.
+  // A flag and not a shared promise: in workerd a request must not wait for work that another one began.
   let migrated = false
   const database: Database = {
     async batch(statements) {

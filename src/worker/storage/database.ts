@@ -1,6 +1,8 @@
-/** The storage port (docs/storage.md): one method, the same promise from every engine. */
+/** The storage interface (docs/storage.md): one method, with the same guarantees on every engine. */
 
-/** Integers beyond 2^53 travel as decimal text: bound as text under CAST(? AS BIGINT), read as CAST(x AS TEXT). */
+/**
+ * Integers beyond 2^53 are passed as decimal text: bound as text under CAST(? AS BIGINT), read as CAST(x AS TEXT).
+ */
 export type SqlValue = string | number | null
 
 /** One SQL statement in the dialect SQLite and PostgreSQL share, with `?` placeholders. */
@@ -13,7 +15,7 @@ export type Row = Readonly<Record<string, SqlValue>>
 
 export interface Database {
   /**
-   * Runs all statements in order in one transaction, all or nothing, and answers the rows of each.
+   * Runs all statements in order in one transaction, all or nothing, and returns the rows of each.
    * @throws StorageUnavailable when the engine cannot be reached or is out of space or locked
    */
   batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
@@ -22,11 +24,11 @@ export interface Database {
 export interface Storage {
   /** The rows of one customer. The id must have passed its MAC check before. */
   customer(id: string): Database
-  /** What belongs to no single customer (the directory secret, customer ids, signing keys), in the same database. */
+  /** Data of no single customer (the directory secret, customer ids, signing keys), in the same database. */
   directory(): Database
 }
 
-/** The engine does not answer: nothing may be served and nothing billed. */
+/** The engine does not answer: nothing may be served or billed. */
 export class StorageUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

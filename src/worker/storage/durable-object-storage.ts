@@ -5,7 +5,7 @@ import { callObject, type ObjectNamespace } from './object-call.ts'
 import { packBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 
-/** The calls a `StoreObject` answers. */
+/** The calls that a `StoreObject` answers. */
 export interface StoreTarget {
   /** The outcome of each batch, in order. */
   batches(packed: PackedBatches): PromiseLike<readonly BatchOutcome[]>
@@ -13,22 +13,25 @@ export interface StoreTarget {
 
 const OBJECT = 'ledger'
 
-/** As many as a transaction may hold up others for, some tens of milliseconds. */
+/** Maximum number of batches in one transaction: it delays others by some tens of milliseconds. */
 const MAX_BATCHES = 128
 
-/** A call between objects carries 32 MiB; a receipt has some ten thousand characters, evidence up to millions. */
+/**
+ * Maximum size of one call: calls between objects carry 32 MiB; a receipt has some ten thousand characters, evidence
+ * up to millions.
+ */
 const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
 
-/** Far longer than any transaction takes; after it, whether the batch was committed is unknown. */
+/** Far longer than any transaction takes; after that it is unknown whether the batch was committed. */
 const JOIN_TIMEOUT_MS = 10_000
 
 /**
- * One object, and so one SQLite file, for everything. Batches of requests that come together reach it in one
- * call and are committed in one transaction: with a file for each customer every request would wait for the
- * disk by itself, twice, on the one thread that serves all of them.
+ * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call
+ * and are committed in one transaction: with a file for each customer, every request would wait for the disk twice,
+ * on the one thread that serves all of them (docs/performance.md, "Batching").
  *
- * What only reads travels alone: it has nothing to commit, its answer may be large, and a slow or failing one must
- * not take the writes of others with it.
+ * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one
+ * must not affect the writes of others.
  */
 export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,
@@ -55,7 +58,7 @@ export function durableObjectStorage(
   return { customer: () => database, directory: () => database }
 }
 
-/** Characters of the parameters: the texts of one moment are few, and travel once. */
+/** Characters of the parameters: the statement texts of one call are few and sent once. */
 function charactersOf(statements: readonly Statement[]): number {
   let sum = 0
   for (const { params } of statements) {

@@ -13,14 +13,14 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migrations (
 )`
 
 /**
- * Applies, in order, the migrations a database does not have yet.
+ * Applies, in order, the migrations that a database does not have yet.
  *
- * Two instances may start at once: each step is one batch that begins by claiming the step's row, so on every
- * engine one of them wins and the other's batch is rolled back whole. It then finds the step done and goes on.
- * This needs no advisory lock, which CockroachDB and connection poolers do not honour.
+ * Two instances may start at once: each step is one batch that begins by claiming the step's row, so on every engine
+ * one of them wins, and the other's batch is rolled back completely. The loser then finds the step done and
+ * continues. This needs no advisory lock, which CockroachDB and connection poolers do not honour.
  */
 export async function migrate(db: Database, migrations: readonly Migration[]): Promise<void> {
-  // PostgreSQL lets two concurrent CREATE ... IF NOT EXISTS collide; the table is there afterwards.
+  // In PostgreSQL two concurrent CREATE ... IF NOT EXISTS may collide; the table exists afterwards.
   await tryOr(db, [plain(CREATE_TABLE)], async () => {
     await appliedIds(db)
     return true
@@ -34,7 +34,7 @@ export async function migrate(db: Database, migrations: readonly Migration[]): P
   }
 }
 
-/** Runs a batch; should it fail, the failure counts only if another instance has not done the same. */
+/** Runs a batch; if it fails, the failure counts only if another instance has not done the same. */
 async function tryOr(
   db: Database,
   statements: readonly Statement[],

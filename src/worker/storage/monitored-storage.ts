@@ -1,8 +1,8 @@
 import { StorageUnavailable, type Database, type Storage } from './database.ts'
 
 /**
- * A storage that tells each time its engine does not answer, whoever asked and whatever became of it: in SQLite's
- * own word, such as `SQLITE_FULL`, where there is one.
+ * A storage that reports every failure of its engine to answer, with SQLite's own code, such as `SQLITE_FULL`, where
+ * there is one.
  */
 export function monitoredStorage(
   storage: Storage,

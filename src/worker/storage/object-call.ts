@@ -1,16 +1,15 @@
 import type { DurableObjectId } from '@cloudflare/workers-types'
 import { messageOf, storageError } from './batch-outcome.ts'
 
-/** What the engines need of a Durable Object namespace. */
+/** The part of a Durable Object namespace that the engines need. */
 export interface ObjectNamespace<Target> {
   idFromName(name: string): DurableObjectId
   get(id: DurableObjectId): Target
 }
 
 /**
- * Calls an object by name. The stub is made anew each time: one that has seen its object break stays broken.
- * Whatever the call itself throws means that the object cannot be relied on.
- * @throws StorageUnavailable when the storage does not answer
+ * Calls an object by name. The stub is made anew each time, because one whose object has failed stays broken.
+ * @throws StorageUnavailable when the call itself fails
  */
 export async function callObject<Target, Answer>(
   namespace: ObjectNamespace<Target>,

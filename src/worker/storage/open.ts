@@ -7,14 +7,14 @@ import { durableObjectStorage, type StoreTarget } from './durable-object-storage
 import type { ObjectNamespace } from './object-call.ts'
 import { postgresStorage, type PoolTarget } from './postgres-storage.ts'
 
-/** The bindings storage is made from. Which of them must be there depends on `STORAGE`. */
+/** The bindings of the storage. Which of them are required depends on `STORAGE`. */
 export interface StorageEnv {
   /** The engine: `durable-object` (also when absent), `d1` or `postgres`. */
   readonly STORAGE?: string
-  /** Namespace of the class that `makeStoreObject` gives. */
+  /** Namespace of the class that `makeStoreObject` returns. */
   readonly STORE?: ObjectNamespace<StoreTarget>
   readonly DB?: D1Database
-  /** Namespace of the class that `makePostgresPool` gives. */
+  /** Namespace of the class that `makePostgresPool` returns. */
   readonly POSTGRES?: ObjectNamespace<PoolTarget>
   /** `postgres://` address; the pool reads it from its own environment. */
   readonly DATABASE_URL?: string
@@ -31,7 +31,7 @@ const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchD
   }
 
 /**
- * The storage that the environment names. It reaches nothing yet.
+ * The storage that the environment names. It makes no call yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
 export function openStorage(env: StorageEnv, host: BatchDeps): Storage {

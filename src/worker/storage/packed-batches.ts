@@ -1,9 +1,9 @@
 import type { SqlValue, Statement } from './database.ts'
 
-/** Batches on their way to a storage object. Those of one moment use the same few texts: each travels once. */
+/** Batches in a call to a storage object. They use the same few statement texts, so each text is sent once. */
 export interface PackedBatches {
   readonly texts: readonly string[]
-  /** Of each batch its statements: the index of the text, and the parameters. */
+  /** For each batch its statements: the index of the text, and the parameters. */
   readonly batches: readonly (readonly PackedStatement[])[]
 }
 
@@ -24,7 +24,7 @@ export function packBatches(batches: readonly (readonly Statement[])[]): PackedB
   return { texts: [...indexes.keys()], batches: packed }
 }
 
-/** The batches again. */
+/** Restores the batches. */
 export function unpackBatches({
   texts,
   batches,

@@ -3,7 +3,7 @@ import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 
-/** A batch failed (`cause` says why) at a point where it cannot have written, so it may be run again. */
+/** A batch failed (`cause` says why) at a point where it cannot have written anything, so it may be run again. */
 export class NotCommitted extends Error {
   constructor(cause: unknown) {
     super('the batch failed before it wrote', { cause })
@@ -15,17 +15,17 @@ const SNAPSHOT = 'isolation level repeatable read read only'
 const READ_COMMITTED = 'isolation level read committed'
 const SERIALIZABLE = 'isolation level serializable'
 
-/** A customer's row is the lock under which that customer's batches run one after another. */
+/** A customer's row is the lock that serialises the customer's batches. */
 const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 
 /**
- * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between.
+ * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between them.
  *
- * Engines with one writer run batches one after another, and the schema's SQL counts on it. Here a writing batch
- * of a customer first locks the customer's row and then reads what is committed: it waits for others instead of
- * failing, also on CockroachDB and YugabyteDB. Batches of the directory are few and take SERIALIZABLE, which may
- * ask for a retry. Reads see one snapshot.
- * @throws NotCommitted when running it again can do no harm; any other error as the driver gives it
+ * Engines with one writer run batches one after another, and the schema's SQL relies on it. Here a writing batch of a
+ * customer first locks the customer's row and then reads what is committed: it waits for others instead of failing,
+ * also on CockroachDB and YugabyteDB. Batches of the directory are few and use SERIALIZABLE, which may require a
+ * retry. Reads see one snapshot.
+ * @throws NotCommitted when it can safely be run again; any other error as the driver throws it
  */
 export async function runPostgresBatch(
   sql: postgres.Sql,
@@ -71,13 +71,13 @@ function runAll(runner: Runner, statements: readonly Statement[]): Promise<Batch
 
 async function run(runner: Runner, { sql, params }: Statement): Promise<readonly Row[]> {
   const query = runner.unsafe<Row[]>(numberPlaceholders(sql), [...params], { prepare: true })
-  // Sent now: left to itself a query waits until somebody looks at it, and the order would be lost.
+  // Sent now: a query would otherwise wait until it is awaited, and the order would be lost.
   const rows = await query.execute()
-  // A plain array: the driver's own carries a description of the statement that cannot leave the object.
+  // A plain array: the driver's own contains a description of the statement that cannot be sent between objects.
   return Array.from(rows)
 }
 
-/** Quoted text, quoted names and comments are stepped over; a `?` in them is no placeholder. */
+/** Skips quoted text, quoted names and comments; a `?` in them is not a placeholder. */
 const PLACEHOLDER = /'(?:[^']|'')*'|"[^"]*"|--[^\n]*|\?/g
 
 /** Rewrites the placeholders `?` to `$1`, `$2`, ... */

@@ -7,16 +7,16 @@ import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
 import { openPostgresConnection } from './postgres-connection.ts'
 
 const CONNECTIONS = 8
-/** A customer's batches queue for its lock: more connections would not make them faster. */
+/** A customer's batches wait for its lock: more connections would not make them faster. */
 const MAX_OF_ONE_CUSTOMER = 3
-/** A batch that wrote nothing yet is tried on so many connections: idle ones may have been cut unseen. */
+/** Number of connections that a batch is tried on before it has written: idle ones may have been cut unnoticed. */
 const MAX_CONNECTIONS = 3
 const MAX_TRIES = 10
 const FIRST_RETRY_MS = 5
 const MAX_RETRY_MS = 200
 
 export interface PostgresEngine {
-  /** Runs a batch of one customer, or with null of the directory. */
+  /** Runs a batch of one customer, or of the directory (null). */
   batch(customerId: string | null, statements: readonly Statement[]): Promise<BatchRows>
   readonly directory: Database
 }
@@ -91,19 +91,19 @@ async function withRetries<Result>(
   }
 }
 
-/** What a failure of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
+/** What an error of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
 export type PostgresFailure = 'retry' | 'refused' | 'unavailable'
 
-/** Another transaction came first: nothing was written, the same batch may win the next time. */
+/** Another transaction came first: nothing was written, and the same batch may succeed next time. */
 const RETRY = new Set(['40001', '40P01'])
 
-/** Classes that blame the statement: unsupported feature, data, constraint, syntax and names. */
+/** Classes of errors in the statement: unsupported feature, data, constraint, syntax and names. */
 const REFUSED_CLASSES = new Set(['0A', '21', '22', '23', '42'])
 
-/** Within those classes: rights the operator has yet to grant. */
+/** Exceptions within those classes: permissions that the operator has not granted yet. */
 const CONFIGURATION_STATES = new Set(['42501'])
 
-/** Judges an error by its SQLSTATE; one without (a lost connection, a time-out) is `unavailable`. */
+/** Classifies an error by its SQLSTATE; one without (a lost connection, a timeout) is `unavailable`. */
 export function classifyPostgresError(error: unknown): PostgresFailure {
   const state = sqlState(error)
   if (RETRY.has(state)) return 'retry'
@@ -111,7 +111,7 @@ export function classifyPostgresError(error: unknown): PostgresFailure {
   return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
 }
 
-/** The driver's error behind one of ours. */
+/** The driver's error that caused ours. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error
 }

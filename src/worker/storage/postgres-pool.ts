@@ -11,10 +11,9 @@ interface PoolEnv {
 }
 
 /**
- * The class of the Durable Object that holds this process's connections to PostgreSQL: a socket opened in a
- * stateless worker ends with its request. It needs no storage but its alarm's.
- *
- * @param sweep the maintenance its alarm runs, on every instance; rounds that meet do no harm
+ * The class of the Durable Object that holds this process's connections to PostgreSQL: a socket opened in a stateless
+ * worker ends with its request. It uses storage only for its alarm.
+ * @param sweep the maintenance that its alarm runs, on every instance; concurrent rounds are harmless
  * @param deps the clock, in ms since the epoch, and random numbers in [0, 1) for pauses between tries
  * @param deadlineMs how long a batch may wait for a connection and run
  */
@@ -35,7 +34,7 @@ export function makePostgresPool(
       })
     }
 
-    /** Runs one batch. Never throws for what the server did. */
+    /** Runs one batch. Errors of the server are returned, not thrown. */
     async batch(
       customerId: string | null,
       statements: readonly Statement[],
@@ -43,7 +42,7 @@ export function makePostgresPool(
       return outcomeOf(this.#engine.batch(customerId, statements))
     }
 
-    /** Runs one round of maintenance; the next follows whatever became of this one. */
+    /** Runs one round of maintenance, and schedules the next one even if this one fails. */
     override async alarm(): Promise<void> {
       let next: number | undefined
       try {

@@ -2,9 +2,9 @@ import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, Statement, Storage } from './database.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 
-/** The calls a `PostgresPool` answers. */
+/** The calls that a `PostgresPool` answers. */
 export interface PoolTarget {
-  /** `customerId` names the customer the batch belongs to; null: the directory. */
+  /** `customerId` names the customer of the batch; null: the directory. */
   batch(customerId: string | null, statements: readonly Statement[]): PromiseLike<BatchOutcome>
 }
 

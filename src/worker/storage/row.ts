@@ -1,8 +1,8 @@
 import type { Row } from './database.ts'
 
 /**
- * Typed reads of a row's columns. PostgreSQL answers BIGINT as text and SQLite as a number; a column that is
- * missing or of another kind is a fault of ours and throws.
+ * Typed readers for the columns of a row. PostgreSQL returns BIGINT as text and SQLite as a number.
+ * @throws Error when a column is missing or has another type, which is a bug
  */
 
 /** Text. */
@@ -17,7 +17,7 @@ export function optionalTextOf(row: Row, column: string): string | null {
   return row[column] === null ? null : textOf(row, column)
 }
 
-/** A number that a double holds exactly where it is whole: a count, a time, a flag, a duration. */
+/** A number that a double represents exactly if it is whole: a count, a time, a flag, a duration. */
 export function numberOf(row: Row, column: string): number {
   const value = row[column]
   if (value === null || value === undefined || value === '') throw unexpected(column)
@@ -39,7 +39,7 @@ export function bigintOf(row: Row, column: string): bigint {
   return BigInt(text)
 }
 
-/** A flag kept as 0 or 1. */
+/** A flag stored as 0 or 1. */
 export function flagOf(row: Row, column: string): boolean {
   return numberOf(row, column) === 1
 }

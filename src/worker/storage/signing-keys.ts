@@ -12,7 +12,7 @@ export interface SigningKey {
   readonly envelopeJson: string
 }
 
-/** Keeps a key with its envelope, or notes that the pair is still in use. `now` is ms since the epoch. */
+/** Stores a key with its envelope, or records that the pair is still in use. `now` is ms since the epoch. */
 export async function rememberSigningKey(
   directory: Database,
   key: SigningKey,

@@ -1,8 +1,8 @@
 import type { SqlValue, Statement } from './database.ts'
 
 /**
- * A statement, or a part of one, written with its values in place: a value becomes a `?` with its parameter,
- * a part brings its own text and parameters. Only parts change the text, so values can never become SQL.
+ * A statement, or a fragment of one, as a tagged template: a value becomes a `?` with its parameter, a fragment
+ * contributes its own text and parameters. Only fragments change the text, so values can never become SQL.
  */
 export function sql(
   texts: TemplateStringsArray,
@@ -23,12 +23,12 @@ export function sql(
   return { sql: joined, params }
 }
 
-/** A 64-bit integer: bound as text, so that no engine turns it into a float on the way. */
+/** A 64-bit integer: bound as text, so that no engine converts it to a float. */
 export function int64(value: bigint | number): Statement {
   return { sql: 'CAST(? AS BIGINT)', params: [value.toString()] }
 }
 
-/** Text or null where the engine cannot tell the type from its place, as in a SELECT list. */
+/** Text or null where the engine cannot infer the type, as in a SELECT list. */
 export function text(value: string | null): Statement {
   return { sql: 'CAST(? AS TEXT)', params: [value] }
 }
@@ -43,17 +43,17 @@ export function small(value: number): Statement {
   return { sql: 'CAST(? AS INTEGER)', params: [value] }
 }
 
-/** A list of values between parentheses, for IN; never empty. */
+/** A list of values in parentheses, for IN; never empty. */
 export function list(values: readonly string[]): Statement {
   return { sql: `(${values.map(() => '?').join(', ')})`, params: values }
 }
 
-/** A part without values. */
+/** A fragment without values. */
 export function raw(sqlText: string): Statement {
   return { sql: sqlText, params: [] }
 }
 
-/** Whether a statement only reads. What begins with `WITH` may write and counts as writing. */
+/** Whether a statement only reads. One that begins with `WITH` may write and counts as writing. */
 export function isRead(statement: Statement): boolean {
   return /^\s*SELECT\b/i.test(statement.sql)
 }

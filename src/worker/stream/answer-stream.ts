@@ -8,12 +8,12 @@ import type { TokenUsage } from './token-usage.ts'
 const NOTHING: Bytes = new Uint8Array(0)
 
 /**
- * One provider stream on its way to the client: read into deltas and written by the encoder of the client's
- * format, in a single synchronous stage.
+ * One provider stream on its way to the client: decoded into deltas and encoded in the client's format, in a single
+ * synchronous stage.
  *
- * Until the commit point, which is the first real delta or finish reason, `push` returns nothing and the
- * attempt can still be given up unseen. The finish reason itself is held for `finish`. The outcome and the
- * bytes sent do not depend on how the provider's bytes were cut into reads.
+ * Until the commit point, which is the first delta with content or the finish reason, `push` returns nothing, and the
+ * attempt can still be abandoned without the client noticing. The finish reason is kept for `finish`. The result does
+ * not depend on how the provider's bytes were split into reads.
  */
 export class AnswerStream {
   readonly #encoder: StreamEncoder
@@ -32,17 +32,17 @@ export class AnswerStream {
     })
   }
 
-  /** Whether the commit point is behind: from here on this attempt is the one the client sees. */
+  /** Whether the commit point has been passed: from then on this attempt is the one that the client sees. */
   get committed(): boolean {
     return this.#provider.committed
   }
 
-  /** Events that came before the commit point; comments are no events. */
+  /** Events before the commit point; comments do not count. */
   get openingFrames(): number {
     return this.#provider.openingFrames
   }
 
-  /** Bytes of complete lines read so far, comments included; meant for use before the commit point. */
+  /** Bytes of complete lines read so far, including comments; for use before the commit point. */
   get openingBytes(): number {
     return this.#provider.openingBytes
   }
@@ -56,22 +56,25 @@ export class AnswerStream {
     return this.#provider.finishReason
   }
 
-  /** The provider's counts so far, merged by maximum; undefined where it gave none. */
+  /** The provider's counts so far, merged by maximum; undefined where it reported none. */
   get usage(): TokenUsage | undefined {
     return this.#provider.tally.tokens
   }
 
-  /** UTF-8 bytes of text, in all choices, that the provider produced since it last counted completion tokens. */
+  /** UTF-8 bytes of text, in all choices, since the provider last reported a count of completion tokens. */
   get uncountedTextBytes(): number {
     return this.#provider.tally.uncountedTextBytes
   }
 
-  /** The first `id` the provider gave its answer. */
+  /** The first `id` in the provider's answer. */
   get providerResponseId(): string | undefined {
     return this.#provider.providerResponseId
   }
 
-  /** Takes the next provider bytes and returns what to send now. @throws BrokenStream; not usable after that */
+  /**
+   * Processes the next provider bytes and returns what to send now.
+   * @throws BrokenStream; not usable after that
+   */
   push(bytes: Uint8Array): Bytes {
     try {
       this.#provider.push(bytes)
@@ -81,7 +84,10 @@ export class AnswerStream {
     return this.#release()
   }
 
-  /** The provider ended its body. @throws BrokenStream `no_finish` where no finish reason was seen */
+  /**
+   * Ends the input: the provider's body has ended.
+   * @throws BrokenStream `no_finish` where no finish reason was received
+   */
   end(): Bytes {
     try {
       this.#provider.end()
@@ -92,8 +98,8 @@ export class AnswerStream {
   }
 
   /**
-   * What goes out before the last event. `billed` are the counts to show, the provider's where it is left out. Only to be
-   * called once a finish reason is known.
+   * The events before the last one. `billed` are the counts to show; without it the provider's. To be called once a
+   * finish reason is known.
    */
   finish(billed?: TokenUsage): Bytes {
     return utf8(this.#encoder.finish(this.#ending(billed)))
@@ -128,7 +134,7 @@ export class AnswerStream {
     return bytes
   }
 
-  /** What was sound before the fault in the same read belongs to the client. */
+  /** Output from before the error in the same read still belongs to the client. */
   #withOutput(error: unknown): unknown {
     return error instanceof BrokenStream ? new BrokenStream(error.reason, this.#release()) : error
   }

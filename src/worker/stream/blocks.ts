@@ -2,12 +2,12 @@ import type { Delta } from './delta.ts'
 import type { Logprobs } from './logprobs.ts'
 import type { ToolFragment } from './tool-calls.ts'
 
-/** What a block holds. Formats made of blocks have nothing else. */
+/** The kind of a block, in formats whose answers consist of blocks. */
 export type BlockHead =
   | { readonly kind: 'reasoning' | 'text' | 'refusal' }
   | { readonly kind: 'tool'; readonly id: string; readonly name: string }
 
-/** Takes blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
+/** Receives blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
 export interface BlockSink {
   start(head: BlockHead): void
   piece(text: string, logprobs: Logprobs | null): void
@@ -21,7 +21,7 @@ interface Piece {
   readonly logprobs: Logprobs | null
 }
 
-/** A block that waits for its turn, or the one that is open. */
+/** A block that is open, or that waits until the open one ends. */
 interface TextBlock {
   readonly kind: TextKind
   readonly pieces: Piece[]
@@ -35,15 +35,15 @@ interface ToolBlock {
 }
 
 /**
- * The sequence of deltas as blocks, of which one is open at a time. A chat delta may continue any of its tool calls
- * at any moment, so whatever comes while a call is open waits until the end; text, reasoning and the first call
- * go through as they come.
+ * Turns the sequence of deltas into blocks, of which one is open at a time. A chat delta may continue any of its tool
+ * calls at any time, so everything that arrives while a call is open waits until the end; text, reasoning and the
+ * first call pass immediately.
  */
 export class Blocks {
   readonly #sink: BlockSink
   readonly #tools = new Map<number, ToolBlock>()
   #open: TextKind | ToolBlock | undefined
-  /** Whether the open call has been announced: its name is complete once arguments come. */
+  /** Whether the open call was announced. Its name is complete only when arguments arrive. */
   #announced = false
   #waiting: (TextBlock | ToolBlock)[] = []
 
@@ -63,7 +63,7 @@ export class Blocks {
     for (const fragment of toolCalls) this.#tool(fragment)
   }
 
-  /** Ends the open block and gives out those that wait. */
+  /** Ends the open block and emits those that wait. */
   finish(): void {
     this.#close()
     for (const block of this.#waiting) {
@@ -130,7 +130,7 @@ export class Blocks {
   }
 }
 
-/** A call without arguments has an empty object of them. */
+/** The arguments of a call without arguments. */
 const NO_ARGUMENTS = '{}'
 
 function printed(block: TextBlock | ToolBlock): readonly Piece[] {

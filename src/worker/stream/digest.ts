@@ -6,17 +6,17 @@ import { sha256Hex } from '../../protocol/digest.ts'
 export interface Digest {
   /** Takes the next bytes and keeps no reference to them. */
   update(bytes: Uint8Array): void
-  /** 64 lowercase hex digits over everything taken. To be called once, and last. */
+  /** 64 lowercase hex digits over all bytes. To be called once, as the last method. */
   finish(): Promise<string>
 }
 
 /**
- * A chunk costs workerd's hash stream 3 us however small it is, so some twenty frames are gathered for each. Every
+ * A write to workerd's hash stream costs 3 us, however small, so about twenty frames are collected for each. Every
  * open stream has two such buffers, so they are no larger.
  */
 const BUFFER_BYTES = 4 * 1024
 
-/** What is used of `crypto.DigestStream`, which workerd has beyond the Web standard. */
+/** The part of `crypto.DigestStream` that is used here: workerd's extension of the Web standard. */
 interface HashStream {
   readonly digest: Promise<ArrayBuffer>
   getWriter(): { write(bytes: Uint8Array): Promise<void>; close(): Promise<void> }
@@ -24,7 +24,7 @@ interface HashStream {
 
 type HashStreamMaker = new (algorithm: 'SHA-256') => HashStream
 
-/** An incremental SHA-256: native in workerd, in JavaScript where the platform has none. */
+/** An incremental SHA-256: native in workerd, in JavaScript elsewhere. */
 export function createDigest(): Digest {
   const DigestStream: unknown = Reflect.get(crypto, 'DigestStream')
   return isHashStream(DigestStream) ? nativeDigest(DigestStream) : portableDigest()
@@ -42,14 +42,14 @@ function portableDigest(): Digest {
   }
 }
 
-/** What fits into the first buffer is hashed at once in the end; only more than that needs a stream. */
+/** Input that fits into the first buffer is hashed at once at the end; only longer input needs a stream. */
 function nativeDigest(DigestStream: HashStreamMaker): Digest {
   let hash: OpenHash | undefined
   let buffer = new Uint8Array(BUFFER_BYTES)
   let length = 0
   const flush = () => {
     hash ??= openHash(DigestStream)
-    // Writing to a hash cannot fail; if it ever did, `digest` would reject and `finish` with it.
+    // Writing to a hash cannot fail; if it did, `digest` would reject, and `finish` with it.
     void hash.writer.write(buffer.subarray(0, length)).catch(() => undefined)
     buffer = new Uint8Array(BUFFER_BYTES)
     length = 0

@@ -9,15 +9,15 @@ export interface AnswerEnd {
 }
 
 /**
- * Writes the sequence of deltas as the server-sent events of one format. Each method returns the text of whole
+ * Encodes the sequence of deltas as the server-sent events of one format. Each method returns the text of complete
  * events, in the order of the calls: `open` once, any number of `plainText` and `delta`, `finish` and `close` once.
  */
 export interface StreamEncoder {
   open(): string
-  /** Content alone, of characters that stand for themselves between the quotes of a JSON string. */
+  /** Content alone, of characters that need no escaping in a JSON string. */
   plainText(text: string): string
   delta(delta: Delta): string
-  /** What is left to say before the last event. */
+  /** The events before the last one. */
   finish(end: AnswerEnd): string
   /** The last event, which alone carries the extension object `service`. */
   close(end: AnswerEnd, service: object): string

@@ -1,13 +1,13 @@
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 
-/** One dispatched event: the joined `data` lines, and whether its `event` field says `error`. */
+/** One dispatched event: the joined `data` lines, and whether its `event` field is `error`. */
 export interface ServerSentEvent {
   readonly data: string
   readonly namedError: boolean
 }
 
-/** Longest line, and longest event, in bytes. Whole tool arguments and images come as one line. */
+/** Maximum length of a line and of an event, in bytes. Whole tool arguments and images arrive as one line. */
 export const MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 const LF = 0x0a
@@ -22,14 +22,14 @@ const MIN_BUFFER = 1024
 const MAX_RETAINED_BUFFER = 64 * 1024
 
 /**
- * Server-sent events out of bytes, by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and
- * CRLF line ends, a leading byte order mark, comments, several `data` lines, unknown fields ignored, an
- * unfinished event at the end dropped.
+ * Parses server-sent events by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and CRLF line
+ * ends, a leading byte order mark, comments, several `data` lines, unknown fields ignored, an unfinished event at the
+ * end dropped.
  *
- * It works on bytes, where parsers of text do not fit: the result may not depend on how the network cut the
- * bytes, so an event before an invalid byte must come out whatever read it shared with that byte, and the
- * length limit must count bytes. Text is decoded once for each data line, strictly. Time is linear in the
- * input, and memory is one unfinished line and the data of one unfinished event.
+ * It works on bytes, where text parsers do not fit: the result must not depend on how the network split the bytes, so
+ * an event before an invalid byte must be emitted whichever read it shares with that byte, and the length limit must
+ * count bytes. Text is decoded once for each data line, strictly. Time is linear in the input; memory is one
+ * unfinished line and the data of one unfinished event.
  */
 export class EventFramer {
   readonly #onEvent: (event: ServerSentEvent) => void
@@ -44,18 +44,18 @@ export class EventFramer {
   #lineBytes = 0
   #quietBytes = 0
 
-  /** `onEvent` is called for each event as soon as its blank line is read; what it throws ends the push. */
+  /** `onEvent` is called for each event as soon as its blank line is read; its exceptions end the push. */
   constructor(onEvent: (event: ServerSentEvent) => void) {
     this.#onEvent = onEvent
   }
 
-  /** Bytes of all lines so far (each counted with one byte of line end), but for those of an unfinished event. */
+  /** Bytes of all complete lines (each counted with one byte of line end), except those of an unfinished event. */
   get quietBytes(): number {
     return this.#quietBytes
   }
 
   /**
-   * Takes the next bytes.
+   * Processes the next bytes.
    * @throws BrokenStream `too_long` when an event exceeds its limit, `malformed` when a data line is not UTF-8
    */
   push(bytes: Uint8Array): void {
@@ -147,7 +147,7 @@ function isField(line: Uint8Array, name: readonly number[]): boolean {
   return startsWith(line, name)
 }
 
-/** What follows the colon, less one leading space; empty where the line is a bare field name. */
+/** The value after the colon, without one leading space; empty where the line is only a field name. */
 function fieldValue(line: Uint8Array, name: readonly number[]): Uint8Array {
   const start = name.length + 1
   return line.subarray(line[start] === SPACE ? start + 1 : start)

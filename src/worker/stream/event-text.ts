@@ -1,8 +1,8 @@
-/** Server-sent events that one step of an encoder adds up, until it takes them all. */
+/** Collects the server-sent events of one step of an encoder. */
 export class EventText {
   #text = ''
 
-  /** Adds a named event, whose type its data repeats. */
+  /** Adds a named event; its data repeats the name as `type`. */
   add(type: string, members: object): void {
     this.#text += `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
   }

@@ -1,6 +1,6 @@
 import { BrokenStream } from './broken-stream.ts'
 
-/** Words by which providers say that generation failed, in lower case. */
+/** Finish reasons that report a failed generation, in lower case. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'abort', 'insufficient_system_resource'])
 
 /** Maximum length of a finish reason: longer than any that known servers send. */

@@ -1,8 +1,8 @@
 import { BrokenStream } from './broken-stream.ts'
 
 /**
- * Reading a provider's JSON. Every member is `unknown` until one of these has looked at it. They are written
- * by hand because they run for every frame of every stream, where a schema library costs more than the rest.
+ * Readers for a provider's JSON, whose members are all `unknown`. Written by hand because they run for every frame of
+ * every stream, where a schema library would dominate the cost.
  */
 export type JsonObject = Readonly<Record<string, unknown>>
 

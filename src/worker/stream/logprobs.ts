@@ -1,6 +1,6 @@
 import { isJsonObject } from './json-object.ts'
 
-/** `logprobs` of a choice in the form of the interface's schema, where both lists are required. */
+/** `logprobs` of a choice as the OpenAI schema requires it, with both lists. */
 export interface Logprobs {
   readonly content: readonly TokenLogprob[] | null
   readonly refusal: readonly TokenLogprob[] | null
@@ -16,7 +16,7 @@ interface Alternative {
   readonly bytes: readonly number[] | null
 }
 
-/** Rebuilds `logprobs` from the fields clients know; null where the provider gave none in this form. */
+/** Rebuilds `logprobs` from the fields that clients know; null where the provider sent none in this form. */
 export function readLogprobs(value: unknown): Logprobs | null {
   if (!isJsonObject(value)) return null
   const content = readTokens(value['content'])

@@ -1,7 +1,7 @@
 import { BrokenStream } from './broken-stream.ts'
 import { isJsonObject, optionalObjects, optionalString, type JsonObject } from './json-object.ts'
 
-/** The texts of a delta or a message, each undefined where the provider gave none. */
+/** The texts of a delta or a message, each undefined where the provider sent none. */
 export interface MessageText {
   readonly content: string | undefined
   readonly reasoning: string | undefined

@@ -3,14 +3,14 @@ import { utf8Length } from './message-text.ts'
 
 /**
  * UTF-8 bytes of the text in a delta or a message: content, reasoning, refusal, and arguments of calls. It counts
- * what the provider made, whether or not the client gets to see it, because that is what is billed where the
- * provider's own count is missing. It takes any form and never throws: deltas of further choices are not read
- * otherwise, and a fault in them is none of the answer.
+ * everything the provider produced, even what the client does not see, because that is billed where the provider's
+ * own count is missing. It accepts any form and never throws: deltas of further choices are not parsed otherwise, and
+ * an error in them must not fail the answer.
  */
 export function producedTextBytes(message: unknown): number {
   if (!isJsonObject(message)) return 0
   const { content, refusal, reasoning, reasoning_content: olderReasoning } = message
-  // Where reasoning stands under two names, one is a copy of the other.
+  // Where reasoning has two names, one is a copy of the other.
   const reasoningBytes = Math.max(textBytes(reasoning), textBytes(olderReasoning))
   const calls = [message['function_call'], ...listOf(message['tool_calls']).map(functionOf)]
   return (
@@ -31,7 +31,7 @@ function textBytes(value: unknown, depth = 0): number {
   }, 0)
 }
 
-/** Parts with thinking in them have parts once more. */
+/** Maximum nesting: parts with thinking contain parts once more. */
 const MAX_DEPTH = 2
 
 function functionOf(call: unknown): unknown {
@@ -44,7 +44,10 @@ function argumentBytes(called: unknown): number {
   return isJsonObject(given) ? printedBytes(given) : 0
 }
 
-/** Nobody can print what nests too deep; where it is part of the answer, the answer fails for it. */
+/**
+ * An object that is nested too deeply cannot be serialised. Where it is part of the answer, the answer fails
+ * elsewhere.
+ */
 function printedBytes(value: JsonObject): number {
   try {
     return utf8Length(printJson(value))

@@ -12,7 +12,7 @@ import type { ReadOptions } from './provider-stream.ts'
 import { readToolCalls, type ToolCall } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
-/** A provider's whole answer in the router's own terms. */
+/** A provider's whole answer in the internal format. */
 export interface ProviderAnswer {
   /** At least one. */
   readonly choices: readonly AnswerChoice[]
@@ -20,7 +20,7 @@ export interface ProviderAnswer {
   readonly providerResponseId: string | undefined
 }
 
-/** One of the alternatives of an answer; the members that are undefined or empty did not come. */
+/** One of the alternatives of an answer; members that were not sent are undefined or empty. */
 export interface AnswerChoice {
   readonly index: number
   readonly reasoning: string | undefined
@@ -32,10 +32,10 @@ export interface AnswerChoice {
 }
 
 /**
- * Reads a non-stream answer by an allow-list of fields, so that nothing of the provider's identity leaks. Blank
- * lines before the body are tolerated.
- * @throws BrokenStream on an error object, malformed JSON or members, no choices, and on a choice without a
- *   sound finish reason
+ * Reads an answer that is not streamed by an allow-list of fields, so that nothing of the provider's identity leaks.
+ * Blank lines before the body are accepted.
+ * @throws BrokenStream on an error object, malformed JSON or members, no choices, and a choice without a valid finish
+ *   reason
  */
 export function readProviderAnswer(body: Uint8Array, options: ReadOptions): ProviderAnswer {
   const answer = parseJsonObject(decode(body))
@@ -68,13 +68,13 @@ function readChoice(choice: JsonObject, position: number, options: ReadOptions):
     content,
     refusal,
     toolCalls: readToolCalls(message['tool_calls'], options.id),
-    // Log probabilities spell out the tokens, those of stripped reasoning too.
+    // Log probabilities contain the tokens, including those of hidden reasoning.
     logprobs: stripped ? null : readLogprobs(choice['logprobs']),
     finishReason,
   }
 }
 
-/** A finished choice as one delta, for formats that are written from deltas. */
+/** A finished choice as one delta, for encoders that are driven by deltas. */
 export function choiceDelta(choice: AnswerChoice): Delta {
   const { reasoning, content, refusal, toolCalls, logprobs } = choice
   return {
@@ -86,7 +86,7 @@ export function choiceDelta(choice: AnswerChoice): Delta {
   }
 }
 
-/** A byte order mark is no JSON whitespace, yet some servers send one. */
+/** Some servers send a byte order mark, which is not JSON white space. */
 function decode(body: Uint8Array): string {
   try {
     const text = fromUtf8(body)

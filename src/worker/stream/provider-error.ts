@@ -1,7 +1,7 @@
 import { BrokenStream } from './broken-stream.ts'
 import { isJsonObject, parseJsonObject, type JsonObject } from './json-object.ts'
 
-/** Members in which the error forms of the known servers carry a status or a kind. */
+/** Members in which the known servers report a status or a kind of error. */
 const KIND_MEMBERS = ['code', 'status', 'status_code', 'type', 'error_type'] as const
 
 /**
@@ -15,7 +15,7 @@ export function refuseProviderError(chunk: JsonObject): void {
   if (reported || object === 'error' || type === 'error') throw asBroken(chunk)
 }
 
-/** The failure that an event named `error` stands for, whatever its data is. */
+/** The failure for an event named `error`, whatever its data. */
 export function readErrorEvent(data: string): BrokenStream {
   try {
     return asBroken(parseJsonObject(data))
@@ -24,7 +24,7 @@ export function readErrorEvent(data: string): BrokenStream {
   }
 }
 
-/** Only codes and types are read to tell a rate limit; the provider's wording is never looked at. */
+/** A rate limit is recognised by codes and types only; the provider's text is not examined. */
 function asBroken(chunk: JsonObject): BrokenStream {
   const { error } = chunk
   const limited = isRateLimit(chunk) || (isJsonObject(error) && isRateLimit(error))

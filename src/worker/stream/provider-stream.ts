@@ -12,32 +12,32 @@ import { TextFrames } from './text-frames.ts'
 import { ToolFragments } from './tool-calls.ts'
 import { UsageTally } from './usage-tally.ts'
 
-/** What the router itself decides of how an answer is read. */
+/** Settings of the router for reading an answer. */
 export interface ReadOptions {
-  /** Makes the ids of tool calls that the provider left without one. */
+  /** Generates the ids of tool calls that have none. */
   readonly id: string
   readonly includeReasoning: boolean
 }
 
-/** Where the deltas of a provider's stream go. */
+/** Receives the deltas of a provider's stream. */
 export interface DeltaSink {
-  /** The first real delta or the finish reason has come; called once, ahead of that delta. */
+  /** Called once, before the first delta with content or at the finish reason. */
   commit(): void
-  /** A delta of nothing but content, whose characters stand for themselves between the quotes of a JSON string. */
+  /** A delta of content alone, of characters that need no escaping in a JSON string. */
   plainText(text: string): void
   delta(delta: Delta): void
 }
 
-/** Most frames, and most bytes, that a provider may send before its first real delta. */
+/** Maximum number of frames, and of bytes, that a provider may send before its first delta with content. */
 const MAX_OPENING_FRAMES = 64
 export const MAX_OPENING_BYTES = 256 * 1024
 
 const DONE = '[DONE]'
 
 /**
- * Reads one provider's chat stream, whatever its dialect, into the one sequence of deltas, and counts its usage.
- * Deltas are rebuilt from an allow-list of fields, so nothing of the provider's identity can leak. The sequence
- * does not depend on how the provider's bytes were cut into reads. The finish reason is kept, not passed on.
+ * Reads one provider's chat stream, whatever its dialect, into the internal sequence of deltas, and counts its usage.
+ * Deltas are rebuilt from an allow-list of fields, so that nothing of the provider's identity can leak. The sequence
+ * does not depend on how the provider's bytes were split into reads. The finish reason is stored, not passed on.
  */
 export class ProviderStream {
   readonly tally = new UsageTally()
@@ -61,22 +61,25 @@ export class ProviderStream {
     this.#tools = new ToolFragments(id)
   }
 
-  /** Whether the first real delta or the finish reason has come. */
+  /** Whether the first delta with content or the finish reason has arrived. */
   get committed(): boolean {
     return this.#committed
   }
 
-  /** Events that came before the commit point; comments are no events. */
+  /** Events before the commit point; comments do not count. */
   get openingFrames(): number {
     return this.#openingFrames
   }
 
-  /** Bytes of complete lines read so far, comments included; meant for use before the commit point. */
+  /** Bytes of complete lines read so far, including comments; for use before the commit point. */
   get openingBytes(): number {
     return this.#framer.quietBytes
   }
 
-  /** Whether nothing more is needed from the provider: a finish reason, and usage, `[DONE]` or the end after it. */
+  /**
+   * Whether nothing more is needed from the provider: a finish reason has arrived, and after it usage, `[DONE]` or
+   * the end.
+   */
   get done(): boolean {
     return this.#done
   }
@@ -85,24 +88,30 @@ export class ProviderStream {
     return this.#finishReason
   }
 
-  /** The first `id` the provider gave its answer. */
+  /** The first `id` in the provider's answer. */
   get providerResponseId(): string | undefined {
     return this.#providerResponseId
   }
 
-  /** Takes the next provider bytes. @throws BrokenStream; not usable after that */
+  /**
+   * Processes the next provider bytes.
+   * @throws BrokenStream; not usable after that
+   */
   push(bytes: Uint8Array): void {
     if (this.#terminated) return
     try {
       this.#framer.push(bytes)
       this.#limitOpening()
     } catch (error) {
-      // What follows `[DONE]` is no part of the stream, so no fault in it counts.
+      // Anything after `[DONE]` is not part of the stream, so errors in it are ignored.
       if (!(error instanceof BrokenStream) || !this.#terminated) throw error
     }
   }
 
-  /** The provider ended its body. @throws BrokenStream `no_finish` where no finish reason was seen */
+  /**
+   * Ends the input: the provider's body has ended.
+   * @throws BrokenStream `no_finish` where no finish reason was received
+   */
   end(): void {
     if (this.#finishReason === undefined) throw new BrokenStream('no_finish')
     this.#done = true
@@ -113,7 +122,7 @@ export class ProviderStream {
     this.#limitOpening()
     if (event.namedError) throw readErrorEvent(event.data)
     const data = event.data.trim()
-    // An empty event carries nothing; some servers keep connections alive with it.
+    // An empty event has no content; some servers use it to keep connections alive.
     if (data === DONE) this.#terminate()
     else if (data !== '') this.#takeData(data)
     if (!this.#committed) this.#openingFrames += 1
@@ -136,7 +145,7 @@ export class ProviderStream {
     }
   }
 
-  /** Returns the text of a chunk that said nothing else, or nothing that would count when said again. */
+  /** Returns the text of a chunk that contains nothing else, or nothing that a repetition would count twice. */
   #takeChunk(chunk: JsonObject): string | undefined {
     refuseProviderError(chunk)
     const { id } = chunk
@@ -169,7 +178,7 @@ export class ProviderStream {
     const toolCalls = this.#tools.rebuild(delta['tool_calls'])
     if (content || reasoning || refusal || toolCalls.length > 0) this.#commit()
     const stripped = reasoning !== undefined && !this.#includeReasoning
-    // Log probabilities spell out the tokens, so they go with the reasoning they belong to.
+    // Log probabilities contain the tokens, so they are hidden with their reasoning.
     const logprobs = stripped ? null : readLogprobs(rawLogprobs)
     const shown = stripped ? undefined : reasoning
     const text = logprobs === null ? content || undefined : (content ?? '')

@@ -1,8 +1,8 @@
 import { MAX_RESPONSE_ID_CHARS } from '../../protocol/link.ts'
 
 /**
- * The provider's own id of an answer. One that cannot be asked for again, because it is too long or holds half a
- * surrogate pair, is as good as none, and must not cost the answer its receipt.
+ * The provider's own id of an answer. An id that cannot be used in a request, because it is too long or has an
+ * unpaired surrogate, counts as none, and must not cost the answer its receipt.
  */
 export function readResponseId(id: unknown): string | undefined {
   const usable =

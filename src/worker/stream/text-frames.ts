@@ -1,28 +1,31 @@
 import { optionalObject, optionalObjects, parseJsonObject } from './json-object.ts'
 
-/** The JSON of a frame around its text: whatever is put between the two, nothing else of the frame changes. */
+/** The JSON of a frame around its text; only the text between the two parts differs. */
 interface Shape {
   readonly before: string
   readonly after: string
 }
 
-/** Frames of a stream that never repeats itself, such as one that counts usage in each, are not studied for long. */
+/**
+ * Maximum number of learned frames, so that streams without repetition (such as those with usage in each frame) cost
+ * little.
+ */
 const MAX_LEARNED = 4
 
-/** What may stand in a JSON string as it is, both read and printed. */
+/** Characters that appear unescaped in a JSON string. */
 const PLAIN = /^[^"\\\p{Cc}\p{Cs}]+$/u
 
 const PROBE = 'probe'
 
 /**
- * Recognises frames that repeat an earlier one in everything but their text, as nearly all of a stream do. Of such
- * a frame the text is all there is to read: parsing it would say nothing new.
+ * Recognises frames that repeat an earlier one in everything but their text, as nearly all of a stream do. Of such a
+ * frame only the text is read, which saves parsing it.
  */
 export class TextFrames {
   #shape: Shape | undefined
   #learned = 0
 
-  /** The text of a frame that is otherwise a known one; undefined where only parsing can tell. */
+  /** The text of a frame with a known shape; undefined where the frame must be parsed. */
   read(data: string): string | undefined {
     if (this.#shape === undefined) return undefined
     const { before, after } = this.#shape
@@ -33,8 +36,8 @@ export class TextFrames {
   }
 
   /**
-   * Learns from a frame that said nothing but this text, as the content of its only choice, and would say nothing
-   * more if it came again. Other frames have no such text, and teach nothing.
+   * Learns from a frame that contains only this text, as the content of its only choice, and can be repeated without
+   * changing any count. Other frames have no such text and are ignored.
    */
   learn(data: string, text: string | undefined): void {
     if (text === undefined || text === PROBE || !PLAIN.test(text)) return
@@ -43,7 +46,8 @@ export class TextFrames {
     const at = data.indexOf(`"${text}"`)
     if (at < 0) return
     const shape = { before: data.slice(0, at + 1), after: data.slice(at + 1 + text.length) }
-    // The same characters may stand elsewhere. Where another text in this place is the content, this is the place.
+    // The same characters may occur elsewhere in the frame. The position is right if another text in its place
+    // becomes the content.
     if (contentOf(shape.before + PROBE + shape.after) === PROBE) this.#shape = shape
   }
 }
@@ -53,7 +57,7 @@ function contentOf(data: string): unknown {
     const [choice] = optionalObjects(parseJsonObject(data)['choices'])
     return optionalObject(choice?.['delta'])?.['content']
   } catch {
-    // Between the quotes was no string, so what is there now is no JSON.
+    // The position was not inside a string, so the frame is no longer valid JSON.
     return undefined
   }
 }

@@ -2,8 +2,8 @@
 export interface TokenUsage {
   readonly promptTokens: number
   readonly completionTokens: number
-  /** Prompt tokens the provider read from its cache. */
+  /** Prompt tokens that the provider read from its cache. */
   readonly cachedTokens: number
-  /** Prompt tokens the provider wrote to its cache. */
+  /** Prompt tokens that the provider wrote to its cache. */
   readonly cacheWriteTokens: number
 }

@@ -23,7 +23,7 @@ export interface ToolCall {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** Indexes above this are made anew: clients keep calls in arrays, and a huge index means a huge array. */
+/** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999
 
 interface Slot {
@@ -33,8 +33,8 @@ interface Slot {
 }
 
 /**
- * Rebuilds the tool-call fragments of one stream. Clients glue fragments of one `index` together, text by text,
- * so id, type and name go out once for each call, and two calls never share an index.
+ * Rebuilds the tool-call fragments of one stream. Clients concatenate fragments of one `index`, so id, type and name
+ * are sent once for each call, and two calls never share an index.
  */
 export class ToolFragments {
   readonly #responseId: string
@@ -44,13 +44,13 @@ export class ToolFragments {
   #nextIndex = 0
   #latest: Slot | undefined
 
-  /** `responseId` makes the ids of calls that the provider left without one. */
+  /** `responseId` generates the ids of calls that have none. */
   constructor(responseId: string) {
     this.#responseId = responseId
   }
 
   /**
-   * The fragments of one delta, without those that repeat what was already sent.
+   * The fragments of one delta, without what was already sent.
    * @throws BrokenStream `malformed` when a fragment is malformed
    */
   rebuild(toolCalls: unknown): readonly ToolFragment[] {
@@ -73,27 +73,27 @@ export class ToolFragments {
         function: { ...(name !== '' && { name }), arguments: text },
       }
     }
-    // Some servers repeat the name on every fragment; a client would glue the copies together.
+    // Some servers repeat the name on every fragment; a client would concatenate the copies.
     const newName = name !== '' && name !== known.name
     if (newName) known.name += name
     if (!newName && text === '') return undefined
     return { index: known.index, function: { ...(newName && { name }), arguments: text } }
   }
 
-  /** The slot a fragment continues; undefined when it begins a call. */
+  /** The slot that a fragment continues; undefined when it begins a call. */
   #find(index: unknown, id: string | undefined, name: string): Slot | undefined {
     if (!isIndex(index)) {
       if (id !== undefined) return this.#byProviderId.get(id)
       return name === '' ? this.#latest : undefined
     }
     const slot = this.#byProviderIndex.get(index)
-    // Servers exist that give every call index 0: another id together with a name is another call. Another id
-    // alone is not, because some servers make up a new id for each fragment.
+    // Some servers give every call index 0: another id together with a name begins another call. Another id alone
+    // does not, because some servers generate a new id for each fragment.
     const another = name !== '' && id !== undefined && slot?.providerId !== undefined
     return another && slot.providerId !== id ? undefined : slot
   }
 
-  /** A new slot, under the provider's own index where that is free. */
+  /** A new slot, with the provider's own index where that is free. */
   #open(wanted: unknown, providerId: string | undefined, name: string): Slot {
     const index = isIndex(wanted) && !this.#taken.has(wanted) ? wanted : this.#nextIndex
     const slot: Slot = { index, providerId, name }
@@ -123,7 +123,7 @@ export function readToolCalls(toolCalls: unknown, responseId: string): readonly 
   })
 }
 
-/** Arguments as JSON text: a string stays as it is, an object that a server forgot to print is printed. */
+/** Arguments as JSON text: a string is kept, an object that a server did not serialise is serialised. */
 function argumentsText(value: unknown): string | undefined {
   return isJsonObject(value) ? printJson(value) : optionalString(value)
 }

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
 
-/** Token counts as an answer tells them; the details are undefined where the provider gave none. */
+/** Token counts as an answer shows them; details are undefined where the provider sent none. */
 export interface UsageReport {
   readonly promptTokens: number
   readonly completionTokens: number
@@ -13,8 +13,8 @@ export interface UsageReport {
 }
 
 /**
- * A provider's token counts, gathered from every place the known servers put them. Each count is merged by
- * maximum, because some servers repeat growing totals on every chunk and sums would bill them many times.
+ * Collects a provider's token counts from every place where the known servers put them. Each count is merged by
+ * maximum, because some servers repeat growing totals on every chunk, and sums would bill them many times.
  */
 export class UsageTally {
   #prompt = 0
@@ -24,14 +24,15 @@ export class UsageTally {
   #reasoning: number | undefined
   #uncountedTextBytes = 0
 
-  /** Bytes of text that no count covers yet: the next count of completion tokens does. */
+  /** Adds bytes of text that no count includes yet; the next count of completion tokens does. */
   addText(bytes: number): void {
     this.#uncountedTextBytes += bytes
   }
 
   /**
-   * Merges one `usage` member. Returns whether it counted anything: null, a wrong type, and the zeros that some
-   * servers send ahead of the real counts do not.
+   * Merges one `usage` member.
+   * @returns whether it contained a count: null, a wrong type, and the zeros that some servers send first do not
+   *   count
    */
   take(usage: unknown): boolean {
     if (!isJsonObject(usage)) return false
@@ -63,7 +64,7 @@ export class UsageTally {
       usage['cache_write_tokens'],
       usage['cache_creation_input_tokens'],
     )
-    // Shown to the client, never billed: completion tokens contain them.
+    // Shown to the client, never billed: completion tokens include them.
     this.#reasoning = greatest(
       this.#reasoning,
       output['reasoning_tokens'],
@@ -71,7 +72,7 @@ export class UsageTally {
     )
   }
 
-  /** The counts to bill, undefined where the provider gave none. The cache counts never exceed the prompt. */
+  /** The counts to bill; undefined where the provider sent none. The cache counts never exceed the prompt. */
   get tokens(): TokenUsage | undefined {
     if (this.#prompt === 0 && this.#completion === 0) return undefined
     const cachedTokens = Math.min(this.#cached ?? 0, this.#prompt)
@@ -83,12 +84,12 @@ export class UsageTally {
     }
   }
 
-  /** UTF-8 bytes of text added since completion tokens were last counted: billed beside the counts. */
+  /** UTF-8 bytes of text added since completion tokens were last counted: billed in addition to the counts. */
   get uncountedTextBytes(): number {
     return this.#uncountedTextBytes
   }
 
-  /** The counts to tell the client: those that are billed, else the provider's. */
+  /** The counts to show to the client: those that are billed, else the provider's. */
   report(billed?: TokenUsage): UsageReport | undefined {
     const tokens = billed ?? this.tokens
     if (tokens === undefined) return undefined
@@ -110,7 +111,7 @@ function detailsOf(usage: JsonObject, member: string): JsonObject {
   return isJsonObject(details) ? details : {}
 }
 
-/** The greatest of the values that are counts, undefined if none is. */
+/** The greatest of the values that are valid counts; undefined if none is. */
 function greatest(...values: readonly unknown[]): number | undefined {
   const counts = values.filter(isCount)
   return counts.length === 0 ? undefined : Math.max(...counts)

@@ -5,15 +5,15 @@ import type { TranscriptionRequest } from './request.ts'
 import { transcriptionService } from './settling.ts'
 import type { Transcript } from './transcript.ts'
 
-/** An answer before it is sent: the exact body, so that it can be hashed, and what goes around it. */
+/** An answer before it is sent: the exact body, so that it can be hashed, and its headers. */
 export interface Answer {
   readonly body: Bytes
   readonly toResponse: (rateLimitHeaders: Readonly<Record<string, string>>) => Response
 }
 
 /**
- * The answer in the format that was asked for (see docs/api.md). Length and
- * language are the provider's; where it told none, `measuredSeconds` and the caller's hint.
+ * The answer in the requested format (see docs/api.md). Duration and language are the provider's; where it reported
+ * none, `measuredSeconds` and the caller's hint.
  */
 export function makeAnswer(
   parsed: TranscriptionRequest,
@@ -38,7 +38,7 @@ export function makeAnswer(
   return { body, toResponse: (headers) => jsonText(body, headers) }
 }
 
-/** Plain text has no room for `service`; the little that fits is in headers. */
+/** Plain text cannot contain `service`; headers carry a part of it. */
 function textAnswer(transcript: string, exchange: Exchange, receiptId: string | null): Answer {
   const body = utf8(transcript)
   const service = {

@@ -23,12 +23,13 @@ export interface TranscriptAnswer {
   readonly decoded: boolean
 }
 
-/** By the time an answer is whole the request has been read; an answer that did not wait for it is none. */
+/** Time limit for the request's digest, ms: a valid answer comes only after the whole request was read. */
 const DIGEST_MS = 30_000
 
 /**
- * One try of one route with the whole file. Providers send headers with the finished answer, so only the
+ * One attempt on one route with the whole file. Providers send headers with the finished answer, so only the
  * request's budget limits it, and `limitMs` while other routes remain.
+ * @throws AttemptFailure
  */
 export async function requestTranscript(
   { context, parsed, constraints }: AdmittedTranscription,

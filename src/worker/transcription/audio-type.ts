@@ -19,13 +19,13 @@ export type AudioType = keyof typeof EXTENSIONS
 export type Container = 'flac' | 'mp4' | 'mpeg' | 'ogg' | 'wav' | 'webm'
 
 export interface Audio {
-  /** What the file is called upstream. */
+  /** The type under which the file is sent to the provider. */
   readonly type: AudioType
-  /** What its bytes are. */
+  /** The container format, by the file's bytes. */
   readonly container: Container
 }
 
-/** Types that say nothing, beside every `audio/` and `video/` type. */
+/** Unspecific types, in addition to every `audio/` and `video/` type. */
 const GENERIC_TYPES: ReadonlySet<string> = new Set([
   '',
   'application/mp4',
@@ -36,8 +36,8 @@ const GENERIC_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Decides what a file is. Its bytes must be audio, whatever it is called. One of the eight types is then taken as
- * declared; a generic one or an alias is decided by the bytes, and the extension tells M4A from MP4.
+ * Determines the type of a file. Its bytes must be audio, whatever its name. One of the eight types is then accepted
+ * as declared; for a generic one or an alias the bytes decide, and the extension distinguishes M4A from MP4.
  * @throws ApiError `unsupported_file_type`
  */
 export function audioOf({ bytes, name, type }: UploadedFile): Audio {
@@ -64,7 +64,7 @@ function isAudioType(type: string): type is AudioType {
   return Object.hasOwn(EXTENSIONS, type)
 }
 
-/** How each container begins. */
+/** How each container format begins. */
 const SIGNATURES: readonly (readonly [Container, (bytes: Uint8Array) => boolean])[] = [
   ['wav', (bytes) => has(bytes, 0, 'RIFF') && has(bytes, 8, 'WAVE')],
   ['flac', (bytes) => has(bytes, 0, 'fLaC')],
@@ -74,10 +74,10 @@ const SIGNATURES: readonly (readonly [Container, (bytes: Uint8Array) => boolean]
   ['mpeg', (bytes) => isId3(bytes) || isMpegFrame(bytes)],
 ]
 
-/** Pictures use the container of MP4 too. */
+/** Brands of images, which use the container of MP4 too. */
 const IMAGE_BRANDS = ['avif', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mif1', 'msf1', 'crx ']
 
-/** What a file's first bytes say it is; undefined where that is no accepted audio. */
+/** The container format by a file's first bytes; undefined where that is no accepted audio. */
 function containerOf(bytes: Uint8Array): Container | undefined {
   return SIGNATURES.find(([, begins]) => begins(bytes))?.[0]
 }
@@ -89,15 +89,15 @@ function has(bytes: Uint8Array, offset: number, text: string): boolean {
   return true
 }
 
-/** An ID3v2 tag of a version there is. */
+/** An ID3v2 tag of an existing version. */
 function isId3(bytes: Uint8Array): boolean {
   const version = bytes[3] ?? 0
   return has(bytes, 0, 'ID3') && version >= 2 && version <= 4
 }
 
 /**
- * An MPEG audio frame header (ISO 11172-3) of layer II or III. Layer I is left out: nobody uses it, and the byte order
- * mark of UTF-16 text looks like it. So is layer 0, which is AAC.
+ * An MPEG audio frame header (ISO 11172-3) of layer II or III. Layer I is not used in practice, and the byte order
+ * mark of UTF-16 text looks like it; layer 0 is AAC.
  */
 function isMpegFrame(bytes: Uint8Array): boolean {
   const [sync = 0, version = 0, rates = 0] = bytes

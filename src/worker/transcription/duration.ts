@@ -55,7 +55,7 @@ async function readFormat(
     const { format } = await parseFromTokenizer(tokenizer, { duration: true, skipCovers: true })
     return { seconds: sound(format.duration), format }
   } catch {
-    // A file that the library cannot read is sent on; the provider decides whether it is valid.
+    // A file that the library cannot read is forwarded; the provider decides whether it is valid.
     return { seconds: undefined, format: {} }
   }
 }

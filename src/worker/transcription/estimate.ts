@@ -11,7 +11,7 @@ import { maxSeconds } from './seconds-bounds.ts'
 /** A common bit rate of compressed speech. */
 const TYPICAL_BITS_PER_SECOND = 64_000
 
-/** An encoder's rate, which no known model exceeds, and the usual one. */
+/** An encoder's maximum rate, which no known model exceeds, and a typical one. */
 const MAX_TOKENS_PER_SECOND = 50
 const TYPICAL_TOKENS_PER_SECOND = 10
 

@@ -28,9 +28,9 @@ export type FieldName = (typeof FIELDS)[number]
 export interface UploadedFile {
   /** A view of the upload's one buffer. */
   readonly bytes: Bytes
-  /** As the client named it; empty where it did not. */
+  /** The client's file name; empty where there was none. */
   readonly name: string
-  /** The media type as the client declared it, without parameters, lowercase; undefined where it declared none. */
+  /** The media type declared by the client, without parameters, lowercase; undefined where none was declared. */
   readonly type: string | undefined
 }
 
@@ -79,7 +79,7 @@ function* partsOf(body: Bytes, boundary: string): Generator<MultipartPart> {
   if (body.length === 0) throw broken()
 }
 
-/** The parser wants the first boundary at the very beginning (RFC 2046 section 5.1.1 does not). */
+/** The parser expects the first boundary at the very beginning, although RFC 2046 section 5.1.1 allows a preamble. */
 function preambleLength(body: Bytes, boundary: string): number {
   const start = new TextDecoder('latin1').decode(body.subarray(0, PREAMBLE_BYTES))
   const at = start.indexOf(`\r\n--${boundary}`)
@@ -119,7 +119,7 @@ function declaredType(part: MultipartPart): string | undefined {
   return headersOf(part)['content-type']?.split(';')[0]?.trim().toLowerCase()
 }
 
-/** The whole body was handed over in one piece, so a part is in one piece too. */
+/** The whole body was given to the parser in one piece, so a part is in one piece too. */
 function contentOf({ content }: MultipartPart): Bytes {
   const [whole = new Uint8Array(), ...more] = content
   if (more.length > 0 || !(whole.buffer instanceof ArrayBuffer)) return concatBytes(...content)

@@ -86,7 +86,7 @@ async function transcribeUpload(
   }
 }
 
-/** What makes a form what it is. Clients that repeat it write its parts between a boundary of another text. */
+/** The content that identifies a form. Clients that repeat it use another boundary text. */
 function contentOf({ file, fields }: UploadForm): readonly (string | Bytes)[] {
   const texts = JSON.stringify(FIELDS.map((name) => fields.get(name)))
   return file === undefined ? [texts] : [texts, file.name, file.type ?? '', file.bytes]

@@ -28,7 +28,7 @@ export interface TranscriptionRequest {
 
 const MAX_TEMPERATURE = 2
 
-/** ISO 639 in two or three letters, and what BCP 47 allows behind it. */
+/** ISO 639 in two or three letters, and the subtags that BCP 47 allows after it. */
 const language = z.string().regex(/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$/)
 
 const temperature = z
@@ -36,7 +36,7 @@ const temperature = z
   .regex(/^[0-9]*\.?[0-9]+$/)
   .refine((text) => Number(text) <= MAX_TEMPERATURE)
 
-/** The form as the interface description has it; the checks below use the same fields. */
+/** The form for the interface description; the checks below use the same fields. */
 export const transcriptionFormSchema = z.object({
   file: z.string().meta({ format: 'binary', description: 'Audio, 25 MiB at most.' }),
   model: z.string().describe('A selector in any of the four forms.'),

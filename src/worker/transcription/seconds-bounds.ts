@@ -49,7 +49,10 @@ const MAX_RATE = 192_000
 const MAX_CHANNELS = 8
 const MAX_BITS = 32
 
-/** A lossless coder that does not compress adds a little of its own; rounding must not add a second to an honest file. */
+/**
+ * A lossless encoder may add a little to incompressible audio; the minimum duration must not exceed that of such a
+ * file.
+ */
 const SIZE_TOLERANCE = 0.95
 const ROUNDING = 1e-6
 
@@ -79,7 +82,7 @@ function highestRate(container: Container, format: AudioFormat): number {
   return reported > 0 ? reported : LOSSLESS_BITS_PER_SECOND
 }
 
-/** Bytes in front of the audio that hold names and pictures. */
+/** Bytes before the audio that contain names and pictures. */
 function tagBytes(file: Uint8Array, container: Container): number {
   const tagged = container === 'flac' ? flacMetadata(file) : id3Tag(file)
   return Math.min(tagged, file.length)
@@ -97,7 +100,7 @@ function id3Tag(file: Uint8Array): number {
 const FLAC_MARKER_BYTES = 4
 const FLAC_BLOCK_HEADER_BYTES = 4
 
-/** RFC 9639, section 8: blocks up to one that says that it is the last. */
+/** RFC 9639, section 8: metadata blocks up to the one marked as the last. */
 function flacMetadata(file: Uint8Array): number {
   let at = FLAC_MARKER_BYTES
   while (at + FLAC_BLOCK_HEADER_BYTES <= file.length) {

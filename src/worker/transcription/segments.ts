@@ -21,7 +21,10 @@ export interface Word {
   readonly end: number
 }
 
-/** Stand where a provider gave nothing (docs/transcription.md, "Segments"): neutral values, which clients do not read as a sign of bad quality. */
+/**
+ * Values for fields that a provider did not send (docs/transcription.md, "Segments"): neutral ones, which clients do
+ * not interpret as bad quality.
+ */
 const FILLERS = { seek: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 /**

@@ -17,7 +17,7 @@ interface ServiceUsage {
   readonly completion_tokens?: number
 }
 
-/** What a unit-priced transcription says of tokens. */
+/** The token counts of a transcription that is priced by another unit. */
 const NO_TOKENS: TokenUsage = {
   promptTokens: 0,
   completionTokens: 0,
@@ -26,9 +26,9 @@ const NO_TOKENS: TokenUsage = {
 }
 
 /**
- * The record of a transcription for settlement. The provider's own figures win, held to what the file can be; the
- * price never depends on the response format, and audio that nobody reports is billed as measured, never as nothing.
- * `measuredSeconds` is the router's own measurement, made where the provider reported no length.
+ * The record of a transcription for settlement. The provider's own figures are billed, limited to what the file can
+ * contain; the price never depends on the response format. Audio whose duration no one reports is billed as measured.
+ * `measuredSeconds` is the router's own measurement, made where the provider reported no duration.
  */
 export function transcriptionExchange(
   admitted: AdmittedTranscription,
@@ -68,8 +68,8 @@ export function transcriptionExchange(
 }
 
 /**
- * The `service` object of a transcription. What is billed by time says how much time that was, also where the
- * provider told none and the router measured the file; elsewhere the length is the provider's or absent.
+ * The `service` object of a transcription. For routes priced by time it always contains the billed duration, even
+ * where only the router measured it; for others the provider's, if any.
  */
 export function transcriptionService(
   exchange: Exchange,

@@ -6,7 +6,7 @@ import type { TokenUsage } from '../stream/token-usage.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
 import { numberIn, readSegments, readWords, type Segment, type Word } from './segments.ts'
 
-/** A provider's transcript in one shape, whatever its own format. */
+/** A provider's transcript in one internal form. */
 export interface Transcript {
   readonly text: string
   readonly language: string | undefined

@@ -1,11 +1,11 @@
 /** The audio data of a WAV file and its format, from the file's chunks (RIFF, "Multimedia Programming Interface", 1991). */
 export interface WavAudio {
   readonly bytes: number
-  /** Of uncompressed audio; undefined where the format is another one, or none. */
+  /** For uncompressed audio; undefined for other or unknown formats. */
   readonly bitsPerSecond: number | undefined
 }
 
-/** Format tags of audio in which every sample takes the same number of bits: PCM, float, A-law, mu-law, extensible. */
+/** Format tags of audio in which every sample has the same number of bits: PCM, float, A-law, mu-law, extensible. */
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
 
 /** Limits within which decoders accept a format. */
@@ -36,7 +36,7 @@ export function readWav(file: Uint8Array): WavAudio {
   return { bytes, bitsPerSecond }
 }
 
-/** Its length, where every second takes as many bits. */
+/** The duration, where every second has the same number of bits. */
 export function uncompressedSeconds({ bytes, bitsPerSecond }: WavAudio): number | undefined {
   return bitsPerSecond === undefined ? undefined : (8 * bytes) / bitsPerSecond
 }

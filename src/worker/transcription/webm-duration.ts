@@ -1,9 +1,9 @@
 /**
- * The length of a WebM file by its last block. Browsers record without writing a duration into the header, and
- * their clusters have no size, so every element has to be walked over (RFC 8794, RFC 9559).
+ * The duration of a WebM file by its last block. Browsers record without writing a duration into the header, and
+ * their clusters have no size, so every element has to be visited (RFC 8794, RFC 9559).
  */
 
-/** Elements that are entered rather than skipped; where they end does not matter here. */
+/** Elements whose children are visited; where they end does not matter here. */
 const CONTAINER_IDS: ReadonlySet<number> = new Set([
   0x18538067, // Segment
   0x1549a966, // Info
@@ -17,15 +17,15 @@ const BLOCKS: ReadonlySet<number> = new Set([0xa1, 0xa3]) // Block, SimpleBlock
 const DEFAULT_SCALE_NS = 1_000_000
 const NS_PER_SECOND = 1_000_000_000
 
-/** Elements between two pauses, a millisecond of work. */
+/** Elements visited between two pauses: about a millisecond of work. */
 const ELEMENTS_PER_SLICE = 20_000
 
-/** Two blocks for each hundredth of a second of ten hours; a file of more elements is not measured. */
+/** Two blocks per hundredth of a second for ten hours; a file with more elements is not measured. */
 const MAX_ELEMENTS = 8_000_000
 
 /**
- * Seconds up to the start of the last block; undefined where there is none, or too much to walk over. `pause` lets
- * other requests run.
+ * Seconds up to the start of the last block; undefined where there is none, or the file has too many elements.
+ * `pause` lets other requests run.
  */
 export async function webmSeconds(
   bytes: Uint8Array,
@@ -58,7 +58,7 @@ interface VariableInteger {
 
 const MAX_INTEGER_BYTES = 8
 
-/** A number whose leading zeros tell its length; ids keep the marker bit. */
+/** A number whose leading zeros give its length; ids keep the marker bit. */
 function variableInteger(
   bytes: Uint8Array,
   at: number,
@@ -81,7 +81,7 @@ function unsigned(bytes: Uint8Array, start: number, end: number): number {
   return value
 }
 
-/** A block's time within its cluster: 16 bits, signed, behind the track number. */
+/** A block's time within its cluster: 16 bits, signed, after the track number. */
 function blockOffset(bytes: Uint8Array, start: number): number {
   const at = variableInteger(bytes, start, false)?.end ?? bytes.length
   return ((((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)) << 16) >> 16

@@ -31,7 +31,10 @@ export const listUsage: Handler = async (request, context) => {
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 
-/** A storage that answers, but not this query, is another failure than one that does not answer. */
+/**
+ * Runs the query. A failing query on a storage that answers is reported differently from a storage that does not
+ * answer.
+ */
 async function queryLedger(
   ledger: Database,
   customerId: string,

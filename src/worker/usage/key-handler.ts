@@ -7,8 +7,8 @@ import { bigintOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 
 /**
- * `GET /v1/key`: the limits of the caller's own key, what it has spent of them and when it counts anew; for a
- * prepaid customer also the balance and what of it is not held for requests at work.
+ * `GET /v1/key`: the limits of the caller's own key, what it has spent of them and when they reset; for a prepaid
+ * customer also the balance, and how much of it is not reserved by open requests.
  */
 export const showKey: Handler = async (request, context) => {
   const { customerId, keyPrefix } = await readApiKey(request, context)

@@ -18,7 +18,7 @@ export const usageRowSchema = z.object({
   discount_applied_pct: z.int(),
   receipt_id: z.uuid().nullable(),
   failover: z.boolean(),
-  /** Present where the provider claimed more than the request can have used. */
+  /** Present where the provider reported more usage than the request can have caused. */
   usage_capped: z.literal(true).optional(),
   key_prefix: z.string().nullable(),
   key_name: z.string().nullable(),

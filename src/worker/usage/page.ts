@@ -10,12 +10,12 @@ export interface UsagePage {
 }
 
 /**
- * Reads a page of a customer's ledger in one statement, so that rows and count are of one moment.
+ * Reads a page of a customer's ledger in one statement, so that rows and count are consistent.
  *
- * A customer's rows are numbered 1, 2, 3, ... without a gap and never dated before their predecessor, so a
- * range of times is a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page
- * is found by its numbers, and depth costs nothing. With a filter the matching entries of one index are
- * counted and skipped; rows themselves are read for the page alone (docs/storage.md has the measured times).
+ * A customer's rows are numbered 1, 2, 3, ... without gaps and never dated before their predecessor, so a range of
+ * times is a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page is found by its
+ * numbers, and later pages cost no more. With a filter the matching entries of one index are counted and skipped;
+ * rows themselves are read for the page only (docs/storage.md has measurements).
  */
 export async function readUsagePage(
   db: Database,
@@ -30,7 +30,7 @@ export async function readUsagePage(
   return { rows: rows.filter((row) => row['id'] !== null), total: numberOf(first, 'total') }
 }
 
-/** The answer always has a first row, which carries the count even where the page is empty. */
+/** The result always has a first row, which carries the count even where the page is empty. */
 const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
   usage.billing_unit, usage.audio_seconds, usage.prompt_tokens, usage.completion_tokens,
   CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
@@ -39,7 +39,7 @@ const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usag
 const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
   AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)
 
-/** Greater than every number: nothing is dated that late. */
+/** Greater than every timestamp. */
 const BEYOND = raw(String(Number.MAX_SAFE_INTEGER))
 
 /** The number of the first row in the range of times. */
@@ -48,7 +48,7 @@ function firstInRange(customerId: string, { start }: UsageQuery): Statement {
     AND created_at >= ${int64(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
 }
 
-/** The number of the last row in the range of times; below the first one's where there is none. */
+/** The number of the last row in the range of times; below the first one's where the range is empty. */
 function lastInRange(customerId: string, { end }: UsageQuery): Statement {
   return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
     AND created_at <= ${int64(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
@@ -80,7 +80,7 @@ function filteredPage(customerId: string, query: UsageQuery): Statement {
     ORDER BY usage.seq DESC`
 }
 
-/** A deleted key's rows show no prefix, so its prefix finds none. */
+/** A deleted key's rows show no prefix, so filtering by its prefix finds nothing. */
 function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
   const byModel = model === undefined ? raw('') : sql`AND model = ${model}`
   if (keyPrefix === undefined) return byModel

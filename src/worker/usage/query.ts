@@ -1,10 +1,10 @@
 import { integerFrom, readParameter, TIMESTAMP, type ParameterForm } from '../http/query.ts'
 
-/** What a caller asks of the ledger. */
+/** A query of the ledger. */
 export interface UsageQuery {
   readonly limit: number
   readonly offset: number
-  /** Both bounds belong to the range, ms. */
+  /** Both bounds are inclusive, ms. */
   readonly start: number
   readonly end: number
   readonly model: string | undefined
@@ -14,18 +14,18 @@ export interface UsageQuery {
 const DEFAULT_LIMIT = 100
 const MAX_PAGE_SIZE = 1000
 
-/** The time of any row lies between these. */
+/** Bounds of all timestamps. */
 const EARLIEST = 0
 const LATEST = Number.MAX_SAFE_INTEGER
 
-/** Text that is compared as it is. PostgreSQL has no NUL in a text, so no row can match one. */
+/** Text that is compared exactly. PostgreSQL text cannot contain NUL, so no row can match one. */
 const EXACT: ParameterForm<string> = {
   expected: 'text that is not empty',
   read: (text) => (text === '' || text.includes('\0') ? undefined : text),
   schema: { type: 'string', minLength: 1 },
 }
 
-/** Rows carry whole milliseconds: a start within one begins with the next. */
+/** Rows have whole milliseconds: a start within one is rounded up. */
 const START: ParameterForm<number> = {
   expected: TIMESTAMP.expected,
   read: (text) => {

@@ -10,8 +10,8 @@ import {
 } from '../storage/row.ts'
 
 /**
- * The JSON of one usage row (see docs/api.md). `cost_eur` is a number whose digits are written out
- * exactly: a double cannot hold every amount, and a client that wants all digits can read them.
+ * The JSON of one usage row (see docs/api.md). `cost_eur` is a number written with all its digits: a double cannot
+ * represent every amount, but a client that needs all digits can read them.
  */
 export function usageRowJson(row: Row): string {
   const region = optionalTextOf(row, 'region')
@@ -42,7 +42,7 @@ export function usageRowJson(row: Row): string {
   )
 }
 
-/** One JSON object of the members of several, none of them empty. */
+/** One JSON object with the members of several non-empty ones. */
 function joinMembers(...objects: readonly string[]): string {
   return `{${objects.map((object) => object.slice(1, -1)).join(',')}}`
 }
