@@ -102,23 +102,38 @@ function fail(actual: unknown, relation: string, expected: unknown, message = ''
 }
 
 export function expect(actual: unknown, message?: string) {
-  const claim = (holds: boolean, relation: string, expected: unknown) => {
-    if (!holds) fail(actual, relation, expected, message)
+  return {
+    ...matchers(actual, (holds, relation, wanted) => {
+      if (!holds) fail(actual, relation, wanted, message)
+    }),
+    not: matchers(actual, (holds, relation, wanted) => {
+      if (holds) fail(actual, `not ${relation}`, wanted, message)
+    }),
   }
+}
+
+type Claim = (holds: boolean, relation: string, wanted: unknown) => void
+
+function matchers(actual: unknown, claim: Claim) {
   return {
     toBe: (wanted: unknown) => claim(Object.is(actual, wanted), 'to be', wanted),
     toEqual: (wanted: unknown) => claim(isEqual(actual, wanted), 'to equal', wanted),
     toMatchObject: (wanted: object) => claim(contains(actual, wanted), 'to contain', wanted),
     toHaveLength: (wanted: number) => claim(lengthOf(actual) === wanted, 'of length', wanted),
     toMatch: (wanted: string | RegExp) => claim(matches(actual, wanted), 'to match', `${wanted}`),
-    toContain: (wanted: unknown) =>
-      claim(Array.isArray(actual) && actual.includes(wanted), 'to contain', wanted),
+    toContain: (wanted: unknown) => claim(includes(actual, wanted), 'to contain', wanted),
     toBeUndefined: () => claim(actual === undefined, 'to be', 'undefined'),
     toBeInstanceOf: (wanted: new (...values: never[]) => object) =>
       claim(actual instanceof wanted, 'to be a', wanted.name),
     toThrow: (wanted: new (...values: never[]) => object) =>
       claim(thrownBy(actual) instanceof wanted, 'to throw', wanted.name),
   }
+}
+
+function includes(actual: unknown, wanted: unknown): boolean {
+  if (typeof actual === 'string') return typeof wanted === 'string' && actual.includes(wanted)
+  if (Array.isArray(actual)) return actual.includes(wanted)
+  throw new Error('only strings and lists contain something')
 }
 
 expect.stringMatching = (pattern: RegExp) => new Matching(pattern)

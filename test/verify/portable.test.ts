@@ -74,6 +74,8 @@ describe('what stands in for vitest there', () => {
       () => portableExpect('abc').toMatch(/^b/),
       () => portableExpect(undefined).toMatch('b'),
       () => portableExpect(['a']).toContain('b'),
+      () => portableExpect('abc').not.toContain('b'),
+      () => portableExpect(1).not.toBe(1),
       () => portableExpect(null).toBeUndefined(),
       () => portableExpect(new Error('a')).toBeInstanceOf(TypeError),
       () => portableExpect(() => {}).toThrow(Error),
