@@ -1,30 +1,74 @@
 import { program } from 'commander'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 import { processTable } from '../test/load/print.ts'
-import { siege, type Service } from '../test/load/siege.ts'
+import { ATTACKS } from '../test/load/siege-attacks.ts'
+import { siege, SIEGE, type Phase, type SiegeReport } from '../test/load/siege.ts'
 
 /**
- * `npm run siege [-- --seconds 60]`: five hostile customers, strangers and a hostile provider against the real stack.
- * Prints what a well-behaved customer got beside that, and in as much time without it; the status is 1 if a row, a
- * balance or a receipt of that customer is wrong, an answer failed by the router's fault, or a process died.
+ * `npm run siege [-- --seconds 60]`: hostile customers, strangers and a hostile provider against the real stack. Prints
+ * what a well-behaved customer got beside that, without it, and while the attackers attacked an unrelated server on the
+ * same machine. The status is 1 if a row, a balance or a receipt of that customer is wrong, an answer failed by the
+ * router's fault, or a process died.
  */
 checkRuntime()
-program.option('--seconds <n>', 'how long each of the two times is', Number, 60).parse()
-const { quiet, attacked, ledger, faults, processes } = await siege(
-  program.opts<{ seconds: number }>(),
-)
+program
+  .option('--seconds <n>', 'how long each of the three times is', Number, 60)
+  .option('--attacks <names>', 'only these, with commas between them', (text) => text.split(','))
+  .option('--each', 'one attack after another, each against a new router')
+  .option('--no-decoy', 'leaves out the attack on an unrelated server')
+  .addHelpText('after', `\nAttacks: ${Object.keys(ATTACKS).join(', ')}`)
+  .parse()
+interface Options {
+  readonly seconds: number
+  readonly attacks?: readonly string[]
+  readonly each?: true
+  readonly decoy: boolean
+}
+const { seconds, each, decoy, ...given } = program.opts<Options>()
+const attacks = given.attacks ?? (each ? Object.keys(ATTACKS) : SIEGE)
 
-function line(name: string, { answers, perSecond, p50Ms, p99Ms, refused }: Service): string {
-  const others = [...refused].map(([status, count]) => `${count} x ${status}`).join(', ') || 'none'
-  return `${name.padEnd(9)} ${answers} answers, ${perSecond.toFixed(1)}/s, p50 ${p50Ms} ms, p99 ${p99Ms} ms; refused: ${others}`
+const figures = ({ service: { answers, perSecond, p50Ms, p99Ms, refused } }: Phase) =>
+  `${String(answers).padStart(6)} answers, ${perSecond.toFixed(1).padStart(6)}/s, ` +
+  `p50 ${p50Ms} ms, p99 ${p99Ms} ms; refused: ${tally(refused)}`
+
+function tally(counts: Iterable<readonly [string, number]>): string {
+  return [...counts].map(([name, count]) => `${count} x ${name}`).join(', ') || 'none'
 }
 
-console.log(line('quiet', quiet))
-console.log(line('attacked', attacked))
-console.log(
-  `p99 is ${(attacked.p99Ms / quiet.p99Ms).toFixed(1)} times that of the quiet time (target: 3)`,
-)
-console.log(`${ledger.rows} rows, ${ledger.receipts} receipts\n`)
-for (const text of processTable(processes)) console.log(text)
-for (const fault of faults.slice(0, 50)) console.log(`FAULT  ${fault}`)
-process.exit(faults.length === 0 ? 0 : 1)
+function cpuOf({ cpu }: Phase): string {
+  return [...cpu].map(([name, share]) => `${name} ${(100 * share).toFixed(0)} %`).join(', ')
+}
+
+function print(report: SiegeReport): void {
+  const { quiet, decoy: unrelated, attacked, ledger, processes, workerMib } = report
+  const { faults, routerFaults } = report
+  const phases = Object.entries({ quiet, unrelated, attacked }).flatMap(([name, phase]) =>
+    phase === undefined ? [] : [[name, phase] as const],
+  )
+  for (const [name, phase] of phases) console.log(`${name.padEnd(10)}${figures(phase)}`)
+  const times = (base: Phase) => (attacked.service.p99Ms / base.service.p99Ms).toFixed(1)
+  const beside = unrelated && `, ${times(unrelated)} times that beside an unrelated server`
+  console.log(`p99 is ${times(quiet)} times that of the quiet time (target: 3)${beside ?? ''}`)
+  for (const [name, phase] of phases) console.log(`CPU ${name.padEnd(10)}${cpuOf(phase)}`)
+  for (const [name, { deeds }] of phases) {
+    for (const [attack, statuses] of Object.entries(deeds)) {
+      console.log(`  ${name} ${attack}: ${tally(Object.entries(statuses))}`)
+    }
+  }
+  console.log(`${ledger.rows} rows, ${ledger.receipts} receipts`)
+  console.log(`the worker had ${workerMib.before} MiB and has ${workerMib.after} MiB`)
+  for (const text of processTable(processes)) console.log(text)
+  for (const text of routerFaults) console.log(text)
+  for (const fault of faults.slice(0, 50)) console.log(`FAULT  ${fault}`)
+}
+
+const runs = each ? attacks.map((name) => [name]) : [attacks]
+let failed = false
+for (const names of runs) {
+  if (each) console.log(`\n== ${names.join(', ')}`)
+  // oxlint-disable-next-line no-await-in-loop -- one at a time: they share the machine
+  const report = await siege({ seconds, attacks: names, decoy })
+  print(report)
+  failed ||= report.faults.length > 0
+}
+process.exit(failed ? 1 : 0)

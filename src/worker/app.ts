@@ -15,6 +15,7 @@ import { HttpLink } from './link/http-link.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
+import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
 import { encryptedExchange, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
@@ -167,9 +168,11 @@ export class App {
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = (this.#parts ??= this.#openParts())
+    let owner = ''
     // Requests of operators and monitors are never refused, least of all under overload.
     if (state.endpoint?.audience === 'keyed') {
       const { customerId } = await this.#gate.admit(request, parts)
+      owner = customerId
       state.permit = this.#cap.enter(customerId)
     }
     const { permit } = state
@@ -185,6 +188,8 @@ export class App {
       log: this.#log,
       shared: this.#shared,
       openRequests: () => this.#cap.openRequests,
+      inTurn: (cost, work) =>
+        this.#shared.turns.begin({ owner, cost }, { now: this.#deps.now, pause }, work),
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         execution.waitUntil(work)

@@ -40,6 +40,12 @@ export interface Context extends Settings {
   /** Number of open requests of keyed endpoints, this one included. */
   readonly openRequests: () => number
   /**
+   * Runs work that uses the thread, in the turn of the request's customer. `cost` is 1 for a small request. The work must
+   * not wait for the client or for a provider.
+   * @throws ApiError `rate_limit_exceeded` when too many requests of the customer wait
+   */
+  readonly inTurn: <Result>(cost: number, work: () => Promise<Result>) => Promise<Result>
+  /**
    * Reserves memory for bytes of the request's body.
    * @throws ApiError when there is none left
    */
@@ -109,7 +115,10 @@ export function callDeps({
 export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, config, configurationSha256 } = context
   return {
-    together: context.coalesceSettlements,
+    together: (work) =>
+      context.shared.turns.finish({ owner: customerId, cost: 1 }, { now, pause }, () =>
+        context.coalesceSettlements(work),
+      ),
     ledger: context.storage.customer(customerId),
     link,
     log,

@@ -12,8 +12,8 @@ export interface LoadWorld {
   readonly stack: Stack
   readonly admin: AdminApi
   readonly customers: readonly Customer[]
-  /** Watches worker, daemon, stand-in and supervisor from now on. */
-  watch(): ProcessWatch
+  /** Watches worker, daemon, stand-in and supervisor from now on, and what else is named. */
+  watch(others?: Readonly<Record<string, number | undefined>>): ProcessWatch
   /** How many requests the router itself counts at the moment. */
   openRequests(): Promise<number>
   /** The lines of its metrics that tell of faults around it. */
@@ -27,6 +27,10 @@ export interface LoadWorldPlan {
   readonly alone: readonly string[]
   readonly timeouts: Partial<typeof TIMEOUTS>
   readonly customers: number
+  /** Models of a provider that another process runs, on a port of this machine. */
+  readonly elsewhere?: { readonly models: readonly string[]; readonly port: number }
+  /** Members of the configuration beside service, providers and routes. */
+  readonly more?: object
 }
 
 export const OPENING_EUR = '10.00'
@@ -34,8 +38,9 @@ export const OPENING_EUR = '10.00'
 const CUSTOMERS_AT_A_TIME = 8
 
 export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
-  const provider = await startFaultProvider(({ provider: at, model }) =>
-    at === 'alpha' ? (plan.scripts[model] ?? healthy) : healthy,
+  const provider = await startFaultProvider(
+    ({ provider: at, model }) => (at === 'alpha' ? (plan.scripts[model] ?? healthy) : healthy),
+    { keepsCalls: false },
   )
   const stack = await startStack({ config: config(plan, provider.port) })
   const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
@@ -46,7 +51,8 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
     stack,
     admin,
     customers,
-    watch: () => watchProcesses(() => ({ ...stack.localNow().pids, supervisor })),
+    watch: (others = {}) =>
+      watchProcesses(() => ({ ...stack.localNow().pids, supervisor, ...others })),
     openRequests: async () =>
       Number(/^cmr_open_requests (\d+)$/m.exec(await metricsOf(stack))?.[1]),
     faultsCounted: async () => (await metricsOf(stack)).match(/^cmr_faults_total\{.*$/gm) ?? [],
@@ -72,9 +78,13 @@ async function newCustomer(admin: AdminApi): Promise<Customer> {
   return { id, ...keySchema.parse(await admin.call('POST', path, { name: 'load' })) }
 }
 
-function config({ scripts, alone, timeouts }: LoadWorldPlan, port: number): object {
+function config(plan: LoadWorldPlan, port: number): object {
+  const { scripts, alone, timeouts, elsewhere = { models: [], port } } = plan
   const attestation = { adapter: 'none' }
-  const at = (name: string) => ({ base_url: `http://127.0.0.1:${port}/${name}`, attestation })
+  const at = (name: string, on = port) => ({
+    base_url: `http://127.0.0.1:${on}/${name}`,
+    attestation,
+  })
   const route = (model: string, provider: string) => ({
     model_key: model,
     provider,
@@ -84,10 +94,12 @@ function config({ scripts, alone, timeouts }: LoadWorldPlan, port: number): obje
     max_output_tokens: 1_000,
   })
   return {
+    ...plan.more,
     service: { name: 'load-router', mode: 'local', timeouts: { ...TIMEOUTS, ...timeouts } },
     providers: {
       alpha: at('alpha'),
       beta: at('beta'),
+      gamma: at('gamma', elsewhere.port),
       standin: { base_url: 'http://standin.localhost/standin/v1', attestation },
     },
     routes: [
@@ -95,6 +107,7 @@ function config({ scripts, alone, timeouts }: LoadWorldPlan, port: number): obje
       ...Object.keys(scripts)
         .filter((model) => !alone.includes(model))
         .map((model) => route(model, 'beta')),
+      ...elsewhere.models.map((model) => route(model, 'gamma')),
       {
         ...route('whisper', 'standin'),
         type: 'transcription',

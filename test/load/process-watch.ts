@@ -9,6 +9,8 @@ export interface Sample {
   readonly at: number
   readonly rssMib: number
   readonly descriptors: number
+  /** User and system time since the process began, all threads. */
+  readonly cpuSeconds: number
 }
 
 export interface ProcessWatch {
@@ -52,11 +54,22 @@ function sampleOf(pid: number, at: number): Sample | undefined {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     const kib = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1])
     const descriptors = readdirSync(`/proc/${pid}/fd`).length
-    return { at, rssMib: Math.round((kib * 1024) / MIB), descriptors }
+    const rssMib = Math.round((kib * 1024) / MIB)
+    return { at, rssMib, descriptors, cpuSeconds: cpuSecondsOf(pid) }
   } catch {
     // It has just ended; the next look finds its successor.
     return undefined
   }
+}
+
+/** Clock ticks a second, in which Linux counts CPU time (USER_HZ). */
+const TICKS = 100
+
+/** `utime` and `stime` of proc_pid_stat(5); the name before them may hold spaces. */
+function cpuSecondsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / TICKS
 }
 
 /** The middle value of the memory seen from one time to another, in MiB. */
@@ -66,6 +79,11 @@ export function medianMib(samples: readonly Sample[], from: number, to: number):
     .map(({ rssMib }) => rssMib)
     .toSorted((a, b) => a - b)
   return values[Math.floor(values.length / 2)] ?? 0
+}
+
+/** CPU seconds between the first of the samples and the last. */
+export function cpuSpent(samples: readonly Sample[]): number {
+  return (samples.at(-1)?.cpuSeconds ?? 0) - (samples[0]?.cpuSeconds ?? 0)
 }
 
 export function peakOf(samples: readonly Sample[], figure: 'rssMib' | 'descriptors'): number {

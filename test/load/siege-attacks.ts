@@ -1,124 +1,165 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Customer } from '../faults/world.ts'
+import { Pool } from 'undici'
 import { gatherCrowd } from '../support/crowd.ts'
-import { PROVIDER_WORDS } from '../faults/answers.ts'
-import type { Script } from '../support/fault-provider.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
-import type { Stack } from '../support/stack.ts'
 
-/** What those do who mean harm. Each goes on until it is told to stop, and minds no answer. */
+/** What those do who mean harm, by name. Each goes on until it is told to stop, and minds no answer. */
+
+/** Where an attack goes, and as whom. */
+export interface Assault {
+  readonly baseUrl: string
+  /** The key of a customer of its own; strangers leave it unused. */
+  readonly key: string
+  readonly ends: AbortSignal
+  /** Told of each deed: a status, or `none` where no answer came. */
+  readonly count: (status: number | 'none') => void
+}
+
+type Attack = (assault: Assault) => Promise<void>
 
 const CHAT = '/v1/chat/completions'
 const MESSAGES = [{ role: 'user', content: 'Hello.' }]
 const MIB = 1024 * 1024
 
-/** Repeats a deed, so many times side by side. */
-async function flood(side: number, ends: AbortSignal, deed: () => Promise<unknown>): Promise<void> {
+/** Models of the attackers' own provider: one answers as it should, the other means harm. */
+export const ATTACKED_MODELS = { sound: 'flooded', hostile: 'hostile' } as const
+
+/** No hand does more than this, so that attackers of a router and of something quicker work about as hard. */
+const PACE_MS = 40
+
+/** Repeats a deed with so many hands. */
+async function flood(
+  hands: number,
+  { ends, count }: Assault,
+  deed: () => Promise<number | undefined>,
+): Promise<void> {
   const one = async () => {
     while (!ends.aborted) {
-      await deed().catch(() => {})
-      await delay(0)
+      const next = delay(PACE_MS)
+      // oxlint-disable-next-line no-await-in-loop -- a hand does one thing at a time
+      count((await deed().catch(() => undefined)) ?? 'none')
+      // oxlint-disable-next-line no-await-in-loop -- see above
+      await next
     }
   }
-  await Promise.all(Array.from({ length: side }, one))
+  await Promise.all(Array.from({ length: hands }, one))
 }
 
-function ask(stack: Stack, { key }: Customer, body: object, signal: AbortSignal): Promise<unknown> {
-  const init = {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'x-service-timeout-seconds': '5' },
+interface Question {
+  readonly path: string
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+  /** Leaves when this is over instead of waiting for the answer. */
+  readonly leavesAfterMs?: number
+}
+
+/** Floods with one question, or with a new one each time. */
+function flooding(hands: number, questionOf: () => Question): Attack {
+  return async (assault) => {
+    const pool = new Pool(assault.baseUrl, { connections: hands })
+    await flood(hands, assault, async () => {
+      const { path, method = 'GET', headers = {}, body, leavesAfterMs } = questionOf()
+      const leaves = leavesAfterMs === undefined ? [] : [AbortSignal.timeout(leavesAfterMs)]
+      const answer = await pool.request({
+        path,
+        method,
+        headers: { authorization: `Bearer ${assault.key}`, ...headers },
+        signal: AbortSignal.any([assault.ends, ...leaves]),
+        ...(body !== undefined && { body }),
+      })
+      await answer.body.dump({ limit: 64 * MIB })
+      return answer.statusCode
+    })
+    await pool.destroy()
   }
-  const sent = stack.fetch(CHAT, { ...init, body: JSON.stringify(body), signal })
-  return sent.then((answer) => answer.text())
 }
 
-type Attack = (stack: Stack, customer: Customer, ends: AbortSignal) => Promise<void>
+function always(question: Question): () => Question {
+  return () => question
+}
 
-/** Of five customers, one each. */
-export const CUSTOMER_ATTACKS: readonly Attack[] = [
-  function chats(stack, customer, ends) {
-    return flood(16, ends, () => ask(stack, customer, { model: 'sound', messages: MESSAGES }, ends))
-  },
-  function reads(stack, { key }, ends) {
-    const headers = { authorization: `Bearer ${key}` }
-    return flood(8, ends, () =>
-      stack
-        .fetch('/v1/usage?limit=1000', { headers, signal: ends })
-        .then((answer) => answer.text()),
-    )
-  },
-  function leaves(stack, customer, ends) {
-    const body = { model: 'sound', stream: true, messages: MESSAGES }
-    return flood(8, ends, () => ask(stack, customer, body, AbortSignal.timeout(20)))
-  },
-  function largeBodies(stack, customer, ends) {
-    const content = 'x'.repeat(4 * MIB)
-    const body = { model: 'sound', messages: [{ role: 'user', content }] }
-    return flood(2, ends, () => ask(stack, customer, body, ends))
-  },
-  function slowBodies(stack, { key }, ends) {
-    return trickle(stack, 40, { authorization: `Bearer ${key}` }, ends)
-  },
-]
+function chat(more: object, headers: Readonly<Record<string, string>> = {}): Question {
+  const body = JSON.stringify({ model: ATTACKED_MODELS.sound, messages: MESSAGES, ...more })
+  return { path: CHAT, method: 'POST', headers, body }
+}
 
-/** Of people without a key. */
-export async function strangers(stack: Stack, ends: AbortSignal): Promise<void> {
-  const from = Array.from({ length: 20 }, (_, index) => `127.0.7.${index + 1}`)
-  const port = Number(new URL(stack.local.base_url).port)
-  const nonce = () => crypto.getRandomValues(Buffer.alloc(32)).toString('hex')
-  const crowd = await gatherCrowd({ port, count: 2_000, from })
-  await Promise.all([
-    trickle(stack, 40, {}, ends),
-    flood(4, ends, () =>
-      stack
-        .fetch(`/attestation?nonce=${nonce()}`, { signal: ends })
-        .then((answer) => answer.text())
-        .then(() => delay(50)),
-    ),
+/** A form with a sound file that is none. */
+function upload(bytes: number): Question {
+  const part = (name: string, more: string) =>
+    `--siege\r\ncontent-disposition: form-data; name="${name}"${more}\r\n\r\n`
+  const head = `${part('model', '')}whisper\r\n${part('file', '; filename="a.mp3"')}`
+  const body = Buffer.concat([
+    Buffer.from(head),
+    Buffer.alloc(bytes, 0xff),
+    Buffer.from('\r\n--siege--\r\n'),
   ])
-  crowd.leave()
+  const headers = { 'content-type': 'multipart/form-data; boundary=siege' }
+  return { path: '/v1/audio/transcriptions', method: 'POST', headers, body }
 }
 
 /** Requests whose bodies do not come, opened again as they are closed. */
-async function trickle(
-  stack: Stack,
-  side: number,
-  headers: Readonly<Record<string, string>>,
-  ends: AbortSignal,
-): Promise<void> {
-  const head = rawRequest('POST', CHAT, { ...headers, 'content-length': 1_000_000 }, '{')
-  await flood(side, ends, async () => {
-    const client = await RawClient.connect(stack.local.base_url)
-    client.send(head)
-    while (!client.closed && !ends.aborted && client.received === '') await delay(100)
-    client.leave()
-  })
+function trickling(hands: number, byKey: boolean): Attack {
+  return async (assault) => {
+    const { baseUrl, key, ends } = assault
+    const authorization: Record<string, string> = byKey ? { authorization: `Bearer ${key}` } : {}
+    const head = rawRequest('POST', CHAT, { ...authorization, 'content-length': 1_000_000 }, '{')
+    await flood(hands, assault, async () => {
+      const client = await RawClient.connect(baseUrl)
+      client.send(head)
+      // oxlint-disable-next-line no-await-in-loop -- it waits for what the router does
+      while (!client.closed && !ends.aborted && client.received === '') await delay(100)
+      client.leave()
+      return Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1] ?? Number.NaN) || undefined
+    })
+  }
 }
 
-/** Asks a provider that means harm for an answer, again and again. */
-export function askHostileProvider(
-  stack: Stack,
-  customer: Customer,
-  ends: AbortSignal,
-): Promise<void> {
-  return flood(4, ends, () => ask(stack, customer, { model: 'hostile', messages: MESSAGES }, ends))
+/** Silent connections, for as long as it lasts. */
+async function crowd({ baseUrl, ends, count }: Assault): Promise<void> {
+  const from = Array.from({ length: 20 }, (_, index) => `127.0.7.${index + 1}`)
+  const silent = await gatherCrowd({ port: Number(new URL(baseUrl).port), count: 2_000, from })
+  while (!ends.aborted) {
+    // oxlint-disable-next-line no-await-in-loop -- it waits for the end
+    await delay(100)
+  }
+  count('none')
+  silent.leave()
 }
 
-const MISDEEDS: readonly Script[] = [
-  ({ wire }) => wire.head('099 X', { 'content-length': 0 }),
-  ({ wire }) => wire.raw('HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
-  ({ wire }) => wire.raw(`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(5_000)}`),
-  async ({ wire }) => {
-    wire.head(200, { 'content-type': 'application/json' })
-    for (let sent = 0; sent < 20 && !wire.over; sent++) await wire.sendSlowly(' '.repeat(MIB))
-    wire.end()
-  },
-  ({ wire }) => {
-    wire.head(200, { 'content-type': 'application/json' })
-    wire.send(`{"choices": [${PROVIDER_WORDS}`)
-    wire.reset()
-  },
-]
+const nonce = () => crypto.getRandomValues(Buffer.alloc(32)).toString('hex')
 
-/** A provider that finds another way to misbehave each time. */
-export const hostile: Script = (call) => MISDEEDS[call.number % MISDEEDS.length]?.(call)
+/** Of customers, who each have a key of their own. The first five are those of a siege. */
+export const CUSTOMER_ATTACKS = {
+  chats: flooding(16, always(chat({}))),
+  reads: flooding(8, always({ path: '/v1/usage?limit=1000' })),
+  leaves: flooding(8, always({ ...chat({ stream: true }), leavesAfterMs: 20 })),
+  'large-bodies': flooding(
+    2,
+    always(chat({ messages: [{ role: 'user', content: 'x'.repeat(4 * MIB) }] })),
+  ),
+  'slow-bodies': trickling(40, true),
+  streams: flooding(16, always(chat({ stream: true }))),
+  filters: flooding(8, always({ path: '/v1/usage?model=flooded/gamma&limit=1000' })),
+  models: flooding(16, always({ path: '/v1/models' })),
+  receipts: flooding(16, always({ path: `/v1/receipts/${crypto.randomUUID()}` })),
+  uploads: flooding(2, always(upload(8 * MIB))),
+  'bad-requests': flooding(16, always({ path: CHAT, method: 'POST', body: '{' })),
+} satisfies Readonly<Record<string, Attack>>
+
+/** Of people without a key, and of a provider, which a customer of its own asks. */
+export const OTHER_ATTACKS = {
+  silence: crowd,
+  'slow-strangers': trickling(40, false),
+  nonces: flooding(4, () => ({ path: `/attestation?nonce=${nonce()}` })),
+  'false-keys': flooding(16, () => ({
+    path: '/v1/models',
+    headers: { authorization: `Bearer cmr_${nonce().slice(0, 20)}_${nonce().slice(0, 8)}_x` },
+  })),
+  provider: flooding(
+    4,
+    always(chat({ model: ATTACKED_MODELS.hostile }, { 'x-service-timeout-seconds': '5' })),
+  ),
+} satisfies Readonly<Record<string, Attack>>
+
+export const ATTACKS: Readonly<Record<string, Attack>> = { ...CUSTOMER_ATTACKS, ...OTHER_ATTACKS }

@@ -1,164 +1,172 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sound } from '../faults/answers.ts'
-import type { Customer } from '../faults/world.ts'
 import { until } from '../support/stack.ts'
 import { checkLedger, type Ledger, type Outcome } from './ledger-check.ts'
 import { OPENING_EUR, openLoadWorld, type LoadWorld } from './load-world.ts'
-import type { Sample } from './process-watch.ts'
-import { askHostileProvider, CUSTOMER_ATTACKS, hostile, strangers } from './siege-attacks.ts'
+import { cpuSpent, type Sample } from './process-watch.ts'
+import { openAttackers, type Attackers, type Deeds } from './siege-attackers.ts'
+import { ATTACKED_MODELS, ATTACKS } from './siege-attacks.ts'
+import { openDecoy } from './siege-decoy.ts'
+import { serve, type Service } from './siege-service.ts'
 
 export interface SiegePlan {
-  /** Of the quiet time, and of the attack. */
+  /** Of each of the times: quiet, with attackers of an unrelated server, under attack. */
   readonly seconds: number
+  /** Names of attacks, made at once. */
+  readonly attacks: readonly string[]
+  /** Whether to measure what the attackers take of the machine, on a server that is no router. */
+  readonly decoy: boolean
+  /** Members of the configuration beside service, providers and routes. */
+  readonly more?: object
 }
 
-/** What the well-behaved customer got in one of the two times. */
-export interface Service {
-  readonly answers: number
-  readonly perSecond: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  /** Answers that were not 200, by status. */
-  readonly refused: ReadonlyMap<number, number>
+/** One time of a siege. */
+export interface Phase {
+  readonly service: Service
+  /** CPU seconds per second of each process. */
+  readonly cpu: ReadonlyMap<string, number>
+  /** What the attackers got, by attack. */
+  readonly deeds: Deeds
 }
 
 export interface SiegeReport {
-  readonly quiet: Service
-  readonly attacked: Service
+  readonly quiet: Phase
+  /** While the attackers attack an unrelated server on the same machine. */
+  readonly decoy: Phase | undefined
+  readonly attacked: Phase
   /** Of the well-behaved customer: every row, balance and receipt. */
   readonly ledger: Ledger
-  /** Wrong rows, lost receipts, 5xx, dead processes. */
+  /** Wrong rows, lost receipts, 5xx, dead processes, memory kept. */
   readonly faults: readonly string[]
+  /** What the router's metrics count of faults around it (`cmr_faults_total`). */
+  readonly routerFaults: readonly string[]
   readonly processes: ReadonlyMap<string, readonly Sample[]>
+  /** Resident memory of the worker before the attack and once all is over, MiB. */
+  readonly workerMib: { readonly before: number; readonly after: number }
 }
+
+/** The attacks of a whole siege: five hostile customers, strangers and a provider. */
+export const SIEGE: readonly string[] = [
+  'chats',
+  'reads',
+  'leaves',
+  'large-bodies',
+  'slow-bodies',
+  'silence',
+  'slow-strangers',
+  'nonces',
+  'false-keys',
+  'provider',
+]
 
 /** What the worker may keep of the attack, and for how long it may need to let go of the rest. */
 const KEPT_MIB = 256
 const SETTLING_MS = 20_000
 
-const SIDE_BY_SIDE = 4
-const PAUSE_MS = 20
-
-/** Five hostile customers, strangers and a hostile provider, and one customer beside them who only wants answers. */
-export async function siege({ seconds }: SiegePlan): Promise<SiegeReport> {
-  const world = await openLoadWorld({
-    scripts: { sound, hostile },
-    alone: ['sound', 'hostile'],
-    timeouts: {},
-    customers: 2 + CUSTOMER_ATTACKS.length,
-  })
+/** Attacks on the real stack, and one customer beside them who only wants answers. */
+export async function siege(plan: SiegePlan): Promise<SiegeReport> {
+  const unknown = plan.attacks.filter((name) => !Object.hasOwn(ATTACKS, name))
+  if (unknown.length > 0) throw new Error(`no such attack: ${unknown.join(', ')}`)
+  const attackers = await openAttackers()
   try {
-    return await run(world, seconds)
+    const world = await openLoadWorld({
+      scripts: { sound },
+      alone: ['sound'],
+      timeouts: {},
+      customers: 1 + plan.attacks.length,
+      elsewhere: { models: Object.values(ATTACKED_MODELS), port: attackers.providerPort },
+      ...(plan.more !== undefined && { more: plan.more }),
+    })
+    try {
+      return await run(world, attackers, plan)
+    } finally {
+      await world.close()
+    }
   } finally {
-    await world.close()
+    attackers.close()
   }
 }
 
-async function run(world: LoadWorld, seconds: number): Promise<SiegeReport> {
-  const { stack, customers } = world
-  const [good, unlucky, ...bad] = customers
-  if (good === undefined || unlucky === undefined) throw new Error('no customers')
-  const watch = world.watch()
+async function run(
+  world: LoadWorld,
+  attackers: Attackers,
+  { seconds, attacks, decoy }: SiegePlan,
+): Promise<SiegeReport> {
+  const { stack } = world
+  const [good, ...bad] = world.customers
+  if (good === undefined) throw new Error('no customers')
+  const watch = world.watch({ attackers: attackers.pid, customer: process.pid })
   const outcomes: Outcome[] = []
-  await serve(world, good, 1, outcomes)
-  const quiet = await serve(world, good, seconds, outcomes)
+  const keys = Object.fromEntries(attacks.map((name, index) => [name, bad[index]?.key ?? '']))
+  await serve(stack, good, 1, outcomes)
+
+  const phase = async (baseUrl?: string): Promise<Phase> => {
+    const cpuWatch = world.watch({ attackers: attackers.pid, customer: process.pid })
+    if (baseUrl !== undefined) attackers.attack(baseUrl, keys)
+    // The attack is in full swing before anything is measured.
+    if (baseUrl !== undefined) await delay(1_000)
+    const begun = performance.now()
+    const service = await serve(stack, good, seconds, outcomes)
+    const took = (performance.now() - begun) / 1_000
+    const cpu = new Map(
+      [...cpuWatch.stop()].map(([name, samples]) => [name, cpuSpent(samples) / took]),
+    )
+    return { service, cpu, deeds: baseUrl === undefined ? {} : await attackers.stop() }
+  }
+
+  const quiet = await phase()
+  const weighed = decoy ? await againstDecoy(phase) : undefined
   const before = workerMib(world)
-  const attack = new AbortController()
-  const attacks = [
-    ...CUSTOMER_ATTACKS.map((attackAs, index) =>
-      attackAs(stack, bad[index] ?? unlucky, attack.signal),
-    ),
-    strangers(stack, attack.signal),
-    askHostileProvider(stack, unlucky, attack.signal),
-  ]
-  await delay(1_000)
-  const attacked = await serve(world, good, seconds, outcomes)
-  attack.abort()
-  await Promise.allSettled(attacks)
+  const attacked = await phase(stack.local.base_url)
   await until(async () => (await world.openRequests()) === 0)
   const settledAt = performance.now() + SETTLING_MS
   while (workerMib(world) > before + KEPT_MIB && performance.now() < settledAt) await delay(500)
   const after = workerMib(world)
   const processes = watch.stop()
-  const working = await world.openRequests()
   const ledger = await checkLedger(world, [good], OPENING_EUR, outcomes)
-  const pids = stack.localNow().pids
-  const died = (['worker', 'enclave'] as const).filter(
-    (part) => pids[part] !== stack.local.pids[part],
-  )
-  const server = [...attacked.refused].filter(([status]) => status >= 500)
   const faults = [
     ...ledger.faults,
-    ...died.map((part) => `${part} has died`),
-    ...server.map(([status, count]) => `${count} answers of status ${status}`),
+    ...deadParts(world).map((part) => `${part} has died`),
+    ...[quiet, attacked].flatMap(({ service }) => serverFaults(service)),
     ...(after <= before + KEPT_MIB
       ? []
       : [`the worker had ${before} MiB before the attack and has ${after} MiB`]),
-    ...(working === 0 ? [] : [`${working} requests are still at work`]),
+    ...((await world.openRequests()) === 0 ? [] : ['requests are still at work']),
   ]
-  return { quiet, attacked, ledger, faults, processes }
+  return {
+    quiet,
+    decoy: weighed,
+    attacked,
+    ledger,
+    faults,
+    routerFaults: await world.faultsCounted(),
+    processes,
+    workerMib: { before, after },
+  }
+}
+
+async function againstDecoy(phase: (baseUrl: string) => Promise<Phase>): Promise<Phase> {
+  const decoy = await openDecoy()
+  try {
+    return await phase(decoy.baseUrl)
+  } finally {
+    decoy.close()
+  }
+}
+
+/** Anything that failed by the router's fault: all but refusals for what the customer did. */
+function serverFaults({ refused }: Service): string[] {
+  return [...refused]
+    .filter(([refusal]) => !refusal.startsWith('4'))
+    .map(([refusal, count]) => `${count} times ${refusal}`)
+}
+
+function deadParts({ stack }: LoadWorld): readonly string[] {
+  const { pids } = stack.localNow()
+  return (['worker', 'enclave'] as const).filter((part) => pids[part] !== stack.local.pids[part])
 }
 
 /** The resident memory of the worker now; 0 where no /proc tells it. */
 function workerMib(world: LoadWorld): number {
   return world.watch().stop().get('worker')?.at(-1)?.rssMib ?? 0
-}
-
-/** Serves the well-behaved customer for a time: streams and whole answers in turn. */
-async function serve(
-  { stack }: LoadWorld,
-  customer: Customer,
-  seconds: number,
-  outcomes: Outcome[],
-): Promise<Service> {
-  const endAt = performance.now() + seconds * 1_000
-  const times: number[] = []
-  const refused = new Map<number, number>()
-  const client = async (number: number) => {
-    for (let turn = number; performance.now() < endAt; turn++) {
-      const begun = performance.now()
-      const { status, outcome } = await askOnce(stack, customer, turn % 2 === 0)
-      if (status === 200) times.push(performance.now() - begun)
-      else refused.set(status, (refused.get(status) ?? 0) + 1)
-      if (outcome !== undefined) outcomes.push(outcome)
-      await delay(PAUSE_MS)
-    }
-  }
-  await Promise.all(Array.from({ length: SIDE_BY_SIDE }, (_, number) => client(number)))
-  const sorted = times.toSorted((a, b) => a - b)
-  const at = (part: number) => Math.round(sorted[Math.floor(part * (sorted.length - 1))] ?? 0)
-  return {
-    answers: times.length,
-    perSecond: times.length / seconds,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
-    refused,
-  }
-}
-
-async function askOnce(
-  stack: LoadWorld['stack'],
-  customer: Customer,
-  stream: boolean,
-): Promise<{ status: number; outcome?: Outcome }> {
-  try {
-    const answer = await stack.fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${customer.key}` },
-      body: JSON.stringify({
-        model: 'sound',
-        stream,
-        messages: [{ role: 'user', content: 'Hi.' }],
-      }),
-    })
-    const text = await answer.text()
-    const requestId = answer.headers.get('x-request-id') ?? ''
-    const receiptId = /"receipt_id":\s*"([^"]+)"/.exec(text)?.[1]
-    const whole = stream ? text.endsWith('data: [DONE]\n\n') : text.endsWith('}')
-    const kind = answer.status !== 200 ? 'failed' : whole ? 'complete' : 'open'
-    return { status: answer.status, outcome: { customer, requestId, receiptId, kind } }
-  } catch {
-    // No answer at all is worse than any status.
-    return { status: 599 }
-  }
 }

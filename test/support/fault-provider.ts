@@ -122,12 +122,17 @@ export class Wire {
 const CRLF = Buffer.from('\r\n')
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-/** Starts the provider; `scriptFor` decides what a call gets. */
+/**
+ * Starts the provider; `scriptFor` decides what a call gets.
+ * @param keepsCalls false for a provider under load, whose calls would fill the memory; `calls` is then empty
+ */
 export async function startFaultProvider(
   scriptFor: (call: ProviderCall) => Script,
+  { keepsCalls = true }: { readonly keepsCalls?: boolean } = {},
 ): Promise<FaultProvider> {
   const sockets = new Set<Socket>()
   const calls = new Map<string, ProviderCall[]>()
+  const numbers = new Map<string, number>()
   const server: Server = createServer((socket) => {
     sockets.add(socket)
     socket.setNoDelay(true)
@@ -137,11 +142,11 @@ export async function startFaultProvider(
       const asked: { model?: string; stream?: boolean } = JSON.parse(body)
       const provider = path.split('/')[1] ?? ''
       const model = asked.model ?? ''
-      const earlier = calls.get(model) ?? []
       const wire = new Wire(socket, () => socket.resume())
-      const number = earlier.filter((call) => call.provider === provider).length + 1
+      const number = (numbers.get(`${provider} ${model}`) ?? 0) + 1
+      numbers.set(`${provider} ${model}`, number)
       const call = { model, provider, stream: asked.stream ?? false, number, headers, body, wire }
-      calls.set(model, [...earlier, call])
+      if (keepsCalls) calls.set(model, [...(calls.get(model) ?? []), call])
       void scriptFor(call)(call)
     })
   })

@@ -6,6 +6,7 @@ import type { Keyring } from '../../src/worker/auth/keyring.ts'
 import { openKeyring } from './keyring.ts'
 import type { PresentedKey } from '../../src/worker/auth/authenticate.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
+import { pause } from '../../src/worker/routing/budget.ts'
 import { openSharedLimits } from '../../src/worker/limits/shared-limits.ts'
 import type { Database, Statement } from '../../src/worker/storage/database.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
@@ -55,7 +56,10 @@ export function ownedEndpoints(): OwnedEndpoints {
   const keyring = openKeyring(storage)
   const clock = { now: NOW }
   const shared = openSharedLimits()
-  const parts: Partial<Context> = { storage, keyring, shared, now: () => clock.now }
+  const now = () => clock.now
+  const inTurn: Context['inTurn'] = (cost, work) =>
+    shared.turns.begin({ owner: '', cost }, { now, pause }, work)
+  const parts: Partial<Context> = { storage, keyring, shared, now, inTurn }
   // The endpoints under test take no other part of a context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const context = parts as Context

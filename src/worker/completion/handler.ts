@@ -1,6 +1,7 @@
 import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
@@ -13,7 +14,7 @@ import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
 import { checkReasoningMembers } from './reasoning-members.ts'
-import { readChatBody } from './request-body.ts'
+import { readChatBody, type ReadRequest } from './request-body.ts'
 import { maxUsage } from './settling.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
@@ -33,6 +34,19 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
   const once = await readOnce(request, context, key, [clientRequest])
   const earlier = await once?.earlierAnswer(request)
   if (earlier) return earlier
+  const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
+    admit(request, context, api, { key, clientRequest, once }),
+  )
+  return admitted.chat.stream ? answerStream(admitted) : answerWhole(admitted)
+}
+
+/** decoded -> options -> plan -> daemon alive -> admitted. */
+async function admit(
+  request: Request,
+  context: Context,
+  api: ChatApi,
+  { key, clientRequest, once }: ReadRequest,
+): Promise<AdmittedChat> {
   const { chat: decoded, format, dropped } = api.decode(clientRequest)
   const chat = withHeaderMembers(decoded, request.headers)
   const options = readChatOptions(request.headers, chat.stream)
@@ -59,7 +73,7 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     constraints: chat.constraints,
   })
   const receiptId = options.receipt ? context.newId() : null
-  const admitted: AdmittedChat = {
+  return {
     context,
     endpoint: api.endpoint,
     chat,
@@ -80,7 +94,6 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
     once,
     clientSignal: request.signal,
   }
-  return chat.stream ? answerStream(admitted) : answerWhole(admitted)
 }
 
 /**

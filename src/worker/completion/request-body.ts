@@ -1,7 +1,17 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { PresentedKey } from '../auth/authenticate.ts'
 import type { Context } from '../context.ts'
+import type { Once } from '../idempotency/once.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
+
+/** What of a request is known before its body is looked into. */
+export interface ReadRequest {
+  readonly key: PresentedKey
+  readonly clientRequest: Bytes
+  /** Of a request with an `Idempotency-Key`. */
+  readonly once: Once | undefined
+}
 
 const MAX_BODY_BYTES = 10 * 1024 * 1024
 

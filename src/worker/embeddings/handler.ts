@@ -3,7 +3,7 @@ import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts
 import { readApiKey } from '../auth/authenticate.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
-import { readChatBody } from '../completion/request-body.ts'
+import { readChatBody, type ReadRequest } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
 import { requestWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
 import type { Context, Handler } from '../context.ts'
@@ -12,6 +12,7 @@ import { receiptHeader } from '../http/receipt-option.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
 import type { Route } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { capTokens, type UsageBound } from '../settle/cap-tokens.ts'
@@ -29,6 +30,42 @@ export const createEmbeddings: Handler = async (request, context) => {
   const once = await readOnce(request, context, key, [clientRequest])
   const earlier = await once?.earlierAnswer(request)
   if (earlier) return earlier
+  const { parsed, options, requestedRoute, admission, attempts, constraints } =
+    await context.inTurn(costOfBytes(clientRequest.length), () =>
+      admit(request, context, { key, clientRequest, once }),
+    )
+  const receiptId = options.receipt ? context.newId() : null
+  const { timeoutMs } = options
+  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
+  const headers = {
+    ...admission.rateLimitHeaders,
+    ...receiptHeader(receiptId),
+    ...droppedNamesHeader([...parsed.dropped, ...named]),
+  }
+  return serveWhole<Embedded>(
+    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs },
+    async ({ route }, limitMs, budget) => {
+      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
+      const call = { route, path: '/embeddings', body: sent, constraints }
+      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
+      return { ...proof, answer: readAnswer(bytes, parsed) }
+    },
+    ({ attempt, value: { answer } }) => {
+      const terms = { admission, constraints, requestedRoute }
+      const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
+      const service = serviceObject(exchange, receiptId)
+      const json = utf8(answerJson(answer, exchange, service))
+      return { exchange, body: json, headers, providerResponseId: answer.providerResponseId }
+    },
+  )
+}
+
+/** read -> plan -> daemon alive -> admitted. */
+async function admit(
+  request: Request,
+  context: Context,
+  { key, clientRequest, once }: ReadRequest,
+) {
   const given = parseEmbeddingsRequest(clientRequest)
   const parsed = {
     ...given,
@@ -54,30 +91,8 @@ export const createEmbeddings: Handler = async (request, context) => {
     attempts: acceptable,
     constraints: parsed.constraints,
   })
-  const receiptId = options.receipt ? context.newId() : null
-  const { timeoutMs } = options
-  const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
-  const headers = {
-    ...admission.rateLimitHeaders,
-    ...receiptHeader(receiptId),
-    ...droppedNamesHeader([...parsed.dropped, ...named]),
-  }
-  return serveWhole<Embedded>(
-    { context, admission, receiptId, clientRequest, once, attempts, timeoutMs },
-    async ({ route }, limitMs, budget) => {
-      const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
-      const call = { route, path: '/embeddings', body: sent, constraints }
-      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
-      return { ...proof, answer: readAnswer(bytes, parsed) }
-    },
-    ({ attempt, value: { answer } }) => {
-      const terms = { admission, constraints, requestedRoute: plan.requestedRoute }
-      const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
-      const service = serviceObject(exchange, receiptId)
-      const json = utf8(answerJson(answer, exchange, service))
-      return { exchange, body: json, headers, providerResponseId: answer.providerResponseId }
-    },
-  )
+  const { requestedRoute } = plan
+  return { parsed, options, requestedRoute, admission, attempts, constraints }
 }
 
 function readAnswer(bytes: Bytes, parsed: EmbeddingsRequest): EmbeddingsAnswer {

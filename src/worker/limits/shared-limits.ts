@@ -1,8 +1,11 @@
 import { ApiError } from '../http/errors.ts'
 import { FairLimiter } from './fair-limiter.ts'
+import { FairTurns } from './fair-turns.ts'
 
 /** What all requests of one isolate share, fairly among customers. */
 export interface SharedLimits {
+  /** Time of the thread: to read a request, plan and admit it. */
+  readonly turns: FairTurns
   /** Memory for uploads, in bytes. */
   readonly uploads: FairLimiter
   /** Measurements of audio, which take the thread. */
@@ -24,6 +27,13 @@ const UPLOAD_SHARE_BYTES = 80 * MIB
 /** Opens the limits of an isolate. */
 export function openSharedLimits(): SharedLimits {
   return {
+    turns: new FairTurns({
+      capacity: 4,
+      activeMs: 1_000,
+      maxWaiting: 1_024,
+      maxWaitMs: 30_000,
+      refusal: tooManyRequests,
+    }),
     uploads: new FairLimiter({
       capacity: UPLOAD_MEMORY_BYTES,
       share: UPLOAD_SHARE_BYTES,
@@ -53,6 +63,11 @@ export function openSharedLimits(): SharedLimits {
       refusal: tooManyReads,
     }),
   }
+}
+
+function tooManyRequests(): ApiError {
+  const message = 'Too many of your requests are waiting for their turn. Send fewer at a time.'
+  return new ApiError('rate_limit_exceeded', message, { retryAfter: 5 })
 }
 
 function tooManyUploads(): ApiError {

@@ -2,6 +2,7 @@ import { authenticate } from '../auth/authenticate.ts'
 import { readChatBody } from '../completion/request-body.ts'
 import type { Handler } from '../context.ts'
 import { json } from '../http/reply.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
 import { planChat } from '../routing/plan.ts'
 import { parseMessagesRequest } from './request.ts'
@@ -11,8 +12,11 @@ import { parseMessagesRequest } from './request.ts'
  * writes no usage row.
  */
 export const countTokens: Handler = async (request, context) => {
-  await authenticate(request, context)
-  const { chat } = parseMessagesRequest(await readChatBody(request, context))
-  planChat(context.catalogue, chat, { order: (routes) => routes })
-  return json({ input_tokens: estimatePromptTokens(chat) })
+  const body = await readChatBody(request, context)
+  return context.inTurn(costOfBytes(body.length), async () => {
+    await authenticate(request, context)
+    const { chat } = parseMessagesRequest(body)
+    planChat(context.catalogue, chat, { order: (routes) => routes })
+    return json({ input_tokens: estimatePromptTokens(chat) })
+  })
 }

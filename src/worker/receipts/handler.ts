@@ -42,7 +42,9 @@ async function withFairRead(
   work: () => Promise<Response>,
 ): Promise<Response> {
   const { customerId } = await readApiKey(request, context)
-  return context.shared.reads.during(customerId, 1, { now: context.now, pause }, work)
+  return context.shared.reads.during(customerId, 1, { now: context.now, pause }, () =>
+    context.inTurn(1, work),
+  )
 }
 
 async function ownReceipt(request: Request, context: Context, id: string): Promise<OwnReceipt> {

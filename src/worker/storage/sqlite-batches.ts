@@ -1,5 +1,6 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import type { Database, SqlValue, Statement } from './database.ts'
+import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 type Batch = readonly Statement[]
@@ -34,7 +35,11 @@ export async function runBatches(
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   try {
-    return await storage.transaction(async () => batches.map((batch) => runBatch(storage, batch)))
+    const run = () => batches.map((batch) => runBatch(storage, batch))
+    // Reads need no transaction: nothing runs between statements that are not awaited. In one they would wait for
+    // every transaction ahead of them, and those behind would wait for them.
+    if (batches.every((batch) => batch.every(isRead))) return run()
+    return await storage.transaction(async () => run())
   } catch (error) {
     const message = messageOf(error)
     const refused = isSqliteRefusal(message)

@@ -6,8 +6,11 @@ import { constraintsOf } from '../http/attestation-member.ts'
 import { wantsReceipt } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
 import type { Route } from '../provider/route.ts'
+import type { ReadRequest } from '../completion/request-body.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
 import { pause } from '../routing/budget.ts'
 import { planTranscription, type TranscriptionPlan } from '../routing/plan-transcription.ts'
+import type { AdmittedTranscription } from './admitted.ts'
 import { maxUsage } from './estimate.ts'
 import { FIELDS, parseForm, type UploadForm } from './form.ts'
 import { answerTranscription } from './reply.ts'
@@ -40,7 +43,7 @@ function planByHealth(
   return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
 }
 
-/** body -> form -> no repeat -> checked -> plan -> daemon alive -> admitted -> answered. */
+/** body -> form -> no repeat -> admitted -> answered. */
 async function transcribeUpload(
   request: Request,
   context: Context,
@@ -53,36 +56,48 @@ async function transcribeUpload(
     const once = await readOnce(request, context, key, contentOf(form))
     const earlier = await once?.earlierAnswer(request)
     if (earlier) return earlier
-    const given = parseTranscriptionRequest(form)
-    const parsed = { ...given, constraints: constraintsOf(given.constraints, request.headers) }
-    const plan = planByHealth(context, parsed)
-    // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
-    const receipt = wantsReceipt(request.headers)
-    await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
-    const acceptable = await attemptsAccepted(context, parsed.constraints, plan.attempts)
-    const admission = await admitRequest(context, key, {
-      routes: acceptable.map(({ route }) => route),
-      maxUsageOn: (route) => maxUsage(parsed, route),
-      maxDelayMs: context.config.service.timeouts.transcription_ms,
-      once,
-    })
-    const { attempts, constraints } = await attemptsAllowed(context, admission, {
-      attempts: acceptable,
-      constraints: parsed.constraints,
-    })
-    const allowed = { ...plan, attempts }
-    return await answerTranscription({
-      context,
-      parsed,
-      plan: allowed,
-      constraints,
-      admission,
-      receipt,
-      once,
-      clientRequest,
-    })
+    const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
+      admit(request, context, form, { key, clientRequest, once }),
+    )
+    return await answerTranscription(admitted)
   } finally {
     freeUpload(clientRequest)
+  }
+}
+
+/** checked -> plan -> daemon alive -> admitted. */
+async function admit(
+  request: Request,
+  context: Context,
+  form: UploadForm,
+  { key, clientRequest, once }: ReadRequest,
+): Promise<AdmittedTranscription> {
+  const given = parseTranscriptionRequest(form)
+  const parsed = { ...given, constraints: constraintsOf(given.constraints, request.headers) }
+  const plan = planByHealth(context, parsed)
+  // A receipt needs the daemon before the answer is sent. Without one, nothing else checks that the daemon is up.
+  const receipt = wantsReceipt(request.headers)
+  await (receipt ? context.link.state() : context.link.stateReadAfter(context.now()))
+  const acceptable = await attemptsAccepted(context, parsed.constraints, plan.attempts)
+  const admission = await admitRequest(context, key, {
+    routes: acceptable.map(({ route }) => route),
+    maxUsageOn: (route) => maxUsage(parsed, route),
+    maxDelayMs: context.config.service.timeouts.transcription_ms,
+    once,
+  })
+  const { attempts, constraints } = await attemptsAllowed(context, admission, {
+    attempts: acceptable,
+    constraints: parsed.constraints,
+  })
+  return {
+    context,
+    parsed,
+    plan: { ...plan, attempts },
+    constraints,
+    admission,
+    receipt,
+    once,
+    clientRequest,
   }
 }
 

@@ -9,6 +9,9 @@ import { readUsagePage, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
+/** A page of a thousand rows takes the thread for as long as four small requests. */
+const READ_COST = 4
+
 const RETRY_AFTER_SECONDS = 5
 
 /** `GET /v1/usage`: the caller's own ledger, newest first. */
@@ -19,12 +22,13 @@ export const listUsage: Handler = async (request, context) => {
     customerId,
     1,
     tools,
-    async () => {
-      await authenticate(request, context)
-      const query = readUsageQuery(new URL(request.url).searchParams)
-      const ledger = context.storage.customer(customerId)
-      return { ...query, ...(await queryLedger(ledger, customerId, query)) }
-    },
+    () =>
+      context.inTurn(READ_COST, async () => {
+        await authenticate(request, context)
+        const query = readUsageQuery(new URL(request.url).searchParams)
+        const ledger = context.storage.customer(customerId)
+        return { ...query, ...(await queryLedger(ledger, customerId, query)) }
+      }),
   )
   const data = rows.map(usageRowJson).join(',')
   const tail = JSON.stringify({ total_count: total, limit, offset })

@@ -13,27 +13,29 @@ import { sql } from '../storage/sql.ts'
 export const showKey: Handler = async (request, context) => {
   const { customerId, keyPrefix } = await readApiKey(request, context)
   const tools = { now: context.now, pause }
-  return context.shared.reads.during(customerId, 1, tools, async () => {
-    await authenticate(request, context)
-    const now = context.now()
-    const [rows = []] = await context.storage.customer(customerId).batch([
-      sql`SELECT ${keyViewColumns(now)}, customers.billing,
+  return context.shared.reads.during(customerId, 1, tools, () =>
+    context.inTurn(1, async () => {
+      await authenticate(request, context)
+      const now = context.now()
+      const [rows = []] = await context.storage.customer(customerId).batch([
+        sql`SELECT ${keyViewColumns(now)}, customers.billing,
           CAST(customers.balance_nano AS TEXT) AS balance_nano,
           CAST(customers.reserved_nano AS TEXT) AS reserved_nano
         FROM api_keys JOIN customers ON customers.customer_id = api_keys.customer_id
         WHERE api_keys.customer_id = ${customerId} AND api_keys.key_prefix = ${keyPrefix}
           AND ${LIVE_KEYS}`,
-    ])
-    const [row] = rows
-    if (row === undefined) throw invalidKey()
-    const balance = bigintOf(row, 'balance_nano')
-    const available = balance - bigintOf(row, 'reserved_nano')
-    return json({
-      ...readKeyView(row, now),
-      ...(textOf(row, 'billing') === 'prepaid' && {
-        balance_eur: eurText(balance),
-        available_eur: eurText(available),
-      }),
-    })
-  })
+      ])
+      const [row] = rows
+      if (row === undefined) throw invalidKey()
+      const balance = bigintOf(row, 'balance_nano')
+      const available = balance - bigintOf(row, 'reserved_nano')
+      return json({
+        ...readKeyView(row, now),
+        ...(textOf(row, 'billing') === 'prepaid' && {
+          balance_eur: eurText(balance),
+          available_eur: eurText(available),
+        }),
+      })
+    }),
+  )
 }

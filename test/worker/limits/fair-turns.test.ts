@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../../../src/worker/http/errors.ts'
+import { costOfBytes, FairTurns, type TurnLimits } from '../../../src/worker/limits/fair-turns.ts'
+
+/** A clock that moves only when somebody waits, and lets all others look in between. */
+function opened(limits: Partial<TurnLimits> = {}) {
+  const clock = { now: 0 }
+  const pause = async (ms: number) => {
+    clock.now += ms
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const deps = { now: () => clock.now, pause }
+  const turns = new FairTurns({
+    capacity: 2,
+    activeMs: 1_000,
+    maxWaiting: 100,
+    maxWaitMs: 30_000,
+    refusal: () => new ApiError('rate_limit_exceeded', 'Too many.'),
+    ...limits,
+  })
+  const atWork: string[] = []
+  const order: string[] = []
+  /** A request that is at work until it is ended. */
+  const open = (owner: string, { cost = 1, finishes = false, name = owner } = {}) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const work = async () => {
+      order.push(name)
+      atWork.push(name)
+      await promise
+      atWork.splice(atWork.indexOf(name), 1)
+    }
+    const done = turns[finishes ? 'finish' : 'begin']({ owner, cost }, deps, work)
+    done.catch(() => {})
+    return { done, end: resolve }
+  }
+  const settle = async () => {
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { clock, deps, turns, atWork, order, open, settle }
+}
+
+describe('turns', () => {
+  it('let one owner alone have as many requests at work as it sends', async () => {
+    const { atWork, open, settle } = opened()
+    for (let count = 0; count < 50; count += 1) open('alone')
+    await settle()
+    expect(atWork).toHaveLength(50)
+  })
+
+  it('let an owner that sends little go before all that wait of one that sends much', async () => {
+    const { order, open, settle } = opened({ activeMs: Number.MAX_SAFE_INTEGER })
+    open('other').end()
+    await settle()
+    const flood = Array.from({ length: 10 }, () => open('flood'))
+    await settle()
+    expect(order).toEqual(['other', 'flood', 'flood'])
+    open('other', { name: 'asked later' })
+    flood[0]?.end()
+    await settle()
+    expect(order.at(-1)).toBe('asked later')
+  })
+
+  it('serve owners that wait in turn', async () => {
+    const { order, open, settle } = opened({ capacity: 1 })
+    const gate = open('gate')
+    await settle()
+    const sent = ['a', 'b', 'c'].flatMap((name) => [open(name), open(name), open(name)])
+    for (const request of [gate, ...sent]) request.end()
+    await Promise.all(sent.map(({ done }) => done))
+    expect(order).toEqual(['gate', 'a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c'])
+  })
+
+  it('give an owner of large requests fewer turns', async () => {
+    const { order, open, settle } = opened({ capacity: 1 })
+    const gate = open('gate')
+    await settle()
+    const large = [open('large', { cost: 3 }), open('large', { cost: 3 })]
+    const small = [1, 2, 3, 4].map(() => open('small'))
+    const sent = [gate, ...large, ...small]
+    for (const request of sent) request.end()
+    await Promise.all(sent.map(({ done }) => done))
+    const expected = ['gate', 'large', 'small', 'small', 'small', 'large', 'small']
+    expect(order).toEqual(expected)
+  })
+
+  it('let what ends a request go before what its owner begins, and never refuse it', async () => {
+    const { order, open, settle } = opened({ capacity: 1, maxWaiting: 1 })
+    const gate = open('other')
+    await settle()
+    open('a', { name: 'begins' })
+    await settle()
+    await expect(open('a').done).rejects.toThrow('Too many.')
+    open('a', { finishes: true, name: 'ends' }).end()
+    gate.end()
+    await settle()
+    expect(order).toEqual(['other', 'ends', 'begins'])
+  })
+
+  it('refuse a request that waited too long', async () => {
+    const { clock, open, settle } = opened({ capacity: 1 })
+    open('other')
+    await settle()
+    const error: unknown = await open('a').done.catch((reason: unknown) => reason)
+    if (!(error instanceof ApiError)) throw new Error('not refused')
+    expect([error.code, error.message]).toEqual(['rate_limit_exceeded', 'Too many.'])
+    expect(clock.now).toBeGreaterThanOrEqual(30_000)
+  })
+
+  it('give the place of a request that fails to the next', async () => {
+    const { turns, deps, order, open, settle } = opened({ capacity: 1 })
+    const { promise, reject } = Promise.withResolvers<void>()
+    const failing = turns.begin({ owner: 'a', cost: 1 }, deps, () => promise)
+    const next = open('b')
+    await settle()
+    reject(new Error('failed'))
+    await expect(failing).rejects.toThrow('failed')
+    await settle()
+    expect(order).toEqual(['b'])
+    next.end()
+  })
+
+  it('let half of many owners have one request at work each', async () => {
+    const { atWork, open, settle } = opened()
+    for (let count = 0; count < 100; count += 1) open(`owner ${count}`)
+    await settle()
+    expect(atWork.length).toBeGreaterThanOrEqual(50)
+  })
+
+  it('forget who has not asked for a while', async () => {
+    const { clock, atWork, open, settle } = opened()
+    open('gone').end()
+    await settle()
+    clock.now += 2_000
+    for (let count = 0; count < 50; count += 1) open('alone')
+    await settle()
+    expect(atWork).toHaveLength(50)
+  })
+
+  it('count a body by its bytes', () => {
+    expect(costOfBytes(0)).toBe(1)
+    expect(costOfBytes(4 * 1024 * 1024)).toBe(65)
+  })
+})
