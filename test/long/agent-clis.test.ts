@@ -1,8 +1,14 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { installAgentClis, runCli, type AgentClis } from '../support/agent-cli.ts'
+import {
+  FAILURES,
+  startFailingRouter,
+  type FailingRouter,
+  type FailureCase,
+} from '../support/failing-router.ts'
 import { frame, streamOf, toolDelta } from '../support/provider-frames.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
@@ -12,13 +18,18 @@ import { standinOf, type Standin } from '../support/standin.ts'
 let clis: AgentClis | undefined
 let stack: Stack
 let standin: Standin
+let failing: FailingRouter
 
 beforeAll(async () => {
   clis = await installAgentClis()
   stack = await startStack()
   standin = standinOf(stack)
+  failing = await startFailingRouter()
 }, 600_000)
-afterAll(() => stack.stop())
+afterAll(async () => {
+  failing.close()
+  await stack.stop()
+})
 beforeEach(() => standin.reset())
 
 /** A folder with a note, and a home of its own for the agent's settings. */
@@ -31,7 +42,15 @@ function workplace(): { readonly work: string; readonly home: string } {
   return { work, home }
 }
 
-function codex(file: string): Promise<string> {
+/** Where an agent finds its router. */
+interface Target {
+  readonly origin: string
+  readonly key: string
+}
+
+const running = (): Target => ({ origin: stack.local.base_url, key: stack.local.api_key })
+
+function codex(file: string, { origin, key }: Target = running()): Promise<string> {
   const { work, home } = workplace()
   const settings = [
     'model = "mistral-small"',
@@ -40,21 +59,26 @@ function codex(file: string): Promise<string> {
     'sandbox_mode = "danger-full-access"',
     '[model_providers.router]',
     'name = "router"',
-    `base_url = "${stack.local.base_url}/v1"`,
+    `base_url = "${origin}/v1"`,
     'env_key = "ROUTER_KEY"',
     'wire_api = "responses"',
   ]
   writeFileSync(join(home, 'config.toml'), settings.join('\n'))
-  const env = { CODEX_HOME: home, HOME: home, ROUTER_KEY: stack.local.api_key }
+  const env = { CODEX_HOME: home, HOME: home, ROUTER_KEY: key }
   const ask = ['exec', '--skip-git-repo-check', 'What is the word in note.txt?']
   return runCli(file, ask, { cwd: work, env })
 }
 
-function claude(file: string, { work, home }: ReturnType<typeof workplace>): Promise<string> {
+function claude(
+  file: string,
+  { work, home }: ReturnType<typeof workplace>,
+  { origin, key }: Target = running(),
+): Promise<string> {
   const env = {
     HOME: home,
-    ANTHROPIC_BASE_URL: stack.local.base_url,
-    ANTHROPIC_AUTH_TOKEN: stack.local.api_key,
+    ANTHROPIC_BASE_URL: origin,
+    ANTHROPIC_AUTH_TOKEN: key,
+    CLAUDE_CODE_MAX_RETRIES: String(CLAUDE_RETRIES),
     ANTHROPIC_DEFAULT_HAIKU_MODEL: 'mistral-small',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     IS_SANDBOX: '1',
@@ -62,6 +86,9 @@ function claude(file: string, { work, home }: ReturnType<typeof workplace>): Pro
   const rights = ['--model', 'mistral-small', '--dangerously-skip-permissions']
   return runCli(file, ['-p', 'What is the word in note.txt?', ...rights], { cwd: work, env })
 }
+
+/** In place of its ten, for which it takes three minutes. */
+const CLAUDE_RETRIES = 1
 
 async function asked(): Promise<number> {
   return (await standin.exchanges()).length
@@ -93,13 +120,60 @@ test('claude -p reads a file by a tool call, in two requests', async ({ skip }) 
   expect(sent).not.toContain('x-anthropic-billing-header')
 }, 180_000)
 
-test('a stream that breaks costs one paid request of codex, not six', async ({ skip }) => {
+test('a stream that breaks costs codex and claude one paid request each', async ({ skip }) => {
   if (clis === undefined) {
-    skip('codex cannot be installed here')
+    skip('they cannot be installed here')
     return
   }
   const frames = [frame({ content: 'half' })]
   await standin.script({ times: 9, frames, frame_delay_ms: 200, end: 'reset' })
   await codex(clis.codex)
   expect(await asked()).toBe(1)
+  await claude(clis.claude, workplace())
+  expect(await asked()).toBe(2)
 }, 180_000)
+
+/** Requests for each failure: the table of docs/front-doors.md. */
+const CODEX: Readonly<Record<FailureCase, number>> = {
+  '401': 6,
+  '402': 6,
+  '413': 6,
+  '429': 6,
+  '503': 5,
+  'routes down': 5,
+  'cut stream': 6,
+  'error event': 1,
+}
+
+const CLAUDE: Readonly<Record<FailureCase, number>> = {
+  '401': 1,
+  '402': 1,
+  '413': 1,
+  '429': 1 + CLAUDE_RETRIES,
+  '503': 1 + CLAUDE_RETRIES,
+  'routes down': 1 + CLAUDE_RETRIES,
+  'cut stream': 1 + CLAUDE_RETRIES,
+  'error event': 1,
+}
+
+describe.each(FAILURES)('where the router answers "%s"', (failure) => {
+  const target = () => ({ origin: failing.origin(failure), key: 'k' })
+
+  test(`codex asks ${CODEX[failure]} times`, async ({ skip }) => {
+    if (clis === undefined) {
+      skip('codex cannot be installed here')
+      return
+    }
+    await codex(clis.codex, target())
+    expect(failing.taken(failure)).toBe(CODEX[failure])
+  }, 180_000)
+
+  test(`claude asks ${CLAUDE[failure]} times`, async ({ skip }) => {
+    if (clis === undefined) {
+      skip('claude cannot be installed here')
+      return
+    }
+    await claude(clis.claude, workplace(), target())
+    expect(failing.taken(failure)).toBe(CLAUDE[failure])
+  }, 180_000)
+})

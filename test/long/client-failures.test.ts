@@ -2,6 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { Agent, OpenAIResponsesModel, Runner } from '@openai/agents'
+import { ChatAnthropic } from '@langchain/anthropic'
 import { streamText } from 'ai'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -58,3 +59,28 @@ describe.each(Object.entries(CLIENTS))('%s', (_, ask) => {
     },
   )
 })
+
+/** It waits for a minute or more between seven requests, so all failures are tried at once. */
+test('@langchain/anthropic asks for a refusal that may pass seven times, and else once', async () => {
+  const origins = FAILURES.map((failure) => router.origin(failure))
+  await Promise.all(
+    origins.map(async (anthropicApiUrl) => {
+      const model = new ChatAnthropic({ model: 'm', apiKey, anthropicApiUrl })
+      await model
+        .stream('hi')
+        .then(gather, () => {})
+        .catch(() => {})
+    }),
+  )
+  const counts = FAILURES.map((failure) => [failure, router.taken(failure)])
+  expect(Object.fromEntries(counts)).toEqual({
+    '401': 1,
+    '402': 1,
+    '413': 1,
+    '429': 7,
+    '503': 7,
+    'routes down': 7,
+    'cut stream': 1,
+    'error event': 1,
+  })
+}, 400_000)

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { errorFormatAt } from '../../src/worker/http/error-format.ts'
 import { ApiError, type ErrorCode } from '../../src/worker/http/errors.ts'
 import { errorReply } from '../../src/worker/http/reply.ts'
 import { DOORS } from './doors.ts'
@@ -80,7 +81,7 @@ async function answer(
     'It failed.',
     code === 'service_unavailable' ? { retryAfter: 2 } : {},
   )
-  const reply = errorReply(error, door === 'messages' ? 'anthropic' : 'openai')
+  const reply = errorReply(error, errorFormatAt(path))
   response.writeHead(reply.status, Object.fromEntries(reply.headers)).end(await reply.text())
 }
 

@@ -34,13 +34,28 @@ export function anthropicStatus(code: ErrorCode): number {
   return STATUSES[code] ?? ERROR_STATUS[code]
 }
 
-/** The error body, also sent as the event of a broken stream. */
+/** The error body. */
 export function anthropicErrorBody(error: ApiError): object {
+  return bodyOf(error, TYPES[anthropicStatus(error.code)] ?? 'api_error')
+}
+
+/**
+ * The event of a stream that broke after output was delivered. Failures that are not the caller's have a type of their
+ * own here: Claude Code asks up to three times more for the usual ones (`api_error`, `overloaded_error`,
+ * `timeout_error`), each a paid request, and not at all for a type that it does not know.
+ */
+export function anthropicStreamError(error: ApiError): object {
+  const status = anthropicStatus(error.code)
+  if (status < 500) return anthropicErrorBody(error)
+  return bodyOf(error, 'incomplete_response_error')
+}
+
+function bodyOf(error: ApiError, type: string): object {
   const { info } = error.details
   return {
     type: 'error',
     error: {
-      type: TYPES[anthropicStatus(error.code)] ?? 'api_error',
+      type,
       message: MESSAGES[error.code] ?? error.message,
       ...(info !== undefined && { details: info }),
     },

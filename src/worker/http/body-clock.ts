@@ -5,44 +5,69 @@ const GRACE_MS = 10_000
 const MIN_BYTES_PER_MS = 32
 
 /**
+ * The longest that may pass between two looks at the clock, ms; more than this is never counted at a time. What passes
+ * beyond it is time in which this program did not run, and may have had bytes to read all along.
+ */
+const TICK_MS = 1_000
+
+export interface BodyTimes {
+  /** Waiting for one read, ms. */
+  readonly stallMs?: number
+  /** Waiting for all reads together, ms. */
+  readonly totalMs?: number
+}
+
+/**
  * The time limit of a request body: ten seconds, plus one for every 32 KB of the body. Without it a slow client could
- * keep the memory and the permit of its request for as long as it likes.
+ * keep the memory and the permit of its request for as long as it likes. Only time in which the client's bytes are
+ * waited for counts: not what passes between two reads, and not what this program sleeps through on a machine that
+ * is short of CPU.
  */
 export class BodyClock {
-  readonly #late = Promise.withResolvers<never>()
   readonly #now: () => number
-  readonly #begunAt: number
-  #cancel: () => void = () => {}
+  readonly #stallMs: number
+  readonly #totalMs: number
+  /** Time that counts, ms. */
+  #waitedMs = 0
 
-  constructor(now: () => number) {
+  /** @param now ms */
+  constructor(now: () => number, times: BodyTimes = {}) {
     this.#now = now
-    this.#begunAt = now()
-    this.#late.promise.catch(ignoreTimeout)
-  }
-
-  /** Sets the time limit for a body of `bytes` bytes in all, but not later than `latest` (ms, Unix time). */
-  allow(bytes: number, latest = Number.POSITIVE_INFINITY): void {
-    this.#cancel()
-    const endsAt = Math.min(latest, this.#begunAt + GRACE_MS + bytes / MIN_BYTES_PER_MS)
-    const message = 'The request body came too slowly.'
-    const giveUp = () => this.#late.reject(new ApiError('request_timeout', message))
-    const timer = setTimeout(giveUp, Math.max(0, endsAt - this.#now()))
-    this.#cancel = () => clearTimeout(timer)
+    this.#stallMs = times.stallMs ?? Number.POSITIVE_INFINITY
+    this.#totalMs = times.totalMs ?? Number.POSITIVE_INFINITY
   }
 
   /**
-   * The result of `reading`.
+   * The result of `reading`, the read that waits for the client's bytes.
+   * @param bytes what the time limit goes by: what has come so far, or the length of the whole body
    * @throws ApiError `request_timeout` when the time limit passes first
    */
-  within<T>(reading: Promise<T>): Promise<T> {
-    return Promise.race([reading, this.#late.promise])
-  }
-
-  stop(): void {
-    this.#cancel()
+  async within<T>(reading: Promise<T>, bytes: number): Promise<T> {
+    const endsAt = Math.min(this.#totalMs, GRACE_MS + bytes / MIN_BYTES_PER_MS)
+    const until = Math.min(endsAt, this.#waitedMs + this.#stallMs)
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let seenAt = this.#now()
+    const count = () => {
+      const at = this.#now()
+      this.#waitedMs += Math.max(0, Math.min(at - seenAt, TICK_MS))
+      seenAt = at
+    }
+    const look = () => {
+      count()
+      if (this.#waitedMs >= until) reject(tooSlow())
+      else timer = setTimeout(look, Math.min(TICK_MS, until - this.#waitedMs))
+    }
+    timer = setTimeout(look, Math.max(0, Math.min(TICK_MS, until - this.#waitedMs)))
+    try {
+      return await Promise.race([reading, late])
+    } finally {
+      clearTimeout(timer)
+      count()
+    }
   }
 }
 
-function ignoreTimeout(): void {
-  // `within` reports the timeout; without this handler the promise would be an unhandled rejection.
+function tooSlow(): ApiError {
+  return new ApiError('request_timeout', 'The request body came too slowly.')
 }

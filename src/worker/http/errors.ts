@@ -88,8 +88,12 @@ export function publicCode(code: ErrorCode): string {
   return PUBLIC_CODES[code] ?? code
 }
 
-/** 5xx codes that the same request will meet again: clients are told not to retry. */
-const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set(['route_not_priced'])
+/** Codes that the same request will meet again, though some clients would retry their status: they are told not to. */
+const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set([
+  'route_not_priced',
+  'unauthorized',
+  'key_expired',
+])
 
 const MAX_RETRY_AFTER_SECONDS = 59
 
@@ -123,8 +127,13 @@ export class ApiError extends Error {
   }
 }
 
+/** Further members may stand at top level and inside. */
+interface ErrorBody extends Record<string, unknown> {
+  readonly error: Readonly<Record<string, unknown>>
+}
+
 /** The error body every OpenAI-format client reads, also sent as the event of a broken stream. */
-export function errorBody(error: ApiError): Record<string, unknown> {
+export function errorBody(error: ApiError): ErrorBody {
   const members = error.details.members ?? {}
   return {
     ...members,

@@ -1,5 +1,5 @@
 import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
-import { anthropicErrorBody } from '../http/anthropic-errors.ts'
+import { anthropicErrorBody, anthropicStreamError } from '../http/anthropic-errors.ts'
 import type { ApiError } from '../http/errors.ts'
 import { Blocks, type BlockHead } from '../stream/blocks.ts'
 import { textDelta, type Delta } from '../stream/delta.ts'
@@ -66,8 +66,15 @@ export class MessagesEncoder implements AnswerEncoder {
     return this.#events.take()
   }
 
+  /**
+   * The error event, after the end of a block of text or thinking that is open: where no block has ended Claude Code
+   * asks again without streaming. A tool call is left open, because some clients run it as soon as it has ended.
+   */
   fail(error: ApiError): string {
-    return `event: error\ndata: ${JSON.stringify(anthropicErrorBody(error))}\n\n`
+    const delivered = this.#index >= 0
+    if (delivered && this.#blocks.open !== 'tool') this.#blocks.abandon()
+    const body = delivered ? anthropicStreamError(error) : anthropicErrorBody(error)
+    return `${this.#take()}event: error\ndata: ${JSON.stringify(body)}\n\n`
   }
 
   #start(block: BlockHead): void {

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { anthropicStatus } from '../http/anthropic-errors.ts'
+import { ERROR_WRITERS, type ErrorFormat } from '../http/error-format.ts'
 import { ERROR_GUIDE } from '../http/error-guide.ts'
-import { ERROR_STATUS, publicCode, type ErrorCode } from '../http/errors.ts'
+import { publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
-import type { ErrorFormat } from '../http/error-format.ts'
 
 /** What the description needs to know of a row of the router's table. */
 export interface DescribedEndpoint {
@@ -52,10 +51,11 @@ const ANTHROPIC_ERROR: NamedSchema = {
 }
 
 /** How the errors of each format are described. */
-const ERROR_FORMATS = {
-  openai: { content: ERROR, statusOf: (code: ErrorCode): number => ERROR_STATUS[code] },
-  anthropic: { content: ANTHROPIC_ERROR, statusOf: anthropicStatus },
-} as const satisfies Record<ErrorFormat, unknown>
+const ERROR_SCHEMAS = {
+  openai: ERROR,
+  responses: ERROR,
+  anthropic: ANTHROPIC_ERROR,
+} as const satisfies Record<ErrorFormat, NamedSchema>
 
 /** The header that every answer carries. */
 const REQUEST_ID = {
@@ -161,9 +161,8 @@ function errorResponses(
   format: ErrorFormat,
   schemas: Map<string, Json>,
 ): Json {
-  const { content, statusOf } = ERROR_FORMATS[format]
-  const byStatus = Map.groupBy(codes, statusOf)
-  const schema = reference(content, 'output', schemas)
+  const byStatus = Map.groupBy(codes, ERROR_WRITERS[format].statusOf)
+  const schema = reference(ERROR_SCHEMAS[format], 'output', schemas)
   const responses = [...byStatus].map(([status, those]) => {
     const lines = those.map((code) => `\`${publicCode(code)}\`: ${ERROR_GUIDE[code].means}`)
     const description = lines.join('\n\n')

@@ -1,5 +1,6 @@
 import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
 import type { ApiError } from '../http/errors.ts'
+import { failureCode } from '../http/responses-errors.ts'
 import { Blocks, type BlockHead } from '../stream/blocks.ts'
 import { textDelta, type Delta } from '../stream/delta.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
@@ -7,7 +8,6 @@ import { EventText } from '../stream/event-text.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
 import { choiceDelta, type ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
-import { failureCode } from './failure-code.ts'
 import {
   extendItem,
   itemJson,

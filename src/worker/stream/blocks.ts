@@ -74,6 +74,12 @@ export class Blocks {
     this.#waiting = []
   }
 
+  /** Ends the open block, and forgets those that wait: nobody will know whether they are whole. */
+  abandon(): void {
+    this.#waiting = []
+    this.#close()
+  }
+
   #text(kind: TextKind, text: string, logprobs: Logprobs | null): void {
     if (typeof this.#open === 'object') {
       const last = this.#waiting.at(-1)

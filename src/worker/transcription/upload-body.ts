@@ -1,6 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { releaseReader, refusalByHeaders } from '../http/body.ts'
-import { BodyClock } from '../http/body-clock.ts'
+import { BodyClock, type BodyTimes } from '../http/body-clock.ts'
 import { ApiError } from '../http/errors.ts'
 
 /** Maximum size of a file, bytes. */
@@ -10,12 +10,11 @@ export const FILE_BYTES = 25 * 1024 * 1024
 const BODY_BYTES = FILE_BYTES + 1024 * 1024
 
 /**
- * An upload is aborted after this time without a byte, and after this time in all (ms). Between the two it must keep
- * the minimum rate of all bodies. The rate counts received bytes, not declared ones, because an upload holds the memory
- * for all declared bytes from the start.
+ * An upload is aborted after this time of waiting without a byte, and after this time of waiting in all. Between the two
+ * it must keep the minimum rate of all bodies. The rate counts received bytes, not declared ones, because an upload
+ * holds the memory for all declared bytes from the start.
  */
-const STALL_MS = 20_000
-const UPLOAD_MS = 300_000
+const UPLOAD_TIMES: BodyTimes = { stallMs: 20_000, totalMs: 300_000 }
 
 export const tooLarge = () =>
   new ApiError('upload_too_large', 'The file is larger than 25 MiB.', { param: 'file' })
@@ -55,22 +54,19 @@ export async function readUpload(
 ): Promise<Bytes> {
   if (body === null) return new Uint8Array()
   const reader = body.getReader({ mode: 'byob' })
-  const latest = now() + UPLOAD_MS
-  const clock = new BodyClock(now)
+  const clock = new BodyClock(now, UPLOAD_TIMES)
   let buffer = new ArrayBuffer(room)
   let length = 0
   try {
     while (length < room) {
-      clock.allow(length, Math.min(latest, now() + STALL_MS))
       const view = new Uint8Array(buffer, length, room - length)
-      const { value, done } = await clock.within(reader.read(view).catch(bodyAborted))
+      const { value, done } = await clock.within(reader.read(view).catch(bodyAborted), length)
       if (value !== undefined) buffer = ownBuffer(value)
       if (done) return new Uint8Array(buffer, 0, length)
       length += value.length
     }
     throw tooLarge()
   } finally {
-    clock.stop()
     releaseReader(reader)
   }
 }

@@ -6,7 +6,7 @@ import { ApiError } from '../../../src/worker/http/errors.ts'
 import { told } from '../../support/refusal.ts'
 
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 8 bytes.')
-const LIMITS = { maxBytes: 8, tooLarge, now: Date.now }
+const LIMITS = { maxBytes: 8, tooLarge, now: () => Date.now() }
 const REFUSED = { code: 'request_too_large', message: 'The request body is larger than 8 bytes.' }
 
 interface Sent {

@@ -47,11 +47,49 @@ describe('errors on /v1/messages', () => {
     expect(answer.headers.get('allow')).toBe('POST')
     expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null)
   })
+})
+
+/** What Codex asks for 5 times in place of 30: https://platform.openai.com/docs/guides/error-codes. */
+const OVERLOADED = ['bad_gateway', 'routes_unavailable', 'sealed', 'service_unavailable']
+
+describe('errors on /v1/responses', () => {
+  test.each(CODES)('%s is its own, unless it passes by itself', async (code) => {
+    const error = new ApiError(code, 'It failed.', { param: 'model' })
+    const usual = errorReply(error)
+    const answer = errorReply(error, 'responses')
+    const body = await usual.json()
+    if (!OVERLOADED.includes(code)) {
+      expect([answer.status, await answer.json()]).toEqual([usual.status, body])
+      return
+    }
+    expect(answer.status).toBe(503)
+    expect(await answer.json()).toEqual({
+      error: {
+        message: 'It failed.',
+        type: 'server_error',
+        code: 'server_is_overloaded',
+        service_code: code,
+        param: 'model',
+      },
+    })
+  })
+})
+
+describe('errors of all formats', () => {
+  test.each(CODES)('%s says whether the same request is worth another try', (code) => {
+    const lasting = ['route_not_priced', 'unauthorized', 'key_expired'].includes(code)
+    for (const format of ['openai', 'responses', 'anthropic'] as const) {
+      const answer = errorReply(new ApiError(code, 'It failed.'), format)
+      expect(answer.headers.get('x-should-retry')).toBe(lasting ? 'false' : null)
+    }
+  })
 
   test.each([
     ['/v1/messages', 'anthropic'],
     ['/v1/messages/count_tokens', 'anthropic'],
     ['/v1/messages/batches', 'anthropic'],
+    ['/v1/responses', 'responses'],
+    ['/v1/responses/resp_1', 'responses'],
     ['/v1/messagesx', 'openai'],
     ['/v1/chat/completions', 'openai'],
     ['/', 'openai'],

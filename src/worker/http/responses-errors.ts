@@ -1,0 +1,46 @@
+import { ERROR_STATUS, errorBody, publicCode, type ApiError, type ErrorCode } from './errors.ts'
+
+/** Errors as clients of the Responses format act on them. */
+
+/** What its clients take for "not now, and asking at once is no use"; nothing else keeps Codex from asking at once. */
+const OVERLOADED = 'server_is_overloaded'
+
+/** Codes of `response.failed` that clients know better than ours. */
+const CODES: Partial<Record<ErrorCode, string>> = {
+  context_length_exceeded: 'context_length_exceeded',
+  insufficient_balance: 'insufficient_quota',
+  content_policy_violation: 'invalid_prompt',
+  upstream_rejected: 'invalid_prompt',
+  rate_limit_exceeded: 'rate_limit_exceeded',
+  upstream_rate_limit: 'rate_limit_exceeded',
+}
+
+/**
+ * The code under which a broken response is reported. All that is nobody's fault is called an overload: the client
+ * that asks again by itself does so six times for `server_error`, each a paid request where output was delivered,
+ * and once for this.
+ */
+export function failureCode(code: ErrorCode): string {
+  return CODES[code] ?? OVERLOADED
+}
+
+/** Failures of the moment, answered as 503 with the code above: Codex asks 5 times for it, and 30 for any other 5xx. */
+const MOMENTARY: ReadonlySet<ErrorCode> = new Set([
+  'bad_gateway',
+  'routes_unavailable',
+  'sealed',
+  'service_unavailable',
+])
+
+/** The status under which an error is answered in this format. */
+export function responsesStatus(code: ErrorCode): number {
+  return MOMENTARY.has(code) ? ERROR_STATUS.service_unavailable : ERROR_STATUS[code]
+}
+
+/** The error body; where the code is not the router's own, that one is in `service_code`. */
+export function responsesErrorBody(error: ApiError): object {
+  const body = errorBody(error)
+  if (!MOMENTARY.has(error.code)) return body
+  const known = { code: OVERLOADED, service_code: publicCode(error.code) }
+  return { ...body, error: { ...body.error, ...known } }
+}
