@@ -330,6 +330,7 @@ describe('errors have the form of this format', () => {
     const failure: unknown = await stream.finalMessage().catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(APIError)
     expect(String(failure)).toContain('The provider broke off its answer.')
+    expect(failure).toMatchObject({ type: 'incomplete_response_error' })
   })
 
   test('of a prompt that is too long, in the words that clients look for', async () => {

@@ -253,3 +253,15 @@ describe('the end of a stream', () => {
     expect(text.trimEnd().split('\n\n').at(-1)).toContain('event: response.failed')
   })
 })
+
+test('that every route is down is told in the words that keep clients from asking at once', async () => {
+  const headers = { 'retry-after': '7' }
+  await standin.script({ times: 9, status: 503, headers, frames: ['{}'] })
+  const answer = await post({ model: 'mistral-small', input: 'go', stream: true })
+  expect(answer.status).toBe(503)
+  expect(answer.headers.get('retry-after')).toBeNull()
+  expect(answer.headers.get('retry-after-ms')).toBe('7000')
+  expect(await answer.json()).toMatchObject({
+    error: { code: 'server_is_overloaded', service_code: 'routes_unavailable' },
+  })
+})

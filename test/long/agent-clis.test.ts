@@ -152,7 +152,7 @@ const CLAUDE: Readonly<Record<FailureCase, number>> = {
   '429': 1 + CLAUDE_RETRIES,
   '503': 1 + CLAUDE_RETRIES,
   'routes down': 1 + CLAUDE_RETRIES,
-  'cut stream': 1 + CLAUDE_RETRIES,
+  'cut stream': 2 + CLAUDE_RETRIES,
   'error event': 1,
 }
 

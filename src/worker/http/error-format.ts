@@ -1,19 +1,32 @@
 import { anthropicErrorBody, anthropicStatus } from './anthropic-errors.ts'
 import { ERROR_STATUS, errorBody, errorHeaders, type ApiError, type ErrorCode } from './errors.ts'
-import { responsesErrorBody, responsesStatus } from './responses-errors.ts'
+import { responsesErrorBody, responsesErrorHeaders, responsesStatus } from './responses-errors.ts'
 
 /** How one format writes its errors. */
 interface ErrorWriter {
   readonly statusOf: (code: ErrorCode) => number
   /** To be sent as JSON. */
   readonly bodyOf: (error: ApiError) => object
+  readonly headersOf: (error: ApiError) => Readonly<Record<string, string>>
 }
 
 /** The formats of error answers. */
 export const ERROR_WRITERS = {
-  openai: { statusOf: (code) => ERROR_STATUS[code], bodyOf: errorBody },
-  responses: { statusOf: responsesStatus, bodyOf: responsesErrorBody },
-  anthropic: { statusOf: anthropicStatus, bodyOf: anthropicErrorBody },
+  openai: {
+    statusOf: (code) => ERROR_STATUS[code],
+    bodyOf: errorBody,
+    headersOf: errorHeaders,
+  },
+  responses: {
+    statusOf: responsesStatus,
+    bodyOf: responsesErrorBody,
+    headersOf: responsesErrorHeaders,
+  },
+  anthropic: {
+    statusOf: anthropicStatus,
+    bodyOf: anthropicErrorBody,
+    headersOf: errorHeaders,
+  },
 } as const satisfies Record<string, ErrorWriter>
 
 export type ErrorFormat = keyof typeof ERROR_WRITERS
@@ -36,6 +49,6 @@ export interface WrittenError {
 }
 
 export function writeError(error: ApiError, format: ErrorFormat): WrittenError {
-  const { statusOf, bodyOf }: ErrorWriter = ERROR_WRITERS[format]
-  return { status: statusOf(error.code), body: bodyOf(error), headers: errorHeaders(error) }
+  const { statusOf, bodyOf, headersOf }: ErrorWriter = ERROR_WRITERS[format]
+  return { status: statusOf(error.code), body: bodyOf(error), headers: headersOf(error) }
 }

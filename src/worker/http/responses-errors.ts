@@ -1,4 +1,11 @@
-import { ERROR_STATUS, errorBody, publicCode, type ApiError, type ErrorCode } from './errors.ts'
+import {
+  ERROR_STATUS,
+  errorBody,
+  errorHeaders,
+  publicCode,
+  type ApiError,
+  type ErrorCode,
+} from './errors.ts'
 
 /** Errors as clients of the Responses format act on them. */
 
@@ -24,7 +31,10 @@ export function failureCode(code: ErrorCode): string {
   return CODES[code] ?? OVERLOADED
 }
 
-/** Failures of the moment, answered as 503 with the code above: Codex asks 5 times for it, and 30 for any other 5xx. */
+/**
+ * Failures of the moment, answered as 503 with the code above: Codex asks 5 times for it, and 30 for any other 5xx. So it
+ * does where the answer has `Retry-After`; the SDKs read `retry-after-ms` as well.
+ */
 const MOMENTARY: ReadonlySet<ErrorCode> = new Set([
   'bad_gateway',
   'routes_unavailable',
@@ -43,4 +53,13 @@ export function responsesErrorBody(error: ApiError): object {
   if (!MOMENTARY.has(error.code)) return body
   const known = { code: OVERLOADED, service_code: publicCode(error.code) }
   return { ...body, error: { ...body.error, ...known } }
+}
+
+/** The headers of an error, with the wait where only those read it who keep to it. */
+export function responsesErrorHeaders(error: ApiError): Record<string, string> {
+  const { 'retry-after': seconds, ...headers } = errorHeaders(error)
+  if (seconds === undefined) return headers
+  return MOMENTARY.has(error.code)
+    ? { ...headers, 'retry-after-ms': String(Number(seconds) * 1000) }
+    : { ...headers, 'retry-after': seconds }
 }

@@ -54,15 +54,19 @@ const OVERLOADED = ['bad_gateway', 'routes_unavailable', 'sealed', 'service_unav
 
 describe('errors on /v1/responses', () => {
   test.each(CODES)('%s is its own, unless it passes by itself', async (code) => {
-    const error = new ApiError(code, 'It failed.', { param: 'model' })
+    const error = new ApiError(code, 'It failed.', { param: 'model', retryAfter: 7 })
     const usual = errorReply(error)
     const answer = errorReply(error, 'responses')
     const body = await usual.json()
     if (!OVERLOADED.includes(code)) {
       expect([answer.status, await answer.json()]).toEqual([usual.status, body])
+      expect(answer.headers.get('retry-after')).toBe('7')
       return
     }
     expect(answer.status).toBe(503)
+    // Codex asks 30 times where it is told when to ask again; the SDKs read this one.
+    expect(answer.headers.get('retry-after')).toBeNull()
+    expect(answer.headers.get('retry-after-ms')).toBe('7000')
     expect(await answer.json()).toEqual({
       error: {
         message: 'It failed.',
