@@ -1,3 +1,4 @@
+import { KEY_CONFIG_PROBLEM, PROBLEM_TYPE } from '../../protocol/ehbp.ts'
 import { anthropicErrorBody, anthropicStatus } from './anthropic-errors.ts'
 import { ERROR_STATUS, errorBody, errorHeaders, type ApiError, type ErrorCode } from './errors.ts'
 import { responsesErrorBody, responsesErrorHeaders, responsesStatus } from './responses-errors.ts'
@@ -49,6 +50,20 @@ export interface WrittenError {
 }
 
 export function writeError(error: ApiError, format: ErrorFormat): WrittenError {
+  const written = inFormat(error, format)
+  return error.code === 'key_config_mismatch' ? keyConfigProblem(error, written) : written
+}
+
+function inFormat(error: ApiError, format: ErrorFormat): WrittenError {
   const { statusOf, bodyOf, headersOf }: ErrorWriter = ERROR_WRITERS[format]
   return { status: statusOf(error.code), body: bodyOf(error), headers: headersOf(error) }
+}
+
+/** The same as a problem document (RFC 9457), by which clients of EHBP know that they need the current key. */
+function keyConfigProblem({ message }: ApiError, written: WrittenError): WrittenError {
+  return {
+    status: written.status,
+    body: { ...written.body, type: KEY_CONFIG_PROBLEM, title: message },
+    headers: { ...written.headers, 'content-type': PROBLEM_TYPE },
+  }
 }

@@ -74,7 +74,7 @@ export class MessagesEncoder implements AnswerEncoder {
     const delivered = this.#index >= 0
     if (delivered && this.#blocks.open !== 'tool') this.#blocks.abandon()
     const body = delivered ? anthropicStreamError(error) : anthropicErrorBody(error)
-    return `${this.#take()}event: error\ndata: ${JSON.stringify(body)}\n\n`
+    return `${this.#events.take()}event: error\ndata: ${JSON.stringify(body)}\n\n`
   }
 
   #start(block: BlockHead): void {
