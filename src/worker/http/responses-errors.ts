@@ -12,7 +12,7 @@ import {
 /** What its clients take for "not now, and asking at once is no use"; nothing else keeps Codex from asking at once. */
 const OVERLOADED = 'server_is_overloaded'
 
-/** Codes of `response.failed` that clients know better than ours. */
+/** Codes of `response.failed` that clients recognise, where they differ from ours. */
 const CODES: Partial<Record<ErrorCode, string>> = {
   context_length_exceeded: 'context_length_exceeded',
   insufficient_balance: 'insufficient_quota',
@@ -23,9 +23,9 @@ const CODES: Partial<Record<ErrorCode, string>> = {
 }
 
 /**
- * The code under which a broken response is reported. All that is nobody's fault is called an overload: the client
- * that asks again by itself does so six times for `server_error`, each a paid request where output was delivered,
- * and once for this.
+ * The code under which a failed response is reported. Failures that the request did not cause are reported as an
+ * overload: the client that retries by itself does so six times for `server_error`, each a paid request where output
+ * was delivered, and once for this code.
  */
 export function failureCode(code: ErrorCode): string {
   return CODES[code] ?? OVERLOADED
