@@ -15,10 +15,10 @@ const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 /** Runs timers until a read is given up; answers when, in ms from now. */
 async function givenUpAfter(reading: Promise<unknown>): Promise<number> {
   const begun = Date.now()
-  let error: unknown
-  void reading.catch((reason: unknown) => (error = reason))
-  while (error === undefined) await vi.advanceTimersByTimeAsync(100)
-  expect(error).toMatchObject(SLOW)
+  const outcome: { error?: unknown } = {}
+  void reading.catch((error: unknown) => (outcome.error = error))
+  while (outcome.error === undefined) await vi.advanceTimersByTimeAsync(100)
+  expect(outcome.error).toMatchObject(SLOW)
   return Date.now() - begun
 }
 

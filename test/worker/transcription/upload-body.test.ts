@@ -104,10 +104,10 @@ describe('an upload', () => {
   /** Reads with a fake clock; answers how long it waited, in ms, and with what it ended. */
   async function givenUp(body: ReadableStream) {
     const begun = Date.now()
-    let error: unknown
-    void readUpload({ body }, MIB, Date.now).catch((reason: unknown) => (error = reason))
-    while (error === undefined) await vi.advanceTimersByTimeAsync(100)
-    return { waited: Date.now() - begun, error }
+    const outcome: { error?: unknown } = {}
+    void readUpload({ body }, MIB, Date.now).catch((reason: unknown) => (outcome.error = reason))
+    while (outcome.error === undefined) await vi.advanceTimersByTimeAsync(100)
+    return { waited: Date.now() - begun, ...outcome }
   }
 
   describe('that stops coming', () => {
