@@ -129,6 +129,26 @@ describe('while PostgreSQL', () => {
     await expectUntouched(stack, patient)
   })
 
+  test('loses the answer to an admission, what was reserved is given back without a sweep', async () => {
+    const unlucky = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+    proxy.delayAnswers(500)
+    const refused = chatAs(routerOf(stack), unlucky, CHAT)
+    // The reservation stands in the database while the word of it is still on its way.
+    await expect
+      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 20_000, interval: 20 })
+      .toBe(1)
+    await proxy.cut()
+    proxy.delayAnswers(0)
+    await proxy.heal()
+    await expectUnavailable(await refused)
+    await expect
+      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 20_000, interval: 100 })
+      .toBe(0)
+    const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+    expect(await unlucky.show()).toMatchObject(books)
+    expect((await chatAs(routerOf(stack), unlucky, CHAT)).status).toBe(200)
+  }, 60_000)
+
   test('refuses a query of the ledger, the answer is 500 and nothing is billed', async () => {
     customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
     await inPostgres(databaseUrl, hideLedger)

@@ -4,6 +4,8 @@ import { listen } from './listen.ts'
 /** A way to a server that a test can take away and give back. */
 export interface TcpProxy {
   readonly port: number
+  /** Everything that the server sends comes so many milliseconds later from now on. */
+  delayAnswers(ms: number): void
   /** Ends every connection and takes no new one. */
   cut(): Promise<void>
   /** Takes connections again. */
@@ -14,6 +16,7 @@ export interface TcpProxy {
 /** Passes connections on to a port of loopback. */
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
+  let answerDelayMs = 0
   const keep = (socket: Socket, other: Socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
@@ -26,7 +29,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     const upstream = connect(target, '127.0.0.1')
     keep(client, upstream)
     keep(upstream, client)
-    client.pipe(upstream).pipe(client)
+    client.pipe(upstream)
+    upstream.on('data', (data: Buffer) => {
+      if (answerDelayMs === 0) client.write(data)
+      else setTimeout(() => client.write(data), answerDelayMs)
+    })
+    upstream.once('end', () => client.end())
   })
   const cut = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
@@ -36,6 +44,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const port = await listen(server)
   return {
     port,
+    delayAnswers: (ms) => (answerDelayMs = ms),
     cut,
     heal: () => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve)),
     close: cut,

@@ -8,27 +8,22 @@ import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answ
 import type { AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
 import { chatExchange } from './settling.ts'
-import {
-  requestWhole,
-  serveWhole,
-  type ProviderProof,
-  type WrittenAnswer,
-} from './whole-serving.ts'
+import { requestWhole, serveWhole, type ReadAnswer, type WrittenAnswer } from './whole-serving.ts'
 
-/** A provider's finished answer, parsed, with the digests for its receipt. */
-type WholeAnswer = ProviderProof & { readonly answer: ProviderAnswer }
+type WholeAnswer = ReadAnswer<ProviderAnswer>
 
 /** Answers a request that is not streamed. */
 export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const { context, chat, plan, options } = admitted
+  const { customerId } = admitted.admission
+  const read = (bytes: Bytes) => readAnswer(bytes, admitted)
   return serveWhole<WholeAnswer>(
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
     async ({ route: planned, effort }, limitMs, budget) => {
       const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
       const { constraints } = admitted
       const call = { route: planned, path: '/chat/completions', body: request, constraints }
-      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
-      return { ...proof, answer: readAnswer(bytes, admitted) }
+      return requestWhole({ context, customerId, read }, call, limitMs, budget)
     },
     (served) => written(admitted, served),
   )

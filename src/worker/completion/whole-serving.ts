@@ -80,17 +80,50 @@ export async function serveWhole<T extends ProviderProof>(
   }
 }
 
+/** Whose answer it is, and how it is read. */
+export interface AnswerReading<Answer> {
+  readonly context: Context
+  readonly customerId: string
+  readonly read: (bytes: Bytes) => Answer
+}
+
+/** An answer that was read, with the digests for its receipt. */
+export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
+
+/** Answers above this take the thread for more than a few milliseconds when they are parsed, bytes. */
+const LARGE_BYTES = 256 * 1024
+
+/**
+ * Reads an answer. Parsing takes the thread for up to a quarter of a second and cannot be interrupted, so large answers
+ * are read one at a time, and other requests run between them.
+ */
+function readInTurn<Answer>(
+  bytes: Bytes,
+  { context, customerId, read }: AnswerReading<Answer>,
+): Answer | Promise<Answer> {
+  if (bytes.length <= LARGE_BYTES) return read(bytes)
+  const deps = { now: context.now, pause }
+  return context.shared.largeAnswers.during(customerId, 1, deps, async () => {
+    const answer = read(bytes)
+    await pause(READING_PAUSE_MS)
+    return answer
+  })
+}
+
+/** Time for other requests after a large answer was parsed, ms. */
+const READING_PAUSE_MS = 20
+
 /**
  * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
  * budget limits it, and `limitMs` while other routes remain.
  * @throws AttemptFailure
  */
-export async function requestWhole(
-  context: Context,
+export async function requestWhole<Answer>(
+  { context, customerId, read }: AnswerReading<Answer>,
   call: Pick<ProviderCall, 'route' | 'path' | 'constraints'> & { readonly body: Bytes },
   limitMs: number | undefined,
   budget: AbortSignal,
-): Promise<ProviderProof & { readonly bytes: Bytes }> {
+): Promise<ReadAnswer<Answer>> {
   const clock = new AttemptClock(budget, context.now)
   clock.enter(limitMs)
   try {
@@ -105,7 +138,7 @@ export async function requestWhole(
     const bytes = await readWholeBody(reply, clock, context.takeMemory)
     await checkAnswerSize(bytes, () => pause(0))
     return {
-      bytes,
+      answer: await readInTurn(bytes, { context, customerId, read }),
       requestDigest: await sha256Hex(call.body),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,

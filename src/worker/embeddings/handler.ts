@@ -5,7 +5,7 @@ import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
 import { readChatBody, type ReadRequest } from '../completion/request-body.ts'
 import { readChatOptions } from '../completion/options.ts'
-import { requestWhole, serveWhole, type ProviderProof } from '../completion/whole-serving.ts'
+import { requestWhole, serveWhole, type ReadAnswer } from '../completion/whole-serving.ts'
 import type { Context, Handler } from '../context.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
@@ -21,7 +21,7 @@ import { serviceObject } from '../settle/service-object.ts'
 import { readEmbeddings, type EmbeddingsAnswer } from './answer.ts'
 import { parseEmbeddingsRequest, type EmbeddingsRequest } from './request.ts'
 
-type Embedded = ProviderProof & { readonly answer: EmbeddingsAnswer }
+type Embedded = ReadAnswer<EmbeddingsAnswer>
 
 /** POST /v1/embeddings: key -> body -> no repeat -> read -> plan -> daemon alive -> admitted -> answered. */
 export const createEmbeddings: Handler = async (request, context) => {
@@ -36,6 +36,8 @@ export const createEmbeddings: Handler = async (request, context) => {
     )
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
+  const { customerId } = key
+  const read = (bytes: Bytes) => readAnswer(bytes, parsed)
   const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
   const headers = {
     ...admission.rateLimitHeaders,
@@ -47,8 +49,7 @@ export const createEmbeddings: Handler = async (request, context) => {
     async ({ route }, limitMs, budget) => {
       const sent = utf8(JSON.stringify({ model: route.config.upstream_model, ...parsed.forwarded }))
       const call = { route, path: '/embeddings', body: sent, constraints }
-      const { bytes, ...proof } = await requestWhole(context, call, limitMs, budget)
-      return { ...proof, answer: readAnswer(bytes, parsed) }
+      return requestWhole({ context, customerId, read }, call, limitMs, budget)
     },
     ({ attempt, value: { answer } }) => {
       const terms = { admission, constraints, requestedRoute }

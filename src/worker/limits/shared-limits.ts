@@ -10,6 +10,8 @@ export interface SharedLimits {
   readonly uploads: FairLimiter
   /** Measurements of audio, which take the thread. */
   readonly measuring: FairLimiter
+  /** Parsing of large answers of providers, which uses the thread for up to a quarter of a second each. */
+  readonly largeAnswers: FairLimiter
   /** Reads of one row or a few. */
   readonly reads: FairLimiter
   /** Reads of the ledger that take the storage some milliseconds. */
@@ -48,6 +50,13 @@ export function openSharedLimits(): SharedLimits {
       maxWaitMs: 180_000,
       refusal: tooManyUploads,
     }),
+    largeAnswers: new FairLimiter({
+      capacity: 1,
+      share: 1,
+      maxWaiting: 64,
+      maxWaitMs: 60_000,
+      refusal: tooManyLargeAnswers,
+    }),
     reads: new FairLimiter({
       capacity: 64,
       share: 16,
@@ -73,6 +82,11 @@ function tooManyRequests(): ApiError {
 function tooManyUploads(): ApiError {
   const message = 'Too many uploads are in progress. Try again in a few seconds.'
   return new ApiError('service_unavailable', message, { retryAfter: 10 })
+}
+
+function tooManyLargeAnswers(): ApiError {
+  const message = 'Too many large answers of providers are waiting to be read.'
+  return new ApiError('rate_limit_exceeded', message, { retryAfter: 10 })
 }
 
 function tooManyReads(): ApiError {
