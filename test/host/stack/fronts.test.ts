@@ -187,6 +187,21 @@ describe('the front of a router', () => {
     for (const socket of silent) socket.destroy()
   })
 
+  test('bounds the connections of a source at several fronts together', async () => {
+    await open({ workers: 2, connectionsPerSource: 20 })
+    fronts.relayTo(await startWorker(echo))
+    const silent = await Promise.all(Array.from({ length: 200 }, () => client()))
+    for (const socket of silent) socket.resume()
+    const left = () => silent.filter(({ readableEnded }) => !readableEnded).length
+    // The kernel spreads connections over the fronts; each keeps the newest twenty of them.
+    await until(() => left() === 40)
+    expect(left()).toBe(40)
+    const other = await client(fronts.httpPort, '127.0.0.9')
+    other.write('welcome')
+    expect(await heard(other)).toBe('welcome')
+    for (const socket of silent) socket.destroy()
+  })
+
   test('answers 503 from the moment it is told to refuse, those who wait included', async () => {
     await open()
     const waiting = fetch(`http://127.0.0.1:${fronts.httpPort}/v1/models`)
