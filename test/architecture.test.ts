@@ -83,6 +83,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
     'usage',
     'attestation',
     'admin',
+    'webhooks',
     'openapi',
   ],
   ['endpoints.ts'],

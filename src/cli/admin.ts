@@ -186,6 +186,19 @@ quarantine
     call('POST', `/admin/quarantine/${encodeURIComponent(request)}/settle`),
   )
 
+const webhooks = program.command('webhooks').description('What is reported to the operator')
+webhooks
+  .command('deliveries')
+  .description('What was reported where, newest first')
+  .addOption(new Option('--state <state>').choices(['pending', 'delivered', 'failed']))
+  .action(({ state }: { state?: string }) =>
+    call('GET', `/admin/webhooks/deliveries${state === undefined ? '' : `?state=${state}`}`),
+  )
+webhooks
+  .command('run')
+  .description('Look for what is to be reported and deliver what is due, now')
+  .action(() => call('POST', '/admin/webhooks/run'))
+
 program
   .command('maintenance')
   .description('Release stale reservations and expire receipts')

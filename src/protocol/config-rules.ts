@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
+import { webhookProblems } from './webhook-config.ts'
 
 /** One thing wrong with a configuration: where, and why. */
 export interface ConfigProblem {
@@ -53,6 +54,7 @@ const RULES: readonly Rule[] = [
   allowancesNameProviders,
   originsAreOrigins,
   forwardedMembersAreFree,
+  ({ service }) => webhookProblems(service.webhooks, service.mode),
 ]
 
 const RESERVED_NAME = 'auto'

@@ -3,6 +3,7 @@ import { EFFORTS } from './effort.ts'
 import { DEFAULT_FORWARD } from './forwarded-members.ts'
 import { es256JwkSchema } from './jwk.ts'
 import { providerPolicySchema } from './provider-policy.ts'
+import { webhooksSchema } from './webhook-config.ts'
 
 /**
  * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing slip
@@ -102,6 +103,7 @@ export const serviceSchema = z.strictObject({
   tls: tlsSchema.optional(),
   release: releaseSchema.optional(),
   unseal: unsealSchema.optional(),
+  webhooks: webhooksSchema.optional(),
 })
 
 export const providerSchema = z.strictObject({

@@ -74,6 +74,8 @@ export const linkConfigSchema = z.object({
     admin_token: z.string().min(1),
     /** Provider name to API key, for providers that have one. */
     provider_api_keys: z.record(z.string(), z.string()),
+    /** Endpoint of a webhook to signing secret. */
+    webhook_secrets: z.record(z.string(), z.string()).default({}),
   }),
 })
 

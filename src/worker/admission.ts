@@ -1,12 +1,14 @@
 import { withMinimum, type Constraints } from '../protocol/constraints.ts'
 import type { PresentedKey } from './auth/authenticate.ts'
 import type { Context } from './context.ts'
+import { ApiError } from './http/errors.ts'
 import type { Route } from './provider/route.ts'
 import { acceptedAttempts, needsProofs } from './routing/accepted-attempts.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
 import type { Once } from './idempotency/once.ts'
 import { pause } from './routing/budget.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
+import { reportLimitReached } from './settle/alerts.ts'
 import { admit, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
 import type { AudioBound, UsageBound } from './settle/cap-tokens.ts'
 import { worstCase } from './settle/price.ts'
@@ -52,12 +54,24 @@ export async function admitRequest(
     once?.hold()
     return admission
   } catch (error) {
+    if (isLimitReached(error) && config.service.webhooks !== undefined) {
+      const { customerId, keyPrefix } = key
+      // Each refusal would write it anew; the storage knows it for good.
+      if (context.watch.isFirst(`${keyPrefix} ${new Date(now).toISOString().slice(0, 10)}`)) {
+        context.waitUntil(
+          reportLimitReached(ledger, { customerId, keyPrefix }, now).catch(() => {}),
+        )
+      }
+    }
     if (error instanceof StorageUnavailable) {
       context.waitUntil(releaseLost(requestId, { ledger, log, pause }))
     }
     throw error
   }
 }
+
+const isLimitReached = (error: unknown) =>
+  error instanceof ApiError && error.code === 'insufficient_quota'
 
 /**
  * The attempts whose providers meet what the request requires, in their order.

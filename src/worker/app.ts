@@ -12,6 +12,7 @@ import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
 import { openSharedLimits } from './limits/shared-limits.ts'
 import { HttpLink } from './link/http-link.ts'
+import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import { createRouter } from './router.ts'
@@ -59,6 +60,7 @@ export class App {
   readonly #drains = new Drains()
   readonly #env: Env
   readonly #metrics = new Metrics()
+  readonly #watch: InstanceWatch
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
   #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
@@ -75,6 +77,7 @@ export class App {
     )
     this.#ehbp = { ...deps, link: this.#link }
     this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
+    this.#watch = new InstanceWatch(deps.newId())
     this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate(deps.now)
@@ -185,6 +188,8 @@ export class App {
       keptAnswers: this.#keptAnswers,
       link: this.#link,
       metrics: this.#metrics,
+      watch: this.#watch,
+      sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
       log: this.#log,
       shared: this.#shared,
       openRequests: () => this.#cap.openRequests,

@@ -1,9 +1,11 @@
+import { parseNano } from '../protocol/money.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
+import type { InstanceWatch } from './metrics/instance-watch.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
@@ -11,6 +13,7 @@ import type { AttemptDeps } from './routing/attempt.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
 import type { KeptAnswers } from './settle/kept-answers.ts'
+import type { Alerts } from './settle/alerts.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
@@ -29,6 +32,9 @@ export interface Context extends Settings {
   readonly link: Link
   readonly log: Log
   readonly metrics: Metrics
+  readonly watch: InstanceWatch
+  /** Sends a message to an endpoint of the operator. */
+  readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */
   readonly now: () => number
   /** A new UUID v4. */
@@ -127,5 +133,11 @@ export function settleDeps(context: Context, customerId: string): SettleDeps {
     usdEur: config.service.usd_eur,
     defaultRetentionDays: config.service.receipt_retention_days,
     now,
+    alerts: alertsOf(context),
   }
+}
+
+function alertsOf({ config }: Context): Alerts | undefined {
+  const below = config.service.webhooks?.balance_below_eur
+  return below === undefined ? undefined : { balanceBelowNano: parseNano(String(below)) }
 }

@@ -46,6 +46,8 @@ import { listUsage } from './usage/handler.ts'
 import { showKey } from './usage/key-handler.ts'
 import { KEY_OPERATION } from './usage/key-operation.ts'
 import { USAGE_OPERATION } from './usage/operation.ts'
+import { listWebhookDeliveries, runWebhookRound } from './webhooks/handlers.ts'
+import { LIST_DELIVERIES_OPERATION, RUN_WEBHOOKS_OPERATION } from './webhooks/operation.ts'
 
 /** One row of the router's table. */
 export interface Endpoint {
@@ -207,6 +209,14 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ],
     ['GET', '/admin/routes', 'admin.routes', admin.listRoutes, ADMIN_OPERATIONS.routes],
     ['GET', '/admin/metrics', 'admin.metrics', showMetrics, ADMIN_OPERATIONS.metrics],
+    [
+      'GET',
+      '/admin/webhooks/deliveries',
+      'admin.webhooks.deliveries',
+      listWebhookDeliveries,
+      LIST_DELIVERIES_OPERATION,
+    ],
+    ['POST', '/admin/webhooks/run', 'admin.webhooks.run', runWebhookRound, RUN_WEBHOOKS_OPERATION],
     ['GET', '/admin/providers', 'admin.providers', admin.listProviders, ADMIN_OPERATIONS.providers],
   ]),
 ]

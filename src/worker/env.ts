@@ -10,6 +10,8 @@ export interface Env extends StorageEnv {
   readonly LINK: LinkBinding
   /** The origin that `LINK` leads to, for bindings that do not determine it themselves. */
   readonly LINK_ORIGIN?: string
+  /** Leads to webhooks, over a network of public addresses alone; absent: the runtime's own network. */
+  readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string
 }

@@ -13,6 +13,8 @@ export interface Settings {
   readonly catalogue: Catalogue
   readonly health: RouteHealth
   readonly adminToken: string
+  /** Endpoint of a webhook to its signing secret. */
+  readonly webhookSecrets: Readonly<Record<string, string>>
 }
 
 /**
@@ -71,6 +73,7 @@ export class SettingsSource {
       catalogue: compileCatalogue(config, secrets.provider_api_keys),
       health: this.#healthFor(breaker, selection),
       adminToken: secrets.admin_token,
+      webhookSecrets: secrets.webhook_secrets,
     }
   }
 }

@@ -147,6 +147,7 @@ describe('a booted daemon', () => {
     expect(answer.secrets).toEqual({
       admin_token: 'admin-token',
       provider_api_keys: { nova: 'provider-key' },
+      webhook_secrets: {},
     })
   })
 

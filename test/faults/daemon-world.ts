@@ -73,6 +73,7 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
     storage: { engine: 'durable-object' as const },
     storageDir,
     privateNetwork: true,
+    privateWebhooks: true,
     maxOpenRequests: 1_000,
   }
   const binary = await compileWorkerdConfig(plan)

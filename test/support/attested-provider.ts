@@ -106,6 +106,7 @@ function configFor(port: number, { attestation, mode, scheme, apiKey }: Attested
     text: '',
     sha256: 'cf'.repeat(32),
     adminToken: 'admin-token',
+    webhookSecrets: {},
     providerApiKeys: apiKey === undefined ? {} : { nova: apiKey },
   }
 }

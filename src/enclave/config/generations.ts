@@ -54,6 +54,7 @@ export class Generations {
 }
 
 /** A file that was only touched makes no generation. */
-function textOf({ sha256, providerApiKeys, adminToken }: LoadedConfig): string {
-  return JSON.stringify([sha256, providerApiKeys, adminToken])
+function textOf(loaded: LoadedConfig): string {
+  const { sha256, providerApiKeys, webhookSecrets, adminToken } = loaded
+  return JSON.stringify([sha256, providerApiKeys, webhookSecrets, adminToken])
 }

@@ -17,6 +17,8 @@ export interface LoadedConfig {
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
+  /** Endpoint of a webhook to its signing secret. */
+  readonly webhookSecrets: Readonly<Record<string, string>>
   /** Null: the router is sealed. */
   readonly adminToken: string | null
 }
@@ -68,6 +70,7 @@ export async function parseConfig(
     text,
     sha256: await sha256Hex(text),
     providerApiKeys: readApiKeys(check.config, surroundings.env),
+    webhookSecrets: readWebhookSecrets(check.config, surroundings.env),
     adminToken: surroundings.adminToken,
   }
 }
@@ -100,4 +103,17 @@ function readApiKeys(config: RouterConfig, env: StartupEnv['env']): Record<strin
     return key ? [[name, key] as const] : []
   })
   return Object.fromEntries(found)
+}
+
+function readWebhookSecrets(
+  { service }: RouterConfig,
+  env: StartupEnv['env'],
+): Record<string, string> {
+  const endpoints = Object.entries(service.webhooks?.endpoints ?? {})
+  return Object.fromEntries(
+    endpoints.flatMap(([name, { secret_env: variable }]) => {
+      const secret = env[variable]
+      return secret ? [[name, secret] as const] : []
+    }),
+  )
 }

@@ -11,8 +11,10 @@ import type { StartupEnv } from './load-config.ts'
  */
 export function findStartProblems(config: RouterConfig, around: StartupEnv): ConfigProblem[] {
   if (config.service.mode !== around.mode) return [otherMode(around.mode)]
-  if (around.mode === 'local') return []
+  const webhooks = around.adminToken === null ? [] : unusableWebhookSecrets(config, around.env)
+  if (around.mode === 'local') return webhooks
   return [
+    ...webhooks,
     ...unattestedProviders(config),
     ...unpinnedProviders(config),
     ...plainProviders(config),
@@ -86,6 +88,24 @@ function missingApiKeys({ providers }: RouterConfig, env: StartupEnv['env']): Co
           },
         ],
   )
+}
+
+/** A signing secret as Standard Webhooks has it: 24 to 64 bytes. */
+const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
+
+function unusableWebhookSecrets(
+  { service }: RouterConfig,
+  env: StartupEnv['env'],
+): ConfigProblem[] {
+  const endpoints = Object.entries(service.webhooks?.endpoints ?? {})
+  return endpoints.flatMap(([name, { secret_env: variable }]) => {
+    const secret = env[variable]
+    const path = formatPath(['service', 'webhooks', 'endpoints', name, 'secret_env'])
+    if (!secret) return [{ path, reason: `the environment has no variable ${variable}` }]
+    const usable = WEBHOOK_SECRET.test(secret) && secret.slice('whsec_'.length).length % 4 === 0
+    const reason = `the variable ${variable} must be "whsec_" and the base64 of 24 to 64 bytes`
+    return usable ? [] : [{ path, reason }]
+  })
 }
 
 function simulatedPlatform(

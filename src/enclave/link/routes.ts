@@ -127,7 +127,8 @@ function describeState({ generation, signer, envelopes }: LinkSubject): LinkStat
 }
 
 function describeConfig({ generation }: LinkSubject): LinkConfig {
-  const { generation: number, config, sha256, providerApiKeys, adminToken } = generation()
+  const { generation: number, config, sha256, ...secrets } = generation()
+  const { providerApiKeys, webhookSecrets, adminToken } = secrets
   if (adminToken === null) {
     throw new LinkError('sealed', 'the router has not been given its secrets yet')
   }
@@ -135,7 +136,11 @@ function describeConfig({ generation }: LinkSubject): LinkConfig {
     generation: number,
     config,
     configuration_sha256: sha256,
-    secrets: { admin_token: adminToken, provider_api_keys: { ...providerApiKeys } },
+    secrets: {
+      admin_token: adminToken,
+      provider_api_keys: { ...providerApiKeys },
+      webhook_secrets: { ...webhookSecrets },
+    },
   }
 }
 

@@ -15,11 +15,10 @@ import type { UnsealDocument } from '../../protocol/unseal.ts'
 import { Unsealing } from './unsealing.ts'
 import { Certificates } from './certificates.ts'
 import { DaemonRpc } from './daemon-rpc.ts'
-import { watchLiveness } from './liveness.ts'
-import { probesOf } from './probes.ts'
 import { warnings } from './report.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
 import { tlsSettings, type Start } from './start-plan.ts'
+import { startWatchers } from './watchers.ts'
 
 export interface ServerPlan {
   readonly start: Start
@@ -33,7 +32,6 @@ export interface ServerPlan {
 const POLICY: RestartPolicy = { firstMs: 500, growth: 2, maxDelayMs: 30_000, maxCrashes: undefined }
 const HEALTH_TIMEOUT_MS = 60_000
 const OTHERS_GRACE_MS = 2_000
-const LIVENESS = { everyMs: 5_000, misses: 6 }
 
 /** A router in production: sockets, processes and certificates. Clients that connect before `start` resolves wait. */
 export class Server {
@@ -88,13 +86,14 @@ export class Server {
       log: plan.log,
     })
     const server: Server = new Server(plan, { parts, fronts, rpc, unsealing })
-    const probes = probesOf(server.#supervisor, link, () => parts.daemon?.linkPort)
     server.#closing.push(
-      watchLiveness(() => (server.#ready ? probes.watched() : []), {
-        ...LIVENESS,
+      startWatchers({
+        supervisor: server.#supervisor,
+        link,
+        linkPort: () => parts.daemon?.linkPort,
+        serving: () => (server.#ready ? server.#start : undefined),
         log: plan.log,
       }),
-      () => probes.close(),
     )
     return server
   }

@@ -9,6 +9,7 @@ import {
   STORAGE_ENGINES,
   STORAGE_SECRETS,
 } from '../../protocol/storage-engines.ts'
+import { webhookSecretNames } from '../../protocol/webhook-config.ts'
 import { choosePlatform, hasReportInterface } from '../stack/platform.ts'
 import { readRouterConfig, type RouterConfigFile } from '../stack/router-config.ts'
 import type { StorageSettings } from '../stack/settings.ts'
@@ -119,7 +120,8 @@ export function tlsSettings({ config, options }: Start): TlsSettings {
 }
 
 function secretNames(config: RouterConfig): string[] {
-  return Object.values(config.providers).flatMap(({ api_key_env: name }) => name ?? [])
+  const ofProviders = Object.values(config.providers).flatMap(({ api_key_env: name }) => name ?? [])
+  return [...ofProviders, ...webhookSecretNames(config.service.webhooks)]
 }
 
 /** The stand-in's address is filled in later; it is on loopback in any case. */

@@ -129,6 +129,7 @@ export class Parts {
       storageDir: ledgerDir(state),
       maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),
+      privateWebhooks: this.#plan.mode === 'local',
     })
     const started = await startWorker(binary, { logFile: this.logFile(name), probe })
     fronts?.of(name).relayTo(started.ready)

@@ -14,6 +14,7 @@ import { screen } from './screen.ts'
 import type { Settings } from './settings.ts'
 import { storedSecret, type StateDir } from './state-dir.ts'
 import { Supervisor } from './supervisor.ts'
+import { startWebhookRounds } from './webhook-rounds.ts'
 import { openFronts, type Fronts } from './fronts.ts'
 
 export interface StackPlan {
@@ -41,6 +42,8 @@ export class Stack {
   readonly #fronts: Fronts
   readonly #supervisor: Supervisor
   #customer: FirstCustomer | undefined
+  #hasWebhooks: boolean
+  #endRounds: () => void = () => {}
 
   /**
    * Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on.
@@ -70,6 +73,7 @@ export class Stack {
     this.#adminToken = adminToken
     this.#parts = parts
     this.#fronts = fronts
+    this.#hasWebhooks = plan.config.config.service.webhooks !== undefined
     this.#supervisor = new Supervisor({
       parts,
       standin: plan.config.usesStandin,
@@ -97,6 +101,7 @@ export class Stack {
     await untilProvidersJudged(admin, JUDGED_TIMEOUT_MS)
     this.#customer = await firstCustomer(state, this.#baseUrl, this.#adminToken)
     this.#publish()
+    this.#endRounds = startWebhookRounds(() => this.#reported())
     log(
       screen({
         baseUrl: this.#baseUrl,
@@ -110,14 +115,21 @@ export class Stack {
 
   /** Has the daemon read the configuration anew; it keeps the last good one if the new one is wrong. */
   reload(config: RouterConfigFile): void {
+    this.#hasWebhooks = config.config.service.webhooks !== undefined
     this.#parts.reload(config)
   }
 
   async stop(): Promise<void> {
     this.#plan.state.remove(LOCAL_FILE)
+    this.#endRounds()
     this.#fronts.refuse(this.#parts.tls ?? null)
     await this.#supervisor.stop(WORKER_GRACE_MS, OTHERS_GRACE_MS)
     await this.#fronts.close()
+  }
+
+  #reported() {
+    if (!this.#hasWebhooks) return undefined
+    return { baseUrl: this.#baseUrl, adminToken: this.#adminToken }
   }
 
   get #baseUrl(): string {

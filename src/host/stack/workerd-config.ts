@@ -27,6 +27,8 @@ export interface WorkerdPlan {
   readonly maxOpenRequests: number
   /** Whether the worker itself may connect to loopback and private addresses. */
   readonly privateNetwork: boolean
+  /** Whether its webhooks may lead there. */
+  readonly privateWebhooks: boolean
 }
 
 const workerd: { readonly default: string } = createRequire(import.meta.url)('workerd')
@@ -67,6 +69,7 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
       { name: 'link', external: linkService(plan, seal) },
       { name: 'storage', disk: { path: plan.storageDir, writable: true } },
       { name: 'internet', network: outbound(plan) },
+      { name: 'webhooks', network: webhookNetwork(plan) },
     ],
     sockets: [
       { name: 'http', address: `127.0.0.1:${plan.port}`, http: {}, service: 'router' },
@@ -94,6 +97,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     compatibilityDate: COMPATIBILITY_DATE,
     bindings: [
       { name: 'LINK', service: 'link' },
+      { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
@@ -136,6 +140,14 @@ function outbound(plan: WorkerdPlan): CapnpValue {
   const reachesPrivate = plan.privateNetwork || STORAGE_ENGINES[plan.storage.engine].shared
   return {
     allow: reachesPrivate ? ['public', 'private'] : ['public'],
+    tlsOptions: { trustBrowserCas: true },
+  }
+}
+
+/** Webhooks lead to public addresses alone, whatever a name resolves to; a local stack's may be on its own machine. */
+function webhookNetwork({ privateWebhooks }: WorkerdPlan): CapnpValue {
+  return {
+    allow: privateWebhooks ? ['public', 'private'] : ['public'],
     tlsOptions: { trustBrowserCas: true },
   }
 }

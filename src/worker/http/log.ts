@@ -49,6 +49,8 @@ export type LogEvent =
   | 'answer_replayed'
   /** A kept answer does not open: it was changed in the storage. Its request is neither repeated nor billed again. */
   | 'kept_answer_unreadable'
+  /** A message to an endpoint of the operator did not arrive; it is tried again. */
+  | 'webhook_failed'
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'

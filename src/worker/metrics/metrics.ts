@@ -49,6 +49,8 @@ export class Metrics {
   )
   readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
 
+  #settlementFaults = 0
+
   readonly #handlers: Partial<Record<LogEvent, (fields: LogFields) => void>> = {
     request: ({ endpoint = 'none', status = 0, code = '', duration_ms = 0 }) => {
       this.#requests.add({ endpoint, status, code })
@@ -78,11 +80,24 @@ export class Metrics {
     usage_capped: ({ route = '' }) => this.#caps.add({ route }),
     answer_replayed: () => this.#replays.add({}),
     kept_answer_unreadable: () => this.#faults.add({ part: 'kept_answer', failure: 'unreadable' }),
-    settle_quarantined: () => this.#faults.add({ part: 'settlement', failure: 'quarantined' }),
+    settle_quarantined: () => this.#settlementFault('quarantined'),
     release_failed: ({ code = '' }) => this.#faults.add({ part: 'release', failure: code }),
-    settle_failed: ({ code = '' }) => this.#faults.add({ part: 'settlement', failure: code }),
+    settle_failed: ({ code = '' }) => this.#settlementFault(code),
+    webhook_failed: ({ failure = '' }) => this.#faults.add({ part: 'webhook', failure }),
     link_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'link', failure }),
     storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
+  }
+
+  /** How many settlements failed since this was last asked. */
+  takeSettlementFaults(): number {
+    const count = this.#settlementFaults
+    this.#settlementFaults = 0
+    return count
+  }
+
+  #settlementFault(failure: string): void {
+    this.#settlementFaults += 1
+    this.#faults.add({ part: 'settlement', failure })
   }
 
   /** A log that counts what passes it. */

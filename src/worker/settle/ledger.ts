@@ -2,6 +2,7 @@ import { StorageUnavailable, type Database, type Row, type Statement } from '../
 import { textOf } from '../storage/row.ts'
 import { int64, list, raw, real, small, sql, text } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
+import { alertStatements, type Alerts } from './alerts.ts'
 import { ClaimLost, completeClaim, dropClaim, readOwner, takenByAnother } from './claims.ts'
 import { addSpent } from './key-limits.ts'
 import { UNLIMITED } from './plan-terms.ts'
@@ -16,6 +17,8 @@ export interface Settlement {
   readonly receipt: StoredReceipt | null
   /** The sealed answer for repeats of a request with a claim; null: it is not kept. */
   readonly answer?: string | null
+  /** What it reports to the operator, where that is wished for. */
+  readonly alerts?: Alerts | undefined
 }
 
 export interface UsageEntry {
@@ -65,6 +68,7 @@ export async function commitSettlement(
     bill(settlement),
     writeUsage(settlement),
     countOnKey(settlement),
+    ...alerts(settlement),
     closeReservation(settlement),
     ...completion(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
@@ -201,6 +205,14 @@ function countOnKey({ requestId, admission, row }: Settlement): Statement {
         ELSE window_tokens + ${int64(tokens)} END
     WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND EXISTS (
       SELECT 1 FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId})`
+}
+
+/** What this bill is reason to report. */
+function alerts({ requestId, admission, row, alerts: wanted }: Settlement): readonly Statement[] {
+  if (wanted === undefined) return []
+  const { customerId, keyPrefix } = admission
+  const [costNano, now] = [row.cost.nano, row.createdAtMs]
+  return alertStatements(wanted, { requestId, customerId, keyPrefix, costNano, now })
 }
 
 function closeReservation({ requestId, admission }: Settlement): Statement {

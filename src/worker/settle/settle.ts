@@ -7,6 +7,7 @@ import type { Link } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { retainEvidence } from './evidence.ts'
 import type { Exchange, ExchangeProof } from './exchange.ts'
+import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
 import { priceOf } from './price.ts'
@@ -24,6 +25,8 @@ export interface SettleDeps {
   /** Digest of the configuration in force when the exchange began. */
   readonly configurationSha256: string
   readonly usdEur: number | undefined
+  /** What settlements report to the operator, where that is wished for. */
+  readonly alerts?: Alerts | undefined
   readonly defaultRetentionDays: number
   readonly now: () => number
 }
@@ -127,7 +130,7 @@ async function commit(
 
 function settlementOf(
   exchange: Exchange,
-  { usdEur, now }: Pick<SettleDeps, 'usdEur' | 'now'>,
+  { usdEur, now, alerts }: Pick<SettleDeps, 'usdEur' | 'now' | 'alerts'>,
   receipt: Settlement['receipt'],
 ): Settlement {
   const { requestId, admission, route } = exchange
@@ -153,6 +156,7 @@ function settlementOf(
     },
     receipt,
     answer: exchange.answer ?? null,
+    alerts,
   }
 }
 

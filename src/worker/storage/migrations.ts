@@ -4,6 +4,7 @@ import { statements as settlementBounds } from './migrations/0002-settlement-bou
 import { statements as keyLimits } from './migrations/0003-key-limits.ts'
 import { statements as idempotentRequests } from './migrations/0004-idempotent-requests.ts'
 import { statements as keyAttestation } from './migrations/0005-key-attestation.ts'
+import { statements as webhooks } from './migrations/0006-webhooks.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -12,4 +13,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0003-key-limits', statements: keyLimits },
   { id: '0004-idempotent-requests', statements: idempotentRequests },
   { id: '0005-key-attestation', statements: keyAttestation },
+  { id: '0006-webhooks', statements: webhooks },
 ]

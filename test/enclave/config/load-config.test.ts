@@ -95,6 +95,35 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
   ],
 ]
 
+describe('the secret of a webhook', () => {
+  const hooked = {
+    ...config(),
+    service: {
+      ...config().service,
+      webhooks: {
+        allowed_hosts: ['hooks.example'],
+        endpoints: { ops: { url: 'https://hooks.example/in', secret_env: 'OPS_SECRET' } },
+      },
+    },
+  }
+  const path = 'service.webhooks.endpoints.ops.secret_env'
+  const good = `whsec_${Buffer.alloc(24, 1).toString('base64')}`
+
+  it.each([
+    [undefined, 'the environment has no variable OPS_SECRET'],
+    ['short', 'the variable OPS_SECRET must be "whsec_" and the base64 of 24 to 64 bytes'],
+    [`${good}A`, 'the variable OPS_SECRET must be "whsec_" and the base64 of 24 to 64 bytes'],
+  ])('keeps the configuration out of force where it is %s', async (secret, reason) => {
+    const env = secret === undefined ? {} : { OPS_SECRET: secret }
+    expect(await problems(hooked, { ...REAL, env })).toEqual([{ path, reason }])
+  })
+
+  it('is handed on by the name of the endpoint', async () => {
+    const { webhookSecrets } = await load(hooked, { ...REAL, env: { OPS_SECRET: good } })
+    expect(webhookSecrets).toEqual({ ops: good })
+  })
+})
+
 describe('loadConfig', () => {
   it.each(CASES)('refuses %s in production mode', async (_what, json, around, path, reason) => {
     expect(await problems(json, around)).toEqual([{ path, reason }])

@@ -54,6 +54,7 @@ function loaded(providers: Record<string, object>, keys = {}): LoadedConfig {
     text: '',
     sha256: 'cf'.repeat(32),
     adminToken: 'admin-token',
+    webhookSecrets: {},
     providerApiKeys: keys,
   }
 }

@@ -73,6 +73,7 @@ function plan(changes: Partial<WorkerdPlan> = {}): WorkerdPlan {
     storageDir: directory,
     maxOpenRequests: 100,
     privateNetwork: true,
+    privateWebhooks: true,
     ...changes,
   }
 }

@@ -27,6 +27,7 @@ import {
   settlementOf,
 } from '../../support/ledger.ts'
 import { describeClaims } from './claims-contract.ts'
+import { describeWebhooks } from './webhooks-contract.ts'
 
 /** A real engine, empty, reached by two instances of the worker. */
 export interface LedgerEngine {
@@ -176,6 +177,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     })
 
     describeClaims(instances)
+    describeWebhooks(instances)
 
     test('settling a request many times at once bills it once', async () => {
       const [left, right] = instances('once')

@@ -1,0 +1,77 @@
+import type { Database, Statement } from '../storage/database.ts'
+import { int64, raw, sql, text } from '../storage/sql.ts'
+import { periodOf, LIMIT_RESETS } from './key-limits.ts'
+
+/**
+ * What a settlement reports to the operator (docs/webhooks.md), in the batch that settles: a balance or a key's limit
+ * that this very bill took across a threshold is reported once, and never lost.
+ */
+export interface Alerts {
+  /** A prepaid balance that falls below it is reported. */
+  readonly balanceBelowNano: bigint
+}
+
+interface Bill {
+  readonly requestId: string
+  readonly customerId: string
+  readonly keyPrefix: string
+  readonly costNano: bigint
+  /** Ms. */
+  readonly now: number
+}
+
+/** Statements behind those that took the cost from the balance and added it to the key. */
+export function alertStatements({ balanceBelowNano }: Alerts, bill: Bill): readonly Statement[] {
+  const { requestId, customerId, keyPrefix, costNano, now } = bill
+  const [cost, below] = [int64(costNano), int64(balanceBelowNano)]
+  const settled = sql`customers.customer_id = ${customerId} AND lock_request_id = ${requestId}`
+  const ofKey = sql`FROM api_keys JOIN customers ON customers.customer_id = api_keys.customer_id
+    WHERE ${settled} AND key_prefix = ${keyPrefix} AND limit_nano IS NOT NULL`
+  return [
+    sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
+      SELECT ${text(`${requestId}.balance`)}, 'balance.low', customer_id, '', balance_nano, ${below},
+        ${int64(now)}
+      FROM customers WHERE ${settled} AND billing = 'prepaid'
+        AND balance_nano < ${below} AND balance_nano + ${cost} >= ${below}
+      ON CONFLICT (id) DO NOTHING`,
+    sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
+      SELECT ${text(`${requestId}.key`)}, 'key.limit_near', customers.customer_id, key_prefix, spent_nano,
+        limit_nano, ${int64(now)}
+      ${ofKey} AND spent_nano >= limit_nano / 5 * 4 AND spent_nano - ${cost} < limit_nano / 5 * 4
+      ON CONFLICT (id) DO NOTHING`,
+    sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
+      SELECT ${reachedId(now)}, 'key.limit_reached', customers.customer_id, key_prefix, spent_nano,
+        limit_nano, ${int64(now)}
+      ${ofKey} AND spent_nano >= limit_nano
+      ON CONFLICT (id) DO NOTHING`,
+  ]
+}
+
+/**
+ * Reports that the limit of a key left no room for a request. A request is refused before the limit is spent to the last
+ * cent, so this is how most limits are reached. Once for each limit and period.
+ * @throws StorageUnavailable when the storage does not answer
+ */
+export async function reportLimitReached(
+  db: Database,
+  { customerId, keyPrefix }: Pick<Bill, 'customerId' | 'keyPrefix'>,
+  now: number,
+): Promise<void> {
+  await db.batch([
+    sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
+      SELECT ${reachedId(now)}, 'key.limit_reached', customer_id, key_prefix, spent_nano, limit_nano,
+        ${int64(now)}
+      FROM api_keys WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix}
+        AND limit_nano IS NOT NULL
+      ON CONFLICT (id) DO NOTHING`,
+  ])
+}
+
+/** The same for a key, its limit and its period. */
+function reachedId(now: number): Statement {
+  const periods = LIMIT_RESETS.map(
+    (reset) => `WHEN '${reset}' THEN '${periodOf(reset, now).start}'`,
+  )
+  return raw(`(key_prefix || '.' || CAST(limit_nano AS TEXT) || '.'
+    || CASE limit_reset ${periods.join(' ')} ELSE '' END)`)
+}

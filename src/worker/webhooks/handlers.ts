@@ -1,0 +1,29 @@
+import { requireAdmin } from '../auth/authenticate.ts'
+import type { Handler } from '../context.ts'
+import { integerFrom, oneOf, readParameter } from '../http/query.ts'
+import { json } from '../http/reply.ts'
+import { listDeliveries } from './outbox.ts'
+import { runWebhooks } from './run.ts'
+
+const DEFAULT_LISTED = 100
+const MAX_LISTED = 1000
+
+export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const
+
+/** GET /admin/webhooks/deliveries: what was reported where, newest event first. */
+export const listWebhookDeliveries: Handler = async (request, context) => {
+  await requireAdmin(request, context.adminToken)
+  const query = new URL(request.url).searchParams
+  const limit = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LISTED
+  const state = readParameter(query, 'state', oneOf(DELIVERY_STATES))
+  const page = { limit: Math.min(limit, MAX_LISTED), state }
+  return json({ data: await listDeliveries(context.storage.directory(), page) })
+}
+
+/** POST /admin/webhooks/run: looks for what is to be reported and delivers what is due. The host asks for it. */
+export const runWebhookRound: Handler = async (request, context) => {
+  await requireAdmin(request, context.adminToken)
+  const { webhooks } = context.config.service
+  if (webhooks === undefined) return json({ reported: 0, delivered: 0, failed: 0 })
+  return json(await runWebhooks(context, webhooks))
+}

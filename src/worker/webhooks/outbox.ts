@@ -1,0 +1,191 @@
+import type { WebhookEventType } from '../../protocol/webhook-config.ts'
+import { formatNano } from '../../protocol/money.ts'
+import type { Database, Row } from '../storage/database.ts'
+import { bigintOf, numberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import { int64, list, sql, text } from '../storage/sql.ts'
+
+/**
+ * The outbox: what is to be reported and how far each endpoint has it. An event is stored before anything is sent, and
+ * its delivery is over only when the endpoint said so: each is delivered at least once.
+ */
+
+/** Pauses before the next attempt, ms; after the last one a delivery has failed. About three days together. */
+export const BACK_OFF_MS = [
+  5_000, 60_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 72_000_000, 86_400_000,
+]
+
+/** A delivery that is being attempted is left alone for so long. */
+const ATTEMPT_LEASE_MS = 60_000
+const MAX_QUEUED = 100
+const MAX_ATTEMPTED = 16
+
+/** Events, and what came of them, are kept for so long. */
+const KEPT_MS = 30 * 86_400_000
+
+export interface Endpoint {
+  readonly name: string
+  readonly events: readonly WebhookEventType[]
+}
+
+/** A delivery that is due, with the exact body of its message. */
+export interface DueDelivery {
+  readonly eventId: string
+  readonly endpoint: string
+  readonly attempts: number
+  readonly body: string
+}
+
+/** What came of an attempt: `delivered`, or a word for what went wrong. */
+export interface AttemptResult {
+  readonly delivered: boolean
+  /** A status, or `unreachable`, `timeout`, `redirected`, `not_configured`. */
+  readonly word: string
+}
+
+/** Makes deliveries of the events that are new, oldest first. */
+export async function queueNew(
+  db: Database,
+  endpoints: readonly Endpoint[],
+  now: number,
+): Promise<number> {
+  const [rows = []] = await db.batch([
+    sql`SELECT id, type FROM webhook_events WHERE queued = 0
+      ORDER BY created_at, id LIMIT ${MAX_QUEUED}`,
+  ])
+  for (const row of rows) {
+    const [id, type] = [textOf(row, 'id'), textOf(row, 'type')]
+    const takers = endpoints.filter(({ events }) => events.some((event) => event === type))
+    await db.batch([
+      ...takers.map(
+        ({ name }) => sql`INSERT INTO webhook_deliveries
+            (event_id, endpoint, state, next_at, updated_at)
+          VALUES (${id}, ${name}, 'pending', ${int64(now)}, ${int64(now)})
+          ON CONFLICT (event_id, endpoint) DO NOTHING`,
+      ),
+      sql`UPDATE webhook_events SET queued = 1 WHERE id = ${id}`,
+    ])
+  }
+  return rows.length
+}
+
+/** Takes the deliveries that are due, so that nobody else attempts them meanwhile. */
+export async function takeDue(db: Database, now: number): Promise<readonly DueDelivery[]> {
+  const [rows = []] = await db.batch([
+    sql`UPDATE webhook_deliveries SET next_at = ${int64(now + ATTEMPT_LEASE_MS)}
+      WHERE state = 'pending' AND next_at <= ${int64(now)} AND (event_id, endpoint) IN (
+        SELECT event_id, endpoint FROM webhook_deliveries
+        WHERE state = 'pending' AND next_at <= ${int64(now)} ORDER BY next_at LIMIT ${MAX_ATTEMPTED})
+      RETURNING event_id, endpoint, attempts`,
+  ])
+  if (rows.length === 0) return []
+  const ids = [...new Set(rows.map((row) => textOf(row, 'event_id')))]
+  const [events = []] = await db.batch([
+    sql`SELECT id, type, customer_id, subject, CAST(amount_nano AS TEXT) AS amount_nano,
+        CAST(limit_nano AS TEXT) AS limit_nano, created_at
+      FROM webhook_events WHERE id IN ${list(ids)}`,
+  ])
+  const bodies = new Map(events.map((row) => [textOf(row, 'id'), messageOf(row)]))
+  return rows.flatMap((row) => {
+    const eventId = textOf(row, 'event_id')
+    const body = bodies.get(eventId)
+    const rest = { endpoint: textOf(row, 'endpoint'), attempts: numberOf(row, 'attempts') }
+    return body === undefined ? [] : [{ eventId, body, ...rest }]
+  })
+}
+
+/** Stores what came of an attempt. */
+export async function recordAttempt(
+  db: Database,
+  { eventId, endpoint, attempts }: DueDelivery,
+  { delivered, word }: AttemptResult,
+  now: number,
+): Promise<void> {
+  const wait = BACK_OFF_MS[attempts]
+  const failed = wait === undefined ? 'failed' : 'pending'
+  await db.batch([
+    sql`UPDATE webhook_deliveries SET state = ${delivered ? 'delivered' : failed},
+        attempts = attempts + 1, next_at = ${int64(now + (wait ?? 0))}, last_result = ${word},
+        updated_at = ${int64(now)}
+      WHERE event_id = ${eventId} AND endpoint = ${endpoint} AND state = 'pending'`,
+  ])
+}
+
+/** Drops what is older than a month. */
+export async function dropOld(db: Database, now: number): Promise<void> {
+  const before = int64(now - KEPT_MS)
+  await db.batch([
+    sql`DELETE FROM webhook_deliveries WHERE event_id IN (
+      SELECT id FROM webhook_events WHERE created_at < ${before})`,
+    sql`DELETE FROM webhook_events WHERE created_at < ${before}`,
+    sql`DELETE FROM webhook_states WHERE changed_at < ${before}`,
+  ])
+}
+
+/** The members that an event's amounts and subject have in its message. */
+const DATA: Readonly<Record<WebhookEventType, (row: Row) => Readonly<Record<string, unknown>>>> = {
+  'balance.low': (row) => ({
+    customer_id: optionalTextOf(row, 'customer_id'),
+    balance_eur: euros(row, 'amount_nano'),
+    threshold_eur: euros(row, 'limit_nano'),
+  }),
+  'key.limit_near': keyData,
+  'key.limit_reached': keyData,
+  'provider.proof_lost': (row) => ({ provider: textOf(row, 'subject') }),
+  'provider.proof_regained': (row) => ({ provider: textOf(row, 'subject') }),
+  'route.resting': (row) => ({ route: textOf(row, 'subject') }),
+  'bundle.expiring': (row) => ({ expires_at: textOf(row, 'subject') }),
+  'ledger.failing': (row) => ({ fault: textOf(row, 'subject') }),
+  'signing.failing': (row) => ({ fault: textOf(row, 'subject') }),
+}
+
+function keyData(row: Row): Readonly<Record<string, unknown>> {
+  return {
+    customer_id: optionalTextOf(row, 'customer_id'),
+    key_prefix: textOf(row, 'subject'),
+    spent_eur: euros(row, 'amount_nano'),
+    limit_eur: euros(row, 'limit_nano'),
+  }
+}
+
+function euros(row: Row, column: string): string {
+  return formatNano(bigintOf(row, column))
+}
+
+/** The body of an event's message: `type`, `timestamp`, `data` (Standard Webhooks). Ids and amounts, never names. */
+export function messageOf(row: Row): string {
+  const type = textOf(row, 'type')
+  const read = new Map(Object.entries(DATA)).get(type)
+  const timestamp = new Date(numberOf(row, 'created_at')).toISOString()
+  return JSON.stringify({ type, timestamp, data: read?.(row) ?? {} })
+}
+
+/** A page of deliveries, newest event first. */
+export async function listDeliveries(
+  db: Database,
+  { limit, state }: { readonly limit: number; readonly state: string | undefined },
+): Promise<readonly object[]> {
+  const [rows = []] = await db.batch([
+    sql`SELECT event_id, endpoint, state, attempts, next_at, last_result, updated_at, type, created_at
+      FROM webhook_deliveries JOIN webhook_events ON webhook_events.id = event_id
+      WHERE ${text(state ?? null)} IS NULL OR state = ${text(state ?? null)}
+      ORDER BY created_at DESC, event_id, endpoint LIMIT ${limit}`,
+  ])
+  return rows.map((row) => {
+    const pending = textOf(row, 'state') === 'pending'
+    return {
+      id: textOf(row, 'event_id'),
+      type: textOf(row, 'type'),
+      endpoint: textOf(row, 'endpoint'),
+      state: textOf(row, 'state'),
+      attempts: numberOf(row, 'attempts'),
+      last_result: optionalTextOf(row, 'last_result'),
+      created_at: at(row, 'created_at'),
+      updated_at: at(row, 'updated_at'),
+      next_attempt_at: pending ? at(row, 'next_at') : null,
+    }
+  })
+}
+
+function at(row: Row, column: string): string {
+  return new Date(numberOf(row, column)).toISOString()
+}

@@ -1,0 +1,94 @@
+import { WEBHOOK_EVENTS, type WebhooksConfig } from '../../protocol/webhook-config.ts'
+import type { Context } from '../context.ts'
+import { StorageUnavailable, type Database } from '../storage/database.ts'
+import { dropOld, queueNew, recordAttempt, takeDue, type DueDelivery } from './outbox.ts'
+import { sendMessage, type Target } from './send.ts'
+import { observe, reportChanges } from './watch.ts'
+
+/** What one run did. */
+export interface RunReport {
+  /** Changes that were noticed. */
+  readonly reported: number
+  readonly delivered: number
+  /** Attempts that are tried again or were the last. */
+  readonly failed: number
+}
+
+/**
+ * One round: looks for what changed, makes deliveries of what is new, and attempts those that are due. While the storage
+ * is away, which is itself to be reported, that is told without having been stored.
+ */
+export async function runWebhooks(context: Context, config: WebhooksConfig): Promise<RunReport> {
+  try {
+    return await runStored(context, config)
+  } catch (error) {
+    if (!(error instanceof StorageUnavailable)) throw error
+    return tellUnstored(context, config)
+  }
+}
+
+async function runStored(context: Context, config: WebhooksConfig): Promise<RunReport> {
+  const { storage, now, newId, watch } = context
+  const db = storage.directory()
+  const seen = await observe(context, config.bundle_expires_within_hours)
+  const run = { instance: watch.id, runId: newId(), now: now() }
+  const reported = await reportChanges(db, seen, run)
+  const endpoints = Object.entries(config.endpoints).map(([name, { events }]) => {
+    return { name, events: events ?? WEBHOOK_EVENTS }
+  })
+  await queueNew(db, endpoints, now())
+  const due = await takeDue(db, now())
+  const outcomes = await Promise.all(due.map((one) => attempt(context, db, config, one)))
+  await dropOld(db, now())
+  watch.endOutage()
+  const delivered = outcomes.filter(Boolean).length
+  return { reported, delivered, failed: outcomes.length - delivered }
+}
+
+async function attempt(
+  context: Context,
+  db: Database,
+  config: WebhooksConfig,
+  due: DueDelivery,
+): Promise<boolean> {
+  const target = targetOf(context, config, due.endpoint)
+  const message = { id: due.eventId, body: due.body }
+  const result =
+    target === undefined
+      ? { delivered: false, word: 'not_configured' }
+      : await sendMessage(context.sendWebhook, target, message, context.now())
+  await recordAttempt(db, due, result, context.now())
+  if (!result.delivered) context.log('webhook_failed', { failure: result.word })
+  return result.delivered
+}
+
+function targetOf(
+  { webhookSecrets }: Context,
+  config: WebhooksConfig,
+  name: string,
+): Target | undefined {
+  const url = config.endpoints[name]?.url
+  const secret = webhookSecrets[name]
+  return url === undefined || secret === undefined ? undefined : { url, secret }
+}
+
+async function tellUnstored(context: Context, config: WebhooksConfig): Promise<RunReport> {
+  const { now, newId, watch } = context
+  if (!watch.beginOutage()) return { reported: 0, delivered: 0, failed: 0 }
+  const timestamp = new Date(now()).toISOString()
+  const data = { fault: 'storage_unavailable' }
+  const body = JSON.stringify({ type: 'ledger.failing', timestamp, data })
+  const message = { id: newId(), body }
+  const takers = Object.entries(config.endpoints).filter(
+    ([, { events }]) => events?.includes('ledger.failing') ?? true,
+  )
+  const results = await Promise.all(
+    takers.map(async ([name]) => {
+      const target = targetOf(context, config, name)
+      return target && sendMessage(context.sendWebhook, target, message, now())
+    }),
+  )
+  const delivered = results.filter((result) => result?.delivered === true).length
+  if (delivered < takers.length) watch.endOutage()
+  return { reported: 1, delivered, failed: takers.length - delivered }
+}
