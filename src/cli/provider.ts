@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
-import { createProofTools } from '../enclave/proof-deps.ts'
+import { createEvidenceDeps } from '../enclave/evidence-deps.ts'
 import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../protocol/strict-json.ts'
@@ -40,8 +40,8 @@ export function providerSubcommand(): Subcommand {
 
 async function check(name: string, options: CheckOptions): Promise<void> {
   const stateDir = resolve(options.stateDir ?? process.env['STATE_DIR'] ?? '.state')
-  const tools = createProofTools({ stateDir }, 'refuse', Date.now, () => undefined)
-  report(await checkOnce(await readProvider(name, options.config), tools), options.json === true)
+  const deps = createEvidenceDeps({ stateDir }, 'refuse', Date.now)
+  report(await checkOnce(await readProvider(name, options.config), deps), options.json === true)
 }
 
 async function readProvider(name: string, file: string): Promise<CheckedProvider> {

@@ -17,7 +17,6 @@ import { createDispatcher } from './link/dispatch.ts'
 import { createLinkRoutes, type Hpke } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
-import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
 import type { openMachine } from './open-machine.ts'
@@ -35,8 +34,6 @@ export interface DaemonDeps {
   /** Have the supervisor put secrets into force. */
   readonly offers: Pick<Offers, 'offer'>
   readonly openMachine: typeof openMachine
-  /** In place of the network and of vendors' verifiers. */
-  readonly proofTools?: Partial<ProofDeps>
 }
 
 export interface Daemon {
@@ -56,7 +53,7 @@ export interface Daemon {
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
-  const { now, notify, log, proofTools } = deps
+  const { now, notify, log } = deps
   const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
   const machine = deps.openMachine(boot, now, deps.env)
@@ -66,7 +63,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const identity = await startIdentity({ boot, machine, releases, ...keys, first, now, notify })
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
-  const upstream = await openUpstream({ boot, machine, first, current, now, log, proofTools })
+  const upstream = await openUpstream({ boot, machine, first, current, now, log })
   const { proofs, egress } = upstream
   const generations = new Generations(first, {
     load: (given) => source.load(given),

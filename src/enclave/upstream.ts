@@ -4,8 +4,8 @@ import type { Egress } from './open-egress.ts'
 import { createPinnedEgress } from './egress/pinned-egress.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
-import { createProofTools } from './proof-deps.ts'
-import { createProviderProofs, type ProofDeps } from './proofs/provider-evidence.ts'
+import { ADAPTER_THREAD, isolateAdapters, THREAD_LIMITS } from './isolated/isolated-adapter.ts'
+import { createProviderProofs } from './proofs/provider-evidence.ts'
 import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
 import type { Machine } from './snp/machine.ts'
@@ -26,15 +26,17 @@ export interface UpstreamInputs {
   readonly current: () => LoadedConfig
   readonly now: () => number
   readonly log: Log
-  /** In place of the network and of vendors' verifiers. */
-  readonly proofTools?: Partial<ProofDeps> | undefined
 }
 
 /** Begins to verify every provider of the first configuration, and waits for none of them. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const { boot, machine, first, current, now, log } = inputs
-  const deps = createProofTools(boot, await machine.simulatedPolicy(), now, log)
-  const proofs = createProviderProofs({ ...deps, ...inputs.proofTools })
+  const openAdapter = isolateAdapters({
+    program: ADAPTER_THREAD,
+    data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
+    limits: THREAD_LIMITS,
+  })
+  const proofs = createProviderProofs({ openAdapter, now, random: Math.random, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
   const egress = createPinnedEgress({ proofs, connectMs })

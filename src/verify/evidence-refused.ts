@@ -7,6 +7,7 @@ const REFUSALS = {
   unreachable: 'the provider did not answer with its evidence',
   service_unreachable: 'a service that verification needs did not answer',
   too_large: 'a document is larger than any honest one',
+  exhausting: 'judging the evidence took more time or memory than any honest evidence does',
   malformed: 'a document cannot be read',
   unknown_format: 'a document is of no format this adapter knows',
   hardware: 'the hardware evidence does not hold',
@@ -30,12 +31,14 @@ export type RefusalCode = keyof typeof REFUSALS
 /** Evidence that does not hold, or cannot be had. What to do: nothing is sent to this provider. */
 export class EvidenceRefused extends Error {
   readonly code: RefusalCode
+  readonly checks: readonly string[]
 
   /** `checks` are names of checks of this project; nothing else may be told besides the code. */
   constructor(code: RefusalCode, checks: readonly string[] = [], options?: ErrorOptions) {
     super(REFUSALS[code] + (checks.length > 0 ? ` (${checks.join(', ')})` : ''), options)
     this.name = 'EvidenceRefused'
     this.code = code
+    this.checks = checks
   }
 
   /** True where asking again may help and nothing speaks against evidence that was verified before. */

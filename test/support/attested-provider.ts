@@ -1,7 +1,9 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
 import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
-import { createProviderProofs, type ProofDeps } from '../../src/enclave/proofs/provider-evidence.ts'
+import { createProviderProofs } from '../../src/enclave/proofs/provider-evidence.ts'
+import type { EvidenceDeps } from '../../src/enclave/adapters/adapter.ts'
+import { openAdapter, type OpenAdapter } from '../../src/enclave/adapters/table.ts'
 import type { ProviderProofs } from '../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../src/protocol/boot.ts'
 import { checkConfig } from '../../src/protocol/config-rules.ts'
@@ -20,7 +22,10 @@ export interface AttestedSetting {
   readonly mode?: 'local' | 'production'
   readonly scheme?: 'https' | 'http'
   readonly apiKey?: string
-  readonly deps?: Partial<ProofDeps>
+  /** In place of the network and of vendors' verifiers. */
+  readonly deps?: Partial<EvidenceDeps>
+  /** In place of adapters on this very thread. */
+  readonly openAdapter?: OpenAdapter
 }
 
 /** A provider on loopback, what is proven of it, and the way to it, all but the network real. */
@@ -47,9 +52,9 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     response.writeHead(document === undefined ? 404 : 200).end(document)
   }, setting.tls)
   let offset = 0
-  const proofs = createProviderProofs({
-    now: () => Date.now() + offset,
-    random: () => 0,
+  const now = () => Date.now() + offset
+  const deps: EvidenceDeps = {
+    now,
     newNonce: () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
     observedFetch,
     webFetch: () => Promise.reject(new Error('no network in tests')),
@@ -60,8 +65,14 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     findSnpChain: () => Promise.reject(new Error('no certificates in this test')),
     findRevocationList: async () => undefined,
     ownSimulated: 'refuse',
-    log: () => {},
     ...setting.deps,
+  }
+  const proofs = createProviderProofs({
+    openAdapter:
+      setting.openAdapter ?? ((attestation, subject) => openAdapter(attestation, subject, deps)),
+    now,
+    random: () => 0,
+    log: () => {},
   })
   const egress = createPinnedEgress({ proofs, connectMs: () => 2000 })
   const link = await startEgressLink(egress)

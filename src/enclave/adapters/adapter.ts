@@ -2,6 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { AdapterName, PolicyOf } from '../../protocol/provider-policy.ts'
 import type { JudgeOptions } from '../../verify/providers/judged-evidence.ts'
+import type { AcceptedBundle } from '../../verify/trust-bundle.ts'
 import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import type { VerifyProvenance } from '../../verify/providers/provenance.ts'
 import type { VerifyQuote } from '../../verify/tdx/quote.ts'
@@ -43,14 +44,24 @@ export interface EvidenceDeps {
  */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
+/** What an adapter remembers of a provider from one look to the next; plain data, which adapters change. */
+export interface AdapterMemory {
+  /** The newest trust bundle of an `envelope` host; no older one is accepted after it. */
+  lastAccepted?: AcceptedBundle | undefined
+}
+
 /**
  * One adapter: it gathers the evidence of a provider and has it judged by `src/verify/providers`, as everybody else
- * would. `open` may keep what must be remembered between two looks at the same provider.
+ * would.
  */
 export interface Adapter<Name extends AdapterName> {
   /** False: the certificate need not be one that browsers would accept, because the pin alone decides. */
   readonly webPki: boolean
-  readonly open: (subject: EvidenceSubject<Name>, deps: EvidenceDeps) => ObtainEvidence
+  readonly open: (
+    subject: EvidenceSubject<Name>,
+    deps: EvidenceDeps,
+    memory: AdapterMemory,
+  ) => ObtainEvidence
 }
 
 type JudgingDeps = Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'verifyProvenance' | 'ownSimulated'>

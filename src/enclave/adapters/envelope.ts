@@ -4,7 +4,6 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { publishedTrustBundleSchema } from '../../protocol/trust-bundle.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
 import { judgeEnvelope, type EnvelopeEvidence } from '../../verify/providers/envelope.ts'
-import type { AcceptedBundle } from '../../verify/trust-bundle.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
@@ -20,8 +19,7 @@ type Subject = EvidenceSubject<'envelope'>
  */
 export const envelopeAdapter: Adapter<'envelope'> = {
   webPki: false,
-  open(subject, deps) {
-    let lastAccepted: AcceptedBundle | undefined
+  open(subject, deps, memory) {
     return async () => {
       const evidence = await fetchEvidence(subject, deps)
       const options = judgeOptions(subject, deps)
@@ -29,9 +27,9 @@ export const envelopeAdapter: Adapter<'envelope'> = {
       const { endsAt, accepted, ...judged } = await judgeEnvelope(evidence, subject.policy, {
         ...options,
         environments,
-        lastAccepted,
+        lastAccepted: memory.lastAccepted,
       })
-      lastAccepted = accepted
+      memory.lastAccepted = accepted
       const sealed = await sealEvidence(judged, evidence.envelope, {
         now: options.now,
         maxAgeSeconds: subject.policy.max_age_seconds,

@@ -1,12 +1,15 @@
 import type { ProviderProof } from '../../protocol/link.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
-import { traceError } from '../../protocol/error-trace.ts'
+import { traceError, type ErrorTrace } from '../../protocol/error-trace.ts'
+import { AdapterFailure } from '../isolated/adapter-failure.ts'
 import type { LogFields } from '../log.ts'
 import type { ObtainEvidence } from '../adapters/adapter.ts'
 
 export interface RefresherDeps {
   readonly obtain: ObtainEvidence
+  /** Called once, when no evidence is wanted any more. */
+  readonly release?: () => void
   /** Milliseconds. */
   readonly now: () => number
   /** From 0 up to 1. */
@@ -103,6 +106,7 @@ export class EvidenceRefresher {
 
   close(): void {
     this.#closed = true
+    this.#deps.release?.()
     clearTimeout(this.#timer)
   }
 
@@ -128,11 +132,12 @@ export class EvidenceRefresher {
   }
 
   #fail(error: unknown): void {
+    if (this.#closed) return
     const refused = error instanceof EvidenceRefused
     this.#reason = refused ? error.message : 'verification broke down'
     this.#deps.log('attestation_failed', {
       reason: this.#reason,
-      ...(refused ? {} : traceError(error)),
+      ...(refused ? {} : traceOf(error)),
     })
     if (!refused || !error.isOutage) this.#evidence = undefined
     this.#retryLater()
@@ -151,6 +156,10 @@ export class EvidenceRefresher {
     this.#timer = setTimeout(() => void this.verify(), wait)
     this.#timer.unref()
   }
+}
+
+function traceOf(error: unknown): ErrorTrace {
+  return error instanceof AdapterFailure ? error.trace : traceError(error)
 }
 
 function timestamp(seconds: number): string {

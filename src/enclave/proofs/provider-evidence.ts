@@ -1,6 +1,5 @@
 import type { ProviderConfig } from '../../protocol/config.ts'
-import type { EvidenceDeps } from '../adapters/adapter.ts'
-import { openAdapter } from '../adapters/table.ts'
+import type { OpenAdapter } from '../adapters/table.ts'
 import type { LoadedConfig } from '../config/load-config.ts'
 import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
@@ -8,7 +7,10 @@ import { UNATTESTED } from './inference-hop.ts'
 import { EvidenceRefresher, NO_EVIDENCE } from './evidence-refresher.ts'
 import { ProvenHops } from './proven-hops.ts'
 
-export interface ProofDeps extends EvidenceDeps {
+export interface ProofDeps {
+  readonly openAdapter: OpenAdapter
+  /** Milliseconds. */
+  readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
   readonly log: Log
@@ -90,11 +92,11 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
   if (provider === undefined) throw new Error('internal error: a provider without configuration')
   const baseUrl = provider.base_url.replace(/\/+$/, '')
   const apiKey = providerApiKeys[name]
-  const opened = openAdapter(
-    provider.attestation,
-    { baseUrl, apiKey, mode: config.service.mode },
-    deps,
-  )
+  const opened = deps.openAdapter(provider.attestation, {
+    baseUrl,
+    apiKey,
+    mode: config.service.mode,
+  })
   const reach = { provider: name, baseUrl, apiKey, webPki: opened?.webPki ?? true }
   const adapter = provider.attestation.adapter
   if (opened === undefined) return { key, adapter, reach, refresher: undefined }
@@ -102,6 +104,7 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
   const onVerified = hops.add.bind(hops, name)
   const refresher = new EvidenceRefresher({
     obtain: opened.obtain,
+    release: () => opened.close?.(),
     now,
     random,
     onVerified,

@@ -4,6 +4,8 @@ import type { LoadedConfig } from '../../../src/enclave/config/load-config.ts'
 import { createProviderProofs } from '../../../src/enclave/proofs/provider-evidence.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { checkConfig } from '../../../src/protocol/config-rules.ts'
+import type { EvidenceDeps } from '../../../src/enclave/adapters/adapter.ts'
+import { openAdapter } from '../../../src/enclave/adapters/table.ts'
 import { noProvenance } from '../../../src/verify/providers/provenance.ts'
 
 let proofs: ProviderProofs
@@ -13,9 +15,8 @@ afterEach(() => proofs.close())
 /** Proofs of providers that never answer, and how often each was asked. */
 function start() {
   const asked: string[] = []
-  proofs = createProviderProofs({
+  const deps: EvidenceDeps = {
     now: Date.now,
-    random: () => 0,
     newNonce: () => 'ab'.repeat(32),
     observedFetch: ({ url }) => {
       asked.push(new URL(url).hostname)
@@ -29,6 +30,11 @@ function start() {
     findSnpChain: () => Promise.reject(new Error('no network')),
     findRevocationList: async () => undefined,
     ownSimulated: 'refuse',
+  }
+  proofs = createProviderProofs({
+    openAdapter: (attestation, subject) => openAdapter(attestation, subject, deps),
+    now: Date.now,
+    random: () => 0,
     log: () => {},
   })
   return asked

@@ -3,10 +3,9 @@ import type { DaemonBoot } from '../protocol/boot.ts'
 import { toHex } from '../protocol/bytes.ts'
 import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
 import { verifyIntelQuote } from '../verify/tdx/quote.ts'
+import type { EvidenceDeps } from './adapters/adapter.ts'
 import { observedFetch } from './adapters/observed-fetch.ts'
-import type { Log } from './log.ts'
 import { verifySigstoreBundle } from './provenance/verify-bundle.ts'
-import type { ProofDeps } from './proofs/provider-evidence.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
 import { fetchFile } from './snp/fetch-file.ts'
@@ -14,19 +13,16 @@ import { createKds } from './snp/kds.ts'
 import { createRevocationLists } from './snp/revocation-lists.ts'
 
 /** What upstream evidence is fetched and verified with on a real network. `now` in milliseconds. */
-export function createProofTools(
+export function createEvidenceDeps(
   { stateDir }: Pick<DaemonBoot, 'stateDir'>,
   ownSimulated: SimulatedPolicy,
   now: () => number,
-  log: Log,
-): ProofDeps {
+): EvidenceDeps {
   const files = certificateDirectory(join(stateDir, 'amd-certificates'))
   const kds = createKds(fetchFile, now)
   const cache = createCertificateCache(kds, files)
   return {
     now,
-    random: Math.random,
-    log,
     newNonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
     observedFetch,
     webFetch: fetch,

@@ -1,0 +1,48 @@
+import { parentPort } from 'node:worker_threads'
+import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
+import { sealEvidence } from '../../src/enclave/adapters/verified-evidence.ts'
+import { HEARTBEAT_MS, type Look, type ThreadAnswer } from '../../src/enclave/isolated/messages.ts'
+
+/**
+ * An adapter's thread whose reader has every fault that a document can use: what the provider serves is what it does.
+ */
+const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
+setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)
+
+parentPort?.on('message', async ({ subject, memory }: Look) => {
+  const { body, tlsSpkiSha256 } = await observedFetch({
+    url: `${subject.baseUrl}/document`,
+    maxBytes: 100,
+    webPki: false,
+  })
+  const document = new TextDecoder().decode(body)
+  await FAULTS[document]?.()
+  const judged = {
+    verification_mode: 'test',
+    attestation_strength: 'hardware',
+    binding: { tls_spki_sha256: tlsSpkiSha256 },
+    evidence_summary: {},
+    claims: { tee: 'none' },
+  }
+  const times = { now: Date.now(), maxAgeSeconds: 3600 }
+  tell({ type: 'verified', evidence: await sealEvidence(judged, '{}', times), memory })
+})
+
+const FAULTS: Readonly<Record<string, () => unknown>> = {
+  spins() {
+    for (;;);
+  },
+  'eats memory'() {
+    const eaten: string[][] = []
+    for (;;) eaten.push(Array.from({ length: 1000 }, (_, index) => `${index} of ${eaten.length}`))
+  },
+  'overflows the stack': function overflow(): number {
+    return 1 + overflow()
+  },
+  'throws in a timer': () =>
+    setTimeout(() => {
+      throw new Error('from a timer')
+    }),
+  'ends the thread': () => process.exit(0),
+  'never answers': () => new Promise(() => {}),
+}
