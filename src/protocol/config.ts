@@ -88,7 +88,7 @@ export const serviceSchema = z.strictObject({
   trust_bundle_url: z.url().optional(),
   usd_eur: z.number().positive().max(1000).optional(),
   auto: z.array(z.string()).min(1).optional(),
-  selection: z.enum(['order', 'price', 'latency']).default('order'),
+  selection: z.enum(['order', 'price', 'latency', 'strength']).default('order'),
   receipt_retention_days: z.int().min(1).max(3650).default(14),
   timeouts: timeoutsSchema.prefault({}),
   max_attempts: z.int().min(1).max(50).default(6),

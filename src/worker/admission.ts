@@ -1,4 +1,5 @@
 import { withMinimum, type Constraints } from '../protocol/constraints.ts'
+import type { ProviderProof } from '../protocol/link.ts'
 import type { PresentedKey } from './auth/authenticate.ts'
 import type { Context } from './context.ts'
 import { ApiError } from './http/errors.ts'
@@ -6,6 +7,7 @@ import type { Route } from './provider/route.ts'
 import { acceptedAttempts, needsProofs } from './routing/accepted-attempts.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
 import type { Once } from './idempotency/once.ts'
+import { dependsOnProof, provenAttempts, strongestFirst } from './routing/proven-first.ts'
 import { pause } from './routing/budget.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { reportLimitReached } from './settle/alerts.ts'
@@ -74,18 +76,31 @@ const isLimitReached = (error: unknown) =>
   error instanceof ApiError && error.code === 'insufficient_quota'
 
 /**
- * The attempts whose providers meet what the request requires, in their order.
+ * The attempts whose providers can be called by what is proven of them, and meet what the request requires, in the order
+ * of the operator's selection.
  * @throws ApiError `attestation_not_accepted`
  * @throws LinkUnavailable when the daemon cannot tell what is proven
  */
 export async function attemptsAccepted(
-  { link }: Context,
+  context: Context,
   constraints: Constraints | undefined,
   attempts: readonly PlannedAttempt[],
 ): Promise<readonly PlannedAttempt[]> {
-  if (constraints === undefined) return attempts
-  const proofs = needsProofs(constraints) ? await link.providers() : []
-  return acceptedAttempts(attempts, constraints, proofs)
+  const wanted = dependsOnProof(attempts) || (constraints && needsProofs(constraints))
+  const proofs = wanted === true ? await context.link.recentProofs() : []
+  const ordered = wanted === true ? orderedByProof(context, attempts, proofs) : attempts
+  return constraints === undefined ? ordered : acceptedAttempts(ordered, constraints, proofs)
+}
+
+function orderedByProof(
+  { config, health, now }: Context,
+  attempts: readonly PlannedAttempt[],
+  proofs: readonly ProviderProof[],
+): readonly PlannedAttempt[] {
+  const at = now()
+  const proven = provenAttempts(attempts, proofs, at)
+  if (config.service.selection !== 'strength') return proven
+  return health.openCircuitsLast(strongestFirst(proven, proofs), at)
 }
 
 /** What is left to try of an admitted request, and under which constraints. */

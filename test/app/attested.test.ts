@@ -26,7 +26,8 @@ const route = (model_key: string, provider: string) => ({
 
 /** Each adapter that a simulated platform can satisfy, and some providers that no proof can come of. */
 const CONFIG = {
-  service: { name: 'attested-router', mode: 'local' },
+  // One attempt a request: a provider without a proof must not cost it.
+  service: { name: 'attested-router', mode: 'local', max_attempts: 1 },
   providers: {
     plain: {
       base_url: 'http://standin.localhost/plain/v1',
@@ -187,9 +188,34 @@ describe('providers', () => {
     )
   })
 
-  test('without a proof are passed over for the next one', async () => {
+  test('without a proof are passed over for the next one, and cost no attempt', async () => {
     const { service } = await completionOf(await chat('unproven', { failover: ['glm'] }))
     expect(service).toMatchObject({ routed_model: 'nova/glm', failover: true })
+  })
+
+  test('are listed with what is proven of them now', async () => {
+    const answer = await stack.fetch('/v1/models?detail=true')
+    const { data }: { data: { id: string; service: { attestation: object } }[] } =
+      await answer.json()
+    const proofOf = (id: string) => data.find((entry) => entry.id === id)?.service.attestation
+    expect(proofOf('nova/glm')).toEqual({
+      attested: true,
+      adapters: ['envelope'],
+      proofs: [
+        {
+          route: 'nova/glm',
+          kind: 'envelope',
+          state: 'verified',
+          strength: 'simulated',
+          age_seconds: expect.any(Number),
+          expires_at: expect.stringMatching(/Z$/),
+        },
+      ],
+    })
+    expect(proofOf('unproven')).toMatchObject({
+      proofs: [{ state: 'failed', strength: null, age_seconds: null, expires_at: null }],
+    })
+    expect(proofOf('open')).toEqual({ attested: false, adapters: [] })
   })
 
   test('without attestation are called directly, and receipts say so', async () => {

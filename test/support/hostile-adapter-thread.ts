@@ -6,10 +6,13 @@ import { HEARTBEAT_MS, type Look, type ThreadAnswer } from '../../src/enclave/is
 /**
  * An adapter's thread whose reader has every fault that a document can use: what the provider serves is what it does.
  */
+// eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)
 
-parentPort?.on('message', async ({ subject, memory }: Look) => {
+parentPort?.on('message', (look: Look) => void take(look))
+
+async function take({ subject, memory }: Look): Promise<void> {
   const { body, tlsSpkiSha256 } = await observedFetch({
     url: `${subject.baseUrl}/document`,
     maxBytes: 100,
@@ -26,7 +29,7 @@ parentPort?.on('message', async ({ subject, memory }: Look) => {
   }
   const times = { now: Date.now(), maxAgeSeconds: 3600 }
   tell({ type: 'verified', evidence: await sealEvidence(judged, '{}', times), memory })
-})
+}
 
 const FAULTS: Readonly<Record<string, () => unknown>> = {
   spins() {

@@ -14,9 +14,9 @@ const tell = (answer: ThreadAnswer) => port?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS).unref()
 tell({ type: 'alive' })
 
-port?.on('message', (look: Look) => void answer(look).then(tell))
+port?.on('message', (look: Look) => void take(look).then(tell))
 
-async function answer({ attestation, subject, memory }: Look): Promise<ThreadAnswer> {
+async function take({ attestation, subject, memory }: Look): Promise<ThreadAnswer> {
   try {
     const opened = openAdapter(attestation, subject, deps, memory)
     if (opened === undefined) throw new Error('internal error: nothing to look at')

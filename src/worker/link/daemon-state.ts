@@ -1,4 +1,3 @@
-import type { LinkState } from '../../protocol/link.ts'
 import { LinkUnavailable } from './link.ts'
 
 /** How old the daemon's state may be before a request asks again. */
@@ -7,25 +6,25 @@ const STATE_MAX_AGE_MS = 250
 /** How often a request looks whether the answer that another one has asked for is there. */
 const POLL_INTERVAL_MS = 5
 
-/** What the daemon last said of itself; times are ms since the epoch. */
-interface KnownState {
-  readonly answer: LinkState | LinkUnavailable | undefined
+/** What the daemon last said; times are ms since the epoch. */
+interface KnownState<State> {
+  readonly answer: State | LinkUnavailable | undefined
   readonly at: number
   readonly askedAt: number
 }
 
-const UNKNOWN_STATE: KnownState = { answer: undefined, at: 0, askedAt: 0 }
+const UNKNOWN_STATE: KnownState<never> = { answer: undefined, at: 0, askedAt: 0 }
 
-/** The daemon's state, asked for once for all requests of a moment. */
-export class DaemonState {
-  readonly #ask: () => Promise<LinkState>
+/** The daemon's state, or that of a part of it, asked for once for all requests of a moment. */
+export class DaemonState<State> {
+  readonly #ask: () => Promise<State>
   readonly #now: () => number
   readonly #timeoutMs: number
   #requestedSince: number | undefined
-  #state: KnownState | undefined
+  #state: KnownState<State> | undefined
 
   /** @param timeoutMs after which a question counts as unanswered */
-  constructor(ask: () => Promise<LinkState>, now: () => number, timeoutMs: number) {
+  constructor(ask: () => Promise<State>, now: () => number, timeoutMs: number) {
     this.#ask = ask
     this.#now = now
     this.#timeoutMs = timeoutMs
@@ -36,7 +35,7 @@ export class DaemonState {
    * would open a connection. Those who wait look for themselves, because here a request had better not be woken by
    * another one's doing.
    */
-  async recent(): Promise<LinkState> {
+  async recent(): Promise<State> {
     while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)
     const answer = this.#isFresh() ? this.#state?.answer : undefined
     if (answer === undefined) return this.fresh()
@@ -45,7 +44,7 @@ export class DaemonState {
   }
 
   /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
-  async readAfter(time: number): Promise<LinkState> {
+  async readAfter(time: number): Promise<State> {
     for (;;) {
       const { answer, at, askedAt } = this.#state ?? UNKNOWN_STATE
       if (answer instanceof LinkUnavailable && at >= time) throw answer
@@ -57,7 +56,7 @@ export class DaemonState {
     }
   }
 
-  async fresh(): Promise<LinkState> {
+  async fresh(): Promise<State> {
     const askedAt = this.#now()
     this.#requestedSince = askedAt
     try {
@@ -81,7 +80,7 @@ export class DaemonState {
   }
 
   /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
-  #keep<Answer extends LinkState | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
+  #keep<Answer extends State | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
     this.#state = { answer, at: this.#now(), askedAt }
     return answer
   }

@@ -9,6 +9,7 @@ import {
   providerProofSchema,
   signResponseSchema,
   type LinkState,
+  type ProviderProof,
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
@@ -63,7 +64,8 @@ export class HttpLink implements Link {
   readonly #origin: string
   /** Gathers what is asked in one moment into one call. */
   readonly sign: Link['sign']
-  readonly #daemonState: DaemonState
+  readonly #daemonState: DaemonState<LinkState>
+  readonly #proofs: DaemonState<readonly ProviderProof[]>
 
   /**
    * @param onFailure is told each time the daemon is found wanting, whoever asked
@@ -80,6 +82,7 @@ export class HttpLink implements Link {
     this.#origin = origin
     const askState = () => this.#json(LINK_PATHS.state, linkStateSchema)
     this.#daemonState = new DaemonState(askState, host.now, CALL_TIMEOUT_MS)
+    this.#proofs = new DaemonState(() => this.providers(), host.now, CALL_TIMEOUT_MS)
     this.sign = batchedSigning(
       host,
       (request) => this.#sign(request),
@@ -153,6 +156,10 @@ export class HttpLink implements Link {
   unseal(document: string) {
     const post = { method: 'POST', body: document }
     return this.#json(LINK_PATHS.unseal, unsealAnswerSchema, post, CAPTURE_TIMEOUT_MS)
+  }
+
+  recentProofs(): Promise<readonly ProviderProof[]> {
+    return this.#proofs.recent()
   }
 
   async providers() {

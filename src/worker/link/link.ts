@@ -33,6 +33,8 @@ export interface Link {
   /** Hands in a document of the operator (docs/unsealing.md). */
   unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
+  /** The same, at most a quarter of a second old. */
+  recentProofs(): Promise<readonly ProviderProof[]>
   /** The bytes of one piece of evidence, or undefined when the daemon no longer holds it. */
   evidence(sha256: string): Promise<Response>
   /** A call through the daemon's pinned egress; resolves when response headers are in. */

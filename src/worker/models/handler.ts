@@ -1,5 +1,5 @@
 import { ROUTE_TYPES } from '../../protocol/config.ts'
-import type { Handler } from '../context.ts'
+import type { Context, Handler } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { BOOLEAN, NAME, oneOf, readParameter, SELECTOR } from '../http/query.ts'
 import { text } from '../http/reply.ts'
@@ -19,7 +19,8 @@ export const MODEL_PARAMETERS = {
  * GET /v1/models: every entry that matches all filters. Unknown values match nothing.
  * @throws ApiError `invalid_parameter` for a malformed value
  */
-export const listModels: Handler = async (request, { catalogue }) => {
+export const listModels: Handler = async (request, context) => {
+  const { catalogue } = context
   const query = new URL(request.url).searchParams
   const forms = MODEL_PARAMETERS
   const detail = readParameter(query, 'detail', forms.detail)
@@ -30,7 +31,7 @@ export const listModels: Handler = async (request, { catalogue }) => {
     routeId: readParameter(query, 'route_id', forms.route_id),
     type: readParameter(query, 'type', forms.type),
   })
-  const data = models.map((model) => printed(model, detail))
+  const data = await printedModels(models, detail, context)
   return printedJson(`{"object":"list","data":[${data.join(',')}]}`)
 }
 
@@ -38,15 +39,24 @@ export const listModels: Handler = async (request, { catalogue }) => {
  * GET /v1/models/{id}: the entry that a selector names, by its canonical id or a compatibility id.
  * @throws ApiError `model_not_found`, or `invalid_parameter` for a malformed `detail`
  */
-export const retrieveModel: Handler = async (request, { catalogue }, params) => {
+export const retrieveModel: Handler = async (request, context, params) => {
   const detail = readParameter(new URL(request.url).searchParams, 'detail', MODEL_PARAMETERS.detail)
-  const model = findModel(catalogue, params['id'] ?? '')
+  const model = findModel(context.catalogue, params['id'] ?? '')
   if (!model) throw new ApiError('model_not_found', 'No model has this id.', { param: 'model' })
-  return printedJson(printed(model, detail))
+  const [printed = ''] = await printedModels([model], detail, context)
+  return printedJson(printed)
 }
 
-function printed(model: ListedModel, detail: boolean | undefined): string {
-  return detail === true ? model.detailed : model.brief
+/** The daemon is asked only where a proof is to be shown; its absence is shown, and fails nothing. */
+async function printedModels(
+  models: readonly ListedModel[],
+  detail: boolean | undefined,
+  { link, now }: Context,
+): Promise<readonly string[]> {
+  if (detail !== true) return models.map(({ brief }) => brief)
+  const wanted = models.some(({ needsProof }) => needsProof)
+  const proofs = wanted ? await link.recentProofs().catch(() => null) : null
+  return models.map(({ detailed }) => detailed(proofs, now()))
 }
 
 function printedJson(body: string): Response {

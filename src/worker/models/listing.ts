@@ -1,7 +1,9 @@
 import type { RouteType } from '../../protocol/config.ts'
+import type { ProviderProof } from '../../protocol/link.ts'
 import type { Catalogue } from '../routing/catalogue.ts'
 import { resolveSelector, type Resolution } from '../routing/resolve.ts'
-import { detailsOf, entryOf } from './entry.ts'
+import { detailsOf, entryOf, type ModelDetails, type ModelEntry } from './entry.ts'
+import { proofsOf } from './proofs.ts'
 
 /** The models of one catalogue, each printed once: the endpoint is public and must stay cheap. */
 export interface Listing {
@@ -14,7 +16,10 @@ export interface ListedModel {
   readonly resolution: Resolution
   readonly type: RouteType
   readonly brief: string
-  readonly detailed: string
+  /** With what is proven now of the routes that need a proof; null where the daemon cannot tell. */
+  readonly detailed: (proofs: readonly ProviderProof[] | null, now: number) => string
+  /** Whether any route needs one. */
+  readonly needsProof: boolean
 }
 
 /** What a list is filtered by; entries match by their own members, so an aggregate has no region it spans. */
@@ -62,6 +67,24 @@ function listedModel(resolution: Resolution, { service }: Catalogue): ListedMode
     resolution,
     type: details.type,
     brief: JSON.stringify(entry),
-    detailed: JSON.stringify({ ...entry, service: details }),
+    ...detailing(resolution, { ...entry, service: details }),
   }
+}
+
+/** Printed once where no proof is needed, else anew each time. */
+function detailing(
+  { routes }: Resolution,
+  entry: ModelEntry & { readonly service: ModelDetails },
+): Pick<ListedModel, 'detailed' | 'needsProof'> {
+  const { service } = entry
+  if (service.attestation.adapters.length === 0) {
+    const printed = JSON.stringify(entry)
+    return { detailed: () => printed, needsProof: false }
+  }
+  const detailed: ListedModel['detailed'] = (known, now) => {
+    const proofs = known === null ? null : proofsOf(routes, known, now)
+    const attestation = { ...service.attestation, proofs }
+    return JSON.stringify({ ...entry, service: { ...service, attestation } })
+  }
+  return { detailed, needsProof: true }
 }

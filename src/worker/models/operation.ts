@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { pricingSchema, ROUTE_TYPES } from '../../protocol/config.ts'
 import { EFFORTS } from '../../protocol/effort.ts'
+import { providerProofSchema } from '../../protocol/link.ts'
 import type { Operation } from '../http/operation.ts'
 import { MODEL_PARAMETERS } from './handler.ts'
 
@@ -16,6 +17,19 @@ const details = z.looseObject({
   attestation: z.object({
     attested: z.boolean().describe('Whether every route behind the entry is attested.'),
     adapters: z.array(z.string()).describe('The kinds of evidence.'),
+    proofs: z
+      .array(
+        z.object({
+          route: z.string().describe('The concrete route.'),
+          kind: z.string().describe('The kind of evidence.'),
+          state: providerProofSchema.shape.state,
+          strength: z.string().nullable(),
+          age_seconds: z.int().nullable().describe('Since the evidence was verified.'),
+          expires_at: z.string().nullable(),
+        }),
+      )
+      .nullish()
+      .describe('What is proven now of each route that needs a proof; null while nobody can tell.'),
   }),
   pricing: z
     .looseObject({ ...pricingSchema.shape, pricing_type: z.literal('variable').optional() })

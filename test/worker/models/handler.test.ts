@@ -42,9 +42,12 @@ const ALL_IDS = [
 const entrySchema = z.looseObject({ id: z.string(), service: z.looseObject({}).optional() })
 const listSchema = z.strictObject({ object: z.literal('list'), data: z.array(entrySchema) })
 
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+
 function contextOf(catalogue: Catalogue): Context {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these handlers read nothing else of it
-  return { catalogue } as Context
+  const parts: Partial<Context> = { catalogue, now: () => NOW }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no provider of these entries needs a proof
+  return parts as Context
 }
 
 async function list(query = '', catalogue = CATALOGUE) {

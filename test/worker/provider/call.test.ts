@@ -41,6 +41,7 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     hpkeKeyConfig: nothing,
     decapsulate: nothing,
     providers: nothing,
+    recentProofs: nothing,
     evidence: nothing,
     egress: async () => answer ?? nothing(),
   }
