@@ -165,7 +165,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/((client|worker)\/index\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|proof-deps)\.ts|standin\/|host\/|cli\/)/
+      /^src\/((client|worker)\/index\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -29,6 +29,8 @@ export interface DaemonDeps {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Milliseconds. */
   readonly now: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
   readonly notify: (message: FromDaemon) => void
   readonly log: Log
   /** Have the supervisor put secrets into force. */
@@ -53,7 +55,7 @@ export interface Daemon {
  * @throws Error when a step fails, before anything is served; the message is for the operator
  */
 export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<Daemon> {
-  const { now, notify, log } = deps
+  const { now, random, notify, log } = deps
   const source = new ConfigSource(boot, deps.env)
   const first = await source.load()
   const machine = deps.openMachine(boot, now, deps.env)
@@ -63,7 +65,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const identity = await startIdentity({ boot, machine, releases, ...keys, first, now, notify })
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
-  const upstream = await openUpstream({ boot, machine, first, current, now, log })
+  const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
   const { proofs, egress } = upstream
   const generations = new Generations(first, {
     load: (given) => source.load(given),

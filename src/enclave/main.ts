@@ -21,7 +21,15 @@ function main(): void {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = { env, now: Date.now, notify: notify, log, offers, openMachine }
+      const tools = {
+        env,
+        now: Date.now,
+        random: Math.random,
+        notify: notify,
+        log,
+        offers,
+        openMachine,
+      }
       starting = startDaemon(message.boot, tools)
       notify({ type: 'ready', ready: (await starting).ready })
     },

@@ -25,18 +25,20 @@ export interface UpstreamInputs {
   /** The configuration in effect. */
   readonly current: () => LoadedConfig
   readonly now: () => number
+  /** From 0 up to 1. */
+  readonly random: () => number
   readonly log: Log
 }
 
 /** Begins to verify every provider of the first configuration, and waits for none of them. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, now, log } = inputs
+  const { boot, machine, first, current, now, random, log } = inputs
   const openAdapter = isolateAdapters({
     program: ADAPTER_THREAD,
     data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
     limits: THREAD_LIMITS,
   })
-  const proofs = createProviderProofs({ openAdapter, now, random: Math.random, log })
+  const proofs = createProviderProofs({ openAdapter, now, random, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
   const egress = createPinnedEgress({ proofs, connectMs })
