@@ -42,8 +42,14 @@ interface Owner {
   readonly waiting: Ticket[]
 }
 
-/** When a waiting request looks for itself, in case that the end of another one has not woken it, ms. */
+/** When the first of an owner's waiting requests looks for itself, in case that nobody has woken it, ms. */
 const FALLBACK_MS = 100
+const LONGEST_FALLBACK_MS = 5_000
+
+/** Requests farther back look more rarely: the timers of hundreds that wait would take the thread themselves. */
+function fallbackMs(place: number): number {
+  return Math.min(FALLBACK_MS * (place + 1), LONGEST_FALLBACK_MS)
+}
 
 /**
  * Divides the one thread among owners. While one owner alone is active, it may have as many requests at work as it
@@ -104,7 +110,7 @@ export class FairTurns {
         if (this.#hasRoom(now) && this.#next() === ticket) return this.#take(owner, cost)
         if (now >= giveUpAt) return false
         // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
-        await Promise.race([wakeUp(ticket), deps.pause(FALLBACK_MS)])
+        await Promise.race([wakeUp(ticket), deps.pause(fallbackMs(owner.waiting.indexOf(ticket)))])
       }
     } finally {
       owner.waiting.splice(owner.waiting.indexOf(ticket), 1)

@@ -30,9 +30,9 @@ const UPLOAD_SHARE_BYTES = 80 * MIB
 export function openSharedLimits(): SharedLimits {
   return {
     turns: new FairTurns({
-      capacity: 4,
+      capacity: 3,
       activeMs: 1_000,
-      maxWaiting: 1_024,
+      maxWaiting: 256,
       maxWaitMs: 30_000,
       refusal: tooManyRequests,
     }),
