@@ -182,11 +182,6 @@ describe('the architecture', () => {
     expect(names.filter(isIndex)).toEqual([])
   })
 
-  it('keeps every file within 250 lines', () => {
-    const long = SOURCES.filter(({ text }) => text.split('\n').length > 251)
-    expect(long.map(({ path }) => path)).toEqual([])
-  })
-
   it('points every relative import at a file that is there', () => {
     const known = new Set(SOURCES.map(({ path }) => path))
     const broken = (_from: string, to: string) => part(to) !== undefined && !known.has(to)
