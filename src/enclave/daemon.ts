@@ -33,17 +33,17 @@ export interface DaemonDeps {
   readonly random: () => number
   readonly notify: (message: FromDaemon) => void
   readonly log: Log
-  /** Have the supervisor put secrets into force. */
+  /** Lets the supervisor put secrets into force. */
   readonly offers: Pick<Offers, 'offer'>
   readonly openMachine: typeof openMachine
 }
 
 export interface Daemon {
   readonly ready: DaemonReady
-  /** Takes over this configuration, or looks again at the one it has. Never rejects: the outcome is notified. */
+  /** Adopts this configuration, or reads its source again. Never rejects: the outcome is sent to the supervisor. */
   reload(given?: GivenConfig): Promise<void>
   /**
-   * Moves to the given TLS key or a new one, and to an envelope for it.
+   * Adopts the given TLS key or a new one, with an envelope for it.
    * @throws Error when no report can be captured
    */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
@@ -123,7 +123,7 @@ async function makeKeys(boot: DaemonBoot, { config }: LoadedConfig, now: number)
   return { key, hpkeKey, hpkeKeyConfigSha256: hpkeKey.configSha256, tls }
 }
 
-/** The HPKE keys, of which the first is proven already. */
+/** The HPKE keys; the first one is already bound by a report. */
 function openHpke(
   first: HpkeKey,
   identity: Identity,
@@ -139,7 +139,7 @@ function openHpke(
   return { keyring, rotation }
 }
 
-/** What the supervisor is told of a reload. */
+/** The message to the supervisor about a reload. */
 function outcomes(
   notify: DaemonDeps['notify'],
 ): Pick<GenerationDeps, 'onReloaded' | 'onUnchanged' | 'onRefused'> {

@@ -14,13 +14,13 @@ import type { AcceptedBundle } from '../verify/trust-bundle.ts'
 import type { Machine } from './snp/machine.ts'
 import type { ReportSource } from './snp/report-source.ts'
 
-/** What this instance can prove of itself: its keys and its release, bound to reports of its machine. */
+/** The identity that this instance can prove: its keys and its release, bound to reports of its machine. */
 export interface Identity {
   readonly envelopes: EnvelopeCache
   readonly release: () => Release
   /** SHA-256 over the SPKI of the TLS key in service, lowercase hex. */
   readonly tlsSpkiSha256: () => string
-  /** This instance's hop under the configuration of that SHA-256; undefined where it was never in force here. */
+  /** This instance's hop under the configuration with that SHA-256; undefined where it was never in force here. */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /**
    * Moves to the release of a new configuration.
@@ -52,7 +52,7 @@ export interface IdentityInputs {
   readonly notify: (message: FromDaemon) => void
 }
 
-/** Everything an envelope is made of but the receipt key, which never changes. */
+/** Everything that an envelope binds, except the receipt key, which never changes. */
 interface Bound {
   readonly release: Release
   readonly source: ReportSource
@@ -62,12 +62,12 @@ interface Bound {
   readonly hpkeKeyConfigSha256: string
 }
 
-/** Where every instance publishes the bundle; relative to the address the envelope came from. */
+/** The path at which every instance publishes the bundle, relative to the address of the envelope. */
 const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 
 /**
  * Captures the first report.
- * @throws Error when no report can be captured
+ * @throws Error when no report can be captured, or outside local mode when the release cannot be verified
  */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   const { boot, machine, key, now, notify } = inputs
@@ -100,7 +100,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     platform: boot.platform,
   }))
   const former = new FormerHops()
-  /** Nothing changes before the new binding is proven. */
+  /** Changes nothing until the new binding is proven. */
   const move = async (nextLoaded: LoadedConfig, next: Bound): Promise<void> => {
     const envelope = await make(next)
     requireProof(envelope, nextLoaded, lastAccepted)
@@ -153,7 +153,7 @@ function bindsSame(left: Bound, right: Bound): boolean {
   return text[0] === text[1]
 }
 
-/** Runs one step after the other, a failed one included. */
+/** Runs steps one after another, also after a failed one. */
 function createSerialQueue(): (step: () => Promise<void>) => Promise<void> {
   let last: Promise<unknown> = Promise.resolve()
   return (step) => {

@@ -1,4 +1,4 @@
-/** Every refusal of the link and its status; the message says what the worker's operator should know. */
+/** Every refusal of the link and its status; the message is for the worker's operator. */
 const STATUS = {
   invalid_request: 400,
   unknown_evidence: 400,
@@ -19,7 +19,7 @@ const STATUS = {
 
 export type LinkErrorCode = keyof typeof STATUS
 
-/** A refusal that goes back over the link as `{"error": {"code", "message"}}`. */
+/** A refusal that is returned over the link as `{"error": {"code", "message"}}`. */
 export class LinkError extends Error {
   readonly code: LinkErrorCode
 

@@ -1,14 +1,14 @@
 import type { ErrorTrace } from '../protocol/error-trace.ts'
 
 /**
- * The daemon's log. As in the worker, fields are an allow-list by type and hold names, codes and places, so that no
- * prompt, key or text of a provider can be passed to it.
+ * The daemon's log. As in the worker, fields are an allow-list by type and contain names, codes and positions, so
+ * that no prompt, key or text of a provider can be logged.
  */
 export interface LogFields extends Partial<ErrorTrace> {
   readonly provider?: string
-  /** Why evidence was not accepted, in the daemon's own words. */
+  /** Why evidence was not accepted, in this project's own words. */
   readonly reason?: string
-  /** Of the link's path, never with what follows it. */
+  /** The link's path, without what follows the route. */
   readonly path?: string
 }
 

@@ -7,8 +7,8 @@ import { Offers } from './sealed/offers.ts'
 import { openMachine } from './open-machine.ts'
 
 /**
- * The enclave daemon's process. The supervisor starts it with an IPC channel, and it lives no longer than that
- * channel, because its keys have no other user.
+ * The enclave daemon's process. The supervisor starts it with an IPC channel, and it ends with that channel, because
+ * its keys have no other user.
  */
 function main(): void {
   let starting: Promise<Daemon> | undefined
@@ -67,7 +67,7 @@ function main(): void {
     if (!message.success) refuse('the supervisor sent a message of an unknown form')
     else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
   })
-  // Node would print the message, which may hold prompts or keys.
+  // Node would print the message, which may contain prompts or keys.
   process.on('uncaughtException', (error) => {
     log('unexpected_error', traceError(error))
     leave()

@@ -2,16 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Bytes } from '../protocol/bytes.ts'
 import { LinkError } from './link-error.ts'
 
-/** Carries calls to providers over connections that are pinned to attested keys. */
+/** Makes calls to providers over connections that are pinned to attested keys. */
 export interface Egress {
-  /** Answers the exchange, both ways streamed, or throws `LinkError` before any answer has begun. */
+  /**
+   * Answers the exchange, streamed in both directions.
+   * @throws LinkError before any answer has begun
+   */
   carry(call: EgressCall): Promise<void>
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
   get(
     provider: string,
     request: EgressRequest,
   ): Promise<{ status: number; body: Bytes } | undefined>
-  /** Ends every idle connection. */
+  /** Closes every idle connection. */
   close(): void
 }
 
@@ -30,8 +33,8 @@ export interface EgressRequest {
 }
 
 /**
- * Takes `<provider>/<path>` apart.
- * @throws LinkError when the call cannot be served
+ * Splits `<provider>/<path>`.
+ * @throws LinkError `invalid_request` when it does not have this form
  */
 export function parseEgressTarget(
   rest: string,

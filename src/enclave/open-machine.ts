@@ -18,14 +18,14 @@ import { createRevocationLists } from './snp/revocation-lists.ts'
 import { nodeTsmFiles } from './snp/tsm-files.ts'
 
 /**
- * Names a file with the simulated chip of an earlier run (`simulatedChipSchema`): a new one takes a second of CPU to
- * make. For tests; a real platform does not read it.
+ * Names a file with the simulated chip of an earlier run (`simulatedChipSchema`), because generating one takes a
+ * second of CPU. For tests; a real platform does not read it.
  */
 export const CHIP_FILE_VARIABLE = 'SIMULATED_CHIP_FILE'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The machine that the supervisor says this is. `now` in milliseconds. */
+/** The machine that the supervisor specifies. `now` in milliseconds. */
 export function openMachine(boot: DaemonBoot, now: () => number, env: Env): Machine {
   return MACHINES[boot.platform](boot, now, env)
 }

@@ -10,7 +10,7 @@ import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
 import type { Machine } from './snp/machine.ts'
 
-/** The providers' side of the daemon: what is proven of them, and the way to them. */
+/** The daemon's provider side: proofs of providers, and the egress to them. */
 export interface Upstream {
   readonly proofs: ProviderProofs
   readonly egress: Egress
@@ -30,7 +30,7 @@ export interface UpstreamInputs {
   readonly log: Log
 }
 
-/** Begins to verify every provider of the first configuration, and waits for none of them. */
+/** Starts to verify every provider of the first configuration, without waiting for the results. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const { boot, machine, first, current, now, random, log } = inputs
   const openAdapter = isolateAdapters({

@@ -8,7 +8,7 @@ import type { SimulatedChain } from '../enclave/simulated/chain.ts'
 import { createSimulatedSource, simulatedMeasurement } from '../enclave/snp/simulated-source.ts'
 import { toHex } from '../protocol/bytes.ts'
 
-/** What a host of `service.attestation/v1` publishes. */
+/** The documents that a host of `service.attestation/v1` publishes. */
 export interface EnvelopeHost {
   /** JSON of an envelope for this nonce, 64 hex digits or empty. */
   envelope(nonce: string): Promise<string>
@@ -19,9 +19,9 @@ export interface EnvelopeHost {
 export interface EnvelopeHostInputs {
   /** Signs the bundle; relying parties pin its public half. */
   readonly root: SigningKey
-  /** The simulated chip this guest says it runs on. */
+  /** The simulated chip of this guest. */
   readonly chain: SimulatedChain
-  /** Of the TLS key this guest serves with. */
+  /** Digest of this guest's TLS key. */
   readonly tlsSpkiSha256: string
   /** Milliseconds. */
   readonly now: () => number
@@ -30,7 +30,7 @@ export interface EnvelopeHostInputs {
 const VALIDITY_DAYS = 30
 const NO_FLOOR = { bootloader: 0, tee: 0, snp: 0, microcode: 0 }
 
-/** A guest on a simulated chip that publishes its evidence as another router would. */
+/** A guest on a simulated chip that publishes its evidence like another router. */
 export async function openEnvelopeHost(inputs: EnvelopeHostInputs): Promise<EnvelopeHost> {
   const { root, chain, tlsSpkiSha256, now } = inputs
   const [manifestKey, receiptKey] = await Promise.all([
@@ -55,7 +55,7 @@ export async function openEnvelopeHost(inputs: EnvelopeHostInputs): Promise<Enve
     identityTag,
     manifestJws,
     trustBundleUrl: '/.well-known/trust.json',
-    // It has no configuration, so this is the digest of nothing.
+    // It has no configuration, so this is the digest of the empty text.
     configurationSha256: await sha256Hex(''),
     hpkeKeyConfigSha256: '',
   }

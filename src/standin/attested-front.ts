@@ -6,7 +6,7 @@ import { openEnvelopeHost, type EnvelopeHost } from './attested-envelope.ts'
 import type { StandinIdentity } from './attested-identity.ts'
 import { tinfoilV2, tinfoilV3 } from './attested-tinfoil.ts'
 
-/** The stand-in behind HTTPS, with evidence for its key once it was told which simulated chip it runs on. */
+/** The stand-in behind HTTPS, with evidence for its key once it has received its simulated chip. */
 export interface AttestedFront {
   readonly server: Server
   attest(chain: SimulatedChain, now: () => number): Promise<void>
@@ -27,10 +27,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     nonce === '' ? tinfoilV2(evidence) : tinfoilV3(evidence, nonce),
 }
 
-/** The chip comes from the daemon, which is started after the stand-in and asks for evidence as soon as it is up. */
+/** The chip comes from the daemon, which starts after the stand-in and requests evidence as soon as it runs. */
 const CHIP_WITHIN_MS = 5_000
 
-/** Every path but those of evidence is passed on to the plain front. Evidence is waited for, then answered 503. */
+/** Passes every path to the plain front, except those of evidence, which wait for the chip and then answer 503. */
 export function createAttestedFront(
   { root, tls }: StandinIdentity,
   passOn: RequestListener,

@@ -7,11 +7,11 @@ import {
 } from '../enclave/release/signing-key.ts'
 import type { DaemonTls } from '../protocol/boot.ts'
 
-/** What relying parties know an attested stand-in by: the root of its release, and its TLS key. */
+/** The values by which relying parties identify an attested stand-in: the root of its release, and its TLS key. */
 export interface StandinIdentity {
   readonly root: SigningKey
   readonly tls: DaemonTls
-  /** JSON that makes a later process the same stand-in. The keys in it are worth nothing to anybody. */
+  /** JSON that restores the same stand-in in a later process. The keys in it have no value. */
   readonly kept: string
 }
 
@@ -20,7 +20,7 @@ const storedSchema = z.strictObject({
   tls: z.strictObject({ certPem: z.string(), keyPem: z.string() }),
 })
 
-/** The identity that an earlier process had, or a new one. */
+/** The identity of an earlier process, or a new one. */
 export async function openStandinIdentity(
   kept: string | undefined,
   now: Date,

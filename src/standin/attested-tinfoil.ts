@@ -13,12 +13,12 @@ import type { SimulatedChain } from '../enclave/simulated/chain.ts'
 import { signSimulatedReport } from '../enclave/simulated/report.ts'
 import { readPem } from '../verify/x509/pem.ts'
 
-/** The launch digest of the stand-in as a Tinfoil enclave, for configurations to allow. */
+/** The launch digest of the stand-in as a Tinfoil enclave, to be allowed in configurations. */
 export const TINFOIL_MEASUREMENT = '5d'.repeat(48)
 
 const ROOT = 'https://tinfoil.sh/'
 const LABEL = `${ROOT}report-data/v1`
-/** Nobody seals a message to the stand-in. */
+/** Unused: no message is encrypted to the stand-in. */
 const HPKE_KEY = new Uint8Array(32).fill(7)
 
 export interface TinfoilInputs {

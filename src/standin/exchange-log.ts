@@ -52,7 +52,7 @@ export class ExchangeLog {
   }
 }
 
-/** A body as the log keeps it. */
+/** A body in the form of the log. */
 export function recorded(chunks: readonly Buffer[]): Recorded {
   const body = Buffer.concat(chunks)
   return {

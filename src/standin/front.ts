@@ -11,10 +11,10 @@ import { recorded, type ExchangeLog } from './exchange-log.ts'
 import { play, scriptedAnswerSchema, type AnswerSink, type Script } from './script.ts'
 
 /**
- * The stand-in's front door. It keeps the exact bytes of both directions and passes calls on to the mock
- * behind it, or answers from the script. `/<provider>/v1/...` lets one process be several providers.
+ * The stand-in's HTTP server. It records the exact bytes of both directions and passes calls on to the mock behind
+ * it, or answers from the script. `/<provider>/v1/...` lets one process represent several providers.
  *
- * - `GET /__standin/exchanges`: `{"exchanges": ExchangeEntry[]}`; `DELETE` forgets them and the script.
+ * - `GET /__standin/exchanges`: `{"exchanges": ExchangeEntry[]}`; `DELETE` clears them and the script.
  * - `POST /__standin/script`: adds one `ScriptedAnswer`.
  */
 export function createFront(mockUrl: string, log: ExchangeLog, script: Script): Server {
@@ -65,8 +65,8 @@ async function exchange(
 }
 
 /**
- * The mock takes 10 MiB at most. An upload above that loses its middle on the way, which is file content in every
- * real form; the log has the whole.
+ * The mock accepts 10 MiB at most. The middle of a larger upload, which is file content in every real form, is cut
+ * out on the way; the log has the whole.
  */
 function withinMock(body: Buffer): Buffer {
   if (body.length <= MAX_FOR_MOCK) return body

@@ -11,10 +11,10 @@ import { createFront } from './front.ts'
 import { Script } from './script.ts'
 
 /**
- * The stand-in provider as a process of its own: `node src/standin/main.ts [port] [https port]`, on loopback. It takes
- * the place of a model provider in local runs and tests, and ends when its parent does. It tells its parent
- * `StandinReady`; once it is told `{"type": "chip", "chip"}` it has evidence for its HTTPS port. `STANDIN_IDENTITY`
- * makes it the stand-in that an earlier process was.
+ * The stand-in provider as a process of its own: `node src/standin/main.ts [port] [https port]`, on loopback. It
+ * replaces a model provider in local runs and tests, and ends with its parent. It sends `StandinReady` to its parent;
+ * after it receives `{"type": "chip", "chip"}` it has evidence for its HTTPS port. `STANDIN_IDENTITY` restores the
+ * identity of an earlier process.
  */
 const [wantedPort = 0, wantedTlsPort = 0] = process.argv.slice(2).map(Number)
 

@@ -1,4 +1,4 @@
-/** A JSON Schema as tools and response formats carry it; only the members below are looked at. */
+/** A JSON Schema in tools and response formats; only the members below are used. */
 interface Schema {
   readonly type?: unknown
   readonly enum?: unknown
@@ -16,7 +16,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   null: null,
 }
 
-/** The same value every time for one JSON Schema: what a model of no imagination would fill in. */
+/** A constant value for a JSON Schema. */
 export function sampleValue(schema: unknown): unknown {
   if (!isSchema(schema)) return {}
   if (schema.const !== undefined) return schema.const

@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 
 /**
- * Answers a test prescribes byte for byte, for the faults that no well-behaved provider shows: broken
- * frames, errors inside a 200, silence, connections cut in the middle.
+ * Answers that a test prescribes byte for byte, for faults that no regular provider shows: broken frames, errors
+ * inside a 200, silence, connections cut in the middle.
  */
 export const scriptedAnswerSchema = z.strictObject({
-  /** Only requests to this provider prefix take the answer; absent: any. */
+  /** Only requests to this provider prefix get the answer; absent: any. */
   provider: z.string().optional(),
-  /** How many requests take it. */
+  /** Number of requests that get it. */
   times: z.int().min(1).default(1),
   status: z.int().min(200).max(599).default(200),
   headers: z.record(z.string(), z.string()).default({ 'content-type': 'text/event-stream' }),
-  /** Silence before the status line. */
+  /** Delay before the status line. */
   delay_ms: z.int().min(0).default(0),
   /** Written one by one, as UTF-8. */
   frames: z.array(z.string()).default([]),
@@ -23,7 +23,7 @@ export const scriptedAnswerSchema = z.strictObject({
 
 export type ScriptedAnswer = z.output<typeof scriptedAnswerSchema>
 
-/** The scripted answers still to be given, in order. */
+/** The remaining scripted answers, in order. */
 export class Script {
   #waiting: ScriptedAnswer[] = []
 
@@ -35,7 +35,7 @@ export class Script {
     this.#waiting = []
   }
 
-  /** The next answer for a provider, taken out of the script when it is used up. */
+  /** The next answer for a provider; removed from the script when it is used up. */
   take(provider: string): ScriptedAnswer | undefined {
     const index = this.#waiting.findIndex(
       (a) => a.provider === undefined || a.provider === provider,
@@ -48,7 +48,7 @@ export class Script {
   }
 }
 
-/** What an answer is written to. */
+/** The destination of an answer. */
 export interface AnswerSink {
   head(status: number, headers: Record<string, string>): void
   write(bytes: Buffer): void

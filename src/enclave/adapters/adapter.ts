@@ -9,7 +9,7 @@ import type { VerifyQuote } from '../../verify/tdx/quote.ts'
 import type { ObservedFetch } from './observed-fetch.ts'
 import type { VerifiedEvidence } from './verified-evidence.ts'
 
-/** The provider whose evidence is wanted. */
+/** The provider to be attested. */
 export interface EvidenceSubject<Name extends AdapterName> {
   readonly policy: PolicyOf<Name>
   /** Without a trailing slash; https. */
@@ -18,29 +18,32 @@ export interface EvidenceSubject<Name extends AdapterName> {
   readonly mode: ServiceConfig['mode']
 }
 
-/** Effects that adapters need, all of them replaceable. */
+/** The effects that adapters need, all of them replaceable. */
 export interface EvidenceDeps {
   /** Milliseconds. */
   readonly now: () => number
   /** 64 lowercase hex digits. */
   readonly newNonce: () => string
-  /** Sends a request to the provider, and returns with the answer the peer's TLS key on that connection. */
+  /** Sends a request to the provider; returns the answer and the peer's TLS key on that connection. */
   readonly observedFetch: ObservedFetch
-  /** Asks a vendor's verification service: Intel's certificates, NVIDIA's verdicts. */
+  /** Calls a vendor's verification service: Intel's certificates, NVIDIA's verdicts. */
   readonly webFetch: typeof fetch
   readonly verifyQuote: VerifyQuote
   readonly verifyProvenance: VerifyProvenance
-  /** Finds the certificates of an SNP report that comes without them: VEK, ASK, ARK in PEM. */
+  /**
+   * Finds the certificates of an SNP report that comes without them: VEK, ASK, ARK in PEM.
+   * @throws CaptureError when none verifies the report
+   */
   readonly findSnpChain: (report: Bytes) => Promise<string>
-  /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where none in force could be had. */
+  /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where no valid one is available. */
   readonly findRevocationList: (chainPem: string) => Promise<Bytes | undefined>
-  /** The simulated platform of this very stack; refused outside local mode. */
+  /** The simulated platform of this stack; refused outside local mode. */
   readonly ownSimulated: SimulatedPolicy
 }
 
 /**
  * Obtains and verifies the evidence of one provider, anew with every call.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws EvidenceRefused when the evidence fails a check or a service does not answer; its code says which
  */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
@@ -55,7 +58,7 @@ export interface AdapterMemory {
  * would.
  */
 export interface Adapter<Name extends AdapterName> {
-  /** False: the certificate need not be one that browsers would accept, because the pin alone decides. */
+  /** False: the certificate need not be one that browsers accept, because the pinned key alone decides. */
   readonly webPki: boolean
   readonly open: (
     subject: EvidenceSubject<Name>,
@@ -66,7 +69,7 @@ export interface Adapter<Name extends AdapterName> {
 
 type JudgingDeps = Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'verifyProvenance' | 'ownSimulated'>
 
-/** Simulated evidence is taken in local mode alone, and only of this stack's own platform. */
+/** Simulated evidence is accepted in local mode only, and only from this stack's own platform. */
 export function judgeOptions(
   { mode }: Pick<EvidenceSubject<AdapterName>, 'mode'>,
   { now, verifyQuote, verifyProvenance, ownSimulated }: JudgingDeps,

@@ -10,14 +10,14 @@ import { fetchGpuVerdict } from './gpu-evidence.ts'
 import { pcsOverWeb } from './intel-service.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
-/** Reports with GPU evidence have some 300 KiB; a fleet sends several. */
+/** A report with GPU evidence has some 300 KiB; a fleet sends several. */
 const MAX_REPORT_BYTES = 8_388_608
 
 type Subject = EvidenceSubject<'dstack'>
 
 /**
- * The dstack family (Phala, NEAR): report for our nonce -> Intel's word on its platform and NVIDIA's on its GPUs ->
- * judged. A node whose quote binds no TLS key is refused before anybody else is asked.
+ * The dstack family (Phala, NEAR): report for our nonce -> Intel's statement on its platform and NVIDIA's on its GPUs
+ * -> judged. A node whose quote binds no TLS key is refused before any vendor is called.
  */
 export const dstackAdapter: Adapter<'dstack'> = {
   webPki: true,
@@ -57,7 +57,10 @@ function fetchReport({ baseUrl, policy, apiKey }: Subject, deps: EvidenceDeps, n
   })
 }
 
-/** Where GPUs are optional a service in trouble leaves them unproven; evidence it refuses never passes. */
+/**
+ * Where GPUs are optional, an outage of NVIDIA's service leaves them unproven; evidence that it refuses is never
+ * accepted.
+ */
 async function fetchVerdict(
   { nvidiaPayload }: DstackReport,
   nonce: string,

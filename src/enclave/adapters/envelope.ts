@@ -13,9 +13,9 @@ const MAX_BUNDLE_BYTES = 1_048_576
 type Subject = EvidenceSubject<'envelope'>
 
 /**
- * Another host that publishes `service.attestation/v1`, this router included: envelope for our nonce, and its trust
- * bundle -> judged. Its hosts sign their own certificates, so the pin alone decides. The envelope as it was served is
- * what is kept, because the trust bundle stands in the receipt beside it.
+ * Another host that publishes `service.attestation/v1`, such as this router: envelope for our nonce, and its trust
+ * bundle -> judged. Its hosts sign their own certificates, so the pinned key alone decides. The envelope is kept as
+ * it was served, because the trust bundle is in the receipt beside it.
  */
 export const envelopeAdapter: Adapter<'envelope'> = {
   webPki: false,
@@ -39,7 +39,7 @@ export const envelopeAdapter: Adapter<'envelope'> = {
   },
 }
 
-/** The bundle comes from the provider's own origin; no address that the envelope names is ever asked. */
+/** The bundle comes from the provider's own origin; an address named in the envelope is never used. */
 async function fetchEvidence(subject: Subject, deps: EvidenceDeps): Promise<EnvelopeEvidence> {
   const nonce = deps.newNonce()
   const path = `attestation?nonce=${nonce}`
@@ -56,7 +56,7 @@ async function fetchEvidence(subject: Subject, deps: EvidenceDeps): Promise<Enve
   }
 }
 
-/** The newest list that AMD gave us, even where the envelope brings one. Nothing in an envelope signs that member. */
+/** Uses AMD's newest list, even where the envelope contains one: nothing in an envelope signs that member. */
 async function withRevocationList(body: Bytes, deps: EvidenceDeps): Promise<string> {
   const envelope = readEnvelope(body)
   const list = await deps.findRevocationList(envelope.vcek_chain_pem)

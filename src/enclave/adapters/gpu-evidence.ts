@@ -10,10 +10,11 @@ const KEYS_URL = 'https://nras.attestation.nvidia.com/.well-known/jwks.json'
 const MAX_ANSWER_BYTES = 1_048_576
 
 /**
- * Has NVIDIA's service judge the GPU evidence exactly as the provider gave it, once it is made for our nonce. Nothing
- * of the answer is believed here.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * Has NVIDIA's service judge the GPU evidence exactly as the provider sent it, after checking that it is for our
+ * nonce. The verdict is verified by the caller.
+ * @throws EvidenceRefused when the evidence is for another nonce, NVIDIA refuses it (`gpu_claims`), or its service
+ *   does not answer
+ * @throws MalformedEvidence when the evidence or the answer does not match its schema
  */
 export async function fetchGpuVerdict(
   payload: string,
@@ -29,7 +30,7 @@ export async function fetchGpuVerdict(
     }),
     requestService(webFetch, KEYS_URL, MAX_ANSWER_BYTES),
   ])
-  // A refusal of the evidence is an answer; a service in trouble is not.
+  // A refusal of the evidence is a result; an outage of the service is not.
   if (verdict.status >= 500 || verdict.status === 429 || keys.status !== 200) {
     throw new EvidenceRefused('service_unreachable')
   }

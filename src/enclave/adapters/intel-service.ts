@@ -2,10 +2,10 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { PcsSource } from '../../verify/tdx/collateral.ts'
 import { requestService } from './request-service.ts'
 
-/** A chip authority's revocation list is the largest of the documents, some 100 KiB at worst. */
+/** A chip authority's revocation list is the largest of the documents, at most some 100 KiB. */
 const MAX_BYTES = 1_048_576
 
-/** Asks Intel itself. */
+/** Fetches collateral from Intel's service. */
 export function pcsOverWeb(webFetch: typeof fetch): PcsSource {
   return async (url) => {
     const { status, headers, body } = await requestService(webFetch, url, MAX_BYTES)

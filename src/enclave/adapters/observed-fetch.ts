@@ -14,15 +14,16 @@ interface ObservedRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A 200, and the key of the peer it came from, observed on the connection that carried it. */
+/** The body of a 200, and the TLS key of the peer on the connection that carried it. */
 interface ObservedReply {
   readonly body: Bytes
   readonly tlsSpkiSha256: string
 }
 
 /**
- * Gets a document over a connection of its own, without following redirects.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Fetches a document over a connection of its own, without following redirects.
+ * @throws EvidenceRefused when the provider does not answer with a 200 in time, the document is too large, or no key
+ *   can be observed
  */
 export type ObservedFetch = (send: ObservedRequest) => Promise<ObservedReply>
 

@@ -3,7 +3,7 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 
 const TIMEOUT_MS = 15_000
 
-/** An answer of a vendor's service, whatever its status. */
+/** An answer of a vendor's service, with any status. */
 export interface WebReply {
   readonly status: number
   readonly headers: Headers

@@ -33,7 +33,7 @@ type Open = (
   memory?: AdapterMemory,
 ) => OpenedAdapter | undefined
 
-/** The adapter that the configuration names, opened for one provider; undefined where it names `none`. */
+/** The adapter that the configuration names, opened for one provider; undefined for `none`. */
 export const openAdapter: Open = (attestation, subject, deps, memory) => {
   if (attestation.adapter === 'none') return undefined
   return OPENERS[attestation.adapter](attestation, subject, deps, memory)
@@ -44,7 +44,7 @@ export function needsPublicCertificate(adapter: AdapterName): boolean {
   return ADAPTERS[adapter].webPki
 }
 
-/** The one list of adapters. */
+/** All adapters by name. */
 const ADAPTERS = {
   envelope: envelopeAdapter,
   tinfoil: tinfoilAdapter,
@@ -66,7 +66,7 @@ function opener<Name extends AdapterName>(name: Name, { webPki, open }: Adapter<
   }
 }
 
-/** A document that cannot be read is a refusal too; its name is ours, what it says is not. */
+/** A document that cannot be parsed is a refusal too. Its name is safe to report; its content is not. */
 function refuseMalformed(error: unknown): never {
   if (!(error instanceof MalformedEvidence)) throw error
   throw new EvidenceRefused('malformed', [error.document], { cause: error })

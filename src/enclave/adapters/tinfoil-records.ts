@@ -11,8 +11,8 @@ import type { EvidenceDeps } from './adapter.ts'
 import { requestService } from './request-service.ts'
 
 /**
- * Tinfoil's copy of GitHub's interface, which its own clients ask: no credentials and no narrow limits. Nothing of what
- * it answers is believed; a record stands by its signatures.
+ * Tinfoil's mirror of GitHub's API, which its own clients use: no credentials and generous limits. Its answers are
+ * not trusted; a record is verified by its signatures.
  */
 const SERVICE = 'https://github-proxy.tinfoil.sh'
 const MAX_BYTES = 1_048_576
@@ -28,9 +28,9 @@ const attestationsSchema = z.looseObject({
 })
 
 /**
- * The build records that the policy asks for and the document does not bring: those of the newest release.
+ * The build records that the policy requires and the document lacks: those of the newest release.
  * @throws EvidenceRefused `service_unreachable`
- * @throws MalformedEvidence when an answer is none
+ * @throws MalformedEvidence when an answer does not match its schema
  */
 export async function fetchRecords(
   { platform, collateral }: TinfoilDocument,

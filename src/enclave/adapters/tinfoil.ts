@@ -15,14 +15,14 @@ import { pcsOverWeb } from './intel-service.ts'
 import { fetchRecords } from './tinfoil-records.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
-/** Collateral included; documents of machines with eight GPUs are the largest. */
+/** Includes collateral; documents of machines with eight GPUs are the largest. */
 const MAX_DOCUMENT_BYTES = 4_194_304
 
 type Subject = EvidenceSubject<'tinfoil'>
 
 /**
- * A Tinfoil enclave: document for our nonce -> bound to the key of the very connection -> what it did not bring along
- * from the vendor -> judged.
+ * A Tinfoil enclave: document for our nonce -> bound to the key of the connection -> missing collateral from the
+ * vendor -> judged.
  */
 export const tinfoilAdapter: Adapter<'tinfoil'> = {
   webPki: true,
@@ -62,7 +62,7 @@ const FETCHERS: Readonly<Record<TinfoilDocument['platform'], FetchMissing>> = {
   async snp({ evidence, collateral }, deps) {
     const { snpChainPem } = collateral
     const chain = snpChainPem ?? (await findChain(evidence, deps))
-    // The newest that AMD gave us, even where the document brings one.
+    // AMD's newest list, even where the document contains one.
     const crl = await deps.findRevocationList(chain)
     return {
       ...(snpChainPem === undefined ? { snp_chain_pem: chain } : {}),

@@ -3,14 +3,14 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { JudgedEvidence } from '../../verify/providers/judged-evidence.ts'
 
-/** What every adapter gives back. The names are those of receipts; times are Unix seconds. */
+/** The result of every adapter. The names are those of receipts; times are Unix seconds. */
 export interface VerifiedEvidence extends JudgedEvidence {
   readonly verified: true
   readonly verified_at: number
   readonly expires_at: number
   /** SHA-256 of `evidence_raw`, lowercase hex. */
   readonly evidence_digest: string
-  /** JSON; everything it takes to judge again without the provider. */
+  /** JSON; everything needed to judge the evidence again without the provider. */
   readonly evidence_raw: Bytes
 }
 
@@ -20,7 +20,7 @@ export interface EvidenceTimes {
   readonly maxAgeSeconds: number
 }
 
-/** Evidence that was judged, and the text to keep of it. */
+/** Judged evidence, with the text of it that is kept. */
 export async function sealEvidence(
   judged: JudgedEvidence,
   raw: string,

@@ -2,13 +2,13 @@ import type { DaemonBoot } from '../../protocol/boot.ts'
 import { loadConfig, parseConfig, type LoadedConfig, type StartupEnv } from './load-config.ts'
 import { watchFile } from './watch-file.ts'
 
-/** What the supervisor sends with a reload; members that are absent stay unchanged. */
+/** The members of a reload from the supervisor; absent ones stay unchanged. */
 export interface GivenConfig {
   readonly text?: string | undefined
   readonly adminToken?: string | undefined
 }
 
-/** Where the daemon's configuration comes from: handed over by the supervisor, or, in a local stack, its file. */
+/** The source of the daemon's configuration: the supervisor, or, in a local stack, a file. */
 export class ConfigSource {
   readonly #path: string
   readonly #around: Omit<StartupEnv, 'adminToken'>
@@ -23,8 +23,8 @@ export class ConfigSource {
   }
 
   /**
-   * What was handed over just now, else what is in force, else what the file says.
-   * @throws ConfigRefused when the configuration cannot be used
+   * The configuration from `given`, else the one in force, else the file.
+   * @throws ConfigRefused when the configuration is invalid
    */
   load(given: GivenConfig = {}): Promise<LoadedConfig> {
     const text = given.text ?? this.#text
@@ -38,7 +38,10 @@ export class ConfigSource {
     this.#adminToken = adminToken
   }
 
-  /** Calls back after the file changed, where it is the file that counts. Returns what ends it. */
+  /**
+   * Calls back after the file changed, where the configuration comes from the file.
+   * @returns a function that stops watching
+   */
   watch(onChange: () => void): () => void {
     return this.#text === null ? watchFile(this.#path, onChange) : () => {}
   }

@@ -7,16 +7,16 @@ export interface Generation extends LoadedConfig {
 }
 
 export interface GenerationDeps {
-  /** The given configuration, or the one that is found. */
+  /** Loads the given configuration, or the current one again. */
   readonly load: (given?: GivenConfig) => Promise<LoadedConfig>
-  /** Puts a configuration and the files it names into effect, or throws and leaves everything as it was. */
+  /** Puts a configuration and the files it names into effect, or throws and changes nothing. */
   readonly adopt: (loaded: LoadedConfig) => Promise<void>
   readonly onUnchanged: () => void
   readonly onReloaded: (generation: Generation) => void
   readonly onRefused: (reason: string) => void
 }
 
-/** The configuration in effect. A wrong new one is reported and changes nothing. */
+/** The configuration in effect. An invalid new one is reported and changes nothing. */
 export class Generations {
   readonly #deps: GenerationDeps
   #current: Generation
@@ -31,7 +31,10 @@ export class Generations {
     return this.#current
   }
 
-  /** Takes over the given configuration, or looks for one; calls queue up behind each other. Never rejects. */
+  /**
+   * Loads and adopts the given configuration, or the current source again. Calls run one after another. Never
+   * rejects.
+   */
   reload(given?: GivenConfig): Promise<void> {
     this.#running = this.#running.then(() => this.#reloadNow(given))
     return this.#running
@@ -53,7 +56,7 @@ export class Generations {
   }
 }
 
-/** A file that was only touched makes no generation. */
+/** A file that was only touched does not make a new generation. */
 function textOf(loaded: LoadedConfig): string {
   const { sha256, providerApiKeys, webhookSecrets, adminToken } = loaded
   return JSON.stringify([sha256, providerApiKeys, webhookSecrets, adminToken])

@@ -8,12 +8,12 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { findStartProblems } from './start-rules.ts'
 
-/** A configuration that may run here, with the secrets it names. */
+/** A valid configuration with the secrets it names. */
 export interface LoadedConfig {
   readonly config: RouterConfig
-  /** Exactly as the file has it. */
+  /** The exact text of the file. */
   readonly text: string
-  /** SHA-256 of the text's UTF-8 bytes, lowercase hex: what evidence and receipts name it by. */
+  /** SHA-256 of the text's UTF-8 bytes, lowercase hex: its name in evidence and receipts. */
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
@@ -26,13 +26,13 @@ export interface LoadedConfig {
 export interface StartupEnv {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: Platform
-  /** Of the program that was started. */
+  /** The mode in which the program was started. */
   readonly mode: Mode
-  /** Null: the router is sealed, and no secret is there yet. */
+  /** Null: the router is sealed and has no secrets yet. */
   readonly adminToken: string | null
 }
 
-/** The configuration cannot be used. The message lists every problem; the operator edits the file. */
+/** The configuration is invalid. The message lists every problem for the operator. */
 export class ConfigRefused extends Error {
   readonly problems: readonly ConfigProblem[]
 
@@ -46,15 +46,15 @@ export class ConfigRefused extends Error {
 
 /**
  * Reads and checks the configuration file.
- * @throws ConfigRefused when the configuration cannot be used
+ * @throws ConfigRefused when the file cannot be read or the configuration is invalid
  */
 export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
   return parseConfig(file, await readText(file), surroundings)
 }
 
 /**
- * Checks the configuration that this text of that file is.
- * @throws ConfigRefused when the configuration cannot be used
+ * Checks a configuration text; `file` is its path.
+ * @throws ConfigRefused when the configuration is invalid
  */
 export async function parseConfig(
   file: string,
@@ -87,7 +87,7 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** A member given twice is refused: the reader of the file and the program would disagree on its value. */
+/** A repeated member is refused: a human reader and the program could disagree on its value. */
 function parseJson(file: string, text: string): unknown {
   try {
     return parseStrictJson(text, 'configuration')

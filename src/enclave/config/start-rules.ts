@@ -5,9 +5,8 @@ import { isLoopbackHost } from '../../protocol/loopback.ts'
 import type { StartupEnv } from './load-config.ts'
 
 /**
- * What keeps a configuration out of force. The mode is that of the program that was started, and no configuration
- * changes it. Every exception from production's rules is one the operator wrote down by name; local mode has none of
- * these rules.
+ * Problems that prevent a configuration from being used. The mode is that of the program; no configuration changes
+ * it. Every exception from production's rules must be named in the configuration; local mode has none of these rules.
  */
 export function findStartProblems(config: RouterConfig, around: StartupEnv): ConfigProblem[] {
   if (config.service.mode !== around.mode) return [otherMode(around.mode)]
@@ -50,7 +49,7 @@ function unattestedProviders({ service, providers }: RouterConfig): ConfigProble
     }))
 }
 
-/** Hardware alone says nothing of a workload where the operating system between them may say what it likes. */
+/** Hardware evidence proves nothing about a workload if the operating system below it is not pinned. */
 function unpinnedProviders({ service, providers }: RouterConfig): ConfigProblem[] {
   return Object.entries(providers)
     .filter(
@@ -64,7 +63,7 @@ function unpinnedProviders({ service, providers }: RouterConfig): ConfigProblem[
     }))
 }
 
-/** Prompts cross the network to these addresses. Loopback stays on the machine. */
+/** Prompts cross the network to these addresses; loopback does not leave the machine. */
 function plainProviders({ providers }: RouterConfig): ConfigProblem[] {
   return Object.entries(providers)
     .filter(([, { base_url: address }]) => {
@@ -117,7 +116,7 @@ function simulatedPlatform(
   return [{ path: 'service.allow_simulated', reason }]
 }
 
-/** A throw-away root proves nothing about a release, so it is for stacks that prove nothing anyway. */
+/** A throw-away root proves nothing about a release, so it is only for stacks in local mode. */
 function missingRelease(
   { service }: RouterConfig,
   platform: StartupEnv['platform'],

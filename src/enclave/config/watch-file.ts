@@ -1,24 +1,25 @@
 import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 
-/** Editors write in several steps; the file is read once they are quiet. */
+/** Editors write in several steps; the file is read after this time without a change, ms. */
 const DEBOUNCE_MS = 200
 
 /**
- * Calls back after the file changed. It is the directory that is watched, because editors and orchestrators replace
- * a file rather than write into it. Returns what ends the watch.
+ * Calls back after the file changed. The directory is watched, because editors and orchestrators replace a file
+ * rather than write into it.
+ * @returns a function that stops watching
  */
 export function watchFile(file: string, onChange: () => void): () => void {
   const path = resolve(file)
   let timer: NodeJS.Timeout | undefined
   const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
-    // Orchestrators swap a symbolic link beside the file, which shows as another name.
+    // Orchestrators swap a symbolic link beside the file, which is reported under another name.
     if (name !== null && name !== basename(path) && !name.startsWith('..')) return
     clearTimeout(timer)
     timer = setTimeout(onChange, DEBOUNCE_MS)
     timer.unref()
   })
-  // A directory that goes away ends the watch; SIGHUP and the supervisor can still ask for a reload.
+  // If the directory is removed, watching ends; SIGHUP and the supervisor can still request a reload.
   watcher.on('error', () => watcher.close())
   return () => {
     clearTimeout(timer)

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 
-/** The provider answered with something that is no final answer of HTTP. */
+/** The provider's answer is not a valid final HTTP response. */
 export class MalformedAnswer extends Error {
   constructor(message: string) {
     super(message)
@@ -8,17 +8,17 @@ export class MalformedAnswer extends Error {
   }
 }
 
-/** Statuses that can be passed on (RFC 9110 section 15); Node's parser lets any number through. */
+/** The range of final statuses (RFC 9110 section 15); Node's parser accepts any number. */
 const MIN_STATUS = 200
 const MAX_STATUS = 599
 
-/** Interim answers come one or two at a time; a peer that sends more would keep the caller waiting. */
+/** Maximum number of interim responses; real servers send one or two. */
 const MAX_INTERIM = 16
 
 /**
- * The head of the one answer to a request, whatever its peer sends: interim answers are passed over, and anything
- * that cannot be passed on ends the connection. From here on no event of the request can go unheard.
- * @throws MalformedAnswer when the answer cannot be passed on
+ * The head of the final response to a request: interim responses are skipped, and an invalid one ends the connection.
+ * From here on every event of the request is handled.
+ * @throws MalformedAnswer when the status is not final, or there are too many interim responses or an upgrade
  * @throws Error when the connection fails; it is the error that ended the connection
  */
 export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
@@ -39,7 +39,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       refuse('an upgrade that nobody asked for')
     })
     sent.once('response', (answer) => {
-      // The reader handles errors itself; before and after reading, the end of the stream is enough.
+      // The reader handles errors itself; before and after it, the end of the stream is sufficient.
       answer.on('error', ignoreBroken)
       const status = answer.statusCode ?? 0
       if (status >= MIN_STATUS && status <= MAX_STATUS) resolve(answer)
@@ -49,5 +49,5 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
 }
 
 function ignoreBroken(): void {
-  // Reported by the end of the stream.
+  // The end of the stream reports it.
 }

@@ -6,7 +6,7 @@ import { PinMismatch } from './pinned-agent.ts'
 import type { Pools } from './pools.ts'
 import { ConnectFailure } from './tls-connect.ts'
 
-/** A request as it is to go out. */
+/** An outgoing request. */
 export interface Outgoing {
   readonly method: string
   /** Path and query below the provider's `base_url`. */
@@ -15,7 +15,7 @@ export interface Outgoing {
   readonly signal: AbortSignal
 }
 
-/** A request that has a connection with the proven key, and of which nothing has been sent. */
+/** A request on a connection with the proven key; nothing has been sent yet. */
 export interface OpenRequest {
   readonly sent: ClientRequest
   readonly channel: ProviderChannel
@@ -27,9 +27,9 @@ export interface PinnedDeps {
 }
 
 /**
- * Opens a request over a connection with the proven key. A peer that shows another key is given one chance to prove
- * that one; a third key is not believed, and the provider counts as unproven.
- * @throws LinkError when the call cannot be served
+ * Opens a request over a connection with the proven key. If the peer shows another key, that key must be proven by a
+ * new verification; if the peer then shows a third one, the provider counts as unproven.
+ * @throws LinkError `provider_unproven` or `connect_failed`; the latter when no connection was established
  */
 export async function openPinned(
   channel: ProviderChannel,
@@ -51,7 +51,7 @@ export function unproven(): LinkError {
   return new LinkError('provider_unproven', 'the provider has no verified evidence')
 }
 
-/** Undefined when the peer holds another key; the pool of the old one is gone then. */
+/** Undefined when the peer holds another key; the pool of the old one is then closed. */
 async function tryOpen(
   channel: ProviderChannel,
   outgoing: Outgoing,
@@ -76,7 +76,7 @@ async function tryOpen(
 
 function onceConnected(sent: ClientRequest): Promise<ClientRequest> {
   return new Promise((resolve, reject) => {
-    // This listener stays: between two users of the request no other one would handle its error.
+    // This listener stays: at times no other one would handle an error of the request.
     sent.on('error', reject)
     sent.once('socket', () => resolve(sent))
   })

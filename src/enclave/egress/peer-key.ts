@@ -5,12 +5,12 @@ import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readChildren } from '../../verify/x509/der.ts'
 import { readSignedStructure } from '../../verify/x509/certificate.ts'
 
-/** TBSCertificate of a version 3 certificate: version, serial, algorithm, issuer, validity, subject, key. */
+/** Index of the key in TBSCertificate, version 3: version, serial, algorithm, issuer, validity, subject, key. */
 const SPKI_INDEX = 6
 
 /**
- * SHA-256 over the SubjectPublicKeyInfo of the peer's certificate, exactly as the certificate has it. Undefined
- * where the peer showed no certificate that can be read.
+ * SHA-256 over the SubjectPublicKeyInfo of the peer's certificate, exactly as encoded in it. Undefined where the
+ * peer's certificate is missing or cannot be parsed.
  */
 export async function peerSpkiSha256(socket: TLSSocket): Promise<string | undefined> {
   const certificate = socket.getPeerX509Certificate()

@@ -6,7 +6,7 @@ import { callbackify } from 'node:util'
 import { peerSpkiSha256 } from './peer-key.ts'
 import { connectTls, type TlsTarget } from './tls-connect.ts'
 
-/** The peer holds another key than the evidence vouches for. Not a byte was written. */
+/** The peer holds another key than the evidence binds. Nothing was sent. */
 export class PinMismatch extends Error {
   constructor() {
     super('the peer holds another key than its evidence vouches for')
@@ -18,7 +18,7 @@ const OPTIONS: AgentOptions = {
   keepAlive: true,
   maxFreeSockets: 64,
   scheduling: 'lifo',
-  /** Shorter than most servers keep an idle connection, so that few are closed under a request on its way. */
+  /** Shorter than most servers' idle timeout, so that few connections are closed while a request is on its way. */
   timeout: 30_000,
 }
 
@@ -50,7 +50,7 @@ export class PinnedAgent extends Agent {
     throw new PinMismatch()
   }
 
-  /** Ends idle connections now, and those in use once they are idle. */
+  /** Closes idle connections now, and those in use once they are idle. */
   retire(): void {
     this.maxFreeSockets = 0
     for (const sockets of Object.values(this.freeSockets)) {

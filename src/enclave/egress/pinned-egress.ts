@@ -12,11 +12,11 @@ import { relay } from './relay.ts'
 
 export interface EgressDeps {
   readonly proofs: ProviderProofs
-  /** How long TCP and TLS may take together. */
+  /** Timeout of TCP and TLS together. */
   readonly connectMs: () => number
 }
 
-/** Egress over connections whose live key is the one that verified evidence vouches for. */
+/** Egress over connections whose live key is the one that verified evidence binds. */
 export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
   const deps = { proofs, pools: createPools(connectMs) }
   return {
@@ -35,8 +35,8 @@ export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
 }
 
 /**
- * Proof -> connection with the proven key -> what the caller requires of it -> request and answer. Not a byte of the body
- * is read before the last step.
+ * Proof -> connection with the proven key -> the caller's constraints -> request and answer. Nothing of the body is
+ * read before the last step.
  */
 async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   const { provider, path, request, response } = call
@@ -56,7 +56,7 @@ async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   await relay({ request, response, sent: open.sent, evidenceSha256 })
 }
 
-/** @throws LinkError for a malformed header: what the caller requires must not be dropped */
+/** @throws LinkError for a malformed header: the caller's constraints must not be dropped */
 function readConstraints(header: string | string[] | undefined): Constraints | undefined {
   if (header === undefined) return undefined
   const constraints = parseConstraints(String(header))
@@ -64,7 +64,10 @@ function readConstraints(header: string | string[] | undefined): Constraints | u
   throw new LinkError('invalid_request', 'the constraints are malformed')
 }
 
-/** Judged by the evidence of this very connection, on which nothing has been sent; it is closed where that fails. */
+/**
+ * Checks the constraints against the evidence of this connection, on which nothing has been sent; it is closed if one
+ * is not met.
+ */
 function requireConstraints(constraints: Constraints, { channel, sent }: OpenRequest): void {
   const { provider, evidence } = channel
   const { attestation_strength: strength, evidence_digest: evidenceSha256 } = evidence

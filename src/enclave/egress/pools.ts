@@ -2,11 +2,11 @@ import type { ProviderChannel } from '../proofs.ts'
 import { PinnedAgent } from './pinned-agent.ts'
 import { hasPublicName, tlsAddress } from './tls-connect.ts'
 
-/** The connections to each provider. Those of one proof are never used under another. */
+/** The connections to each provider. A connection is only used under the proof it was made for. */
 export interface Pools {
-  /** Undefined where the address allows no TLS. */
+  /** Undefined where the address does not allow TLS. */
   of(channel: ProviderChannel): PinnedAgent | undefined
-  /** Ends the idle connections of a provider; running exchanges go on to their end. */
+  /** Closes the idle connections of a provider; running exchanges continue to their end. */
   drop(provider: string): void
   close(): void
 }

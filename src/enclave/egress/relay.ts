@@ -9,7 +9,7 @@ export interface RelayParts {
   /** From the worker, and to it. */
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** To the provider; connected, and nothing sent yet. */
+  /** The request to the provider; connected, nothing sent yet. */
   readonly sent: ClientRequest
   readonly evidenceSha256: string
 }
@@ -28,7 +28,7 @@ export async function relay({
 }: RelayParts): Promise<void> {
   sent.on('error', () => {
     request.unpipe(sent)
-    // What is left of the body goes nowhere, so that the refusal can be read on the same connection.
+    // The rest of the body is discarded, so that the refusal can be read on the same connection.
     request.resume()
     if (response.headersSent) response.destroy()
   })
@@ -44,7 +44,7 @@ export async function relay({
     response.writeHead(answer.statusCode ?? 502, headers)
     response.flushHeaders()
   } catch (cause) {
-    // Node's parser and its writer do not agree on everything that a header may hold.
+    // Node's parser accepts header values that its writer refuses.
     sent.destroy()
     throw malformed(cause)
   }

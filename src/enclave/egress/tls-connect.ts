@@ -4,13 +4,13 @@ import { connect, type TLSSocket } from 'node:tls'
 export interface TlsTarget {
   readonly host: string
   readonly port: number
-  /** Demand a certificate that browsers would accept, besides the pin. */
+  /** Whether to require a certificate that browsers accept, in addition to the pinned key. */
   readonly webPki: boolean
-  /** For TCP and TLS together. */
+  /** Timeout of TCP and TLS together. */
   readonly connectMs: number
 }
 
-/** No connection was made. Callers use the kind; the message is never shown. */
+/** No connection was established. Callers use the kind; the message is never shown. */
 export class ConnectFailure extends Error {
   readonly kind: 'unreachable' | 'timeout'
 
@@ -22,9 +22,9 @@ export class ConnectFailure extends Error {
 }
 
 /**
- * Opens a TLS connection and finishes its handshake; nothing is written. TLS 1.3 only, and no session is ever
- * resumed: the peer shows its certificate on every connection and cannot change it later.
- * @throws ConnectFailure when no connection is made
+ * Opens a TLS connection and completes its handshake; nothing is sent. TLS 1.3 only, without session resumption: the
+ * peer shows its certificate on every connection and cannot change it later.
+ * @throws ConnectFailure when no connection is established in time
  */
 export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
@@ -49,7 +49,7 @@ export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promis
     socket.once('secureConnect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // While a request uses the socket it handles errors itself; between requests the socket's end is enough.
+      // While a request uses the socket it handles errors itself; between requests the socket's end is sufficient.
       socket.on('error', () => {})
       socket.setNoDelay(true)
       resolve(socket)
@@ -57,7 +57,7 @@ export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promis
   })
 }
 
-/** Hosts of this machine and bare addresses have no certificates that browsers would accept. */
+/** Local hosts and IP addresses cannot have certificates that browsers accept. */
 const PRIVATE_HOST = /(^|\.)localhost$/
 
 export function hasPublicName(host: string): boolean {

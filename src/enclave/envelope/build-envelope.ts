@@ -10,7 +10,7 @@ import { reportData } from '../../protocol/report-data.ts'
 import { readReport } from '../../verify/snp/report.ts'
 import type { ReportSource } from '../snp/report-source.ts'
 
-/** What an envelope says besides what the platform says. */
+/** The content of an envelope besides the platform's own statements. */
 export interface EnvelopeSubject {
   readonly kid: string
   readonly tlsSpkiSha256: string
@@ -19,16 +19,16 @@ export interface EnvelopeSubject {
   readonly trustBundleUrl: string
   /** SHA-256 of the configuration file's bytes, lowercase hex. */
   readonly configurationSha256: string
-  /** SHA-256 of the HPKE key configuration that is served; empty where there is none. */
+  /** SHA-256 of the published HPKE key configuration; empty where there is none. */
   readonly hpkeKeyConfigSha256: string
 }
 
-/** An envelope as it is served, with the exact bytes that its digest is over. */
+/** A served envelope with the exact bytes that its digest covers. */
 export interface ServedEnvelope {
   readonly envelope: Envelope
   readonly json: string
   readonly sha256: string
-  /** SHA-256 of the configuration that it binds. */
+  /** SHA-256 of the bound configuration. */
   readonly configurationSha256: string
   /** The launch digest that the report carries, lowercase hex. */
   readonly measurement: string
@@ -36,12 +36,12 @@ export interface ServedEnvelope {
   readonly capturedAt: number
 }
 
-/** How long clients may rely on an envelope, and the daemon on its own. */
+/** How long clients may rely on an envelope, and the daemon on its own, seconds. */
 export const ENVELOPE_MAX_AGE_SECONDS = 3600
 
 /**
  * Captures a report for the subject and the nonce (64 hex digits or empty), and wraps it.
- * @throws CaptureError when it cannot be obtained or is not valid
+ * @throws CaptureError when the platform gives no valid report with certificates
  */
 export async function buildEnvelope(
   source: ReportSource,

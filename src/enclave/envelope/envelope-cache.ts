@@ -4,7 +4,7 @@ import { ENVELOPE_MAX_AGE_SECONDS, type ServedEnvelope } from './build-envelope.
 import { createNonceBudget } from './nonce-budget.ts'
 import type { SelfCheck } from './self-check.ts'
 
-/** Half of what clients may rely on, so that a fetched envelope has a life before it. */
+/** Half of the time that clients may rely on an envelope, so that a fetched one is valid for long enough. */
 const REFRESH_MS = (ENVELOPE_MAX_AGE_SECONDS * 1000) / 2
 const RETRY_MS = 30_000
 
@@ -13,10 +13,10 @@ const FAILURE_SHARED_MS = 2_000
 
 const NONCES = { perSource: 10, inAll: 60, windowMs: 60_000 }
 
-/** Former envelopes that the worker can still ask for by digest; about 10 KiB each. */
+/** Maximum number of former envelopes that the worker can request by digest; about 10 KiB each. */
 const MAX_CACHED_ENVELOPES = 64
 
-/** An envelope of this instance, and what the daemon's own verification of it found. */
+/** An envelope of this instance, and the result of the daemon's own verification. */
 export interface CachedEnvelope extends ServedEnvelope {
   readonly check: SelfCheck
 }
@@ -24,7 +24,7 @@ export interface CachedEnvelope extends ServedEnvelope {
 export interface EnvelopeDeps {
   /** Captures for a nonce of 64 hex digits. */
   readonly buildFresh: (nonce: string) => Promise<ServedEnvelope>
-  /** Captures, and verifies what came. */
+  /** Captures an envelope and verifies it. */
   readonly make: () => Promise<CachedEnvelope>
   readonly now: () => number
   readonly onFailure: (reason: string) => void
@@ -32,8 +32,8 @@ export interface EnvelopeDeps {
 }
 
 /**
- * Holds the cached envelope: adopted at start and whenever what it binds has changed, captured again on a cadence.
- * A failing platform leaves the last one in service until its age is up; then there is none.
+ * Holds the cached envelope: replaced at the start and whenever what it binds changes, and captured again
+ * periodically. If the platform fails, the last one stays in service until it expires; then there is none.
  */
 export class EnvelopeCache {
   readonly #deps: EnvelopeDeps
@@ -43,7 +43,7 @@ export class EnvelopeCache {
   #pending: Promise<CachedEnvelope> | undefined
   #failure: { readonly at: number; readonly error: unknown } | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Counts changes of what is bound. */
+  /** Counts changes of the bound values. */
   #epoch = 0
   #closed = false
 
@@ -51,7 +51,7 @@ export class EnvelopeCache {
     this.#deps = deps
   }
 
-  /** The last envelope whatever its age: what it binds stays true for the life of the keys. */
+  /** The last envelope, of any age: its binding holds for the lifetime of the keys. */
   get last(): CachedEnvelope | undefined {
     return this.#current
   }
@@ -64,7 +64,7 @@ export class EnvelopeCache {
 
   /**
    * The cached envelope, captured now if there is none.
-   * @throws LinkError when the call cannot be served
+   * @throws LinkError `attestation_unavailable` when the capture fails
    */
   async get(): Promise<CachedEnvelope> {
     if (this.current !== undefined) return this.current
@@ -79,8 +79,8 @@ export class EnvelopeCache {
 
   /**
    * An envelope for the caller's nonce (64 lowercase hex digits), never cached.
-   * @param source whose budget it comes out of
-   * @throws LinkError when the call cannot be served
+   * @param source whose budget is charged
+   * @throws LinkError `rate_limited` when the budget is used up, `attestation_unavailable` when the capture fails
    */
   async fresh(nonce: string, source: string): Promise<ServedEnvelope> {
     if (!this.#nonceBudget(source, this.#deps.now())) {
@@ -96,8 +96,8 @@ export class EnvelopeCache {
   }
 
   /**
-   * Captures now; callers at the same time share one capture.
-   * @throws CaptureError when it cannot be obtained or is not valid
+   * Captures now; concurrent callers share one capture.
+   * @throws CaptureError when the platform gives no valid report with certificates
    */
   refresh(): Promise<CachedEnvelope> {
     this.#pending ??= this.#capture().finally(() => {
@@ -106,13 +106,13 @@ export class EnvelopeCache {
     return this.#pending
   }
 
-  /** Puts an envelope into service that was made for what is bound from now on. */
+  /** Puts an envelope for the new binding into service. */
   adopt(envelope: CachedEnvelope): void {
     this.#epoch++
     this.#keep(envelope)
   }
 
-  /** The exact bytes of a cached envelope of this instance, a former one included. */
+  /** The exact bytes of a cached envelope of this instance, current or former. */
   find(sha256: string): Bytes | undefined {
     return this.#kept.get(sha256)
   }
@@ -126,7 +126,7 @@ export class EnvelopeCache {
     const epoch = this.#epoch
     try {
       const envelope = await this.#deps.make()
-      // What was bound when the capture began may have been replaced since.
+      // The binding may have been replaced since the capture began.
       if (epoch !== this.#epoch && this.#current !== undefined) return this.#current
       this.#keep(envelope)
       return envelope

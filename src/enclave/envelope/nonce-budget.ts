@@ -1,19 +1,19 @@
-/** Says whether a source may have one more report for a nonce of its own, and counts it if so. */
+/** Whether a source may have one more report for a nonce of its own; counts it if so. */
 export type NonceBudget = (source: string, now: number) => boolean
 
 export interface NonceLimits {
-  /** Of one source in a window. */
+  /** Maximum reports for one source per window. */
   readonly perSource: number
-  /** Of all sources in a window: what the platform's firmware can bear. */
+  /** Maximum reports for all sources per window: what the platform's firmware can bear. */
   readonly inAll: number
   readonly windowMs: number
 }
 
-/** The part of the whole that is kept for sources that have had nothing in the window. */
+/** The part of the budget that is reserved for sources that have had nothing in the window. */
 const RESERVED_FOR_NEW_SOURCES = 1 / 3
 
 /**
- * At most `perSource` calls of one source and `inAll` of all in any window. The last third is kept for sources
+ * At most `perSource` calls of one source and `inAll` of all in any window. The last third is reserved for sources
  * that have had nothing in the window, so that a few sources cannot use up the first report of all others.
  */
 export function createNonceBudget({ perSource, inAll, windowMs }: NonceLimits): NonceBudget {

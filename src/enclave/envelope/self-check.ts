@@ -9,14 +9,14 @@ import { verifyTrustBundle, type AcceptedBundle } from '../../verify/trust-bundl
 import type { Release } from '../release/release.ts'
 import type { ServedEnvelope } from './build-envelope.ts'
 
-/** What the daemon's own verification of its envelope found. */
+/** The result of the daemon's own verification of its envelope. */
 export interface SelfCheck {
   readonly verified: boolean
   /** Failed checks, as `name: detail`. */
   readonly failed: readonly string[]
   /** Unix seconds. */
   readonly verifiedAt: number
-  /** The bundle, where it verified: none before it may take its place later. */
+  /** The bundle, where it was verified; no older one may replace it later. */
   readonly accepted: AcceptedBundle | undefined
 }
 
@@ -30,9 +30,9 @@ export interface SelfCheckInputs {
 }
 
 /**
- * Verifies the envelope as a client would that holds the release root: the bundle, then the report, the release and
+ * Verifies the envelope as a client that holds the release root does: the bundle, then the report, the release and
  * the binding of the receipt key.
- * @throws MalformedEvidence when the input is malformed
+ * @throws MalformedEvidence when the root key, the bundle, the manifest or the envelope cannot be parsed
  */
 export async function checkOwnEnvelope(
   { envelope }: Pick<ServedEnvelope, 'envelope'>,
@@ -42,7 +42,7 @@ export async function checkOwnEnvelope(
   const environments = [readEnvironment(bundleJws)]
   const trust = await verifyTrustBundle(bundleJws, rootJwk, { now, environments, lastAccepted })
   if (trust.bundle === undefined) return judged(trust.checks, now, undefined)
-  // Captured just now, by this process.
+  // Captured by this process just now.
   const live = { nonce: null, tlsSpkiSha256: envelope.tls_spki_sha256 }
   const result = await verifyEnvelope(envelope, {
     now,
@@ -53,7 +53,7 @@ export async function checkOwnEnvelope(
   return judged(result.checks, now, trust.accepted)
 }
 
-/** The daemon serves the environment of its release; the client decides whether it accepts that environment. */
+/** The environment of the daemon's own release; each client decides whether it accepts that environment. */
 function readEnvironment(bundleJws: string): string {
   const document = 'trust bundle'
   const { payload } = parseCompactJws(bundleJws, document)

@@ -4,17 +4,17 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { encodeKeyConfig } from '../../protocol/hpke-key-config.ts'
 
 /**
- * The key that request bodies are encrypted to. It is made in memory, cannot be exported and ends with the process:
- * this object only decapsulates.
+ * The key to which request bodies are encrypted. It is generated in memory, cannot be exported and ends with the
+ * process: this object only decapsulates.
  */
 export interface HpkeKey {
-  /** Its public half as clients fetch it (RFC 9458 section 3). */
+  /** The published configuration of its public half (RFC 9458 section 3). */
   readonly config: Bytes
-  /** SHA-256 of `config`, lowercase hex: what a report binds. */
+  /** SHA-256 of `config`, lowercase hex; bound by reports. */
   readonly configSha256: string
   /**
-   * The shared secret of an encapsulated key, 32 bytes (RFC 9180 section 4.1). Any point gives one: whether the sender
-   * meant this key shows when the first frame is decrypted.
+   * The shared secret of an encapsulated key, 32 bytes (RFC 9180 section 4.1). Any point yields one: whether the
+   * sender meant this key is known only when the first frame is decrypted.
    * @throws Error when the encapsulated key is a point of low order
    */
   decapsulate(enc: Bytes): Promise<Bytes>

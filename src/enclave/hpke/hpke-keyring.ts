@@ -3,15 +3,15 @@ import { LinkError } from '../link-error.ts'
 import type { HpkeKey } from './hpke-key.ts'
 
 /**
- * Encapsulated keys that are remembered for one key. Each takes 75 bytes, so that the two keys that can be in use
- * take 40 MB at most.
+ * Maximum number of encapsulated keys remembered for one key. Each takes 75 bytes, so the two keys in use take 40 MB
+ * at most.
  */
 const MAX_USES = 262_144
 
-/** The part of them after which a key should be replaced, so that the next one is there before this one is full. */
+/** The part of them after which a key should be replaced, so that the next one is in use before this one is full. */
 const WORN_AT = 3 / 4
 
-/** How long a replaced key still serves: as long as clients may rely on the envelope that names it. */
+/** How long a replaced key is still accepted: as long as clients may rely on the envelope that names it. */
 const GRACE_MS = 3_600_000
 
 export interface KeyringLimits {
@@ -19,16 +19,15 @@ export interface KeyringLimits {
   readonly graceMs: number
 }
 
-/** A key, and every encapsulated key that was accepted while it was the newest. */
+/** A key, and every encapsulated key that was accepted while it was current. */
 interface InUse {
   readonly key: HpkeKey
   readonly seen: Set<string>
 }
 
 /**
- * The HPKE keys in use: the current one, and for an hour the one before it. An encapsulated key is accepted once: all
- * that were accepted are remembered for as long as a key lives that they could be replayed to. EHBP itself has no
- * protection against replay.
+ * The HPKE keys in use: the current one, and for an hour the previous one. An encapsulated key is accepted once:
+ * accepted ones are remembered for as long as they could be replayed. EHBP itself has no protection against replay.
  */
 export class HpkeKeyring {
   readonly #now: () => number
@@ -50,28 +49,27 @@ export class HpkeKeyring {
     return this.#current.key
   }
 
-  /** Whether the current key should be replaced for having been used so often. */
+  /** Whether the current key was used so often that it should be replaced. */
   get worn(): boolean {
     return this.#current.seen.size >= this.#limits.maxUses * WORN_AT
   }
 
-  /** Puts the next key into use. The one before the current one is gone from now on. */
+  /** Puts the next key into use. The one before the current one is dropped. */
   adopt(next: HpkeKey): void {
     this.#former = { ...this.#current, until: this.#now() + this.#limits.graceMs }
     this.#current = { key: next, seen: new Set() }
   }
 
   /**
-   * The shared secret of an encapsulated key under each key in use, the newest first: nothing in a request tells which
+   * The shared secret of an encapsulated key under each key in use, the newest first: a request does not say which
    * key it was made for.
-   *
    * @param once true for a request, whose encapsulated key is then never accepted again; false where only an error is
    *   to be encrypted, so that a refused request can neither be replayed nor use up the memory
    * @throws LinkError `replayed`; `invalid_request` for a point of low order; `rate_limited` while the memory is full
    */
   async decapsulate(enc: Bytes, { once }: { readonly once: boolean }): Promise<readonly Bytes[]> {
     const keys = this.#inUse()
-    // In one piece: text that is joined of pieces takes ten times the memory.
+    // As one flat string: a string built by concatenation takes ten times the memory.
     if (once) this.#remember(Buffer.from(enc).toString('latin1'), keys)
     try {
       return await Promise.all(keys.map(({ key }) => key.decapsulate(enc)))

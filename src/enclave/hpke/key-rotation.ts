@@ -1,7 +1,7 @@
 import type { HpkeKey } from './hpke-key.ts'
 import type { HpkeKeyring } from './hpke-keyring.ts'
 
-/** How long a key stays the current one unless it is used up before. */
+/** How long a key stays current unless it is used up before, ms. */
 const KEY_LIFE_MS = 12 * 3_600_000
 
 /** Pause before the next attempt when the platform gave no report for the next key. */
@@ -11,7 +11,7 @@ export interface RotationDeps {
   readonly keyring: HpkeKeyring
   readonly make: () => Promise<HpkeKey>
   /**
-   * Has the evidence name the next key.
+   * Makes the evidence name the next key.
    * @throws Error when no report can be captured
    */
   readonly prove: (configSha256: string) => Promise<void>
@@ -19,8 +19,8 @@ export interface RotationDeps {
 }
 
 /**
- * Replaces the HPKE key twice a day, and sooner where it was used so often that its memory of uses fills up. The next
- * key is in use once a report names it; until then the current one stays.
+ * Replaces the HPKE key twice a day, or sooner when its memory of uses fills up. The next key is used once a report
+ * names it; until then the current one stays.
  */
 export class KeyRotation {
   readonly #deps: RotationDeps
@@ -38,7 +38,7 @@ export class KeyRotation {
     if (this.#deps.keyring.worn && this.#running === undefined) void this.rotate()
   }
 
-  /** Replaces the key now; callers at the same time share one replacement. Never rejects. */
+  /** Replaces the key now; concurrent callers share one replacement. Never rejects. */
   rotate(): Promise<void> {
     this.#running ??= this.#replace()
     return this.#running
@@ -67,7 +67,7 @@ export class KeyRotation {
     clearTimeout(this.#timer)
     if (this.#closed) return
     this.#timer = setTimeout(() => {
-      // A failed attempt stays the running one until its pause is over, so that uses do not start another.
+      // A failed attempt counts as running until its pause is over, so that uses do not start another.
       this.#running = undefined
       void this.rotate()
     }, delayMs)

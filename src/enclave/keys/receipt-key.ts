@@ -4,8 +4,8 @@ import { jwkThumbprint } from '../../protocol/jwk.ts'
 import type { PublicJwk } from '../../protocol/link.ts'
 
 /**
- * The key that signs receipts. It is made in memory and ends with the process. It cannot be exported: this object only
- * signs bytes.
+ * The key that signs receipts. It is generated in memory and ends with the process. It cannot be exported: this
+ * object only signs bytes.
  */
 export interface ReceiptKey {
   /** The ES256 signature of the bytes in the form of a JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
@@ -24,7 +24,7 @@ export async function makeReceiptKey(): Promise<ReceiptKey> {
   const point = { kty: 'EC', crv: 'P-256', x, y } as const
   const kid = await jwkThumbprint(point)
   return {
-    // On this thread, and in DER: a signature takes less time than the way to another thread and back, and OpenSSL
+    // Synchronous and in DER: a signature takes less time than the transfer to another thread and back, and OpenSSL
     // takes as long again to write `ieee-p1363`.
     sign: (data) => withoutDer(sign('sha256', data, privateKey)),
     kid,
@@ -34,7 +34,7 @@ export async function makeReceiptKey(): Promise<ReceiptKey> {
 
 const INTEGER_BYTES = 32
 
-/** `r` and `s` side by side, of a DER SEQUENCE of two INTEGERs of at most 33 bytes each. */
+/** `r` and `s` concatenated, from a DER SEQUENCE of two INTEGERs of at most 33 bytes each. */
 function withoutDer(der: Buffer): Buffer {
   const plain = Buffer.alloc(2 * INTEGER_BYTES)
   // Tag and length of the sequence come first, then tag and length of each integer.
@@ -44,7 +44,7 @@ function withoutDer(der: Buffer): Buffer {
   return plain
 }
 
-/** DER drops leading zeros, and puts one before an integer that would look negative. */
+/** DER drops leading zeros, and adds one before an integer that would otherwise be negative. */
 function placeInteger(integer: Buffer, place: Buffer): void {
   const digits = integer.subarray(-INTEGER_BYTES)
   place.set(digits, INTEGER_BYTES - digits.length)

@@ -8,14 +8,14 @@ import { sha256Hex } from '../../protocol/digest.ts'
 
 const DAY_MS = 86_400_000
 
-/** Clients trust the key through the envelope, so the dates only have to be plausible. */
+/** Clients trust the key through the envelope, so the dates only need to be plausible. */
 const VALIDITY_DAYS = 397
 
 const SCHEME = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /**
- * Makes a P-256 key and a self-signed certificate for the loopback names and the given domains. The key leaves
- * this process only through the supervisor's IPC channel, for the listener that terminates TLS beside it.
+ * Generates a P-256 key and a self-signed certificate for the loopback names and the given domains. The key leaves
+ * this process only through the supervisor's IPC channel, for the listener that terminates TLS.
  */
 export async function makeTlsIdentity(domains: readonly string[], now: Date): Promise<DaemonTls> {
   const keys = await crypto.subtle.generateKey(SCHEME, true, ['sign', 'verify'])

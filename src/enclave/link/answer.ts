@@ -11,7 +11,7 @@ export function jsonAnswer(value: unknown): LinkAnswer {
   return jsonTextAnswer(JSON.stringify(value))
 }
 
-/** For JSON that is text already. */
+/** An answer from JSON text. */
 export function jsonTextAnswer(text: string | Uint8Array): LinkAnswer {
   return { contentType: 'application/json', body: text }
 }
@@ -20,7 +20,7 @@ export function sendAnswer(response: ServerResponse, answer: LinkAnswer): void {
   send(response, 200, answer)
 }
 
-/** Sends the refusal; of an unexpected error the worker learns only that there was one. */
+/** Sends the refusal; of an unexpected error the worker only learns that there was one. */
 export function sendError(response: ServerResponse, thrown: unknown): void {
   const error = thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
   if (response.headersSent) response.destroy()
@@ -40,7 +40,7 @@ function send(response: ServerResponse, status: number, { contentType, body }: L
 
 /**
  * Reads a body of at most `maxBytes` as text.
- * @throws LinkError when the call cannot be served
+ * @throws LinkError `too_large` or `invalid_request` when the body is too large or not UTF-8
  */
 export async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   return (await readBody(request, maxBytes)).toString('utf8')
@@ -48,7 +48,7 @@ export async function readText(request: IncomingMessage, maxBytes: number): Prom
 
 /**
  * Reads a JSON body of at most `maxBytes`.
- * @throws LinkError when the call cannot be served
+ * @throws LinkError `too_large` or `invalid_request` when the body is too large or not JSON
  */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const body = await readBody(request, maxBytes)
@@ -59,7 +59,7 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   }
 }
 
-/** By events, since iterating over a request costs as much as signing a receipt. */
+/** Uses events, because iterating over a request costs as much as signing a receipt. */
 function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -68,7 +68,7 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
       size += chunk.length
       chunks.push(chunk)
       if (size <= maxBytes) return
-      // What is still to come is read and dropped, so that the worker gets to see the refusal.
+      // The rest of the body is discarded, so that the worker can read the refusal.
       request.off('data', take).off('end', finish).resume()
       reject(new LinkError('request_too_large', `the body is over ${maxBytes} bytes`))
     }

@@ -9,20 +9,23 @@ import type { LinkListener } from './server.ts'
 export interface LinkCall {
   readonly request: IncomingMessage
   readonly url: URL
-  /** What follows the route's path: empty, or `/` and more. */
+  /** The part of the path after the route's path: empty, or `/` and more. */
   readonly rest: string
 }
 
 export interface LinkRoute {
-  /** `any` hands the exchange over whole: the handler answers by itself. */
+  /** `any` passes the whole exchange: the handler answers by itself. */
   readonly method: 'GET' | 'POST' | 'any'
   readonly path: string
-  /** True: the route also takes everything below its path. */
+  /** True: the route also accepts all paths below its own. */
   readonly below?: boolean
   handle(call: LinkCall, response: ServerResponse): Promise<LinkAnswer | undefined>
 }
 
-/** A listener that finds the route of a request and answers it; unexpected errors are logged by their place in code. */
+/**
+ * A listener that finds the route of a request and answers it; unexpected errors are logged by their position in the
+ * code.
+ */
 export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkListener {
   return (request, response) => {
     answer(routes, request, response).catch((error: unknown) => {
@@ -34,7 +37,7 @@ export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkLi
   }
 }
 
-/** The route of a path that takes the method, else the first of that path, which names the allowed method. */
+/** The route of a path that accepts the method, else the first of that path, which names the allowed method. */
 function routeOf(routes: readonly LinkRoute[], { url = '/', method }: IncomingMessage) {
   const { pathname } = new URL(`https://link${url}`)
   const here = routes.filter((route) => matches(route, pathname))

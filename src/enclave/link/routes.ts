@@ -20,13 +20,13 @@ import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from 
 import type { LinkCall, LinkRoute } from './dispatch.ts'
 import { LinkError } from '../link-error.ts'
 
-/** The keys that request bodies are encrypted to, and what replaces them. */
+/** The keys to which request bodies are encrypted, and their rotation. */
 export interface Hpke {
   readonly keyring: HpkeKeyring
   readonly rotation: KeyRotation
 }
 
-/** What the link's paths read and ask. */
+/** The dependencies of the link's routes. */
 export interface LinkSubject {
   readonly unsealing: Unsealing
   readonly signer: SignerDeps
@@ -41,7 +41,7 @@ export interface LinkSubject {
 const MAX_SIGN_BYTES = 1_048_576
 const MAX_DECAPSULATE_BYTES = 1_024
 
-/** Every path of the link (src/protocol/link.ts). */
+/** All routes of the link (src/protocol/link.ts). */
 export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
   const { proofs } = subject
   const signReceipts = createReceiptSigner(subject.signer)

@@ -7,18 +7,18 @@ import { equalBytes } from '../../protocol/bytes.ts'
 
 export interface LinkServer {
   readonly port: number
-  /** Stops listening, and ends every connection. */
+  /** Stops listening and closes every connection. */
   close(): Promise<void>
 }
 
 export type LinkListener = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Longer than a worker keeps an idle connection, so that none is closed under a request on its way. */
+/** Longer than a worker keeps an idle connection, so that none is closed while a request is on its way. */
 const KEEP_ALIVE_MS = 60_000
 
 /**
- * Listens for the one peer of the link. The handshake trusts the worker's certificate alone, and the certificate
- * presented is then compared byte for byte: a peer without exactly that certificate gets no HTTP. TLS 1.3 only.
+ * Listens for the one peer of the link. The handshake trusts only the worker's certificate, and the presented
+ * certificate is then compared byte for byte: a peer without exactly that certificate gets no HTTP. TLS 1.3 only.
  */
 export async function startLinkServer(
   link: DaemonBoot['link'],

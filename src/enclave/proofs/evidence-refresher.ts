@@ -12,25 +12,28 @@ export interface RefresherDeps {
   readonly release?: () => void
   /** Milliseconds. */
   readonly now: () => number
-  /** From 0 up to 1. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly onVerified: (evidence: VerifiedEvidence) => void
   readonly log: (event: 'attestation_failed', fields: LogFields) => void
 }
 
-/** The part of a proof's life after which it is renewed, less up to a tenth, so that providers take turns. */
+/**
+ * The part of a proof's lifetime after which it is renewed, minus up to a tenth, so that providers are not all
+ * renewed at once.
+ */
 const RENEW_AFTER = 0.8
 const JITTER = 0.1
 
 const FIRST_RETRY_MS = 1_000
 const MAX_RETRY_MS = 60_000
-/** A timer of Node holds no more than 2^31 ms; every proof is far shorter. */
+/** Node's timers are limited to 2^31 ms; every proof is far shorter. */
 const MAX_WAIT_MS = 86_400_000
 
-/** A verification that takes longer has failed. */
+/** Timeout of a verification, ms. */
 const VERIFY_MS = 60_000
 
-/** What is told of a provider without evidence in force. */
+/** The status of a provider without evidence in force. */
 export const NO_EVIDENCE = {
   verified_at: null,
   expires_at: null,
@@ -41,8 +44,9 @@ export const NO_EVIDENCE = {
 type ProofStatus = Omit<ProviderProof, 'provider' | 'adapter'>
 
 /**
- * Keeps the proof of one provider: verified ahead, renewed before it ends, tried again ever more slowly while that
- * fails. An outage leaves the last proof in force until it ends by itself; evidence that does not hold ends it now.
+ * Keeps the proof of one provider: verified in advance, renewed before it expires, retried with growing pauses while
+ * that fails. During an outage the last proof stays in force until it expires; evidence that fails a check ends it at
+ * once.
  */
 export class EvidenceRefresher {
   readonly #deps: RefresherDeps
@@ -57,7 +61,7 @@ export class EvidenceRefresher {
     this.#deps = deps
   }
 
-  /** Verified evidence that is in date. */
+  /** Verified evidence that has not expired. */
   get current(): VerifiedEvidence | undefined {
     const end = (this.#evidence?.expires_at ?? 0) * 1000
     return this.#deps.now() < end ? this.#evidence : undefined
@@ -80,7 +84,7 @@ export class EvidenceRefresher {
     return { ...NO_EVIDENCE, state: 'pending', reason: 'not verified yet' }
   }
 
-  /** Verifies now; calls at the same time share one verification. Never rejects. */
+  /** Verifies now; concurrent calls share one verification. Never rejects. */
   verify(): Promise<void> {
     this.#pending ??= this.#verify().finally(() => {
       this.#pending = undefined
@@ -88,7 +92,7 @@ export class EvidenceRefresher {
     return this.#pending
   }
 
-  /** Verifies anew because the peer holds another key, unless this evidence has been replaced already. */
+  /** Verifies again because the peer holds another key, unless this evidence has been replaced already. */
   async reverify(stale: VerifiedEvidence): Promise<VerifiedEvidence | undefined> {
     if (this.#evidence === stale) {
       this.#giveUp('the peer holds another key than its evidence vouches for')
@@ -97,7 +101,7 @@ export class EvidenceRefresher {
     return this.current
   }
 
-  /** Gives up this evidence; the next verification comes after a pause. */
+  /** Stops using this evidence; the next verification comes after a pause. */
   distrust(evidence: VerifiedEvidence): void {
     if (this.#evidence !== evidence) return
     this.#giveUp('the peer changes its key faster than it proves it')

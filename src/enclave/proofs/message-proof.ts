@@ -12,23 +12,23 @@ export type MessageAttestation = NonNullable<AttestationBlock['message_attestati
 /** A finished completion whose provider signs completions. Digests are lowercase hex SHA-256 of the exact bytes. */
 export interface FinishedMessage {
   readonly provider: string
-  /** The completion's id as the provider gave it; undefined where it gave none. */
+  /** The completion's id from the provider; undefined where there was none. */
   readonly responseId: string | undefined
   readonly upstreamModel: string | undefined
   readonly requestDigest: string
   readonly responseDigest: string
-  /** The key that the evidence of this exchange vouches for. */
+  /** The key that the evidence of this exchange binds. */
   readonly key: MessageKey
 }
 
 export interface MessageProofDeps {
   readonly egress: Pick<Egress, 'get'>
-  /** Until the receipt is signed without a proof. */
+  /** After this time the receipt is signed without a proof. */
   readonly waitMs: number
   readonly pauseMs: number
 }
 
-/** How long a receipt waits for the provider's signature, and how often it is asked for. */
+/** How long a receipt waits for the provider's signature, and the pause between two requests for it, ms. */
 export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
 
 const MAX_ANSWER_BYTES = 65_536
@@ -43,8 +43,8 @@ const answerSchema = z.looseObject({
 type Answer = z.output<typeof answerSchema>
 
 /**
- * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested key.
- * Never fails and never takes longer than the bound: `status` says what came of it (docs/egress.md).
+ * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested
+ * key. Never rejects and never takes longer than the time limit: `status` tells the result (docs/egress.md).
  */
 export async function proveMessage(
   message: FinishedMessage,
@@ -62,7 +62,7 @@ export async function proveMessage(
 
 type Absence = 'timeout' | 'unsupported' | 'malformed'
 
-/** 404 means that the provider is still writing it down, or never will. */
+/** 404 means that the provider has not stored it yet, or never will. */
 async function fetchSignature(
   { provider, upstreamModel, key }: FinishedMessage,
   responseId: string,
@@ -77,7 +77,7 @@ async function fetchSignature(
     // eslint-disable-next-line no-await-in-loop
     const reply = await Promise.race([
       egress.get(provider, { path, maxBytes: MAX_ANSWER_BYTES, signal }),
-      // A peer that changed its key is proven anew meanwhile, and that may take longer.
+      // If the peer changed its key, the new one is verified meanwhile, which may take longer.
       pause(waitMs, signal),
     ])
     if (reply && reply.status === 200) return readAnswer(reply.body)
@@ -101,7 +101,9 @@ function readAnswer(body: Bytes): Answer | Absence {
     : 'malformed'
 }
 
-/** The texts that bind this very exchange; a model's name may hold colons, so texts are built and never split. */
+/**
+ * The texts that bind this exchange. A model's name may contain colons, so texts are built and compared, never split.
+ */
 function expectedTexts(message: FinishedMessage): Readonly<Record<string, string>> {
   const { requestDigest, responseDigest, upstreamModel } = message
   const digests = `${requestDigest}:${responseDigest}`

@@ -3,19 +3,19 @@ import type { ProvenHop } from '../proofs.ts'
 import { describeInferenceHop } from './inference-hop.ts'
 
 /**
- * Former proofs of a provider that are kept, so that a long exchange can still be signed under the one it began
- * with. A proof lives for minutes at least, an exchange for hours at most; evidence has up to some 300 KiB.
+ * Maximum number of former proofs of a provider, so that a long exchange can be signed under the proof it began with.
+ * A proof lives for minutes at least, an exchange for hours at most; evidence has up to some 300 KiB.
  */
 const MAX_PER_PROVIDER = 64
 
-/** Everything that was ever verified and is recent enough to be named by an exchange that ends now. */
+/** Every verified proof that is recent enough to be named by an exchange that ends now. */
 export class ProvenHops {
   readonly #byProvider = new Map<string, Map<string, { hop: ProvenHop; raw: Uint8Array }>>()
 
   add(provider: string, evidence: VerifiedEvidence): void {
     const kept = this.#byProvider.get(provider) ?? new Map()
     this.#byProvider.set(provider, kept)
-    // Evidence seen again counts as new, so that the current one is never the oldest.
+    // Evidence that is verified again counts as new, so that the current one is never the oldest.
     kept.delete(evidence.evidence_digest)
     kept.set(evidence.evidence_digest, {
       hop: describeInferenceHop(evidence),

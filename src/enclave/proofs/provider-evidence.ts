@@ -18,19 +18,19 @@ export interface ProofDeps {
 
 /** A provider of the current configuration. */
 interface Kept {
-  /** Everything its proof depends on; another one starts from nothing. */
+  /** Everything its proof depends on; if it changes, the proof starts anew. */
   readonly key: string
   readonly adapter: ProviderConfig['attestation']['adapter']
   readonly reach: Omit<ProviderChannel, 'evidence'>
-  /** Absent where there is nothing to prove. */
+  /** Absent where the provider has no attestation. */
   readonly refresher: EvidenceRefresher | undefined
 }
 
-/** Keeps a proof for each provider with an adapter, off the path of requests. */
+/** Keeps a proof for each provider with an adapter, outside the path of requests. */
 export function createProviderProofs(deps: ProofDeps): ProviderProofs {
   let current = new Map<string, Kept>()
   const hops = new ProvenHops()
-  /** Never shrinks: an exchange may end after a reload that dropped its provider. */
+  /** Never shrinks: an exchange may end after a reload that removed its provider. */
   const everUnattested = new Set<string>()
 
   const channelOf = ({ reach, refresher }: Kept): ProviderChannel | undefined => {

@@ -2,7 +2,7 @@ import type { Signer } from '@sigstore/verify'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import { readDer, TAG } from '../../verify/x509/der.ts'
 
-/** What the issuer of the certificate was told of who signs (Fulcio, `docs/oid-info.md`); empty where it says nothing. */
+/** What the certificate says about the signer (Fulcio, `docs/oid-info.md`); empty where it says nothing. */
 export interface SignerClaims {
   readonly subject: string
   readonly issuer: string

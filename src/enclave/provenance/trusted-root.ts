@@ -1,6 +1,6 @@
 /**
- * Authorities and logs of the public Sigstore instance, pinned: build records are verified under these and nothing
- * that is fetched. Written by `npm run sigstore-root`; read the difference before you commit it.
+ * Authorities and logs of the public Sigstore instance, pinned: build records are verified only with these. Written
+ * by `npm run sigstore-root`; review the difference before you commit it.
  */
 export const SIGSTORE_TRUSTED_ROOT: unknown = {
   mediaType: 'application/vnd.dev.sigstore.trustedroot+json;version=0.1',

@@ -18,14 +18,14 @@ import type { BuildRecord, Release, VerifyProvenance } from '../../verify/provid
 import { readSignerClaims } from './signer-claims.ts'
 import { SIGSTORE_TRUSTED_ROOT } from './trusted-root.ts'
 
-/** Bundles above this size are refused unread; real ones have some 20 KiB. */
+/** Larger bundles are refused unread; real ones have some 20 KiB. */
 const MAX_BUNDLE_CHARS = 1_048_576
 
 const IN_TOTO = 'application/vnd.in-toto+json'
 
 const statementSchema = z.looseObject({
   _type: z.literal('https://in-toto.io/Statement/v1'),
-  /** Exactly one: a digest among several would say nothing of which of them was built how. */
+  /** Exactly one: with several subjects it would be unclear which of them was built how. */
   subject: z.tuple([
     z.looseObject({
       digest: z.looseObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
@@ -35,14 +35,14 @@ const statementSchema = z.looseObject({
   predicate: z.unknown(),
 })
 
-/** Under the pinned authorities and logs of the public Sigstore instance. */
+/** A verifier with the pinned authorities and logs of the public Sigstore instance. */
 export const verifySigstoreBundle: VerifyProvenance =
   createProvenanceVerifier(SIGSTORE_TRUSTED_ROOT)
 
 /**
- * A verifier under a trusted root of the caller's choice (`trusted_root.json` of Sigstore). One certificate with a
- * proof that it was logged, one log entry with a proof of inclusion, a time that the log or a time stamp authority
- * vouches for and at which the certificate was valid, one DSSE signature over an in-toto statement.
+ * A verifier with a trusted root of the caller's choice (`trusted_root.json` of Sigstore). It requires one
+ * certificate with a proof that it was logged, one log entry with a proof of inclusion, a time attested by the log or
+ * a time stamp authority at which the certificate was valid, and one DSSE signature over an in-toto statement.
  */
 export function createProvenanceVerifier(trustedRoot: unknown): VerifyProvenance {
   const material = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot))
@@ -90,7 +90,7 @@ function verify(verifier: Verifier, bundle: Bundle): Logged {
   try {
     const entity = toSignedEntity(bundle)
     const signer = verifier.verify(entity)
-    // The latest of them is when the record was certainly there.
+    // The latest time: by then the record certainly existed.
     const times = entity.timestamps.flatMap(vouchedTime)
     return { signer, time: new Date(Math.max(...times)), index: entry.logIndex }
   } catch (error) {
@@ -98,14 +98,14 @@ function verify(verifier: Verifier, bundle: Bundle): Logged {
   }
 }
 
-/** When it was, as somebody signed it: a log's own time counts with the promise that holds it alone. */
+/** A signed time; the log's own time counts only with the promise that contains it. */
 function vouchedTime(stamp: SignedEntity['timestamps'][number]): number[] {
   if (stamp.$case === 'timestamp-authority') return [stamp.timestamp.signingTime.getTime()]
   const { inclusionPromise, integratedTime } = stamp.tlogEntry
   return inclusionPromise === undefined ? [] : [Number(integratedTime) * 1000]
 }
 
-/** Which of our checks the library's finding is. */
+/** Maps the library's error to one of our checks. */
 function checkOf(error: unknown): string {
   if (!(error instanceof VerificationError)) return 'record_form'
   const cause: unknown = error.cause
@@ -121,7 +121,7 @@ const FINDINGS: readonly (readonly [code: string, check: string])[] = [
   ['SIGNATURE', 'record_signature'],
 ]
 
-/** The workflow that signed, compared whole; what stands in for the tag is the release's name. */
+/** Compares the whole identity of the workflow that signed; the tag is replaced by the release's name. */
 function requireIdentity(
   signer: Signer,
   { repository, workflow, issuer }: BuildIdentity,

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../protocol/canonical-json.ts'
 import type { EcPoint } from '../../protocol/jwk.ts'
 import { TRUST_BUNDLE_SCHEMA } from '../../protocol/trust-bundle.ts'
 
-/** The members of a bundle that a person decides on: floors, policy, environment, what is revoked. */
+/** The members of a bundle that a person decides: floors, policy, environment, revocations. */
 export type BundleTemplate = { readonly [name: string]: JsonValue | undefined }
 
 /** One accepted pairing of guest and release. */
@@ -15,11 +15,11 @@ export interface AllowedGuest {
 
 export interface BundleParts {
   readonly template: BundleTemplate
-  /** Above that of every bundle the same root has signed before. */
+  /** Greater than that of every bundle signed by the same root before. */
   readonly version: number
-  /** Added to what the template allows. */
+  /** Added to the pairings of the template. */
   readonly allowed: readonly AllowedGuest[]
-  /** The key that signs manifests; undefined leaves the template's. */
+  /** The key that signs manifests; undefined keeps the template's. */
   readonly manifestKey?: { readonly jwk: EcPoint; readonly days: number } | undefined
   readonly now: Date
   readonly days: number
@@ -27,10 +27,10 @@ export interface BundleParts {
 
 const DAY_MS = 86_400_000
 
-/** Readers judge this date to the second, and their clocks may be behind. */
+/** The key's validity starts a day earlier, because readers check it to the second and their clocks may be behind. */
 const KEY_BACKDATED_DAYS = 1
 
-/** Writes a bundle that is in force from now on. Whether it is one, the signing step checks. */
+/** Builds a bundle that is valid from now on. The signing step checks it against the schema. */
 export function composeBundle(parts: BundleParts): BundleTemplate {
   const { template, version, manifestKey, now, days } = parts
   const entries = [...listOf(template['allowed_measurements']), ...parts.allowed.map(describeGuest)]

@@ -22,9 +22,9 @@ export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): Re
 }
 
 /**
- * Reads what the release tools wrote: the root's public JWK, the bundle (bare or as published) and the manifest.
- * Whether they fit each other and this machine is checked with the envelope.
- * @throws Error when a file cannot be read; the message names it
+ * Reads the files of a release: the root's public JWK, the bundle (bare or as published) and the manifest. Whether
+ * they match each other and this machine is checked with the envelope.
+ * @throws Error when a file cannot be read or does not have its form; the message names it
  */
 export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
   const root = await readText(files.root_key)

@@ -8,7 +8,9 @@ const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
 /** `src` of a checkout, or the directory it was compiled into. */
 const SOURCES = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Describes what runs here: the version, the sources, and the worker's bundle (the sources where there is none). */
+/**
+ * Describes the running build: the version, the sources, and the worker's bundle (the sources where there is none).
+ */
 export async function describeLocalBuild(
   workerBundlePath: string | undefined,
 ): Promise<LocalBuild> {

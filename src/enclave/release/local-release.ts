@@ -10,10 +10,10 @@ import { describePublicKey, makeSigningKey } from './signing-key.ts'
 /** Longer than any local stack runs. */
 const VALIDITY_DAYS = 397
 
-/** What the manifest of a local stack names. */
+/** The build that the manifest of a local stack names. */
 export interface LocalBuild {
   readonly version: string
-  /** SHA-256 over the daemon's sources, which are what runs here in place of an image. */
+  /** SHA-256 over the daemon's sources, in place of an image. */
   readonly sourceSha256: string
   /** SHA-256 of the worker's bundle. */
   readonly bundleSha256: string
@@ -21,14 +21,14 @@ export interface LocalBuild {
 
 export interface LocalReleaseInputs {
   readonly build: LocalBuild
-  /** The launch digest to allow, lowercase hex, once the identity tag is known. */
+  /** Returns the launch digest to allow, lowercase hex, for an identity tag. */
   readonly measure: (identityTag: string) => Promise<string>
   readonly now: Date
 }
 
 /**
- * Makes a throw-away release root, and with it a manifest and a bundle as the release tools would. The private
- * keys cannot be exported and are dropped here: nothing else is ever signed with this root.
+ * Generates a throw-away release root, and with it a manifest and a bundle in the same form as the release commands.
+ * The private keys cannot be exported and are dropped here: nothing else is ever signed with this root.
  */
 export async function makeLocalRelease({
   build,
@@ -53,7 +53,7 @@ export async function makeLocalRelease({
   return { rootPublicJwk: root.publicJwk, bundleJws, manifestJws, identityTag }
 }
 
-/** Takes back what an earlier start made. */
+/** Restores the release that an earlier start made. */
 export async function adoptLocalRelease(kept: LocalRelease): Promise<Release> {
   return {
     rootPublicJwk: await describePublicKey(kept.rootPublicJwk),
@@ -63,7 +63,7 @@ export async function adoptLocalRelease(kept: LocalRelease): Promise<Release> {
   }
 }
 
-/** A local stack says nothing of the machine's firmware; a real bundle has floors. */
+/** A local stack requires no minimum firmware; a real bundle has floors. */
 const NO_FLOOR = {
   milan: { bootloader: 0, tee: 0, snp: 0, microcode: 0 },
   genoa: { bootloader: 0, tee: 0, snp: 0, microcode: 0 },

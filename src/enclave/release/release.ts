@@ -1,13 +1,13 @@
 import type { LogProofs } from '../../protocol/trust-bundle.ts'
 import type { PublicSigningJwk } from './signing-key.ts'
 
-/** What a release is known by while the daemon runs. */
+/** The running release. */
 export interface Release {
   readonly rootPublicJwk: PublicSigningJwk
   readonly bundleJws: string
   readonly manifestJws: string
   /** SHA-256 of the manifest's JWS text, lowercase hex. */
   readonly identityTag: string
-  /** What proves that bundle and manifest are public, where the published bundle came with it. */
+  /** Proofs that bundle and manifest were logged, where they were published with the bundle. */
   readonly logProofs?: LogProofs | undefined
 }

@@ -6,11 +6,14 @@ import { describeLocalBuild } from './local-build.ts'
 import { adoptLocalRelease, makeLocalRelease } from './local-release.ts'
 import type { Release } from './release.ts'
 
-/** Where the daemon's release comes from: files that the configuration names, else a throw-away one. */
+/** The source of the daemon's release: files that the configuration names, else a throw-away one. */
 export interface Releases {
   /** @throws Error when a file cannot be used; the message names it */
   of(loaded: LoadedConfig): Promise<Release>
-  /** What a restarted daemon needs to be the same local stack; null when no throw-away release was made. */
+  /**
+   * The state with which a restarted daemon continues as the same local stack; null when no throw-away release was
+   * made.
+   */
   exportForRestart(): Promise<LocalRelease | null>
 }
 

@@ -2,7 +2,10 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PublicSigningJwk } from './signing-key.ts'
 
-/** Writes the release root's public JWK where relying parties on this machine find it; returns the path. */
+/**
+ * Writes the release root's public JWK for relying parties on this machine.
+ * @returns the path
+ */
 export async function storeRootKey(stateDir: string, jwk: PublicSigningJwk): Promise<string> {
   const path = join(stateDir, 'release-root.jwk.json')
   const unfinished = `${path}.new`

@@ -23,7 +23,7 @@ export function signTrustBundle(bundle: JsonValue, root: SigningKey): Promise<st
   return sign(bundle, TRUST_BUNDLE_TYP, root)
 }
 
-/** Signs what was written, without the defaults that a reader fills in. */
+/** Signs the document as written, without the defaults that a reader would add. */
 function sign(document: JsonValue, typ: string, { kid, privateKey }: SigningKey): Promise<string> {
   return signCompactJws(utf8(canonicalJson(document)), { kid, typ, privateKey })
 }

@@ -18,7 +18,7 @@ export interface PublicSigningJwk extends EcPoint {
 
 const SCHEME = { name: 'ECDSA', namedCurve: 'P-256' } as const
 
-/** Makes a key. Only an extractable one can be kept in a file. */
+/** Generates a key. Only an extractable one can be stored in a file. */
 export async function makeSigningKey({
   extractable,
 }: {
@@ -51,7 +51,7 @@ export async function describePublicKey(jwk: unknown): Promise<PublicSigningJwk>
   return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' }
 }
 
-/** A private JWK has these too. */
+/** A private JWK has these members too. */
 const pointSchema = es256JwkSchema.pick({ kty: true, crv: true, x: true, y: true })
 
 const privatePartSchema = z.object({ d: z.string() })

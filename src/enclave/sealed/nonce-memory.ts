@@ -1,13 +1,13 @@
-/** How long after its attestation a nonce can be answered with a document. */
+/** How long after its attestation a document may answer a nonce, ms. */
 const NONCE_TTL_MS = 600_000
 
 /** Far more than the daemon attests in that time. */
 const MAX_NONCES = 4_096
 
-/** The nonces that this instance attested lately, each good for one document. */
+/** The nonces that this instance attested recently, each valid for one document. */
 export class NonceMemory {
   readonly #now: () => number
-  /** Nonce to the time of its attestation, in the order of these. */
+  /** Nonce to the time of its attestation, oldest first. */
   readonly #attested = new Map<string, number>()
 
   /** `now` in milliseconds. */
@@ -22,7 +22,7 @@ export class NonceMemory {
     if (this.#attested.size > MAX_NONCES && oldest !== undefined) this.#attested.delete(oldest)
   }
 
-  /** Whether it was attested lately and not taken yet; from now on it is taken. */
+  /** Whether it was attested recently and not used yet; marks it as used. */
   take(nonce: string): boolean {
     const at = this.#attested.get(nonce)
     this.#attested.delete(nonce)

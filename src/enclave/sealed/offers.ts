@@ -1,7 +1,7 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
 import type { UnsealDocument } from '../../protocol/unseal.ts'
 
-/** Hands documents to the supervisor, one after the other, so that each answer belongs to its question. */
+/** Passes documents to the supervisor one after another, so that each answer belongs to its document. */
 export class Offers {
   readonly #notify: (message: FromDaemon) => void
   #turn: Promise<unknown> = Promise.resolve()
@@ -11,7 +11,7 @@ export class Offers {
     this.#notify = notify
   }
 
-  /** What keeps the secrets of a document out of force, or null. */
+  /** Why the secrets of a document were not put into force, or null. */
   offer(document: UnsealDocument): Promise<string | null> {
     const turn = this.#turn.then(() => {
       const { promise, resolve } = Promise.withResolvers<string | null>()

@@ -7,14 +7,14 @@ import { UnsealGate } from './unseal-gate.ts'
 export interface GateInputs {
   /** The configuration in effect. */
   readonly current: () => LoadedConfig
-  /** Of the TLS key in use, lowercase hex. */
+  /** Digest of the TLS key in use, lowercase hex. */
   readonly tlsSpkiSha256: () => string
   readonly offers: Pick<Offers, 'offer'>
   readonly now: () => number
   readonly log: Log
 }
 
-/** The gate for the operator's documents, and the nonces that open it. */
+/** The gate for the operator's documents, and the nonces they may answer. */
 export interface Unsealing {
   readonly gate: UnsealGate
   readonly nonces: NonceMemory

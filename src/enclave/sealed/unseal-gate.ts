@@ -16,9 +16,9 @@ import { headerFault } from '../../verify/jws.ts'
 import type { Log } from '../log.ts'
 import type { NonceMemory } from './nonce-memory.ts'
 
-/** What a document must be for. */
+/** The values that a document must match. */
 export interface UnsealTarget {
-  /** Absent: this router takes no documents. */
+  /** Absent: this router accepts no documents. */
   readonly operatorKey: EcPoint | undefined
   readonly configurationSha256: string
   readonly tlsSpkiSha256: string
@@ -30,31 +30,31 @@ export interface UnsealDeps {
   /** Milliseconds. */
   readonly now: () => number
   readonly log: Log
-  /** Puts secrets into force; what keeps them from it, in words for the operator, or null. Never a secret. */
+  /** Puts secrets into force; returns the reason why not, for the operator, or null. Never a secret. */
   readonly offer: (document: UnsealDocument) => Promise<string | null>
 }
 
 const DOCUMENT = 'unseal document'
 
-/** The operator's clock and the host's need not agree to the second. */
+/** The operator's clock and the host's may differ by this much. */
 const CLOCK_SKEW_SECONDS = 60
 
 /**
- * Takes the documents by which an operator hands secrets to this very router: signed by his key, in time, for the TLS
- * key and the configuration that were attested, and for a nonce that was attested here and not used since. Everything
- * else is refused by name and counted.
+ * Accepts the documents by which an operator passes secrets to this router: signed with the operator's key, within
+ * their validity, for the attested TLS key and configuration, and for a nonce that was attested here and not used
+ * since. Everything else is refused by name and counted.
  */
 export class UnsealGate {
   readonly #deps: UnsealDeps
   readonly #refused = new Map<UnsealRefusal, number>()
-  /** The latest time that an accepted document proved; a clock that is behind it runs backwards. Unix seconds. */
+  /** The latest time proven by an accepted document; a clock behind it was set back. Unix seconds. */
   #provenTime = 0
 
   constructor(deps: UnsealDeps) {
     this.#deps = deps
   }
 
-  /** How often each refusal was given. */
+  /** How often each refusal occurred. */
   get refused(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#refused)
   }
@@ -86,7 +86,7 @@ export class UnsealGate {
     }
   }
 
-  /** The nonce is looked at last, since looking uses it up. */
+  /** The nonce is checked last, because checking uses it up. */
   #faultOf(document: UnsealDocument): UnsealRefusal | undefined {
     const { configurationSha256, tlsSpkiSha256 } = this.#deps.target()
     const { issued_at: from, expires_at: until } = document

@@ -1,4 +1,4 @@
-/** Bytes of an ASCII text whose length is known beforehand, written from its start into memory taken once. */
+/** Writes an ASCII text of known length into memory allocated once. */
 export class AsciiText {
   readonly #bytes: Buffer
   #length = 0
@@ -7,12 +7,15 @@ export class AsciiText {
     this.#bytes = Buffer.allocUnsafe(length)
   }
 
-  /** Of what was written so far. */
+  /** Number of characters written so far. */
   get length(): number {
     return this.#length
   }
 
-  /** @throws RangeError when the text would be longer than was said */
+  /**
+   * Appends a part.
+   * @throws RangeError when the text would exceed its announced length
+   */
   add(part: string | Uint8Array): void {
     const end = this.#length + part.length
     if (end > this.#bytes.length) throw new RangeError('a text longer than its memory')
@@ -21,12 +24,15 @@ export class AsciiText {
     this.#length = end
   }
 
-  /** What was written from there on; a view that later writing does not change. */
+  /** The text written since `start`; a view that later writes do not change. */
   since(start: number): Buffer {
     return this.#bytes.subarray(start, this.#length)
   }
 
-  /** @throws RangeError when something is missing: the memory behind it held something else before */
+  /**
+   * The whole text.
+   * @throws RangeError when it is incomplete: the rest of the memory is uninitialised
+   */
   whole(): Buffer {
     if (this.#length !== this.#bytes.length) throw new RangeError('a text shorter than its memory')
     return this.#bytes

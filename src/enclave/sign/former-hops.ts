@@ -1,11 +1,11 @@
 import type { RouterHop } from './router-block.ts'
 
-/** About as many reloads as happen while the longest stream runs; each is some 10 KiB. */
+/** About as many as there are reloads while the longest stream runs; each has some 10 KiB. */
 const MAX_HOPS = 256
 
 /**
- * The router's hops under configurations that are no longer in force: an exchange that began under one is signed under
- * it, so that its receipt names the configuration that answered.
+ * The router's hops under configurations no longer in force: an exchange is signed under the configuration it began
+ * with, so that its receipt names the one that served it.
  */
 export class FormerHops {
   readonly #hops = new Map<string, RouterHop>()

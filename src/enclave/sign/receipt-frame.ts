@@ -2,23 +2,24 @@ import type { ExchangeClaims, ReceiptClaims } from '../../protocol/receipt.ts'
 import type { ProvenHop } from '../proofs.ts'
 import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
 
-/** `typ` of the JWS header; keeps a manifest or a bundle from being read as a receipt. */
+/** `typ` of the JWS header; prevents a manifest or a bundle from being accepted as a receipt. */
 const RECEIPT_TYP = 'receipt+jwt'
 
 /**
- * What all receipts under the same two hops and key begin with. It is nine tenths of a receipt, so it is printed and
- * encoded once, and stands before the claims because the encoding of what follows depends on where that begins.
+ * The common beginning of all receipts with the same two hops and key. It is nine tenths of a receipt, so it is
+ * serialised and encoded once. It comes before the claims, because the base64url encoding of what follows depends on
+ * its position.
  */
 export interface ReceiptFrame {
   /** JWS header, dot and the first members of the payload, as far as they fill whole groups of base64url. */
   readonly head: Buffer
-  /** The characters of those members that are left over: at most two. */
+  /** The remaining characters of those members: at most two. */
   readonly rest: string
-  /** Digests of evidence that the receipts refer to and do not hold, as JSON. */
+  /** Digests of evidence that the receipts refer to but do not contain, as JSON. */
   readonly evidenceRefs: string
 }
 
-/** Prints what receipts under these hops have in common. */
+/** Serialises the common part of receipts with these hops. */
 export function frameReceipts(kid: string, router: RouterHop, inference: ProvenHop): ReceiptFrame {
   const common: Pick<
     ReceiptClaims,
@@ -45,12 +46,12 @@ export function frameReceipts(kid: string, router: RouterHop, inference: ProvenH
   }
 }
 
-/** What follows the frame's head in the JWS signing input of a receipt with these claims. */
+/** The rest of the JWS signing input, after the frame's head, of a receipt with these claims. */
 export function encodeClaims(claims: ExchangeClaims, { rest }: ReceiptFrame): string {
   return Buffer.from(`${rest}${JSON.stringify(claims).slice(1)}`).toString('base64url')
 }
 
-/** Finds the frame of two hops, and makes it when there is none; one lives no longer than either of its hops. */
+/** Finds or creates the frame of two hops; it lives no longer than either of them. */
 export function createFrames(
   kid: string,
 ): (router: RouterHop, inference: ProvenHop) => ReceiptFrame {

@@ -13,7 +13,7 @@ import { signBatch } from './sign-batch.ts'
 
 const MAX_BATCH = 256
 
-/** The link's schema, but with nothing let through that it does not name: all of this gets signed. */
+/** The link's schema in strict form, without unknown members: everything in it gets signed. */
 const batchSchema = z.strictObject({
   receipts: z
     .array(
@@ -34,17 +34,18 @@ export interface SignerDeps {
   readonly proofs: Pick<ProviderProofs, 'hop'>
   /** Undefined for a configuration that was never in force here. */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
-  /** Asks a provider for its own signature of a finished completion. Never rejects. */
+  /** Fetches a provider's own signature of a finished completion. Never rejects. */
   readonly proveMessage: (message: FinishedMessage) => Promise<MessageAttestation>
 }
 
 /**
  * Signs a batch of receipts, all or none ("Receipts" in docs/api.md). Returns the `SignResponse` as JSON.
- * @throws LinkError when the call cannot be served
+ * @throws LinkError when the body does not match the schema, the configuration is unknown here, or a provider's
+ *   evidence is not proven
  */
 export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
 
-/** A signer under the key, and under what is proven of router and providers at the time of a batch. */
+/** A signer with the key, and with the proofs of router and providers at the time of a batch. */
 export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
   const { key } = deps
   const frameOf = createFrames(key.kid)
@@ -84,7 +85,7 @@ function findRouterHop(request: SigningRequest, { routerHop }: SignerDeps): Rout
   return hop
 }
 
-/** The provider's hop, which met what the receipt says was required of it. */
+/** The provider's hop, after checking that it meets the caller's constraints named in the receipt. */
 function findHop(
   { claims, provider, evidence_sha256: evidenceSha256 }: SigningRequest,
   { proofs }: SignerDeps,
@@ -99,7 +100,7 @@ function findHop(
   throw new LinkError('constraints_unmet', `the provider did not meet \`${unmet}\``)
 }
 
-/** The hop of a provider that signs what it answers, with what its signature proves of this exchange. */
+/** The hop of a provider that signs its answers, with the result for this exchange. */
 async function withMessage(
   {
     claims,

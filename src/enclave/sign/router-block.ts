@@ -5,15 +5,15 @@ import { summarizeSnp } from '../../verify/snp/snp-summary.ts'
 import { readReport } from '../../verify/snp/report.ts'
 import type { CachedEnvelope } from '../envelope/envelope-cache.ts'
 
-/** How the daemon verifies its own hop: the whole envelope, as a client would. */
+/** How the daemon verifies its own hop: the whole envelope, as a client does. */
 export const ROUTER_VERIFICATION_MODE = 'snp-envelope'
 
 /** The `router_attestation` of every receipt signed under this envelope. */
 export interface RouterHop {
   readonly block: AttestationBlock & { readonly verified_at: number }
-  /** SHA-256 of the configuration that the evidence binds. */
+  /** SHA-256 of the configuration bound by the evidence. */
   readonly configurationSha256: string
-  /** Digests of evidence that the block refers to and does not hold. */
+  /** Digests of evidence that the block refers to but does not contain. */
   readonly evidenceRefs: readonly string[]
 }
 
@@ -23,7 +23,7 @@ export interface RouterHopInputs {
   readonly platform: Platform
 }
 
-/** Says in a receipt's terms what the envelope proves of this router. */
+/** Describes in the format of receipts what the envelope proves about this router. */
 export function describeRouterHop({
   envelope,
   trustBundleJws,
@@ -57,7 +57,7 @@ const STRENGTH: Readonly<Record<Platform, string>> = {
   'configfs-tsm': 'hardware',
 }
 
-/** Fields of stable meaning for policies. */
+/** Fields with a stable meaning, for policies. */
 function summarize({ envelope }: CachedEnvelope): AttestationBlock['evidence_summary'] {
   return {
     ...summarizeSnp(readReport(fromBase64(envelope.snp_report_b64))),

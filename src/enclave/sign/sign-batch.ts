@@ -2,7 +2,7 @@ import type { ReceiptKey } from '../keys/receipt-key.ts'
 import { AsciiText } from './ascii-text.ts'
 import type { ReceiptFrame } from './receipt-frame.ts'
 
-/** A receipt that lacks nothing but its signature. */
+/** A receipt without its signature. */
 export interface UnsignedReceipt {
   readonly frame: ReceiptFrame
   /** The JWS signing input after the head of the frame. */
@@ -17,9 +17,8 @@ const CLOSING = '}'
 const SIGNATURE_CHARS = 1 + 86
 
 /**
- * Signs receipts and prints the `SignResponse` that holds them. Every receipt is written once, right where the answer
- * has it, and signed there: none of its characters needs an escape, and as strings the receipts of a batch would be
- * copied three times more on their way out.
+ * Signs receipts and serialises the `SignResponse`. Every receipt is written once, at its place in the answer, and
+ * signed there: it needs no escaping, and as strings the receipts of a batch would be copied three times more.
  */
 export function signBatch(receipts: readonly UnsignedReceipt[], key: ReceiptKey): Buffer {
   const start = `{"kid":${JSON.stringify(key.kid)},"receipts":[`

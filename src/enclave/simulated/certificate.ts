@@ -1,12 +1,12 @@
 import { toBase64, type Bytes } from '../../protocol/bytes.ts'
 import * as der from './der-writer.ts'
 
-/** Certificates of the form AMD issues, for the platform that stands in for AMD's. */
+/** Certificates of the form that AMD issues, for the simulated platform. */
 
 export interface Extension {
   readonly id: string
   readonly critical?: boolean
-  /** What goes inside the OCTET STRING, raw. */
+  /** Content of the OCTET STRING. */
   readonly value: Bytes
 }
 
@@ -22,14 +22,16 @@ export interface CertificateTemplate {
 }
 
 export interface CertificateSigner {
-  /** AlgorithmIdentifier in DER, as it will stand in what is signed and beside the signature. */
+  /** AlgorithmIdentifier in DER, as part of the signed data and beside the signature. */
   readonly algorithm: Bytes
   sign(data: Bytes): Promise<Bytes>
 }
 
 const SHA_384 = der.sequence(der.objectId('2.16.840.1.101.3.4.2.2'), der.nothing())
 
-/** RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt, the trailer spelled out as AMD does. */
+/**
+ * RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt, with an explicit trailer field as AMD encodes it.
+ */
 const PSS_SHA_384 = der.sequence(
   der.objectId('1.2.840.113549.1.1.10'),
   der.sequence(
@@ -40,7 +42,7 @@ const PSS_SHA_384 = der.sequence(
   ),
 )
 
-/** Signs as AMD's keys do; the key is an RSA-PSS one with SHA-384. */
+/** Signs like AMD's keys; the key must be an RSA-PSS key with SHA-384. */
 export function pssSigner(privateKey: CryptoKey): CertificateSigner {
   return {
     algorithm: PSS_SHA_384,
@@ -71,7 +73,7 @@ export async function issueCertificate(
   )
 }
 
-/** Wraps what is to be signed into the outer SEQUENCE with its signature. */
+/** Wraps the data to be signed into the outer SEQUENCE with its signature. */
 export async function sign(toBeSigned: Bytes, signer: CertificateSigner): Promise<Bytes> {
   return der.sequence(toBeSigned, signer.algorithm, der.bitString(await signer.sign(toBeSigned)))
 }

@@ -15,14 +15,14 @@ import { issueRevocationList } from './revocation-list.ts'
 
 export { SIMULATED_ARK_NAME }
 
-/** What a simulated chip is. The same values go into its certificate and into its reports. */
+/** The properties of a simulated chip, used in its certificate and in its reports. */
 export interface SimulatedChip {
   readonly product: Product
   readonly kind: 'vcek' | 'vlek'
   /** The 64 bytes of CHIP_ID; on Turin all but the first eight are zero. */
   readonly chipId: Bytes
   readonly tcb: Tcb
-  /** The cloud provider of a VLEK, as its certificate spells it. */
+  /** The cloud provider of a VLEK, as its certificate names it. */
   readonly cspId: string
   readonly arkName: string
 }
@@ -60,7 +60,7 @@ const SPL_IDS: Record<TcbComponent, string> = {
   fmc: '1.3.6.1.4.1.3704.1.3.9',
 }
 
-/** A chip with a certificate chain of its own, from keys made here and now. `now` in milliseconds. */
+/** A chip with a certificate chain of its own, from newly generated keys. `now` in milliseconds. */
 export async function makeSimulatedChain(
   now: number,
   wanted: Partial<SimulatedChip> = {},
@@ -82,7 +82,7 @@ export async function makeSimulatedAuthority(): Promise<SimulatedAuthority> {
   return { ark, ask }
 }
 
-/** A new chip and its chain under an authority that exists already. */
+/** A new chip and its chain under an existing authority. */
 export async function issueSimulatedChain(
   authority: SimulatedAuthority,
   now: number,
@@ -115,7 +115,7 @@ export async function makeVek(): Promise<CryptoKeyPair> {
   return crypto.subtle.generateKey(scheme, true, ['sign', 'verify'])
 }
 
-/** What the three certificates of a chip say, before anybody signs them. */
+/** The contents of the three certificates of a chip before they are signed. */
 export async function chainTemplates(
   chip: SimulatedChip,
   keys: SimulatedAuthority & { readonly vek: CryptoKeyPair },
@@ -151,7 +151,7 @@ export async function chainTemplates(
   }
 }
 
-/** The chip that was asked for, what was left open filled in. */
+/** The requested chip, with defaults for unspecified properties. */
 export function describeChip(wanted: Partial<SimulatedChip>): SimulatedChip {
   const product = wanted.product ?? 'genoa'
   const chipId = new Uint8Array(64)
@@ -167,7 +167,7 @@ export function describeChip(wanted: Partial<SimulatedChip>): SimulatedChip {
   }
 }
 
-/** CA:TRUE and certSign, as AMD has them; the root may also sign revocation lists. */
+/** CA:TRUE and certSign, as in AMD's certificates; the root may also sign revocation lists. */
 export function authorityExtensions(place: 'root' | 'intermediate'): Extension[] {
   const root = place === 'root'
   const constraints = der.sequence(der.boolean(true), ...(root ? [] : [der.integer(0)]))
@@ -178,7 +178,7 @@ export function authorityExtensions(place: 'root' | 'intermediate'): Extension[]
   ]
 }
 
-/** What AMD says of a chip in its certificate: product, patch levels, and the chip or the cloud provider. */
+/** The extensions of AMD's chip certificates: product, patch levels, and the chip or the cloud provider. */
 export function vekExtensions(chip: SimulatedChip): Extension[] {
   const turin = chip.product === 'turin'
   return [

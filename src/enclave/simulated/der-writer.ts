@@ -1,6 +1,6 @@
 import { concatBytes, fromHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 
-/** Writes ASN.1 in DER (X.690): just the types that certificates and revocation lists are made of. */
+/** Writes ASN.1 in DER (X.690): only the types used in certificates and revocation lists. */
 
 export function sequence(...parts: readonly Bytes[]): Bytes {
   return element(0x30, ...parts)
@@ -37,7 +37,7 @@ export function octetString(bytes: Bytes): Bytes {
   return element(0x04, bytes)
 }
 
-/** A BIT STRING of whole bytes, but for the unused low bits of the last one. */
+/** A BIT STRING of whole bytes, except for the unused low bits of the last one. */
 export function bitString(bytes: Bytes, unusedBits = 0): Bytes {
   return element(0x03, Uint8Array.of(unusedBits), bytes)
 }

@@ -9,7 +9,7 @@ import {
 import { TCB_LAYOUT, type Tcb } from '../../verify/snp/tcb.ts'
 import type { SimulatedChain } from './chain.ts'
 
-/** Fields by name: bytes as they stand in the report, or an integer that is written little-endian. */
+/** Fields by name: bytes as they appear in the report, or an integer that is written little-endian. */
 export type ReportFields = Partial<Record<ReportField, Bytes | number | bigint>>
 
 const CPUID: Record<Product, Bytes> = {
@@ -28,8 +28,8 @@ const PLATFORM_INFO = 0x25
 const FIRMWARE = Uint8Array.of(61, 55, 1)
 
 /**
- * A report of the simulated chip, 1184 bytes, laid out and signed as the firmware of a real one does. Any field
- * may be given, `version` (5 by default) included; REPORT_DATA and MEASUREMENT are zero unless given.
+ * A report of the simulated chip, 1184 bytes, with the layout and signature of real firmware. Any field may be given,
+ * including `version` (default 5); REPORT_DATA and MEASUREMENT are zero by default.
  */
 export async function signSimulatedReport(
   chain: SimulatedChain,
@@ -45,7 +45,7 @@ export async function signSimulatedReport(
   return signReport(report, chain.vek)
 }
 
-/** Signs the report as it stands, reserved bytes included, and writes the signature into it. */
+/** Signs the report, reserved bytes included, and writes the signature into it. */
 export async function signReport(report: Bytes, vek: CryptoKey): Promise<Bytes> {
   const scheme = { name: 'ECDSA', hash: 'SHA-384' }
   const signed = report.slice(0, SIGNED_BYTES)

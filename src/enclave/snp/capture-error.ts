@@ -1,4 +1,4 @@
-/** Why a report could not be had, and what the operator can do about it. */
+/** Why no report could be obtained, and what the operator can do. */
 const REASONS = {
   no_provider:
     'no configfs-tsm report provider; is this an SEV-SNP guest with the sev_guest module, and is configfs mounted at /sys/kernel/config?',
@@ -26,7 +26,7 @@ const REASONS = {
 
 export type CaptureFault = keyof typeof REASONS
 
-/** No report, or none that can be used. The message is for the operator; `fault` is stable. */
+/** No report, or an invalid one. The message is for the operator; `fault` is stable. */
 export class CaptureError extends Error {
   readonly fault: CaptureFault
 
@@ -37,7 +37,7 @@ export class CaptureError extends Error {
   }
 }
 
-/** Meanings of the errno values that configfs-tsm gives (Linux: configfs-tsm-report, sev-guest). */
+/** Meanings of the errno values of configfs-tsm (Linux: configfs-tsm-report, sev-guest). */
 const ERRNO: Readonly<Record<string, CaptureFault>> = {
   ENOENT: 'no_provider',
   ENODEV: 'no_provider',
@@ -57,7 +57,7 @@ const ERRNO: Readonly<Record<string, CaptureFault>> = {
   EFAULT: 'bad_address',
 }
 
-/** The named form of a file system error at one step of a capture. */
+/** The capture error for a file system error at one step of a capture. */
 export function fromErrno(error: unknown, step: string): CaptureError {
   if (error instanceof CaptureError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'no errno'

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { copyBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import type { ChipKey, Kds } from './kds.ts'
 
-/** Where fetched certificates outlive the process. They are public, and verified again at every use. */
+/** A store in which fetched certificates survive the process. They are public, and verified at every use. */
 export interface CertificateFiles {
   read(name: string): Promise<Bytes | undefined>
   write(name: string, bytes: Bytes): Promise<void>
 }
 
-/** Files of one directory. A cache that cannot be read or written is as good as an empty one. */
+/** A directory of files. A cache that cannot be read or written is treated as empty. */
 export function certificateDirectory(directory: string): CertificateFiles {
   return {
     async read(name) {
@@ -25,24 +25,24 @@ export function certificateDirectory(directory: string): CertificateFiles {
         await writeFile(join(directory, `${name}.new`), bytes)
         await rename(join(directory, `${name}.new`), join(directory, name))
       } catch {
-        // The certificate is in hand; it will be fetched again another time.
+        // The certificate was fetched; if it cannot be stored, it is fetched again another time.
       }
     },
   }
 }
 
-/** What is kept of the key service, asked first. */
+/** Cached results of the key service, used before calling it. */
 export interface CertificateCache {
   readonly kept: {
     readonly [K in keyof KeyService]: (
       ...key: Parameters<KeyService[K]>
     ) => Promise<Bytes | undefined>
   }
-  /** The key service; what it gives is kept. */
+  /** The key service, which caches its results. */
   readonly fetched: KeyService
 }
 
-/** What never changes once it is issued; revocation lists do. */
+/** The documents that never change once issued; revocation lists do. */
 type KeyService = Pick<Kds, 'vcek' | 'authorities'>
 
 export function createCertificateCache(kds: KeyService, files: CertificateFiles): CertificateCache {
@@ -63,7 +63,7 @@ export function createCertificateCache(kds: KeyService, files: CertificateFiles)
   }
 }
 
-/** A VCEK is decided by product, chip and TCB, and never changes. */
+/** A VCEK is determined by product, chip and TCB, and never changes. */
 function vcekName({ product, chipId, tcb }: ChipKey): string {
   const { fmc = 0, bootloader = 0, tee = 0, snp = 0, microcode = 0 } = tcb
   const levels = toHex(Uint8Array.of(fmc, bootloader, tee, snp, microcode))

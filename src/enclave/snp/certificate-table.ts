@@ -1,12 +1,12 @@
 import { toHex, type Bytes } from '../../protocol/bytes.ts'
 import { CaptureError } from './capture-error.ts'
 
-/** Certificates in DER that a host gave along with a report. */
+/** Certificates in DER that the host supplied with a report. */
 export type CertificateTable = Partial<Record<TableEntry, Bytes>>
 
 export type TableEntry = 'vcek' | 'vlek' | 'ask' | 'ark' | 'crl'
 
-/** Names of the entries (AMD 56421, GHCB section 4.1.8.1); `ask` stands for an ASVK too. */
+/** GUIDs of the entries (AMD 56421, GHCB section 4.1.8.1); `ask` is also used for an ASVK. */
 const GUIDS: Readonly<Record<TableEntry, string>> = {
   vcek: '63da758d-e664-4564-adc5-f4b93be8accd',
   vlek: 'a8074bc2-a25a-483e-aae6-39c045a0b8a1',

@@ -16,14 +16,14 @@ export interface ChainDeps {
   readonly cache: CertificateCache
   /** Milliseconds. */
   readonly now: () => number
-  /** AMD's roots but in tests. */
+  /** AMD's roots, except in tests. */
   readonly anchors?: readonly Anchor[]
 }
 
 /**
- * Finds the certificates of a report, VEK, ASK, ARK in PEM: what the host gave, then what is kept, then AMD's key
- * service. Wherever they come from, they count only if the report verifies under them.
- * @throws CaptureError when it cannot be obtained or is not valid
+ * Finds the certificates of a report, VEK, ASK, ARK in PEM: from the host, then the cache, then AMD's key service.
+ * Whatever their source, they are accepted only if the report verifies with them.
+ * @throws CaptureError when no source has certificates with which the report verifies
  */
 export async function findChain(
   report: Bytes,
@@ -39,7 +39,7 @@ export async function findChain(
   throw new CaptureError('no_chain', fault)
 }
 
-/** Chains to try, the nearest first; what comes over the network is asked for only when all before it failed. */
+/** Candidate chains, the nearest source first; the network is used only when all before it failed. */
 async function* candidates(
   report: SnpReport,
   table: CertificateTable,
@@ -84,7 +84,7 @@ function describeChip({ cpuid, chipId, reportedTcb }: SnpReport): ChipKey | unde
   return product && tcb && { product, chipId, tcb }
 }
 
-/** What certificates must hold; the guest and its policy are for others to judge. */
+/** Checks that concern certificates; the guest and its policy are checked elsewhere. */
 const REQUIRED: ReadonlySet<string> = new Set<CheckName>([
   'certificate_chain',
   'ark_pinned',

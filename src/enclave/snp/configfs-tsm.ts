@@ -4,18 +4,18 @@ import { fieldOf } from '../../verify/snp/report.ts'
 import { CaptureError, fromErrno } from './capture-error.ts'
 import type { TsmFiles } from './tsm-files.ts'
 
-/** Where the kernel shows the report interface (Linux: configfs-tsm-report). */
+/** The mount point of the report interface (Linux: configfs-tsm-report). */
 export const TSM_ROOT = '/sys/kernel/config/tsm/report'
 
 export interface TsmDeps {
   readonly files: TsmFiles
-  /** `TSM_ROOT` but in tests. */
+  /** `TSM_ROOT`, except in tests. */
   readonly root: string
-  /** A name that no other request has. */
+  /** Returns a unique name. */
   readonly newName: () => string
 }
 
-/** What the kernel gave for one request. */
+/** The kernel's result for one request. */
 export interface TsmReport {
   readonly report: Bytes
   /** The host's certificate table; often empty. */
@@ -23,16 +23,17 @@ export interface TsmReport {
   readonly provider: string
 }
 
-/** The kernel names the provider after its module. */
+/** The kernel names the report provider after its module. */
 const SNP_PROVIDER = 'sev_guest'
 
-/** The SNP driver takes this and nothing less, whatever the generic interface allows. */
+/** The SNP driver accepts exactly this length, whatever the generic interface allows. */
 const INBLOB_BYTES = 64
 
 /**
- * Asks the kernel for a report over 64 bytes, in a directory of its own, so that concurrent requests cannot change
- * its result.
- * @throws CaptureError when it cannot be obtained or is not valid
+ * Requests a report over 64 bytes from the kernel, in a directory of its own, so that concurrent requests cannot
+ * change its result.
+ * @throws CaptureError when the kernel gives no report, another request interfered, or the report is not over these
+ *   bytes
  */
 export async function requestTsmReport(reportData: Bytes, deps: TsmDeps): Promise<TsmReport> {
   if (reportData.length !== INBLOB_BYTES) {
@@ -43,7 +44,7 @@ export async function requestTsmReport(reportData: Bytes, deps: TsmDeps): Promis
   try {
     return await request(directory, reportData, deps.files)
   } finally {
-    // The report is what counts; a directory left behind costs the kernel a few bytes.
+    // The report was obtained; a directory left behind costs the kernel a few bytes.
     await deps.files.rmdir(directory).catch(() => {})
   }
 }
@@ -63,7 +64,7 @@ async function request(directory: string, reportData: Bytes, files: TsmFiles): P
   return { report, certificateTable, provider }
 }
 
-/** That the report carries the bytes asked for is the one check that counts; the others give better messages. */
+/** Essential is only that the report is over the requested bytes; the other checks give better messages. */
 function checkReport(report: Bytes, reportData: Bytes): void {
   if (report.length === 0) throw new CaptureError('empty_report')
   if (report.length !== REPORT_BYTES) throw new CaptureError('wrong_size', `${report.length} bytes`)

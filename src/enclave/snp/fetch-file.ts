@@ -6,7 +6,10 @@ const TIMEOUT_MS = 15_000
 /** Certificates and chains have a few KiB. */
 const MAX_BYTES = 65_536
 
-/** Gets a small file over HTTPS, within 15 s and 64 KiB, from the very address given. */
+/**
+ * Fetches a small file over HTTPS, within 15 s and 64 KiB, without redirects.
+ * @throws Error when the network fails or the file is too large
+ */
 export const fetchFile: Fetcher = async (url) => {
   const response = await fetch(url, {
     redirect: 'error',

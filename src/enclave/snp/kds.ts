@@ -3,28 +3,28 @@ import { AMD_NAMES, type Product } from '../../verify/snp/product.ts'
 import type { Tcb, TcbComponent } from '../../verify/snp/tcb.ts'
 import { CaptureError } from './capture-error.ts'
 
-/** AMD's key distribution service (AMD 57230): public certificates of chips, and the authorities above them. */
+/** AMD's key distribution service (AMD 57230): public certificates of chips, and of the authorities above them. */
 export interface Kds {
   /**
    * The VCEK of a chip at a TCB, in DER.
-   * @throws CaptureError when it cannot be obtained or is not valid
+   * @throws CaptureError `no_chain` when the service does not answer with one, or its rate limit forbids the call
    */
   vcek(chip: ChipKey): Promise<Bytes>
   /**
    * ASK (or ASVK) and ARK of a product, in PEM.
-   * @throws CaptureError when it cannot be obtained or is not valid
+   * @throws CaptureError `no_chain` when the service does not answer with them, or asked to wait
    */
   authorities(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
   /**
    * The revocation list of a product's root, in DER.
-   * @throws CaptureError when it cannot be obtained or is not valid
+   * @throws CaptureError `no_chain` when the service does not answer with one, or asked to wait
    */
   revocationList(product: Product, kind: 'vcek' | 'vlek'): Promise<Bytes>
 }
 
 export interface ChipKey {
   readonly product: Product
-  /** CHIP_ID as the report has it, 64 bytes. */
+  /** CHIP_ID from the report, 64 bytes. */
   readonly chipId: Bytes
   readonly tcb: Tcb
 }
@@ -37,14 +37,14 @@ export type Fetcher = (url: string) => Promise<FetchedFile>
 
 export interface FetchedFile {
   readonly status: number
-  /** The header as it came. */
+  /** The header's raw value. */
   readonly retryAfter: string | undefined
   readonly body: Bytes
 }
 
 const KDS_URL = 'https://kdsintf.amd.com'
 
-/** The service gives an address one VCEK in this time and answers 429 to the rest. */
+/** The service allows one VCEK per address in this time and answers 429 to others. */
 const VCEK_SPACING_MS = 10_000
 const MAX_RETRY_AFTER_MS = 600_000
 const DEFAULT_RETRY_AFTER_MS = 60_000
@@ -83,7 +83,7 @@ export function createKds(fetchFile: Fetcher, now: () => number): Kds {
   }
 }
 
-/** Turin's chip id has eight bytes, and the service knows it by no longer name. */
+/** Turin's chip id has eight bytes, and the service accepts no longer form. */
 function vcekPath({ product, chipId, tcb }: ChipKey): string {
   const id = toHex(product === 'turin' ? chipId.subarray(0, 8) : chipId)
   const levels = SPL_NAMES.flatMap(([component, name]) => {

@@ -6,7 +6,7 @@ import { requestTsmReport, type TsmDeps } from './configfs-tsm.ts'
 import type { ReportSource } from './report-source.ts'
 import type { FindRevocationList } from './revocation-lists.ts'
 
-/** Reports of the machine this runs on, with certificates under which they verify. */
+/** Reports of this machine, with certificates with which they verify. */
 export function createMachineSource(
   tsm: TsmDeps,
   chains: ChainDeps,

@@ -12,17 +12,17 @@ import {
 
 /** The machine under the daemon. */
 export interface Machine {
-  /** Reports of this machine running the release of that identity tag. */
+  /** Reports of this machine for the release with that identity tag. */
   source(identityTag: string): Promise<ReportSource>
-  /** The launch digest of this machine running that release, lowercase hex. */
+  /** The launch digest of this machine for that release, lowercase hex. */
   measure(identityTag: string): Promise<string>
-  /** Which simulated root the daemon takes for its own; of a real machine none. */
+  /** The simulated root that the daemon accepts as its own; none on a real machine. */
   simulatedPolicy(): Promise<SimulatedPolicy>
   /** The state that lets a later process continue as the same machine; null for real hardware. */
   keep(): Promise<SimulatedChipKeys | null>
 }
 
-/** The machine whose reports this source captures. What it runs was measured at launch, whatever the tag. */
+/** The machine whose reports this source captures. Its launch was measured, so the tag is ignored. */
 export function realMachine(source: ReportSource): Machine {
   return {
     source: async () => source,
@@ -35,10 +35,10 @@ export function realMachine(source: ReportSource): Machine {
   }
 }
 
-/** A machine made up for local stacks, or the one that an earlier start made up. `now` in milliseconds. */
+/** A simulated machine for local stacks, new or restored from an earlier start. `now` in milliseconds. */
 export function simulatedMachine(kept: SimulatedChipKeys | null, now: number): Machine {
   const chain = obtainSimulatedChain(kept, now)
-  // Every caller that awaits the chain gets the failure; until then it must not count as unhandled.
+  // Callers that await the chain get the error; until then it must not be an unhandled rejection.
   chain.catch(() => {})
   return {
     source: async (tag) => createSimulatedSource(await chain, await simulatedMeasurement(tag)),

@@ -1,10 +1,10 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 
-/** Where SNP reports come from. */
+/** A source of SNP reports. */
 export interface ReportSource {
   /**
-   * Asks for a report over exactly these 64 bytes.
-   * @throws CaptureError when it cannot be obtained or is not valid
+   * Captures a report over exactly these 64 bytes.
+   * @throws CaptureError when the platform gives no valid report with certificates
    */
   capture(reportData: Bytes): Promise<CapturedReport>
 }
@@ -14,8 +14,8 @@ export interface CapturedReport {
   readonly report: Bytes
   /** VEK, ASK (or ASVK), ARK in PEM. */
   readonly chainPem: string
-  /** The revocation list of the chain's root in DER; undefined where none in force could be had. */
+  /** The revocation list of the chain's root in DER; undefined where no valid one is available. */
   readonly crl: Bytes | undefined
-  /** What made the report: `sev_guest`, or `simulated`. */
+  /** The report provider: `sev_guest` or `simulated`. */
   readonly provider: string
 }

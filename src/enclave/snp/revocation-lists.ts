@@ -8,29 +8,32 @@ import type { Kds } from './kds.ts'
 
 export interface RevocationDeps {
   readonly kds: Pick<Kds, 'revocationList'>
-  /** Where lists outlive the process. */
+  /** A store in which lists survive the process. */
   readonly files: CertificateFiles
   /** Milliseconds. */
   readonly now: () => number
 }
 
 /**
- * AMD's revocation list for the root of a chain (VEK, ASK, ARK in PEM), in DER: the newest of what is kept, what the host
- * `offered` and what AMD's key service gives. Undefined where none of them is in force. A missing list never rejects:
- * a caller that needs one makes the verifier require it.
+ * AMD's revocation list for the root of a chain (VEK, ASK, ARK in PEM), in DER: the newest of the cached one, the
+ * host's `offered` one and the key service's. Undefined where none of them is valid. It never rejects for a missing
+ * list: callers that need one make the verifier require it.
  */
 export type FindRevocationList = (chainPem: string, offered?: Bytes) => Promise<Bytes | undefined>
 
-/** AMD issues its lists for months; a day is soon enough to learn of a revocation, and easy on the service. */
+/** AMD issues its lists for months; checking daily is soon enough, and light on the service. */
 const REFRESH_MS = 86_400_000
 const RETRY_MS = 600_000
 
-/** A list counts only if the root of this chain signed it, from any source; an older one never replaces a newer one. */
+/**
+ * A list is accepted only if the root of this chain signed it, whatever its source; an older one never replaces a
+ * newer one.
+ */
 export function createRevocationLists({ kds, files, now }: RevocationDeps): FindRevocationList {
   const held = new Map<string, List>()
   const retryAt = new Map<string, number>()
 
-  /** True where it is now the newest. */
+  /** Whether it is now the newest. */
   async function adopt(chain: VekChain, der: Bytes | undefined): Promise<boolean> {
     const list = der && (await readTrusted(chain, der))
     const before = held.get(nameOf(chain))
@@ -42,7 +45,7 @@ export function createRevocationLists({ kds, files, now }: RevocationDeps): Find
   async function fetchList(chain: VekChain): Promise<void> {
     const name = nameOf(chain)
     if (now() < (retryAt.get(name) ?? 0)) return
-    // Set before the answer, so that captures at the same time do not ask side by side.
+    // Set before the call, so that concurrent captures do not call the service too.
     retryAt.set(name, now() + RETRY_MS)
     const der = await kds.revocationList(chain.product, chain.kind).catch(noneIfRefused)
     if (der === undefined || (await readTrusted(chain, der)) === undefined) return

@@ -5,8 +5,8 @@ import { signSimulatedReport } from '../simulated/report.ts'
 import type { ReportSource } from './report-source.ts'
 
 /**
- * Reports of a simulated chip. They have the layout and the signature of real ones, under a chain whose root says
- * that it is simulated. The root's and the intermediate's private keys are dropped once the chain is made.
+ * Reports of a simulated chip. They have the layout and the signature of real ones, under a chain whose root is named
+ * as simulated. The private keys of root and intermediate are dropped once the chain is made.
  */
 export function createSimulatedSource(chain: SimulatedChain, measurement: Bytes): ReportSource {
   return {
@@ -17,13 +17,13 @@ export function createSimulatedSource(chain: SimulatedChain, measurement: Bytes)
   }
 }
 
-/** What a simulated launch measures: the release's identity tag and nothing of the machine. */
+/** The simulated launch digest: it depends on the release's identity tag only, not on the machine. */
 export async function simulatedMeasurement(identityTag: string): Promise<Bytes> {
   const preimage = utf8(`cmr/simulated-measurement/v1\n${identityTag}`)
   return new Uint8Array(await crypto.subtle.digest('SHA-384', preimage))
 }
 
-/** The chip that an earlier start handed over, or a new one. `now` in milliseconds. */
+/** The chip from an earlier start, or a new one. `now` in milliseconds. */
 export async function obtainSimulatedChain(
   keys: SimulatedChipKeys | null,
   now: number,
@@ -45,7 +45,7 @@ export async function obtainSimulatedChain(
   }
 }
 
-/** The form in which the supervisor keeps the chip for the daemon's next start. */
+/** The form in which the supervisor stores the chip for the daemon's next start. */
 export async function exportSimulatedChain(chain: SimulatedChain): Promise<SimulatedChipKeys> {
   const pkcs8 = await crypto.subtle.exportKey('pkcs8', chain.vek)
   return {

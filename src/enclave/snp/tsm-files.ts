@@ -1,20 +1,20 @@
 import { mkdir, open, rmdir } from 'node:fs/promises'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 
-/** The few file operations that configfs-tsm takes. All of them may block in the kernel for a minute. */
+/** The file operations that configfs-tsm needs. All of them may block in the kernel for a minute. */
 export interface TsmFiles {
   mkdir(path: string): Promise<void>
   rmdir(path: string): Promise<void>
   /** Writes in one call and returns how many bytes were taken. */
   write(path: string, bytes: Bytes): Promise<number>
-  /** Reads to the end; attributes do not know their size. */
+  /** Reads to the end; the size of attributes is not known beforehand. */
   read(path: string): Promise<Bytes>
 }
 
 /** The kernel's own limit for a blob is 32 KiB. */
 const MAX_BLOB_BYTES = 65_536
 
-/** The real file system, off the event loop. */
+/** The real file system, asynchronous. */
 export const nodeTsmFiles: TsmFiles = {
   async mkdir(path) {
     await mkdir(path)

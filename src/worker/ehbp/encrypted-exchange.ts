@@ -21,7 +21,7 @@ const MAX_BODY_BYTES = 27 * 1024 * 1024
 
 const ENC = /^[0-9a-f]{64}$/
 
-/** What an encrypted exchange takes from its surroundings. */
+/** The dependencies of an encrypted exchange. */
 export interface EhbpDeps {
   readonly link: Pick<Link, 'decapsulate'>
   readonly randomBytes: (length: number) => Bytes
@@ -29,7 +29,7 @@ export interface EhbpDeps {
   readonly now: () => number
 }
 
-/** A request whose body is encrypted to this router's HPKE key (EHBP), and whose answer has to be. */
+/** A request whose body is encrypted to this router's HPKE key (EHBP), and whose answer must be encrypted too. */
 export class EncryptedExchange {
   readonly #enc: string
   readonly #deps: EhbpDeps
@@ -91,7 +91,10 @@ export class EncryptedExchange {
     return Promise.all(answer.secrets.map((secret) => openRecipient(enc, secret)))
   }
 
-  /** An error before the body was looked at is encrypted too, with whatever the newest key makes of the request. */
+  /**
+   * An error before the body was decrypted is encrypted as well, with the secret that the newest key yields for the
+   * request.
+   */
   async #secretForAnswer(): Promise<Bytes | null> {
     if (this.#secret !== undefined || !ENC.test(this.#enc)) return this.#secret ?? null
     try {
@@ -120,7 +123,7 @@ export function encryptedExchange(
   return new EncryptedExchange(enc, deps)
 }
 
-/** One message for all that can be wrong with the encryption: which of it failed is nobody's business. */
+/** One message for every failure of decryption: an attacker must not learn which one it was. */
 const invalid = (message = 'The encrypted body cannot be decrypted.') =>
   new ApiError('invalid_encryption', message)
 

@@ -1,6 +1,6 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 
-/** Bytes that may wait to be taken before the source is left waiting. */
+/** Maximum bytes that wait to be taken before the source is paused. */
 const MAX_WAITING_BYTES = 65_536
 
 /**
@@ -22,8 +22,8 @@ export class JoinedChunks {
   }
 
   /**
-   * All that has come, at least one byte; undefined once the source has ended.
-   * @throws what the source failed with, at once
+   * Everything that has arrived, at least one byte; undefined once the source has ended.
+   * @throws the error of the source, at once
    */
   async take(): Promise<Bytes | undefined> {
     while (this.#waitingBytes === 0 && !this.#ended) await this.#changed.promise

@@ -4,7 +4,7 @@ import type { Handler } from '../context.ts'
 import type { Operation } from '../http/operation.ts'
 import { binary } from '../http/reply.ts'
 
-/** GET /.well-known/hpke-keys: the key that request bodies may be encrypted to (EHBP, RFC 9458 section 3). */
+/** GET /.well-known/hpke-keys: the key to which request bodies may be encrypted (EHBP, RFC 9458 section 3). */
 export const getHpkeKeyConfig: Handler = async (_request, { link }) =>
   binary(await link.hpkeKeyConfig(), KEY_CONFIG_TYPE)
 

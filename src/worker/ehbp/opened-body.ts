@@ -10,7 +10,7 @@ const MAX_FRAMES = 16_384
 export type BodyFault =
   /** No key in use decrypts its first frame: it was made for another one, or changed on its way. */
   | 'wrong_key'
-  /** It is not made of frames, has too many, or a later frame does not decrypt. */
+  /** It does not consist of frames, has too many, or a later frame does not decrypt. */
   | 'malformed'
 
 export type OpenedBody =
@@ -23,8 +23,8 @@ export type OpenedBody =
     }
 
 /**
- * Decrypts a whole body with the first of the contexts that fits. A body of no frame at all is malformed: an attacker may
- * have taken them away.
+ * Decrypts a whole body with the first context that fits. A body without any frame is malformed: an attacker may have
+ * removed them.
  */
 export async function openBody(
   encrypted: Bytes,

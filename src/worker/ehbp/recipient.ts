@@ -10,7 +10,7 @@ import {
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { REQUEST_INFO } from '../../protocol/ehbp.ts'
 
-/** The private key is the daemon's; this stands where the library wants one. */
+/** The daemon holds the private key; the library requires this placeholder. */
 const DAEMONS_KEY: Key = {
   type: 'private',
   algorithm: { name: 'X25519' },

@@ -3,13 +3,13 @@ import type { AnswerCipher } from '../../protocol/ehbp-answer.ts'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { JoinedChunks } from './joined-chunks.ts'
 
-/** Plain bytes of one frame at most: its reader has to hold a frame whole before it may believe any of it. */
+/** Maximum plain bytes of one frame: its reader must buffer a whole frame before it can authenticate any of it. */
 const MAX_FRAME_BYTES = 65_536
 
 /**
- * The body encrypted, frame by frame as it comes. The last frame is an empty one: the protocol has no sign for the end of
- * a body, and an answer that was cut between two frames would pass for whole. To a client that does not know this an
- * empty frame is nothing.
+ * Encrypts the body frame by frame as it arrives. The last frame is empty: the protocol has no end marker, and an
+ * answer cut off between two frames would otherwise look complete. Clients that do not know this ignore an empty
+ * frame.
  */
 export function sealedBody(
   body: ReadableStream<Uint8Array> | null,

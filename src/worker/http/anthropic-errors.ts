@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** Where this format has a status of its own: 529 is what its clients know for "no capacity at the moment". */
+/** Statuses that are particular to this format: its clients know 529 as "no capacity at the moment". */
 const STATUSES: Partial<Record<ErrorCode, number>> = { routes_unavailable: 529 }
 
 /** How its clients recognise a prompt that they must shorten. */

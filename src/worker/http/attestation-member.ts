@@ -12,7 +12,7 @@ import type { Operation } from './operation.ts'
 import { JsonCursor, JsonSyntaxError, type Range } from '../json/scan.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 
-/** What a caller requires of the provider: the body member `attestation` and the header that says the same. */
+/** The caller's requirements on the provider: the body member `attestation` and the header of the same meaning. */
 
 export const ATTESTATION_MEMBER = 'attestation'
 
@@ -29,8 +29,8 @@ export const REQUIRE_HEADER_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * The constraints in JSON text. Unlike other members this one is never read with less than all it says: repeated and
- * unknown names are refused.
+ * The constraints in JSON text. Unlike other members this one is never read partially: repeated and unknown names are
+ * refused.
  * @throws ApiError `invalid_attestation_constraint`
  */
 export function readAttestation(json: string | Bytes): Constraints | undefined {
@@ -47,7 +47,7 @@ export function readAttestation(json: string | Bytes): Constraints | undefined {
 }
 
 /**
- * The constraints in a body that was parsed already, and whose parser saw only the last of a repeated member.
+ * The constraints in a body that is parsed already by a parser that keeps only the last of a repeated member.
  * @throws ApiError `invalid_attestation_constraint`, also where the body has the member twice
  */
 export function attestationOfBody(bytes: Bytes, parsed: JsonObject): Constraints | undefined {

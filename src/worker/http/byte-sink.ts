@@ -12,7 +12,7 @@ export class ByteSink {
   #bytes: Bytes
   #length = 0
 
-  /** @param expected bytes to make room for at once; more is taken as needed */
+  /** @param expected initial size of the buffer, bytes; it grows as needed */
   constructor(expected: number) {
     this.#bytes = new Uint8Array(expected)
   }

@@ -1,4 +1,7 @@
-/** Maximum size (bytes) and duration (ms) of an unwanted body that is still read, so that its client sees the answer. */
+/**
+ * Maximum size (bytes) and duration (ms) for which an unwanted body is still read, so that its client reads the
+ * answer.
+ */
 const DRAINED_BYTES = 32 * 1024 * 1024
 const DRAINED_MS = 5_000
 
@@ -6,8 +9,8 @@ const DRAINED_MS = 5_000
 const MAX_CONCURRENT_DRAINS = 128
 
 /**
- * Reads the rest of unwanted bodies and throws it away. A connection that is closed while its client still sends is
- * reset, and most clients then report a broken pipe instead of the refusal that is waiting for them.
+ * Reads and discards the rest of unwanted bodies. A connection that is closed while its client still sends is reset,
+ * and most clients then report a broken pipe instead of the error in the answer.
  */
 export class Drains {
   #open = 0

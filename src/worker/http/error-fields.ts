@@ -2,7 +2,7 @@ import { traceError } from '../../protocol/error-trace.ts'
 import type { LogFields } from './log.ts'
 import { toApiError } from './to-api-error.ts'
 
-/** What the log says of a thrown thing: the code the client is told, and where it came from if nobody foresaw it. */
+/** The fields that log an error: the public code, and for unexpected errors also where they were thrown. */
 export function errorFields(error: unknown): LogFields {
   const { code } = toApiError(error)
   return code === 'internal' ? { code, ...traceError(error) } : { code }

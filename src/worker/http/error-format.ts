@@ -37,12 +37,12 @@ const FORMATS: readonly (readonly [RegExp, ErrorFormat])[] = [
   [/^\/v1\/responses(\/|$)/, 'responses'],
 ]
 
-/** The format of errors at a path, whether or not anything is served there. */
+/** The error format of a path, whether or not it is served. */
 export function errorFormatAt(path: string): ErrorFormat {
   return FORMATS.find(([pattern]) => pattern.test(path))?.[1] ?? 'openai'
 }
 
-/** An error as an answer, for whatever writes it. */
+/** An error in the form of an answer. */
 export interface WrittenError {
   readonly status: number
   readonly body: object
@@ -59,7 +59,7 @@ function inFormat(error: ApiError, format: ErrorFormat): WrittenError {
   return { status: statusOf(error.code), body: bodyOf(error), headers: headersOf(error) }
 }
 
-/** The same as a problem document (RFC 9457), by which clients of EHBP know that they need the current key. */
+/** The same as a problem document (RFC 9457), from which clients of EHBP learn that they need the current key. */
 function keyConfigProblem({ message }: ApiError, written: WrittenError): WrittenError {
   return {
     status: written.status,

@@ -1,6 +1,6 @@
 /**
- * Every error a client can see: one table of codes, one class, one form. Nothing else in the worker knows
- * status codes. Messages are written by us for the caller; a provider's text never enters one.
+ * Every error a client can see: one table of codes, one class, one form. Status codes appear nowhere else in the
+ * worker. Messages are written by this service; a provider's text never becomes part of one.
  */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
@@ -62,7 +62,7 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
-  /** Has a form of its own: the problem that clients of EHBP know. */
+  /** Has a form of its own, which clients of EHBP recognise. */
   key_config_mismatch: 422,
   rate_limit_exceeded: 429,
   upstream_rate_limit: 429,
@@ -73,14 +73,14 @@ export const ERROR_STATUS = {
   routes_unavailable: 503,
   route_not_priced: 503,
   attestation_unavailable: 503,
-  /** A router that waits for its secrets; it is not the worker that says so. */
+  /** A router that waits for its secrets; answered by the host process, not by the worker. */
   sealed: 503,
   upstream_timeout: 504,
 } as const satisfies Record<string, Status>
 
 export type ErrorCode = keyof typeof ERROR_STATUS
 
-/** Codes whose public spelling differs, because one spelling stands for two statuses. */
+/** Codes whose public name differs, because one public name has two statuses. */
 const PUBLIC_CODES: Partial<Record<ErrorCode, string>> = { upload_too_large: 'file_too_large' }
 
 /** The code as clients see it. */
@@ -104,7 +104,7 @@ export interface ErrorDetails {
   readonly retryAfter?: number
   /** Further headers, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** `error.details`, for a client that acts on it; only some formats have it. */
+  /** `error.details`, for clients that act on it; only some formats have it. */
   readonly info?: Readonly<Record<string, unknown>>
   /** Further members, at top level and inside `error`. */
   readonly members?: Readonly<Record<string, string>>

@@ -36,18 +36,21 @@ export type LogEvent =
   | 'stream_cut'
   | 'settled'
   | 'settle_failed'
-  /** A stream whose headers were out ended in an error, which its client was told in an event. */
+  /** A stream failed after its headers were sent; the client received an error event. */
   | 'stream_failed'
   /** A reservation stays open until the sweep closes it. */
   | 'release_failed'
   | 'usage_estimated'
   /** A provider claimed more than the request can have used. */
   | 'usage_capped'
-  /** The storage refuses a settlement, which is kept for the operator. */
+  /** The storage refuses a settlement, which is quarantined for the operator. */
   | 'settle_quarantined'
-  /** A repeat under the same `Idempotency-Key` got the answer that was kept. */
+  /** A repeat with the same `Idempotency-Key` got the kept answer. */
   | 'answer_replayed'
-  /** A kept answer does not open: it was changed in the storage. Its request is neither repeated nor billed again. */
+  /**
+   * A kept answer cannot be decrypted: it was changed in the storage. Its request is neither served again nor billed
+   * again.
+   */
   | 'kept_answer_unreadable'
   /** A message to an endpoint of the operator did not arrive; it is tried again. */
   | 'webhook_failed'

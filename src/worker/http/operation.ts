@@ -3,13 +3,13 @@ import type { ErrorCode } from './errors.ts'
 import type { ParameterForm } from './query.ts'
 
 /**
- * What the interface description (OpenAPI) says of one endpoint. Each stands beside the schemas that check the
- * endpoint's requests and is made of them, so that the two cannot drift apart.
+ * The OpenAPI description of one endpoint. It is defined beside the schemas that check the endpoint's requests and
+ * built from them, so that the two cannot diverge.
  */
 export interface Operation {
   /** One line. */
   readonly summary: string
-  /** The heading it stands under. */
+  /** The heading in the description. */
   readonly tag: string
   readonly query?: Readonly<Record<string, Described<Pick<ParameterForm<unknown>, 'schema'>>>>
   readonly headers?: Readonly<Record<string, Described<{ readonly schema: z.ZodType }>>>
@@ -22,7 +22,7 @@ export interface Operation {
   readonly errors: readonly ErrorCode[]
 }
 
-/** A schema that generated clients know by a name. */
+/** A schema with a name for generated clients. */
 export interface NamedSchema {
   readonly name: string
   readonly schema: z.ZodType

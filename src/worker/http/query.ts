@@ -2,13 +2,13 @@ import { isName, isSelector } from '../../protocol/selector.ts'
 import { ApiError } from './errors.ts'
 
 /**
- * Query parameters, read strictly: a parameter that is there but malformed, empty or given twice is an error,
- * because a filter that is silently dropped answers more than was asked for. Unknown parameters are ignored.
+ * Query parameters, read strictly: a malformed, empty or repeated parameter is an error, because silently dropping a
+ * filter would return more than requested. Unknown parameters are ignored.
  */
 
 /**
- * A form of value: how an error names it, its reading, undefined where the text is malformed, and what the interface
- * description says of it (JSON Schema).
+ * The type of a parameter: its name in errors, its parser (undefined for malformed text), and its JSON Schema for the
+ * interface description.
  */
 export interface ParameterForm<T> {
   readonly expected: string
@@ -53,7 +53,7 @@ export const NAME: ParameterForm<string> = {
   schema: { type: 'string', pattern: '^[A-Za-z0-9._-]+$' },
 }
 
-/** A route selector of any form, whether or not a route answers it. */
+/** A route selector of any form, whether or not it resolves. */
 export const SELECTOR: ParameterForm<string> = {
   expected: 'one to three names with "/" between them',
   read: (text) => (isSelector(text) ? text : undefined),
@@ -95,7 +95,7 @@ export const TIMESTAMP: ParameterForm<number> = {
     const [, date, time, zone] = RFC_3339.exec(text) ?? []
     if (date === undefined || time === undefined || zone === undefined) return undefined
     const midnight = Date.parse(`${date}T00:00:00Z`)
-    // Date.parse takes 30 February for 2 March.
+    // Date.parse accepts 30 February as 2 March.
     if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date))
       return undefined
     const milliseconds = Date.parse(`${date}T${time}${zone.toUpperCase().replace(' ', '+')}`)

@@ -11,7 +11,7 @@ export function json(body: unknown, headers: HeaderFields = {}, status = 200): R
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...headers } })
 }
 
-/** A JSON answer whose exact bytes are made already. */
+/** A JSON answer from exact bytes. */
 export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
   const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return new Response(body, { headers: { ...fixed, ...headers } })
@@ -50,7 +50,7 @@ export function eventStream(body: ReadableStream | null, headers: HeaderFields =
   return new Response(body, { headers: { ...EVENT_STREAM_HEADERS, ...headers } })
 }
 
-/** An answer that was given before, with its own headers. */
+/** An answer that was given before, with its original headers. */
 export function replayed(body: Bytes, headers: HeaderFields): Response {
   return new Response(body, { headers: { ...headers, 'idempotency-replayed': 'true' } })
 }
@@ -60,7 +60,7 @@ export function noContent(): Response {
   return new Response(null, { status: 204 })
 }
 
-/** The one error with a form of its own: `GET /attestation` without evidence. */
+/** The error with a form of its own: `GET /attestation` without evidence. */
 export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }

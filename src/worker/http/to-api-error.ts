@@ -2,10 +2,12 @@ import { LinkUnavailable } from '../link/link.ts'
 import { StorageUnavailable } from '../storage/database.ts'
 import { ApiError } from './errors.ts'
 
-/** What a client should wait before it asks a router again that cannot work at the moment. */
+/** Seconds after which clients should retry a router that is temporarily unavailable. */
 const RETRY_AFTER_SECONDS = 2
 
-/** The answer to any thrown thing: the error itself, unavailability, or an internal error that tells nothing. */
+/**
+ * The client's error for any thrown value: the error itself, unavailability, or an internal error without details.
+ */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof LinkUnavailable) {

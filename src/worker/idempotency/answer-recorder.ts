@@ -1,12 +1,12 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 
-/** The longest answer that is kept for repeats, before it is compressed, bytes. */
+/** Maximum size of an answer that is kept for repeats, before compression, bytes. */
 export const MAX_RECORDED_BYTES = 8 * 1024 * 1024
 
-/** Memory is asked for in pieces of this size, bytes. */
+/** Step in which memory is reserved, bytes. */
 const STEP_BYTES = 64 * 1024
 
-/** Gathers the bytes of a streamed answer for those who ask for it again, as far as there is memory for them. */
+/** Records the bytes of a streamed answer for repeats, as long as there is memory for them. */
 export class AnswerRecorder {
   readonly #takeMemory: (bytes: number) => void
   #parts: Bytes[] = []
@@ -14,12 +14,12 @@ export class AnswerRecorder {
   #taken = 0
   #full = false
 
-  /** @param takeMemory throws where there is none */
+  /** @param takeMemory throws when no memory is left */
   constructor(takeMemory: (bytes: number) => void) {
     this.#takeMemory = takeMemory
   }
 
-  /** Whether everything so far was gathered. */
+  /** Whether everything so far was recorded. */
   get complete(): boolean {
     return !this.#full
   }
@@ -35,7 +35,7 @@ export class AnswerRecorder {
     this.#parts.push(new Uint8Array(part))
   }
 
-  /** All that was added and `last`; undefined where it was too much. */
+  /** Everything added and `last`; undefined where it was too much. */
   whole(last: Bytes): Bytes | undefined {
     return this.#full ? undefined : concatBytes(...this.#parts, last)
   }

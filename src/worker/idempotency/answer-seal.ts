@@ -24,7 +24,7 @@ const SALT = utf8('cmr/idempotency/v1')
 const IV_BYTES = 12
 const LINE_FEED = 10
 
-/** What is kept does not open under the caller's keys. */
+/** A kept answer cannot be decrypted with the caller's keys. */
 export class UnreadableAnswer extends Error {
   constructor(cause: unknown) {
     super('the kept answer does not open', { cause })
@@ -38,9 +38,9 @@ interface SealKeys {
 }
 
 /**
- * Seals the answers to the requests of one idempotency key. The keys are derived (HKDF, RFC 5869) from the caller's
- * whole API key and the idempotency key. The storage has neither: of the API key it has the SHA-256, which does not lead
- * to them. So what is kept can be read by nobody but the caller, who presents both anew.
+ * Encrypts the answers to the requests of one idempotency key. The keys are derived (HKDF, RFC 5869) from the
+ * caller's whole API key and the idempotency key. The storage has neither: of the API key it only has the SHA-256,
+ * from which they cannot be derived. So only the caller, who presents both again, can read a kept answer.
  */
 export class AnswerSeal {
   readonly #keys: SealKeys
@@ -51,7 +51,7 @@ export class AnswerSeal {
     this.#random = random
   }
 
-  /** The seal of an idempotency key in the hands of the holder of an API key. */
+  /** The seal of an idempotency key for the holder of an API key. */
   static async derive(apiKey: string, idempotencyKey: string, random: Random): Promise<AnswerSeal> {
     const secret = utf8(`${apiKey}\0${idempotencyKey}`)
     const base = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveKey'])
@@ -64,7 +64,7 @@ export class AnswerSeal {
     return new AnswerSeal({ answer, fingerprint }, random)
   }
 
-  /** What tells a request from others: a MAC over its parts, 64 hex digits. Without the caller's keys it tells nothing. */
+  /** Identifies a request: a MAC over its parts, 64 hex digits. Without the caller's keys it reveals nothing. */
   async fingerprint(parts: readonly (string | Bytes)[]): Promise<string> {
     const digests = await Promise.all(parts.map((part) => sha256Hex(part)))
     const mac = await crypto.subtle.sign('HMAC', this.#keys.fingerprint, utf8(digests.join()))
@@ -110,7 +110,7 @@ function derivation(info: string) {
   return { name: 'HKDF', hash: 'SHA-256', salt: SALT, info: utf8(info) }
 }
 
-/** Under which name the requests of a customer's idempotency key are found, 64 hex digits. */
+/** The name under which the requests of a customer's idempotency key are stored, 64 hex digits. */
 export function nameOf(customerId: string, idempotencyKey: string): Promise<string> {
   return sha256Hex(`${NAME_LABEL}${customerId}\0${idempotencyKey}`)
 }

@@ -4,13 +4,13 @@ import type { Operation } from '../http/operation.ts'
 
 /**
  * `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header section 2.1): a string of RFC 9651, such as
- * `"8e03978e"`. Most clients leave the quotes out, so a value without them is taken as what would stand between them.
+ * `"8e03978e"`. Most clients omit the quotes, so a value without them is accepted as the content of the string.
  */
 const HEADER = 'Idempotency-Key'
 
 const MAX_CHARACTERS = 255
 
-/** RFC 9651 section 3.3.3: printable ASCII, where a backslash stands ahead of a quote or a backslash. */
+/** RFC 9651 section 3.3.3: printable ASCII, with a backslash before a quote or a backslash. */
 const QUOTED = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
 const BARE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+$/
 

@@ -8,21 +8,21 @@ import { AnswerRecorder, MAX_RECORDED_BYTES } from './answer-recorder.ts'
 import { AnswerSeal, nameOf, UnreadableAnswer, type StoredAnswer } from './answer-seal.ts'
 import { readIdempotencyKey } from './key-header.ts'
 
-/** The longest sealed answer that is kept, characters: engines take values of two million bytes at most. */
+/** Maximum length of an encrypted answer, characters: engines accept values of two million bytes at most. */
 const MAX_SEALED_CHARACTERS = 1_500_000
 
 const MINUTE_MS = 60_000
 const MIB = 1024 * 1024
 
-/** Headers that tell of the moment, not of the answer. */
+/** Headers that describe the moment rather than the answer. */
 const OF_THE_MOMENT = /^x-ratelimit-/
 
-/** Decides nothing about the answer, so a repeat may differ in it. */
+/** Does not affect the answer, so a repeat may have another value. */
 const NOT_FINGERPRINTED = 'x-service-timeout-seconds'
 
 /**
- * A request that is carried out once, however often it is sent under its `Idempotency-Key`: its claim, and the seal
- * under which its answer is kept.
+ * A request that is served once, however often it is sent with its `Idempotency-Key`: its claim, and the seal of its
+ * kept answer.
  */
 export class Once {
   readonly claim: Claim
@@ -66,7 +66,7 @@ export class Once {
     }
   }
 
-  /** Keeps the claim of the admitted request until `seal`, or until it is found to be over. */
+  /** Renews the claim of the admitted request until `seal`, or until the claim is lost. */
   hold(): void {
     const timer = setInterval(() => void this.#renew(), CLAIM_HELD_MS / 3)
     this.#stopRenewing = () => clearInterval(timer)
@@ -77,8 +77,8 @@ export class Once {
   }
 
   /**
-   * The answer as it is kept; null where it is too large or there is no room for it. Never rejects: what cannot be kept
-   * must be billed all the same.
+   * The answer in its kept form; null where it is too large or there is no room for it. Never rejects: the request
+   * must be billed in any case.
    */
   async seal(answer: WholeAnswer): Promise<string | null> {
     this.#stopRenewing()
@@ -104,7 +104,7 @@ export class Once {
     const { storage, requestId, now } = this.#context
     const owner = { requestId, customerId: this.#customerId }
     const ledger = storage.customer(this.#customerId)
-    // Without an answer the next turn tries again; the claim outlasts two that fail.
+    // Without an answer the next round tries again; the claim outlasts two failed renewals.
     const held = await renewClaim(ledger, this.claim, owner, now()).catch(() => true)
     if (!held) this.#stopRenewing()
   }
@@ -113,7 +113,7 @@ export class Once {
 /** An answer before it is kept. */
 interface WholeAnswer {
   readonly headers: Headers
-  /** Undefined where it was not gathered whole. */
+  /** Undefined where it was not recorded completely. */
   readonly body: Bytes | undefined
 }
 

@@ -2,12 +2,12 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 import { decodeString, escapeAt, PLAIN, utf8SequenceLength } from './string.ts'
 
 /**
- * A strict reader of JSON text (RFC 8259) in the bytes it came in. One pass checks the grammar and the UTF-8
- * and tells where the values stand; none is built unless asked for. What it accepts is what `JSON.parse`
- * accepts, but for the depth limit.
+ * A strict reader of JSON text (RFC 8259) in its original bytes. One pass checks the grammar and the UTF-8 and finds
+ * the positions of values; a value is only built on request. It accepts what `JSON.parse` accepts, except for the
+ * depth limit.
  */
 
-/** Where a value stands in the bytes: `start` inclusive, `end` exclusive, no white space around it. */
+/** The position of a value in the bytes: `start` inclusive, `end` exclusive, without surrounding white space. */
 export interface Range {
   readonly start: number
   readonly end: number
@@ -15,7 +15,7 @@ export interface Range {
 
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
 
-/** The text is no JSON, or too deep. The message names a position, never the text. */
+/** The text is not valid JSON, or nested too deeply. The message contains a position, never the text. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError'
 }
@@ -33,7 +33,7 @@ const KINDS: Readonly<Record<number, JsonKind>> = {
 }
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' }
 
-/** Stands for the end of the text where a byte is expected; no byte of JSON. */
+/** Represents the end of the text where a byte is expected; never occurs in JSON. */
 const END = 0
 
 const QUOTE = 0x22
@@ -41,8 +41,9 @@ const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
 /**
- * Reads one JSON text from front to back. Every method takes the value at the cursor and leaves the cursor
- * behind it; all throw `JsonSyntaxError`.
+ * Reads one JSON text from beginning to end. Every method reads the value at the cursor and moves the cursor behind
+ * it.
+ * @throws JsonSyntaxError from every method, when the text is not valid JSON
  */
 export class JsonCursor {
   readonly #bytes: Uint8Array
@@ -61,14 +62,14 @@ export class JsonCursor {
     return this.#at
   }
 
-  /** The kind of the value ahead, told by its first byte; the value itself may yet prove malformed. */
+  /** The kind of the next value, by its first byte; the value itself is not checked yet. */
   peek(): JsonKind {
     const byte = this.#next()
     if (byte === 0x2d || isDigit(byte)) return 'number'
     return KINDS[byte] ?? this.#fail()
   }
 
-  /** Passes over the value and tells where it stands. */
+  /** Skips the value and returns its position. */
   skip(): Range {
     this.#next()
     const start = this.#at
@@ -76,7 +77,7 @@ export class JsonCursor {
     return { start, end: this.#at }
   }
 
-  /** The text of a string. A lone surrogate escape is legal and comes out as a lone surrogate. */
+  /** The text of a string. An unpaired surrogate escape is legal and becomes an unpaired surrogate. */
   string(): string {
     this.#next()
     const start = this.#at
@@ -84,7 +85,7 @@ export class JsonCursor {
     return decodeString(this.#bytes, start, this.#at)
   }
 
-  /** Passes over a string and gives its length once decoded, in bytes of UTF-8. */
+  /** Skips a string and returns the length of its text in bytes of UTF-8. */
   textBytes(): number {
     this.#next()
     this.#string()
@@ -92,8 +93,8 @@ export class JsonCursor {
   }
 
   /**
-   * Walks an object. `visit` gets each member's decoded name, repeated names included, and the position of
-   * its first quote, and may take the value; what it leaves is passed over.
+   * Visits the members of an object. `visit` gets each member's decoded name, repeated names included, and the
+   * position of its first quote, and may read the value; otherwise the value is skipped.
    */
   object(visit?: (name: string, start: number) => void): Range {
     const start = this.#enter(0x7b)
@@ -113,7 +114,7 @@ export class JsonCursor {
     return { start, end: this.#at }
   }
 
-  /** Walks an array. `visit` gets each element's index and may take the element. */
+  /** Visits the elements of an array. `visit` gets each element's index and may read the element. */
   array(visit?: (index: number) => void): Range {
     const start = this.#enter(0x5b)
     if (!this.#closes(0x5d)) {
@@ -128,7 +129,7 @@ export class JsonCursor {
     return { start, end: this.#at }
   }
 
-  /** Checks that nothing but white space follows. */
+  /** Checks that only white space follows. */
   end(): void {
     this.#next()
     if (this.#at < this.#bytes.length) this.#fail()
@@ -221,7 +222,7 @@ export class JsonCursor {
     }
   }
 
-  /** Passes over white space and looks at the byte behind it. */
+  /** Skips white space and returns the byte after it. */
   #next(): number {
     for (;;) {
       const byte = this.#bytes[this.#at] ?? END
@@ -239,7 +240,7 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
-/** The value that stands in `range`, built. For small values whose text has been checked. */
+/** The value in `range`. For small values whose text has been checked. */
 export function valueOf(bytes: Uint8Array, range: Range): unknown {
   return JSON.parse(fromUtf8(bytes.subarray(range.start, range.end)))
 }

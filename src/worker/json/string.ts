@@ -2,7 +2,7 @@ import { fromUtf8 } from '../../protocol/bytes.ts'
 
 /** The inside of a JSON string in bytes (RFC 8259 section 7; UTF-8 as The Unicode Standard, table 3-7). */
 
-/** An escape sequence: its length as spelled and as UTF-8 once decoded. */
+/** An escape sequence: its length as written, and as UTF-8 once decoded. */
 interface Escape {
   readonly sourceLength: number
   readonly utf8Length: number
@@ -21,12 +21,12 @@ const HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
   return Number.isNaN(digit) ? NO_DIGIT : digit
 })
 
-/** Marks the bytes that stand for themselves in a string and need no second look. */
+/** Marks the bytes that represent themselves in a string and need no further check. */
 export const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
 )
 
-/** The escape whose backslash is at `at`; undefined where the grammar has no such one. */
+/** The escape whose backslash is at `at`; undefined where it is not valid. */
 export function escapeAt(bytes: Uint8Array, at: number): Escape | undefined {
   const letter = bytes[at + 1] ?? 0
   if (letter !== 0x75) return SIMPLE_LETTERS.has(letter) ? SIMPLE : undefined
@@ -44,7 +44,7 @@ export function escapeAt(bytes: Uint8Array, at: number): Escape | undefined {
 
 /**
  * Length of the well-formed UTF-8 sequence of two to four bytes at `at`; 0 where there is none. Overlong forms,
- * surrogates and anything above U+10FFFF are not well-formed.
+ * surrogates and code points above U+10FFFF are not well-formed.
  */
 export function utf8SequenceLength(bytes: Uint8Array, at: number): 0 | 2 | 3 | 4 {
   const lead = bytes[at] ?? 0
@@ -64,12 +64,12 @@ function isTail(byte: number): boolean {
   return byte >= 0x80 && byte <= 0xbf
 }
 
-/** Strings up to this length are put together by hand if they can be, which beats a decoder's call. */
+/** Strings up to this length are built character by character if possible, which is faster than calling a decoder. */
 const SHORT_STRING = 32
 
 /**
- * The text of a string that has been checked; `start` and `end` include its quotes. A lone surrogate escape
- * comes out as a lone surrogate.
+ * The text of a checked string; `start` and `end` include its quotes. An unpaired surrogate escape becomes an
+ * unpaired surrogate.
  */
 export function decodeString(bytes: Uint8Array, start: number, end: number): string {
   if (end - start > SHORT_STRING) return decodeAny(bytes, start, end)

@@ -8,22 +8,22 @@ export interface SharedLimits {
   readonly turns: FairTurns
   /** Memory for uploads, in bytes. */
   readonly uploads: FairLimiter
-  /** Measurements of audio, which take the thread. */
+  /** Measurements of audio duration, which occupy the thread. */
   readonly measuring: FairLimiter
   /** Parsing of large answers of providers, which uses the thread for up to a quarter of a second each. */
   readonly largeAnswers: FairLimiter
   /** Reads of one row or a few. */
   readonly reads: FairLimiter
-  /** Reads of the ledger that take the storage some milliseconds. */
+  /** Reads of the ledger that take the storage several milliseconds. */
   readonly queries: FairLimiter
 }
 
 const MIB = 1024 * 1024
 
-/** A dozen uploads of full size at a time, the rest of a gigabyte for all else. */
+/** About a dozen uploads of maximum size at a time; the rest of a gigabyte is for everything else. */
 const UPLOAD_MEMORY_BYTES = 320 * MIB
 
-/** Three uploads of full size: a customer whose uploads trickle leaves room for nine of others. */
+/** Three uploads of maximum size: a customer with slow uploads leaves room for nine of others. */
 const UPLOAD_SHARE_BYTES = 80 * MIB
 
 /** Opens the limits of an isolate. */

@@ -1,9 +1,9 @@
 import { LinkUnavailable } from './link.ts'
 
-/** How old the daemon's state may be before a request asks again. */
+/** Maximum age of the cached state, ms. */
 const STATE_MAX_AGE_MS = 250
 
-/** How often a request looks whether the answer that another one has asked for is there. */
+/** How often a request checks whether the state that another request fetches has arrived. */
 const POLL_INTERVAL_MS = 5
 
 /** What the daemon last said; times are ms since the epoch. */
@@ -23,7 +23,7 @@ export class DaemonState<State> {
   #requestedSince: number | undefined
   #state: KnownState<State> | undefined
 
-  /** @param timeoutMs after which a question counts as unanswered */
+  /** @param timeoutMs timeout of a fetch */
   constructor(ask: () => Promise<State>, now: () => number, timeoutMs: number) {
     this.#ask = ask
     this.#now = now
@@ -43,7 +43,10 @@ export class DaemonState<State> {
     return answer
   }
 
-  /** One question serves all who came before it was asked. A refusal serves those who came before its answer. */
+  /**
+   * The state as of `time` or later. One fetch serves all requests that came before it was sent; a failure serves
+   * those that came before its result.
+   */
   async readAfter(time: number): Promise<State> {
     for (;;) {
       const { answer, at, askedAt } = this.#state ?? UNKNOWN_STATE
@@ -79,7 +82,7 @@ export class DaemonState<State> {
     return since >= 0 && since < this.#timeoutMs
   }
 
-  /** A refusal is kept as well, so that a request does not wait for a frozen daemon twice. */
+  /** A failure is cached as well, so that a request does not wait for a frozen daemon twice. */
   #keep<Answer extends State | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
     this.#state = { answer, at: this.#now(), askedAt }
     return answer

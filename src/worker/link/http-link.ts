@@ -32,7 +32,7 @@ export interface LinkBinding {
   fetch(url: string, init?: RequestInit): Promise<Response>
 }
 
-/** Where the binding itself decides where a call goes, the host name in the URL never leaves the worker. */
+/** For bindings that determine the destination themselves, this host name never leaves the worker. */
 const ORIGIN = 'https://enclave'
 
 /** By the status of the daemon's refusal. */
@@ -45,14 +45,17 @@ const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
 /** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
 const CALL_TIMEOUT_MS = 3_000
 
-/** A capture may wait for the platform's firmware. */
+/** A capture may have to wait for the platform's firmware. */
 const CAPTURE_TIMEOUT_MS = 65_000
 
-/** What is served as the very bytes the daemon gave is only looked at for its form; verifiers do the rest. */
+/** Only the form is checked, because the daemon's exact bytes are served; verifiers check the rest. */
 const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
-/** What is signed has been delivered and paid for: it is worth a longer wait when a thousand streams end at once. */
+/**
+ * The exchange has already been delivered and billed, so a longer wait is justified when a thousand streams end at
+ * once.
+ */
 const SIGN_TIMEOUT_MS = 5_000
 
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
@@ -62,14 +65,14 @@ export class HttpLink implements Link {
   readonly #binding: LinkBinding
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
-  /** Gathers what is asked in one moment into one call. */
+  /** Batches receipts of concurrent requests into one call. */
   readonly sign: Link['sign']
   readonly #daemonState: DaemonState<LinkState>
   readonly #proofs: DaemonState<readonly ProviderProof[]>
 
   /**
-   * @param onFailure is told each time the daemon is found wanting, whoever asked
-   * @param origin of the daemon, for bindings that do not know it
+   * @param onFailure is called for each failure of the daemon
+   * @param origin of the daemon, for bindings that do not determine it
    */
   constructor(
     binding: LinkBinding,

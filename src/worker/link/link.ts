@@ -8,18 +8,21 @@ import type {
 } from '../../protocol/link.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
 
-/** The worker's side of the link to the enclave daemon. Every call has a time-out of its own. */
+/** The worker's side of the link to the enclave daemon. Every call has a timeout of its own. */
 export interface Link {
   /** The daemon's state, at most a quarter of a second old. */
   state(): Promise<LinkState>
-  /** The daemon's state as asked for at this time (ms since the epoch) or later: it has not died before. */
+  /** The daemon's state as of this time (ms since the epoch) or later, which proves that it was alive then. */
   stateReadAfter(time: number): Promise<LinkState>
   /** The daemon's state as of now. */
   freshState(): Promise<LinkState>
   config(): Promise<LinkConfig>
-  /** Has one finished exchange signed. @throws LinkUnavailable */
+  /**
+   * Signs the record of one finished exchange.
+   * @throws LinkUnavailable
+   */
   sign(exchange: UnsignedReceipt): Promise<SignedReceipt>
-  /** The envelope's exact JSON text; for a nonce a fresh one. */
+  /** The envelope's exact JSON text; with a nonce a fresh one. */
   attestation(fresh?: FreshAttestation): Promise<AttestationAnswer>
   /** The trust bundle document's exact JSON text. */
   trustBundle(): Promise<string>
@@ -30,7 +33,7 @@ export interface Link {
    * @param once true for a request; false where only an error is to be encrypted
    */
   decapsulate(enc: string, once: boolean): Promise<DecapsulatedKey>
-  /** Hands in a document of the operator (docs/unsealing.md). */
+  /** Submits a document of the operator (docs/unsealing.md). */
   unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
   /** The same, at most a quarter of a second old. */
@@ -41,17 +44,17 @@ export interface Link {
   egress(provider: string, path: string, init: RequestInit): Promise<Response>
 }
 
-/** What a receipt is made of, as the daemon takes it. */
+/** The content of a receipt in the form the daemon accepts. */
 export type UnsignedReceipt = SignRequest['receipts'][number]
 
 /** A receipt, and the key that signed it. */
 export type SignedReceipt = SignResponse['receipts'][number] & Pick<SignResponse, 'kid'>
 
-/** What an envelope is captured anew for. */
+/** The parameters of a fresh envelope. */
 export interface FreshAttestation {
   /** 64 lowercase hex digits. */
   readonly nonce: string
-  /** Whose budget it comes out of. */
+  /** The source whose budget is charged. */
   readonly source: string
 }
 
@@ -66,10 +69,10 @@ export type DecapsulatedKey =
 /** Why an encapsulated key is not accepted: unusable, accepted before, or the memory of those accepted is full. */
 export type DecapsulateRefusal = 'malformed' | 'replayed' | 'used_up'
 
-/** In what way the daemon was found wanting. */
+/** The kind of failure of the daemon. */
 export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'
 
-/** What each of them means. */
+/** Descriptions of these failures. */
 export const LINK_FAILURES: Readonly<Record<LinkFailure, string>> = {
   unreachable: 'the enclave daemon cannot be reached',
   refused: 'the enclave daemon refused',
@@ -77,7 +80,7 @@ export const LINK_FAILURES: Readonly<Record<LinkFailure, string>> = {
   malformed: 'the enclave daemon answered in an unknown form',
 }
 
-/** The daemon does not answer, or answers nonsense: no new work may start. */
+/** The daemon does not answer, or answers with an invalid message: no new work may start. */
 export class LinkUnavailable extends Error {
   readonly failure: LinkFailure | undefined
 

@@ -1,19 +1,19 @@
 /**
- * Counters and histograms in the Prometheus text format (exposition format 0.0.4). The usual client library
- * reads Node's process and cannot run here, and two kinds of figures need no more than this page.
+ * Counters and histograms in the Prometheus text format (exposition format 0.0.4). The usual client library reads
+ * Node's process state and cannot run here.
  */
 
 type Labels = Readonly<Record<string, string | number>>
 
-/** A figure of some name, by label values. */
+/** A named metric with values by label. */
 interface Family {
   readonly render: () => string
 }
 
-/** Figures are kept for at most so many combinations of label values; more are counted as `other`. */
+/** Maximum number of label combinations of a metric; more are counted as `other`. */
 const MAX_SERIES = 2_000
 
-/** A count that only grows. */
+/** A counter, which only increases. */
 export class Counter implements Family {
   readonly #name: string
   readonly #help: string
@@ -35,7 +35,7 @@ export class Counter implements Family {
   }
 }
 
-/** How durations are spread, in seconds. */
+/** A distribution of durations, in seconds. */
 export class Histogram implements Family {
   readonly #name: string
   readonly #help: string
@@ -78,7 +78,7 @@ export class Histogram implements Family {
   }
 }
 
-/** A family of values that are known at the moment of asking. */
+/** A family of gauges, whose values are given at the time of the scrape. */
 export function gaugeText(
   name: string,
   help: string,

@@ -4,8 +4,8 @@ import { Counter, Histogram } from './families.ts'
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
 
 /**
- * What the worker counts, taken from the events it logs: whatever may be logged may be counted, and neither
- * can hold content. Label values come from the configuration and from fixed tables, so their number is bounded.
+ * The worker's metrics, derived from the events it logs; neither can contain confidential data. Label values come
+ * from the configuration and from fixed tables, so their number is bounded.
  */
 export class Metrics {
   readonly #requests = new Counter('cmr_requests_total', 'Answered requests.')
@@ -100,7 +100,7 @@ export class Metrics {
     this.#faults.add({ part: 'settlement', failure })
   }
 
-  /** A log that counts what passes it. */
+  /** A log that also counts every event. */
   counting(log: Log): Log {
     return (event, fields = {}) => {
       this.#handlers[event]?.(fields)

@@ -1,10 +1,10 @@
 import type { Pricing } from '../../protocol/config.ts'
 import { decimalOf, formatNano, totalOf } from '../../protocol/money.ts'
 
-/** What an aggregate entry publishes: the most that any of its routes may charge. */
+/** The published price of an aggregate entry: the most that any of its routes may charge. */
 export type CeilingPricing = Pricing & { readonly pricing_type: 'variable' }
 
-/** Every price, and what a route charges instead where it names none. */
+/** Every price field, and the field that a route charges instead where it has none. */
 const CHARGED_AS = {
   input_per_mtok: [],
   output_per_mtok: [],
@@ -17,9 +17,9 @@ const CHARGED_AS = {
 type PriceField = keyof typeof CHARGED_AS
 
 /**
- * The ceiling of several prices, field by field: a field that any route names is the most that any charges
- * for it. Undefined where nothing is priced or the billing units differ. Prices in more than one currency
- * are converted to EUR first.
+ * The ceiling of several prices, field by field: a field that any route has is the most that any charges for it.
+ * Undefined where nothing is priced or the billing units differ. Prices in more than one currency are converted to
+ * EUR first.
  * @param usdEur EUR for one USD; without it prices in two currencies have no ceiling
  */
 export function ceilingOf(

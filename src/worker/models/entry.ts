@@ -12,7 +12,7 @@ import {
   type Reasoning,
 } from './traits.ts'
 
-/** An entry without details: what every client of the format knows. */
+/** An entry without details, in the standard format. */
 export interface ModelEntry {
   /** A canonical route selector. */
   readonly id: string
@@ -36,12 +36,12 @@ export interface ModelDetails {
 }
 
 /**
- * Seconds since the epoch on every entry: 2026-01-01T00:00:00Z. The format demands the member, and the
- * configuration does not know when a model was made; a clock would give one model two dates.
+ * Seconds since the epoch on every entry: 2026-01-01T00:00:00Z. The format requires the member, and the configuration
+ * has no date for a model; a clock would give one model two dates.
  */
 const CREATED = 1_767_225_600
 
-/** The entry of a resolution; the provider owns what it alone serves, the service everything else. */
+/** The entry of a resolution, owned by the provider if it is the only one, else by the service. */
 export function entryOf(resolution: Resolution, serviceName: string): ModelEntry {
   const ownedBy = resolution.provider ?? serviceName
   return { id: resolution.canonical, object: 'model', created: CREATED, owned_by: ownedBy }
@@ -64,7 +64,7 @@ export function detailsOf(resolution: Resolution, service: ServiceConfig): Model
   }
 }
 
-/** What may be absent; members that are undefined are left out of the entry. */
+/** Optional members; those that are undefined are omitted from the entry. */
 interface Traits {
   readonly pricing: Pricing | CeilingPricing | undefined
   readonly precision: string | undefined

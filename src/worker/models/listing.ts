@@ -5,13 +5,13 @@ import { resolveSelector, type Resolution } from '../routing/resolve.ts'
 import { detailsOf, entryOf, type ModelDetails, type ModelEntry } from './entry.ts'
 import { proofsOf } from './proofs.ts'
 
-/** The models of one catalogue, each printed once: the endpoint is public and must stay cheap. */
+/** The models of one catalogue, each serialised once: the endpoint is public and must stay cheap. */
 export interface Listing {
   readonly models: readonly ListedModel[]
   readonly byResolution: ReadonlyMap<Resolution, ListedModel>
 }
 
-/** One entry with what it can be filtered by, and its JSON without and with details. */
+/** One entry with its filterable properties, and its JSON without and with details. */
 export interface ListedModel {
   readonly resolution: Resolution
   readonly type: RouteType
@@ -22,7 +22,7 @@ export interface ListedModel {
   readonly needsProof: boolean
 }
 
-/** What a list is filtered by; entries match by their own members, so an aggregate has no region it spans. */
+/** The filters of a list. Entries match by their own members, so an aggregate over several regions has no region. */
 export interface ModelFilter {
   readonly modelKey: string | undefined
   readonly region: string | undefined
@@ -32,7 +32,7 @@ export interface ModelFilter {
   readonly routeId: string | undefined
 }
 
-/** Builds the listing; meant for `catalogue.derived`, so that it happens once. */
+/** Builds the listing; to be used with `catalogue.derived`, so that it is built once. */
 export function buildListing(catalogue: Catalogue): Listing {
   const models = catalogue.entries.map((resolution) => listedModel(resolution, catalogue))
   return { models, byResolution: new Map(models.map((model) => [model.resolution, model])) }
@@ -44,7 +44,7 @@ export function findModel(catalogue: Catalogue, selector: string): ListedModel |
   return resolution && catalogue.derived(buildListing).byResolution.get(resolution)
 }
 
-/** The models that match every filter given, in catalogue order. */
+/** The models that match every given filter, in catalogue order. */
 export function filterModels(catalogue: Catalogue, filter: ModelFilter): readonly ListedModel[] {
   const { routeId, modelKey, region, provider, type } = filter
   const named =

@@ -2,27 +2,27 @@ import type { RouteConfig } from '../../protocol/config.ts'
 import type { Provider } from '../provider/route.ts'
 import { EFFORTS, type Effort } from '../../protocol/effort.ts'
 
-/** What entries publish of the routes behind them beside their price (see docs/api.md). */
+/** What entries publish about their routes besides prices (see docs/api.md). */
 
 export type PromptCaching = NonNullable<RouteConfig['prompt_caching']>
 
 export interface Reasoning {
-  /** In ladder order. On an aggregate: what at least one route can do. */
+  /** In ascending order. On an aggregate: supported by at least one route. */
   readonly supported_efforts: readonly Effort[]
-  /** Aggregates only: what every route can do. */
+  /** Aggregates only: supported by every route. */
   readonly guaranteed_efforts?: readonly Effort[]
   readonly default_effort?: Effort
 }
 
-/** How the providers of an entry prove what they run. */
+/** How the providers of an entry are attested. */
 export interface Attestation {
-  /** Whether every route is reached only after its provider's evidence was verified. */
+  /** Whether every route is used only after its provider's evidence was verified. */
   readonly attested: boolean
-  /** The kinds of evidence, each once; empty where no provider gives any. */
+  /** The kinds of evidence, each once; empty where no provider has any. */
   readonly adapters: readonly string[]
 }
 
-/** By the adapters of the routes' providers. */
+/** The attestation of an entry, by the adapters of its routes' providers. */
 export function attestationOf(adapters: readonly Provider['adapter'][]): Attestation {
   return {
     attested: adapters.every((adapter) => adapter !== 'none'),
@@ -30,7 +30,7 @@ export function attestationOf(adapters: readonly Provider['adapter'][]): Attesta
   }
 }
 
-/** The precision that every route has; undefined where they disagree or one does not say. */
+/** The precision that all routes share; undefined where they differ or one has none. */
 export function commonPrecision(routes: readonly RouteConfig[]): string | undefined {
   return agreed(routes.map((route) => route.precision))
 }
@@ -42,7 +42,7 @@ export function reasoningOf(route: RouteConfig): Reasoning | undefined {
   return { supported_efforts: effortsOf(route), default_effort: defaultEffort }
 }
 
-/** Union and intersection; a route without reasoning guarantees nothing and agrees to no default. */
+/** Union and intersection; a route without reasoning supports no effort and has no default. */
 export function combineReasoning(routes: readonly RouteConfig[]): Reasoning | undefined {
   if (routes.every((route) => route.reasoning === undefined)) return undefined
   const ladders = routes.map(effortsOf)
@@ -58,7 +58,7 @@ export function combineReasoning(routes: readonly RouteConfig[]): Reasoning | un
   }
 }
 
-/** By and; a route without the metadata counts as no. The billing mode is published where all agree. */
+/** Conjunction; a route without the metadata counts as no. The billing mode is published where all routes agree. */
 export function combineCaching(routes: readonly RouteConfig[]): PromptCaching | undefined {
   const caching = routes.map((route) => route.prompt_caching)
   if (caching.every((entry) => entry === undefined)) return undefined

@@ -4,7 +4,7 @@ import { ERROR_GUIDE } from '../http/error-guide.ts'
 import { publicCode, type ErrorCode } from '../http/errors.ts'
 import type { NamedSchema, Operation } from '../http/operation.ts'
 
-/** What the description needs to know of a row of the router's table. */
+/** The part of an endpoint that the description needs. */
 export interface DescribedEndpoint {
   readonly method: string
   /** With `:name` for parameters. */
@@ -12,13 +12,13 @@ export interface DescribedEndpoint {
   readonly name: string
   readonly audience: 'public' | 'keyed' | 'admin'
   readonly operation: Operation
-  /** OpenAI's where nothing is said. */
+  /** OpenAI's unless given. */
   readonly errors?: ErrorFormat
 }
 
 type Json = Readonly<Record<string, unknown>>
 
-/** What any endpoint of an audience can be refused with. */
+/** Errors that every endpoint of an audience can answer with. */
 const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly ErrorCode[]>> = {
   public: ['internal', 'service_unavailable'],
   keyed: ['sealed', 'unauthorized', 'key_expired', 'internal', 'service_unavailable'],
@@ -65,7 +65,7 @@ const REQUEST_ID = {
   },
 }
 
-/** The interface description: OpenAPI 3.1, made of the schemas that check requests. */
+/** The interface description in OpenAPI 3.1, built from the schemas that check requests. */
 export function openapiDocument(endpoints: readonly DescribedEndpoint[], name: string): Json {
   const paths: Record<string, Record<string, Json>> = {}
   const schemas = new Map<string, Json>()
@@ -155,7 +155,7 @@ function otherParameters({ query = {}, headers = {} }: Operation): Json[] {
   ]
 }
 
-/** One response for each status, which lists the codes that it may carry. */
+/** One response for each status, which lists its possible codes. */
 function errorResponses(
   codes: readonly ErrorCode[],
   format: ErrorFormat,

@@ -14,7 +14,7 @@ export const OPENAPI_OPERATION: Operation = {
   errors: [],
 }
 
-/** GET /openapi.json. It is printed when it is asked for first, because few instances ever are. */
+/** GET /openapi.json. It is serialised at the first request, because most isolates never get one. */
 export function describeInterface(endpoints: () => readonly DescribedEndpoint[]): Handler {
   let printed: { readonly name: string; readonly text: string } | undefined
   return async (_request, { config }) => {
