@@ -43,6 +43,7 @@ const ENTRY_POINTS: readonly string[] = [
   'src/worker/index.ts',
   'src/verify/index.ts',
   'src/client/index.ts',
+  'src/client/browser.ts',
 ]
 
 const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
@@ -106,6 +107,12 @@ describe('the architecture', () => {
     expect(offences(broken)).toEqual([])
   })
 
+  it('imports zod as a namespace in what applications bundle, which drops the rest of it', () => {
+    const bundled = SOURCES.filter(({ path }) => /^src\/(protocol|verify|client)\//.test(path))
+    const whole = bundled.filter(({ text }) => /^import \{[^}]*\bz\b[^}]*\} from 'zod'/m.test(text))
+    expect(whole.map(({ path }) => path)).toEqual([])
+  })
+
   it('gives every file of the worker a place in the order', () => {
     const worker = SOURCES.filter(({ path }) => path.startsWith('src/worker/'))
     expect(worker.filter(({ path }) => workerRank(path).rank < 0).map(({ path }) => path)).toEqual(
@@ -165,7 +172,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/((client|worker)\/index\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|standin\/|host\/|cli\/)/
+      /^src\/(worker\/index\.ts|client\/surroundings\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -1,5 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js'
-import { z } from 'zod'
+import * as z from 'zod'
 import { concatBytes, toHex } from '../protocol/bytes.ts'
 
 /** An answer as its receipt has it. */

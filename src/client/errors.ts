@@ -12,6 +12,7 @@ export class ClientError extends Error {
 }
 
 export type ClientErrorCode =
+  | 'answer_refused'
   | 'attestation_refused'
   | 'attestation_unavailable'
   | 'bundle_state'
@@ -48,8 +49,22 @@ export class AttestationRefused extends ClientError {
 
 /** The router gave no evidence, so nothing was sent. It may do so later. */
 export class AttestationUnavailable extends ClientError {
-  constructor(message: string, options?: ErrorOptions) {
+  /** After which the router says that it may do so. */
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { retryAfterSeconds?: number | undefined } = {},
+  ) {
     super('attestation_unavailable', message, options)
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}
+
+/** An encrypted answer that was changed or cut on its way, or an answer that should be encrypted and is not. */
+export class AnswerRefused extends ClientError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('answer_refused', message, options)
   }
 }
 

@@ -1,8 +1,9 @@
-import { toHex } from '../protocol/bytes.ts'
 import { clientOver, type Client } from './client.ts'
+import { EhbpTransport } from './ehbp-transport.ts'
 import { defaultStatePath, fileState } from './node/bundle-state.ts'
 import { TlsTransport } from './node/tls-transport.ts'
-import { readOptions, type ClientDeps, type ClientOptions } from './options.ts'
+import { readOptions, type ClientDeps, type ClientOptions, type TransportName } from './options.ts'
+import { SURROUNDINGS } from './surroundings.ts'
 
 /**
  * What an application imports as `confidential-model-router/client` under Node: a `fetch` that proves the router before
@@ -11,6 +12,7 @@ import { readOptions, type ClientDeps, type ClientOptions } from './options.ts'
 
 export type { Client, Receipts } from './client.ts'
 export {
+  AnswerRefused,
   AttestationRefused,
   AttestationUnavailable,
   ClientError,
@@ -19,14 +21,15 @@ export {
 } from './errors.ts'
 export { memoryState } from './memory-state.ts'
 export { fileState } from './node/bundle-state.ts'
-export type { BundleState, ClientOptions, ClientPolicy } from './options.ts'
+export { storageState } from './storage-state.ts'
+export type { BundleState, ClientOptions, ClientPolicy, TransportName } from './options.ts'
 export type { Proof } from './proof.ts'
 export type { ReceiptOutcome } from './receipts.ts'
 
-const DEPS: ClientDeps = {
-  now: () => Date.now(),
-  nonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
-}
+const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies Record<
+  TransportName,
+  unknown
+>
 
 /**
  * Makes a client of one router. Nothing is asked until the first request, or `verify()`.
@@ -35,8 +38,11 @@ const DEPS: ClientDeps = {
  * @throws ClientError when the options cannot be used (`invalid_options`) or the runtime lacks what is needed
  *   (`unsupported_runtime`)
  */
-export function createClient(options: ClientOptions, deps: ClientDeps = DEPS): Client {
+export function createClient(options: ClientOptions, deps: ClientDeps = SURROUNDINGS): Client {
   const settings = readOptions(options, deps)
   const state = options.state ?? fileState(defaultStatePath(process.env))
-  return clientOver(settings, new TlsTransport(settings, state), options)
+  // Bun's TLS hides the connection.
+  const usual = process.versions['bun'] === undefined ? 'tls' : 'ehbp'
+  const Chosen = TRANSPORTS[options.transport ?? usual]
+  return clientOver(settings, new Chosen(settings, state), options)
 }

@@ -2,6 +2,8 @@ import { es256JwkSchema, type Es256Jwk } from '../protocol/jwk.ts'
 import type { AcceptedBundle } from '../verify/trust-bundle.ts'
 import type { Anchor } from '../verify/snp/anchors.ts'
 import type { JudgeProviderHop } from '../verify/receipt-provider.ts'
+import { readLogPolicy, type LogPolicy } from '../verify/transparency/log-policy.ts'
+import { TransparencyError } from '../verify/transparency/transparency-error.ts'
 import { ClientError } from './errors.ts'
 import type { ReceiptOutcome } from './receipts.ts'
 
@@ -14,6 +16,11 @@ export interface ClientOptions {
   /** The environment the trust bundle must be made for; `production` unless told otherwise. */
   readonly environment?: string
   readonly policy?: ClientPolicy
+  /**
+   * `tls`: the TLS key of each connection is compared with the evidence. `ehbp`: bodies are encrypted to an HPKE key that
+   * the evidence names, for where no program sees the TLS key: the default in browsers and under Bun.
+   */
+  readonly transport?: TransportName
   /** Where the newest trust bundle seen is remembered; see `BundleState`. */
   readonly state?: BundleState
   /** Called for every answer that should have a receipt, once it is verified. It must not throw. */
@@ -22,6 +29,8 @@ export interface ClientOptions {
   readonly requireReceipt?: boolean
 }
 
+export type TransportName = 'tls' | 'ehbp'
+
 export interface ClientPolicy {
   /** Accepts a simulated platform, which proves nothing: for trying things out alone. */
   readonly allowSimulated?: boolean
@@ -29,6 +38,8 @@ export interface ClientPolicy {
   readonly maxAgeSeconds?: number
   /** Refuses evidence without AMD's revocation list. */
   readonly requireCrl?: boolean
+  /** Which public log of releases must have bundle and manifest: a policy document as `verify attestation --log-policy` takes it. */
+  readonly logPolicy?: unknown
   /** Judges the provider's hop of receipts under a policy of yours; without it the router's record is passed on. */
   readonly judgeProviderHop?: JudgeProviderHop
   /** A receipt holds only where `judgeProviderHop` found its provider attested. */
@@ -54,6 +65,10 @@ export interface ClientDeps {
   readonly nonce: () => string
   /** In place of AMD's roots. */
   readonly anchors?: readonly Anchor[]
+  /** In place of the runtime's own, for `ehbp`. */
+  readonly fetch?: typeof fetch
+  /** Waits for so many milliseconds. */
+  readonly pause?: (milliseconds: number) => Promise<void>
 }
 
 /** Options that have been looked at. */
@@ -62,6 +77,7 @@ export interface Settings {
   readonly rootJwk: Es256Jwk
   readonly environments: readonly string[]
   readonly policy: ClientPolicy
+  readonly logPolicy: LogPolicy | undefined
   readonly deps: ClientDeps
 }
 
@@ -83,7 +99,18 @@ export function readOptions(options: ClientOptions, deps: ClientDeps): Settings 
     rootJwk: root.data,
     environments: environment === undefined ? standard : [environment],
     policy,
+    logPolicy: logPolicyOf(policy),
     deps,
+  }
+}
+
+function logPolicyOf({ logPolicy }: ClientPolicy): LogPolicy | undefined {
+  if (logPolicy === undefined) return undefined
+  try {
+    return readLogPolicy(logPolicy)
+  } catch (cause) {
+    if (!(cause instanceof TransparencyError)) throw cause
+    throw new ClientError('invalid_options', `policy.logPolicy: ${cause.message}`, { cause })
   }
 }
 

@@ -1,13 +1,16 @@
 import type { Bytes } from '../protocol/bytes.ts'
+import { sha256Hex } from '../protocol/digest.ts'
 import type { Envelope } from '../protocol/envelope.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { TrustBundle } from '../protocol/trust-bundle.ts'
 import { verdict, type Check } from '../verify/check.ts'
 import { readEnvelope } from '../verify/envelope-hardware.ts'
 import { verifyEnvelope } from '../verify/envelope.ts'
+import { checkLogged } from '../verify/transparency/check-logged.ts'
+import type { LogPolicy } from '../verify/transparency/log-policy.ts'
 import { AttestationRefused, AttestationUnavailable } from './errors.ts'
 import type { Settings } from './options.ts'
-import type { TrustSource } from './trust-source.ts'
+import type { NewestTrust, TrustSource } from './trust-source.ts'
 
 /** A host of the router that is proven: the holder of this key runs what the release root allows. */
 export interface Proof {
@@ -21,6 +24,8 @@ export interface Proof {
   readonly bundle: TrustBundle
   /** Its text, a compact JWS. */
   readonly bundleJws: string
+  /** The HPKE key configuration that bodies are encrypted to; undefined where the connection is pinned. */
+  readonly hpkeKeyConfig: Bytes | undefined
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
 }
@@ -29,30 +34,35 @@ export interface Proof {
 export interface HostAnswer {
   readonly status: number
   readonly body: Bytes
+  /** `Retry-After`, where it was in seconds. */
+  readonly retryAfterSeconds?: number
 }
 
 /** Asks one host for a path, such as `/attestation?nonce=...`. */
 export type RequestHost = (path: string) => Promise<HostAnswer>
 
-/** What the connection itself shows, where it shows anything. */
-export interface ObservedConnection {
-  readonly tlsSpkiSha256: string | undefined
+/** What a request will be protected by, and the evidence has to name. */
+export interface ObservedKeys {
+  /** SHA-256 over the SPKI that the connection itself shows, hex. */
+  readonly tlsSpkiSha256?: string
+  /** The HPKE key configuration that the host serves. */
+  readonly hpkeKeyConfig?: Bytes
 }
 
 /**
- * Proves one host: envelope for a nonce of our own, newest trust bundle, the connection's own key. The bundle is asked
- * for at the same time, so that a cold request waits one round trip more and not two.
+ * Proves one host: envelope for a nonce of our own, newest trust bundle, the key that will be used. All are asked for at
+ * the same time, so that a cold request waits one round trip more and not three.
  * @throws AttestationRefused when a check fails; it names the failed checks
  * @throws AttestationUnavailable when the host gives no evidence
  */
 export async function proveHost(
   request: RequestHost,
-  connection: ObservedConnection,
+  keys: ObservedKeys | Promise<ObservedKeys>,
   settings: Settings,
   trustSource: TrustSource,
 ): Promise<Proof> {
   try {
-    return await prove(request, connection, settings, trustSource)
+    return await prove(request, keys, settings, trustSource)
   } catch (error) {
     if (error instanceof MalformedEvidence) throw new AttestationRefused([], error)
     throw error
@@ -61,30 +71,39 @@ export async function proveHost(
 
 async function prove(
   request: RequestHost,
-  { tlsSpkiSha256 }: ObservedConnection,
-  { deps, policy, rootJwk }: Settings,
+  keys: ObservedKeys | Promise<ObservedKeys>,
+  { deps, logPolicy, policy, rootJwk }: Settings,
   trustSource: TrustSource,
 ): Promise<Proof> {
   const nonce = deps.nonce()
-  const [trust, answer] = await Promise.all([
+  const [{ tlsSpkiSha256, hpkeKeyConfig }, trust, answer] = await Promise.all([
+    keys,
     trustSource.newest(),
     request(`/attestation?nonce=${nonce}`),
   ])
   if (answer.status !== 200) {
-    throw new AttestationUnavailable(`the router answers ${answer.status} for its evidence`)
+    const message = `the router answers ${answer.status} for its evidence`
+    throw new AttestationUnavailable(message, { retryAfterSeconds: answer.retryAfterSeconds })
   }
   const envelope = readEnvelope(answer.body)
   const provenAt = deps.now()
   const maxAge = policy.maxAgeSeconds
+  const hpkeKeyConfigSha256 = hpkeKeyConfig && (await sha256Hex(hpkeKeyConfig))
   const result = await verifyEnvelope(envelope, {
     now: provenAt,
     simulated: policy.allowSimulated === true ? 'any' : 'refuse',
     ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
     requireCrl: policy.requireCrl === true,
     trust: { bundle: trust.bundle, rootJwk },
-    live: { nonce, tlsSpkiSha256, ...(maxAge === undefined ? {} : { maxAgeSeconds: maxAge }) },
+    live: {
+      nonce,
+      tlsSpkiSha256,
+      hpkeKeyConfigSha256,
+      ...(maxAge === undefined ? {} : { maxAgeSeconds: maxAge }),
+    },
   })
-  const checks = [...trust.checks, ...result.checks]
+  const logged = checkLog(envelope, trust, logPolicy, provenAt)
+  const checks = [...trust.checks, ...result.checks, ...logged.checks]
   if (!verdict(checks).ok) throw new AttestationRefused(checks)
   return {
     tlsSpkiSha256: envelope.tls_spki_sha256,
@@ -94,8 +113,22 @@ async function prove(
     envelope,
     bundle: trust.bundle,
     bundleJws: trust.jws,
-    notes: result.notes,
+    hpkeKeyConfig,
+    notes: [...result.notes, ...logged.notes],
   }
+}
+
+/** A policy that does not require the log only has its findings told. */
+function checkLog(
+  { workload_identity_manifest_jws: manifestJws }: Envelope,
+  { jws: trustBundleJws, logProofs }: NewestTrust,
+  policy: LogPolicy | undefined,
+  now: number,
+): { readonly checks: readonly Check[]; readonly notes: readonly string[] } {
+  if (policy === undefined) return { checks: [], notes: [] }
+  const checks = checkLogged({ trustBundleJws, manifestJws }, logProofs, policy, now)
+  if (policy.required) return { checks, notes: [] }
+  return { checks: [], notes: checks.map(({ name, detail }) => `${name}: ${detail}`) }
 }
 
 function expiryOf(envelope: Envelope, bundle: TrustBundle, maxAge = Infinity): number {

@@ -1,5 +1,5 @@
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
-import type { TrustBundle } from '../protocol/trust-bundle.ts'
+import type { LogProofs, TrustBundle } from '../protocol/trust-bundle.ts'
 import type { Check } from '../verify/check.ts'
 import { fetchTrustBundle } from '../verify/fetch-trust-bundle.ts'
 import { verifyTrustBundle } from '../verify/trust-bundle.ts'
@@ -12,6 +12,8 @@ export interface NewestTrust {
   readonly checks: readonly Check[]
   /** The compact JWS. */
   readonly jws: string
+  /** Proofs that the release is public, where the router publishes any. */
+  readonly logProofs: LogProofs | undefined
 }
 
 /** Where the newest trust bundle comes from. */
@@ -63,7 +65,7 @@ export class RouterTrustSource implements TrustSource {
     if (lastAccepted?.sha256 !== accepted.sha256 || lastAccepted.root !== accepted.root) {
       await this.#state.write({ ...accepted, jws })
     }
-    return { bundle, checks, jws }
+    return { bundle, checks, jws, logProofs: fetched.logProofs }
   }
 }
 

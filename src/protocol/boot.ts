@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { MODES } from './config.ts'
 import type { UnsealDocument } from './unseal.ts'
 

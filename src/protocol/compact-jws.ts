@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { fromBase64Url, toBase64Url, utf8, type Bytes } from './bytes.ts'
 import type { EcPoint } from './jwk.ts'
 import { MalformedEvidence } from './malformed-evidence.ts'

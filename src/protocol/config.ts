@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { EFFORTS } from './effort.ts'
 import { DEFAULT_FORWARD } from './forwarded-members.ts'
 import { es256JwkSchema } from './jwk.ts'

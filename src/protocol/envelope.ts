@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { fromBase64Url } from './bytes.ts'
 import { timestampSchema } from './timestamp.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { fromBase64Url, toBase64Url, utf8 } from './bytes.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { sha256 } from './digest.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { guestPolicyMembers } from './snp-policy.ts'
 import { timestampSchema } from './timestamp.ts'
 import { tcbFloorSchema } from './trust-bundle.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Bits of PLATFORM_INFO by name, in bit order (SEV-SNP ABI, ATTESTATION_REPORT). */
 export const PLATFORM_INFO_BITS = [

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * An RFC 3339 time in UTC, written with `Z` and whole or fractional seconds. No other spelling: documents

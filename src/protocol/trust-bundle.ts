@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { es256JwkSchema } from './jwk.ts'
 import { guestPolicyMembers } from './snp-policy.ts'
 import { timestampSchema } from './timestamp.ts'

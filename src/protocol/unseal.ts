@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * How a sealed router is given its secrets (docs/unsealing.md): a compact JWS, signed by the operator's key, whose public

@@ -71,6 +71,7 @@ export const PROVES = {
   receipt_key: 'the vouched-for receipt key is the expected one',
   nonce: 'the report was made after the nonce was chosen',
   tls_key: 'the connection ends inside the enclave',
+  hpke_key: 'what is encrypted to the served key can be decrypted inside the enclave alone',
   measurement_allowed: 'the release root accepts this guest for this workload and release',
   not_revoked: 'the release root has withdrawn neither guest, release nor receipt key',
 

@@ -1,5 +1,5 @@
 import { toHex } from '../protocol/bytes.ts'
-import type { Envelope } from '../protocol/envelope.ts'
+import { REPORT_DATA_V2, type Envelope } from '../protocol/envelope.ts'
 import type { Manifest } from '../protocol/manifest.ts'
 import { firstFault, judge, verdict, type Check, type Verdict } from './check.ts'
 import { CLOCK_SKEW_MS, requireNumber, milliseconds } from './clock.ts'
@@ -28,6 +28,8 @@ export interface LiveExpectations {
   readonly maxAgeSeconds?: number
   /** SHA-256 over the SPKI of the peer of the connection in use, lowercase hex. */
   readonly tlsSpkiSha256?: string | undefined
+  /** SHA-256 of the HPKE key configuration that the host serves, lowercase hex. */
+  readonly hpkeKeyConfigSha256?: string | undefined
 }
 
 /** Told with every envelope that is taken for fresh without a nonce. */
@@ -112,7 +114,19 @@ function checkLive(envelope: Envelope, live: LiveExpectations, now: number): Che
     const fault = same ? undefined : `the connection has the key ${live.tlsSpkiSha256}`
     checks.push(judge('tls_key', fault, live.tlsSpkiSha256))
   }
+  if (live.hpkeKeyConfigSha256 !== undefined) {
+    checks.push(checkHpkeKey(envelope, live.hpkeKeyConfigSha256))
+  }
   return checks
+}
+
+function checkHpkeKey({ report_data_binding: binding }: Envelope, served: string): Check {
+  const bound = binding?.label === REPORT_DATA_V2 ? binding.hpke_key_config_sha256 : ''
+  const fault = firstFault(
+    bound === '' && 'the report binds no HPKE key',
+    bound !== served && `the served key configuration has the digest ${served}`,
+  )
+  return judge('hpke_key', fault, served)
 }
 
 /** What a report binds that was asked for without a nonce (`bindingDigest`), so it proves no more than none. */

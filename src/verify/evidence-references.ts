@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { fromBase64, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { utf8, type Bytes } from '../protocol/bytes.ts'
 import { sha256Hex } from '../protocol/digest.ts'
 import type { AttestationBlock } from '../protocol/receipt.ts'

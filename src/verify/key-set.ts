@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint, type Es256Jwk } from '../protocol/jwk.ts'
 import { readDocument } from '../protocol/read-document.ts'
 

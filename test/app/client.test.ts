@@ -66,79 +66,103 @@ async function expectReceipts(count: number): Promise<void> {
   }
 }
 
-describe('the openai package over a pinned fetch', () => {
-  const openai = () => new OpenAI({ baseURL, apiKey, fetch: client.fetch, maxRetries: 0 })
+describe.each(['tls', 'ehbp'] as const)('with the transport %s', (transport) => {
+  let pinned: Client
 
-  test('gets whole and streamed answers, each with a receipt that holds', async () => {
-    const whole = await openai().chat.completions.create(ASK)
-    expect(whole.choices[0]?.message.content).toContain('You said: Hello!')
-    const chunks = await gather(await openai().chat.completions.create({ ...ASK, stream: true }))
-    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toContain(
-      'Hello!',
-    )
+  beforeAll(() => {
+    pinned = client
+    // A runtime's own TLS would refuse the self-signed certificate; what is encrypted needs none.
+    if (transport === 'ehbp') baseURL = `${stack.local.base_url}/v1`
+    client = makeClient({ transport })
+  })
+  afterAll(async () => {
+    await client.close()
+    client = pinned
+    baseURL = `${stack.local.tls_base_url}/v1`
+  })
+
+  describe('the openai package', () => {
+    const openai = () => new OpenAI({ baseURL, apiKey, fetch: client.fetch, maxRetries: 0 })
+
+    test('gets whole and streamed answers, each with a receipt that holds', async () => {
+      const whole = await openai().chat.completions.create(ASK)
+      expect(whole.choices[0]?.message.content).toContain('You said: Hello!')
+      const chunks = await gather(await openai().chat.completions.create({ ...ASK, stream: true }))
+      expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toContain(
+        'Hello!',
+      )
+      await expectReceipts(2)
+    })
+
+    test('uploads a file and gets its transcript', async () => {
+      const file = await toFile(wav(2).bytes, 'speech.wav')
+      const { text } = await openai().audio.transcriptions.create({
+        model: 'whisper-large-v3',
+        file,
+      })
+      expect(text).not.toBe('')
+      await expectReceipts(1)
+    })
+
+    test("passes the router's own errors on as they are", async () => {
+      const failed = openai().chat.completions.create({ ...ASK, model: 'no-such-model' })
+      await expect(failed).rejects.toMatchObject({ status: 404, code: 'model_not_found' })
+      await expectReceipts(0)
+    })
+
+    test('tells of a refused router as the cause of its connection error', async () => {
+      const strict = makeClient({ transport, policy: {} })
+      const sdk = new OpenAI({ baseURL, apiKey, fetch: strict.fetch, maxRetries: 0 })
+      const failed = sdk.chat.completions.create(ASK)
+      await expect(failed).rejects.toBeInstanceOf(APIConnectionError)
+      await expect(failed).rejects.toMatchObject({
+        cause: { code: 'attestation_refused', failed: ['trust_bundle_environment'] },
+      })
+      await strict.close()
+    })
+  })
+
+  test('the AI SDK gets whole and streamed answers', async () => {
+    const provider = createOpenAICompatible({
+      name: 'router',
+      baseURL,
+      apiKey,
+      fetch: client.fetch,
+    })
+    const { text } = await generateText({ model: provider('glm-5'), prompt: 'Hello!' })
+    expect(text).toContain('You said: Hello!')
+    const streamed = streamText({ model: provider('glm-5'), prompt: 'Hello!' })
+    expect(await streamed.text).toContain('You said: Hello!')
     await expectReceipts(2)
   })
 
-  test('uploads a file and gets its transcript', async () => {
-    const file = await toFile(wav(2).bytes, 'speech.wav')
-    const { text } = await openai().audio.transcriptions.create({ model: 'whisper-large-v3', file })
-    expect(text).not.toBe('')
-    await expectReceipts(1)
-  })
-
-  test("passes the router's own errors on as they are", async () => {
-    const failed = openai().chat.completions.create({ ...ASK, model: 'no-such-model' })
-    await expect(failed).rejects.toMatchObject({ status: 404, code: 'model_not_found' })
-    await expectReceipts(0)
-  })
-
-  test('tells of a refused router as the cause of its connection error', async () => {
-    const strict = makeClient({ policy: {} })
-    const sdk = new OpenAI({ baseURL, apiKey, fetch: strict.fetch, maxRetries: 0 })
-    const failed = sdk.chat.completions.create(ASK)
-    await expect(failed).rejects.toBeInstanceOf(APIConnectionError)
-    await expect(failed).rejects.toMatchObject({
-      cause: { code: 'attestation_refused', failed: ['trust_bundle_environment'] },
+  test('LangChain gets whole and streamed answers', async () => {
+    const model = new ChatOpenAI({
+      model: 'glm-5',
+      apiKey,
+      configuration: { baseURL, fetch: client.fetch },
+      maxRetries: 0,
     })
-    await strict.close()
+    expect((await model.invoke('Hello!')).text).toContain('You said: Hello!')
+    const parts = await gather(await model.stream('Hello!'))
+    expect(parts.map((part) => part.text).join('')).toContain('You said: Hello!')
+    await expectReceipts(2)
   })
-})
 
-test('the AI SDK gets whole and streamed answers over a pinned fetch', async () => {
-  const provider = createOpenAICompatible({ name: 'router', baseURL, apiKey, fetch: client.fetch })
-  const { text } = await generateText({ model: provider('glm-5'), prompt: 'Hello!' })
-  expect(text).toContain('You said: Hello!')
-  const streamed = streamText({ model: provider('glm-5'), prompt: 'Hello!' })
-  expect(await streamed.text).toContain('You said: Hello!')
-  await expectReceipts(2)
-})
-
-test('LangChain gets whole and streamed answers over a pinned fetch', async () => {
-  const model = new ChatOpenAI({
-    model: 'glm-5',
-    apiKey,
-    configuration: { baseURL, fetch: client.fetch },
-    maxRetries: 0,
+  test('the Anthropic SDK gets whole and streamed answers', async () => {
+    const anthropic = new Anthropic({
+      baseURL: baseURL.replace('/v1', ''),
+      apiKey,
+      fetch: client.fetch,
+      maxRetries: 0,
+    })
+    const ask = { ...ASK, max_tokens: 200 }
+    const whole = await anthropic.messages.create(ask)
+    expect(JSON.stringify(whole.content)).toContain('You said: Hello!')
+    const streamed = await anthropic.messages.stream(ask).finalMessage()
+    expect(JSON.stringify(streamed.content)).toContain('You said: Hello!')
+    await expectReceipts(2)
   })
-  expect((await model.invoke('Hello!')).text).toContain('You said: Hello!')
-  const parts = await gather(await model.stream('Hello!'))
-  expect(parts.map((part) => part.text).join('')).toContain('You said: Hello!')
-  await expectReceipts(2)
-})
-
-test('the Anthropic SDK gets whole and streamed answers over a pinned fetch', async () => {
-  const anthropic = new Anthropic({
-    baseURL: stack.local.tls_base_url,
-    apiKey,
-    fetch: client.fetch,
-    maxRetries: 0,
-  })
-  const ask = { ...ASK, max_tokens: 200 }
-  const whole = await anthropic.messages.create(ask)
-  expect(JSON.stringify(whole.content)).toContain('You said: Hello!')
-  const streamed = await anthropic.messages.stream(ask).finalMessage()
-  expect(JSON.stringify(streamed.content)).toContain('You said: Hello!')
-  await expectReceipts(2)
 })
 
 describe('receipts', () => {

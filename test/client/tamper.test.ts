@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createClient } from '../../src/client/index.ts'
+import { createClient, type TransportName } from '../../src/client/index.ts'
 import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
-import { TAMPERINGS } from '../support/tamperings.ts'
+import { HPKE_TAMPERINGS, TAMPERINGS, type Tampering } from '../support/tamperings.ts'
 
 /** One changed byte anywhere in a proof: the library names it, and not one byte of a prompt has left. */
 
@@ -16,8 +16,8 @@ beforeAll(async () => {
 afterAll(() => host.close())
 beforeEach(() => host.misbehave({}))
 
-async function ask(to = host): Promise<Response> {
-  const { options, deps } = clientOf(world, to)
+async function ask(to = host, transport: TransportName = 'tls'): Promise<Response> {
+  const { options, deps } = clientOf(world, to, { transport })
   const client = createClient(options, deps)
   try {
     const prompt = {
@@ -31,13 +31,21 @@ async function ask(to = host): Promise<Response> {
   }
 }
 
-describe('a tampered proof', () => {
-  test.each(TAMPERINGS)(
+const TRANSPORTS = ['tls', 'ehbp'] as const
+
+/** Over EHBP the connection proves nothing, and the HPKE key is compared in its place. */
+const tamperingsOf = (transport: TransportName): readonly Tampering[] =>
+  transport === 'tls'
+    ? TAMPERINGS
+    : [...TAMPERINGS.filter(({ failed }) => failed !== 'tls_key'), ...HPKE_TAMPERINGS]
+
+describe.each(TRANSPORTS)('a tampered proof, with the transport %s', (transport) => {
+  test.each(tamperingsOf(transport))(
     '$name is refused as $failed, and no byte of the prompt leaves',
     async (one) => {
       host.misbehave(await one.misdeeds(host))
       const before = host.received.length
-      const refused: unknown = await ask().catch((error: unknown) => error)
+      const refused: unknown = await ask(host, transport).catch((error: unknown) => error)
       expect(refused).toMatchObject({ code: 'attestation_refused' })
       expect(refused).toHaveProperty('failed', expect.arrayContaining([one.failed]))
       expect(refused).toHaveProperty('message', expect.stringContaining(`${one.failed}: `))
@@ -47,7 +55,7 @@ describe('a tampered proof', () => {
 
   test('is what refuses: untouched, the same host is asked', async () => {
     const before = host.received.length
-    expect((await ask()).status).toBe(200)
+    expect((await ask(host, transport)).status).toBe(200)
     expect(host.received.slice(before)).toHaveLength(1)
   })
 })

@@ -3,10 +3,13 @@ import { createServer } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { makeLinkCertificates, type KeyPair } from '../../src/host/stack/link-certificates.ts'
+import { Agent, fetch as undiciFetch } from 'undici'
 import type { Envelope } from '../../src/protocol/envelope.ts'
 import type { TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
 import type { ClientDeps, ClientOptions } from '../../src/client/options.ts'
+import { streamOf } from '../../src/client/transport.ts'
 import { memoryState } from '../../src/client/memory-state.ts'
+import { FakeEhbp } from './fake-ehbp.ts'
 import { listen } from './listen.ts'
 import { NOW } from './synthetic-snp.ts'
 import { envelopeOf, signBundle, type EnvelopeChanges, type World } from './synthetic-world.ts'
@@ -23,6 +26,10 @@ export interface Misdeeds {
   readonly nonce?: string
   /** The key of the envelope in place of the one that the connection shows. */
   readonly envelopeSpki?: string
+  /** The digest of the HPKE key configuration that the envelope names; empty for an envelope without such a key. */
+  readonly envelopeHpke?: string
+  /** The HPKE key configuration as it is sent. */
+  readonly hpkeKeys?: (honest: Uint8Array) => Uint8Array
 }
 
 /** A host that shows evidence of a synthetic world over real TLS, and answers chat requests. */
@@ -32,6 +39,7 @@ export interface FakeRouter {
   readonly spki: string
   /** What reached it besides questions for evidence: method, path, headers and body of each request. */
   readonly received: readonly string[]
+  readonly ehbp: FakeEhbp
   /** How often it was asked for evidence. */
   evidenceAsked(): number
   connections(): number
@@ -73,13 +81,16 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
   let asked = 0
   let connections = 0
   const received: string[] = []
+  const ehbp = await FakeEhbp.create()
 
   const evidence = async (nonce: string): Promise<string> => {
     const honest = {
       claimed: {
         tls_spki_sha256: misdeeds.envelopeSpki ?? spkiOf(pair),
         report_data_binding: {
-          label: 'cmr/report-data/v1',
+          label: 'cmr/report-data/v2',
+          hpke_key_config_sha256: misdeeds.envelopeHpke ?? ehbp.key.configSha256,
+          configuration_sha256: 'c0'.repeat(32),
           receipt_key_thumbprint: world.receiptKey.kid,
           nonce: misdeeds.nonce ?? nonce,
         },
@@ -103,9 +114,13 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
       response.end(await evidence(url.searchParams.get('nonce') ?? ''))
     } else if (url.pathname === '/.well-known/trust.json' && body.length === 0) {
       response.end(await bundle())
+    } else if (url.pathname === '/.well-known/hpke-keys' && body.length === 0) {
+      response.end(misdeeds.hpkeKeys?.(ehbp.key.config) ?? ehbp.key.config)
     } else {
       received.push([request.method, request.url, JSON.stringify(request.headers), body].join(' '))
-      answer(request, response, body)
+      const enc = request.headers['ehbp-encapsulated-key']
+      if (typeof enc === 'string') await ehbp.serve(enc, request, response, body)
+      else answer(request, response, body)
     }
   }
   const server = createServer({ key: pair.keyPem, cert: pair.certPem }, (request, response) => {
@@ -123,6 +138,7 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
       return spkiOf(pair)
     },
     received,
+    ehbp,
     evidenceAsked: () => asked,
     connections: () => connections,
     misbehave: (next) => (misdeeds = next),
@@ -139,6 +155,24 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
   }
 }
 
+const trusting = new Agent({ connect: { rejectUnauthorized: false } })
+
+/** A runtime's `fetch` for which every certificate is one of a public authority. */
+const fetchAnyCertificate: typeof fetch = async (input, init = {}) => {
+  const { body, headers, method, redirect, signal } = init
+  const answer = await undiciFetch(input instanceof Request ? input.url : input, {
+    dispatcher: trusting,
+    ...(method !== undefined && { method }),
+    ...(redirect !== undefined && { redirect }),
+    ...(headers !== undefined && { headers: [...new Headers(headers)] }),
+    ...(body instanceof Uint8Array && { body }),
+    ...(signal !== undefined && { signal }),
+  })
+  const { status } = answer
+  const streamed = answer.body === null ? null : streamOf(answer.body)
+  return new Response(streamed, { status, headers: [...answer.headers] })
+}
+
 /** What a client of such a world is made with; its time can be moved. */
 export function clientOf(
   world: World,
@@ -151,6 +185,7 @@ export function clientOf(
     options: { baseURL: router.baseURL, rootKey: world.root.jwk, state: memoryState(), ...more },
     deps: {
       now: () => now,
+      fetch: fetchAnyCertificate,
       nonce: () => (++nonces).toString(16).padStart(64, '0'),
       anchors: [{ product: 'genoa', spkiSha256: world.chain.arkSpkiSha256 }],
     },

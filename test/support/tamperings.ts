@@ -163,3 +163,40 @@ export const TAMPERINGS: readonly Tampering[] = [
     misdeeds: () => ({ envelopeText: (honest) => `[${honest.slice(1)}` }),
   },
 ]
+
+/** What only concerns clients that encrypt to the HPKE key. */
+export const HPKE_TAMPERINGS: readonly Tampering[] = [
+  {
+    name: 'the HPKE key: the one that is served',
+    failed: 'hpke_key',
+    misdeeds: () => ({
+      hpkeKeys: (honest) => honest.map((byte, at) => (at === 20 ? byte ^ 1 : byte)),
+    }),
+  },
+  {
+    name: 'the HPKE key: its algorithms',
+    failed: 'HPKE key configuration',
+    misdeeds: () => ({
+      hpkeKeys: (honest) => honest.map((byte, at) => (at === 40 ? byte ^ 1 : byte)),
+    }),
+  },
+  {
+    name: 'the HPKE key: the one in the envelope, after the report',
+    failed: 'report_data_binding',
+    misdeeds: () =>
+      inEnvelope(({ report_data_binding: binding }) => ({
+        report_data_binding:
+          binding?.label === 'cmr/report-data/v2'
+            ? {
+                ...binding,
+                hpke_key_config_sha256: otherDigit(binding.hpke_key_config_sha256, 5),
+              }
+            : undefined,
+      })),
+  },
+  {
+    name: 'the HPKE key: none in the report',
+    failed: 'hpke_key',
+    misdeeds: () => ({ envelopeHpke: '' }),
+  },
+]

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { ClientError } from '../errors.ts'
 import type { BundleState, StoredBundle } from '../options.ts'

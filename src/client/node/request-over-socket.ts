@@ -3,6 +3,7 @@ import { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { concatBytes } from '../../protocol/bytes.ts'
 import type { HostAnswer } from '../proof.ts'
+import { readRetryAfter } from '../prove-again.ts'
 
 /** An envelope is some tens of kilobytes; more is an attack on the reader. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -60,8 +61,9 @@ function get(stream: Duplex, host: string, path: string): Promise<HostAnswer> {
         signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
       },
       (response) => {
-        const { statusCode: status = 0 } = response
-        readBody(response).then((body) => resolve({ status, body }), reject)
+        const { statusCode: status = 0, headers } = response
+        const more = readRetryAfter(headers['retry-after'])
+        readBody(response).then((body) => resolve({ status, body, ...more }), reject)
       },
     )
     request.on('error', reject)

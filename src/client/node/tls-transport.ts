@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 // Version 8 needs Node 22; applications have Node 20 too.
 import { Agent, fetch as undiciFetch } from 'undici-7'
@@ -7,6 +6,7 @@ import { AttestationRefused, ClientError } from '../errors.ts'
 import type { BundleState, Settings } from '../options.ts'
 import { proveHost, type Proof } from '../proof.ts'
 import { Proofs } from '../proofs.ts'
+import { proveAgain } from '../prove-again.ts'
 import { RouterTrustSource, type TrustSource } from '../trust-source.ts'
 import {
   streamOf,
@@ -17,9 +17,6 @@ import {
 import { requestOverSocket } from './request-over-socket.ts'
 import { openTls } from './open-tls.ts'
 import { peerKeyOf } from './peer-key.ts'
-
-/** Pauses before further attempts: a host that renews its key names the new one a moment before it shows it. */
-const RETRY_DELAYS_MS = [100, 400] as const
 
 /** Connections that were proven with evidence still in force at `until`, in milliseconds since 1970. */
 interface Epoch {
@@ -118,17 +115,9 @@ export class TlsTransport implements Transport {
     this.#closing.add(closing)
   }
 
-  async #openProven(epoch: Epoch): Promise<TLSSocket> {
-    for (const pause of RETRY_DELAYS_MS) {
-      try {
-        return await this.#tryOpen(epoch)
-      } catch (error) {
-        if (!mayPass(error)) throw error
-      }
-      // oxlint-disable-next-line no-await-in-loop -- attempts come one after the other
-      await delay(pause)
-    }
-    return this.#tryOpen(epoch)
+  #openProven(epoch: Epoch): Promise<TLSSocket> {
+    const { pause } = this.#settings.deps
+    return proveAgain(() => this.#tryOpen(epoch), { isTransient: mayPass, pause })
   }
 
   async #tryOpen(epoch: Epoch): Promise<TLSSocket> {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { toHex, utf8 } from '../../protocol/bytes.ts'
 import { parseCompactJws, verifyJwsSignature, type CompactJws } from '../../protocol/compact-jws.ts'
 import { sha256 } from '../../protocol/digest.ts'

@@ -1,5 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   concatBytes,
   copyBytes,

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { fromHex, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'

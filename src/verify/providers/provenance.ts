@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { BuildIdentity } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 

@@ -1,5 +1,5 @@
 import { Quote, utils } from '@phala/dcap-qvl'
-import { z } from 'zod'
+import * as z from 'zod'
 import { copyBytes, fromUtf8, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'

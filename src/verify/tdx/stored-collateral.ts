@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { QuoteCollateral } from './quote.ts'
 
 const bytes = z.union([z.string(), z.array(z.int().min(0).max(255))])

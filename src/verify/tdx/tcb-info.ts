@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Members of Intel's signed documents that a rating needs (Intel PCS API v4; TCB info version 3). */
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { parseNoteKey, type NoteKey } from './signed-note.ts'
 import { TransparencyError } from './transparency-error.ts'
 

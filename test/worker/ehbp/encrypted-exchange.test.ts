@@ -1,17 +1,16 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { makeHpkeKey, type HpkeKey } from '../../../src/enclave/hpke/hpke-key.ts'
 import { HpkeKeyring } from '../../../src/enclave/hpke/hpke-keyring.ts'
-import { LinkError } from '../../../src/enclave/link-error.ts'
-import { concatBytes, fromHex } from '../../../src/protocol/bytes.ts'
+import { concatBytes } from '../../../src/protocol/bytes.ts'
 import { encodeFrame } from '../../../src/protocol/ehbp-frames.ts'
 import {
   EncryptedExchange,
   encryptedExchange,
-  type EhbpDeps,
 } from '../../../src/worker/ehbp/encrypted-exchange.ts'
 import { errorReply } from '../../../src/worker/http/reply.ts'
 import { toApiError } from '../../../src/worker/http/to-api-error.ts'
-import { LinkUnavailable, type DecapsulatedKey } from '../../../src/worker/link/link.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { ehbpDeps } from '../../support/ehbp-host.ts'
 import { senderTo, type Sender } from '../../support/ehbp-sender.ts'
 
 let key: HpkeKey
@@ -24,28 +23,7 @@ beforeEach(async () => {
   sender = await senderTo(key.config)
 })
 
-const REASONS: Readonly<Record<string, 'malformed' | 'replayed' | 'used_up'>> = {
-  invalid_request: 'malformed',
-  replayed: 'replayed',
-  rate_limited: 'used_up',
-}
-
-/** The daemon's keyring without the link between. */
-const deps: EhbpDeps = {
-  link: {
-    async decapsulate(enc, once): Promise<DecapsulatedKey> {
-      try {
-        return { ok: true, secrets: await keyring.decapsulate(fromHex(enc), { once }) }
-      } catch (error) {
-        const reason = error instanceof LinkError ? REASONS[error.code] : undefined
-        if (reason === undefined) throw error
-        return { ok: false, reason }
-      }
-    },
-  },
-  randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
-  now: Date.now,
-}
+const deps = ehbpDeps(() => keyring)
 
 const freely = () => {}
 

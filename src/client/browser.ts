@@ -1,0 +1,53 @@
+import { clientOver, type Client } from './client.ts'
+import { EhbpTransport } from './ehbp-transport.ts'
+import { ClientError } from './errors.ts'
+import { memoryState } from './memory-state.ts'
+import { readOptions, type ClientDeps, type ClientOptions } from './options.ts'
+import { storageState } from './storage-state.ts'
+import { SURROUNDINGS } from './surroundings.ts'
+
+/**
+ * What an application imports as `confidential-model-router/client` in a browser, and in every other runtime without Node's
+ * modules: a `fetch` that proves the router first, and encrypts bodies to a key that the proof names.
+ */
+
+export type { Client, Receipts } from './client.ts'
+export {
+  AnswerRefused,
+  AttestationRefused,
+  AttestationUnavailable,
+  ClientError,
+  ReceiptRefused,
+  type ClientErrorCode,
+} from './errors.ts'
+export { memoryState } from './memory-state.ts'
+export { storageState } from './storage-state.ts'
+export type { BundleState, ClientOptions, ClientPolicy, TransportName } from './options.ts'
+export type { Proof } from './proof.ts'
+export type { ReceiptOutcome } from './receipts.ts'
+
+/**
+ * Makes a client of one router. Nothing is asked until the first request, or `verify()`. The newest trust bundle is
+ * remembered in `localStorage` where there is one.
+ *
+ * @param deps what it takes from its surroundings; for tests
+ * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, for which no page
+ *   can see enough (`unsupported_runtime`)
+ */
+export function createClient(options: ClientOptions, deps: ClientDeps = SURROUNDINGS): Client {
+  if (options.transport === 'tls') {
+    throw new ClientError('unsupported_runtime', 'this runtime hides the connection: use "ehbp"')
+  }
+  const settings = readOptions(options, deps)
+  const state = options.state ?? usualState()
+  return clientOver(settings, new EhbpTransport(settings, state), options)
+}
+
+function usualState() {
+  try {
+    return 'localStorage' in globalThis ? storageState(globalThis.localStorage) : memoryState()
+  } catch {
+    // A page in a sandboxed frame has none and may not even ask.
+    return memoryState()
+  }
+}

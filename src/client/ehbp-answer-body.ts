@@ -1,0 +1,65 @@
+import type { Bytes } from '../protocol/bytes.ts'
+import type { AnswerCipher } from '../protocol/ehbp-answer.ts'
+import { FrameReader } from '../protocol/ehbp-frames.ts'
+import { AnswerRefused } from './errors.ts'
+import type { AnswerBody } from './transport.ts'
+
+/** Frames of this router have 64 KiB at most; more than this is an attack on the reader's memory. */
+const MAX_FRAME_BYTES = 1024 * 1024
+
+/**
+ * The plain bytes of an encrypted body, frame by frame. It ends well only after the empty frame by which the router says
+ * that this is the end: EHBP itself would not notice a cut between two frames.
+ */
+export function openedBody(body: AnswerBody, cipher: AnswerCipher): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  const plain = readFrames(reader, cipher)
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        try {
+          const { done, value } = await plain.next()
+          if (done === true) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          controller.error(error)
+          await reader.cancel(error).catch(() => {})
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** @throws AnswerRefused when the answer was changed or cut */
+async function* readFrames(
+  reader: ReturnType<AnswerBody['getReader']>,
+  cipher: AnswerCipher,
+): AsyncGenerator<Bytes, void, undefined> {
+  const frames = new FrameReader(MAX_FRAME_BYTES)
+  let ended = false
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    for (const frame of pushed(frames, value)) {
+      if (ended) throw new AnswerRefused('the answer goes on after its end')
+      const plain = await cipher.open(frame).catch(refuse)
+      if (plain.length > 0) yield plain
+      else ended = true
+    }
+  }
+  if (!ended) throw new AnswerRefused('the answer was cut')
+}
+
+function pushed(frames: FrameReader, piece: Uint8Array | undefined): Uint8Array[] {
+  try {
+    return piece === undefined ? [] : [...frames.push(piece)]
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+function refuse(cause: unknown): never {
+  throw new AnswerRefused('the answer was changed on its way', { cause })
+}

@@ -1,0 +1,36 @@
+import * as z from 'zod'
+import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
+import { ClientError } from './errors.ts'
+import type { BundleState, StoredBundle } from './options.ts'
+
+const PREFIX = 'confidential-model-router/trust-bundle/'
+
+const keptSchema = z.object({
+  version: z.int().min(1),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  jws: z.string().optional(),
+})
+
+/**
+ * The newest bundle of each release root in a storage such as a page's `localStorage`, so that an older one is refused
+ * on the next visit too. What is there and cannot be read is an error and not a fresh start.
+ */
+export function storageState(storage: Pick<Storage, 'getItem' | 'setItem'>): BundleState {
+  return {
+    read: async (rootJwk) => {
+      const root = await jwkThumbprint(es256JwkSchema.parse(rootJwk))
+      const text = storage.getItem(PREFIX + root)
+      return text === null ? undefined : { root, ...readKept(text) }
+    },
+    write: async ({ root, ...kept }) => storage.setItem(PREFIX + root, JSON.stringify(kept)),
+  }
+}
+
+function readKept(text: string): Omit<StoredBundle, 'root'> {
+  try {
+    return keptSchema.parse(JSON.parse(text))
+  } catch (cause) {
+    const message = 'what is kept of the trust bundle is damaged; look into it before removing it'
+    throw new ClientError('bundle_state', message, { cause })
+  }
+}
