@@ -24,14 +24,14 @@ const EARLIER: Partial<Record<ReportField, string>> = {
   signatureAlgorithm: 'SNP report',
 }
 
-function flipByte(base64: string, offset: number): string {
+export function flipByte(base64: string, offset: number): string {
   const bytes = fromBase64(base64)
   bytes[offset] = (bytes[offset] ?? 0) ^ 1
   return toBase64(bytes)
 }
 
 /** Another digit of the same alphabet, so that the form stays right. */
-function otherDigit(text: string, at: number): string {
+export function otherDigit(text: string, at: number): string {
   const [first, second] = /[0-9]/.test(text[at] ?? '')
     ? ['1', '2']
     : /[a-z]/.test(text[at] ?? '')

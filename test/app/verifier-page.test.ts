@@ -1,0 +1,493 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { buildVerifierPage } from '../../src/cli/build/verifier-page.ts'
+import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { completionIn } from '../support/answers.ts'
+import { CHROMIUM, launchChromium } from '../support/chromium.ts'
+import { listen } from '../support/listen.ts'
+import { startStack, type Stack } from '../support/stack.ts'
+import { flipByte, otherDigit } from '../support/tamperings.ts'
+
+/** The verifier page as people use it: the built file, opened from disk in a real browser, against a running stack. */
+
+const REQUEST = JSON.stringify({ model: 'glm-5', messages: [{ role: 'user', content: 'Hello!' }] })
+
+const envelopeSchema = z.looseObject({
+  snp_report_b64: z.string(),
+  vcek_chain_pem: z.string(),
+  snp_crl_b64: z.string(),
+  tls_spki_sha256: z.string(),
+  workload_identity_tag: z.string(),
+  workload_identity_manifest_jws: z.string(),
+  report_data_binding: z.looseObject({
+    receipt_key_thumbprint: z.string(),
+    configuration_sha256: z.string(),
+    hpke_key_config_sha256: z.string(),
+    nonce: z.string(),
+  }),
+})
+type Envelope = z.output<typeof envelopeSchema>
+
+const configSchema = z.looseObject({
+  providers: z.record(
+    z.string(),
+    z.looseObject({ attestation: z.looseObject({ root_key: z.unknown() }) }),
+  ),
+})
+
+/** What came of one exchange with the stack. */
+interface Answered {
+  readonly answer: string
+  /** As `GET /v1/receipts/{id}` tells it. */
+  readonly receipt: string
+  readonly id: string
+}
+
+let stack: Stack
+let browser: Browser
+let context: BrowserContext
+let page: Page
+let folder: string
+let file: string
+let answered: Answered
+const complaints: string[] = []
+const addresses = new Set<string>()
+/** Honest answers by their address: a router makes few reports a minute for one caller. */
+const known = new Map<string, string>()
+
+describe.skipIf(CHROMIUM === undefined)(
+  'the verifier page, in headless Chromium where it is installed',
+  () => {
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), 'cmr-verifier-page-'))
+      file = join(folder, 'verifier.html')
+      writeFileSync(file, await buildVerifierPage(join(PROJECT_DIR, 'src')))
+      ;[stack, browser] = await Promise.all([startStack(), launchChromium()])
+      answered = await ask()
+      context = await browser.newContext()
+      page = await context.newPage()
+      page.on('console', (message) => complaints.push(message.text()))
+      page.on('pageerror', (error) => complaints.push(error.message))
+      page.on('request', (request) => addresses.add(new URL(request.url()).origin))
+      // One nonce for all of this page's questions, so that one report answers them; other pages choose their own.
+      await page.addInitScript(() => {
+        crypto.getRandomValues = (array) => (
+          array instanceof Uint8Array ? array.fill(7) : array,
+          array
+        )
+      })
+      await page.goto(`file://${file}`)
+    }, 120_000)
+
+    afterAll(async () => {
+      await browser?.close()
+      await stack?.stop()
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    async function ask(): Promise<Answered> {
+      const init = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: REQUEST,
+      }
+      const answer = await (await stack.fetch('/v1/chat/completions', init)).text()
+      const id = completionIn(answer).service.receipt_id ?? ''
+      const receipt = await (await stack.fetch(`/v1/receipts/${id}`)).text()
+      return { answer, receipt, id }
+    }
+
+    async function fillTrust(on = page): Promise<void> {
+      await on.getByLabel('Router', { exact: true }).fill(stack.local.base_url)
+      await on
+        .getByLabel('Release root (public JWK)')
+        .fill(readFileSync(stack.local.root_key, 'utf8'))
+      const simulated = on.getByLabel('Accept a simulated platform')
+      if (!(await simulated.isVisible())) await on.getByText('What you demand').click()
+      await simulated.check()
+    }
+
+    /** Presses the button and waits for what comes of it. */
+    async function verify(on = page): Promise<string> {
+      await on.getByRole('button', { name: 'Verify' }).click()
+      await on.locator('.outcome[aria-busy="false"] .verdict').waitFor()
+      return on.locator('.verdict h2').innerText()
+    }
+
+    const boxes = async (state: string, on = page): Promise<string[]> =>
+      on
+        .locator(`[data-box][data-state="${state}"]`)
+        .evaluateAll((found) => found.map((box) => box.getAttribute('data-box') ?? ''))
+
+    /** Changes what the router answers at a path, for one verification. */
+    async function withTampered<Value>(
+      path: string | RegExp,
+      change: (text: string) => string,
+      work: () => Promise<Value>,
+    ): Promise<Value> {
+      const at = (url: URL) =>
+        typeof path === 'string' ? url.pathname === path : path.test(url.pathname)
+      let changed = 0
+      await context.route(at, async (route) => {
+        const url = route.request().url()
+        const kept = known.get(url)
+        const honest = kept === undefined ? await (await route.fetch()).text() : kept
+        known.set(url, honest)
+        changed += 1
+        const headers = { 'access-control-allow-origin': '*', 'content-type': 'application/json' }
+        const preflight = route.request().method() === 'OPTIONS'
+        await (preflight
+          ? route.continue()
+          : route.fulfill({ status: 200, headers, body: change(honest) }))
+      })
+      try {
+        return await work()
+      } finally {
+        await context.unroute(at)
+        expect(changed).toBeGreaterThan(0)
+      }
+    }
+
+    const inEnvelope = (change: (envelope: Envelope) => Partial<Envelope>) => (text: string) => {
+      const envelope = envelopeSchema.parse(JSON.parse(text))
+      return JSON.stringify({ ...envelope, ...change(envelope) })
+    }
+    const inBinding = (name: 'receipt_key_thumbprint' | 'configuration_sha256' | 'nonce') =>
+      inEnvelope(({ report_data_binding: binding }) => ({
+        report_data_binding: { ...binding, [name]: otherDigit(binding[name], 5) },
+      }))
+    const inCertificate = (index: number) =>
+      inEnvelope(({ vcek_chain_pem: pem }) => {
+        const end = pem
+          .split('-----END')
+          .slice(0, index + 1)
+          .join('-----END').length
+        return { vcek_chain_pem: otherDigit(pem, end - 80) }
+      })
+    const inReport = (offset: number) =>
+      inEnvelope(({ snp_report_b64: report }) => ({ snp_report_b64: flipByte(report, offset) }))
+    const inPart = (member: string, part: number) => (text: string) => {
+      const document = z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+      const jws = z.string().parse(document[member])
+      const start = jws.split('.').slice(0, part).join('.').length
+      return JSON.stringify({ ...document, [member]: otherDigit(jws, start + 12) })
+    }
+
+    describe('with a running router', () => {
+      beforeAll(() => fillTrust())
+
+      test('says what is proven, and that a simulated platform proves nothing', async () => {
+        expect(await verify()).toBe(
+          'VALID ON A SIMULATED PLATFORM, which proves nothing about any machine: there is a verified router enclave that runs an accepted release.',
+        )
+        expect(await boxes('failed')).toEqual([])
+        expect(await boxes('holds')).toEqual(['evidence', 'bundle'])
+        expect((await boxes('simulated')).toSorted()).toEqual(
+          [
+            'chip',
+            'revocation',
+            'report',
+            'platform',
+            'identity',
+            'binding',
+            'nonce',
+            'manifest',
+            'allowed',
+          ].toSorted(),
+        )
+      })
+
+      test.each([
+        ['the report: its version', inReport(0), 'report'],
+        ['the report: the policy of the guest', inReport(8), 'report'],
+        ['the report: the data that it binds', inReport(0x50), 'report'],
+        ['the report: the measurement', inReport(0x90), 'report'],
+        ['the report: the id of the chip', inReport(0x1a0), 'report'],
+        ['the report: the signature', inReport(0x2a0), 'report'],
+        ['the chain: the chip', inCertificate(0), 'chip'],
+        ['the chain: the authority', inCertificate(1), 'chip'],
+        ['the chain: the root', inCertificate(2), 'chip'],
+        [
+          'the revocation list',
+          inEnvelope(({ snp_crl_b64: list }) => ({ snp_crl_b64: flipByte(list, 200) })),
+          'revocation',
+        ],
+        [
+          'the manifest',
+          inEnvelope(({ workload_identity_manifest_jws: jws }) => ({
+            workload_identity_manifest_jws: otherDigit(jws, jws.length - 20),
+          })),
+          'manifest',
+        ],
+        [
+          'the TLS key',
+          inEnvelope(({ tls_spki_sha256: key }) => ({ tls_spki_sha256: otherDigit(key, 5) })),
+          'identity',
+        ],
+        [
+          'the release tag',
+          inEnvelope(({ workload_identity_tag: tag }) => ({
+            workload_identity_tag: otherDigit(tag, 5),
+          })),
+          'identity',
+        ],
+        ['the receipt key', inBinding('receipt_key_thumbprint'), 'binding'],
+        ['the configuration', inBinding('configuration_sha256'), 'binding'],
+        [
+          'the HPKE key',
+          inEnvelope(({ report_data_binding: binding }) => ({
+            report_data_binding: { ...binding, hpke_key_config_sha256: 'ab'.repeat(32) },
+          })),
+          'binding',
+        ],
+        ['the nonce, after the report', inBinding('nonce'), 'binding'],
+        ['the text', (text: string) => `[${text.slice(1)}`, 'evidence'],
+      ])('one changed byte in the evidence turns one box red: %s', async (_part, change, box) => {
+        const verdict = await withTampered('/attestation', change, () => verify())
+        expect(verdict).toMatch(/^NOT VALID/)
+        expect(await boxes('failed')).toEqual([box])
+      })
+
+      test('an answer to another nonce turns the nonce red', async () => {
+        const other = await (
+          await fetch(`${stack.local.base_url}/attestation?nonce=${'ab'.repeat(32)}`)
+        ).text()
+        expect(
+          await withTampered(
+            '/attestation',
+            () => other,
+            () => verify(),
+          ),
+        ).toMatch(/^NOT VALID.*nonce/)
+        expect(await boxes('failed')).toEqual(['nonce'])
+      })
+
+      test.each([0, 1, 2])(
+        'one changed byte in part %i of the bundle turns the bundle red',
+        async (part) => {
+          const change = inPart('trust_bundle_jws', part)
+          expect(await withTampered('/.well-known/trust.json', change, () => verify())).toMatch(
+            /^NOT VALID/,
+          )
+          expect(await boxes('failed')).toEqual(['bundle'])
+        },
+      )
+
+      test('says by name what is wrong with what was typed, at the field', async () => {
+        const root = page.getByLabel('Release root (public JWK)')
+        const before = await root.inputValue()
+        await root.fill('{"kty":"RSA"}')
+        await page.getByRole('button', { name: 'Verify' }).click()
+        await page.getByText('This is no public ES256 key in JWK form.').first().waitFor()
+        expect(await root.getAttribute('aria-invalid')).toBe('true')
+        await root.fill(before)
+      })
+    })
+
+    describe('with a receipt', () => {
+      beforeAll(async () => {
+        await page.getByRole('radio', { name: 'A receipt' }).check()
+        await fillTrust()
+        await page.getByLabel('Receipt', { exact: true }).fill(answered.receipt)
+        await bring('Your request', 'request.json', REQUEST)
+        await bring('The answer that you got', 'answer.json', answered.answer)
+        await page.getByText('Provider, offline files').click()
+        await page.getByLabel('Provider policy').fill(JSON.stringify(providerRoot()))
+        await page.getByLabel('API key').fill(stack.local.api_key)
+      })
+
+      const bring = (label: string, name: string, text: string) =>
+        page
+          .getByLabel(label, { exact: true })
+          .setInputFiles({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(text) })
+
+      function providerRoot(): unknown {
+        const config = configSchema.parse(
+          JSON.parse(readFileSync(join(stack.stateDir, 'config.json'), 'utf8')),
+        )
+        return Object.values(config.providers).find(
+          ({ attestation }) => attestation.root_key !== undefined,
+        )?.attestation.root_key
+      }
+
+      const inReceipt = async (text: string, expected: string) => {
+        await page.getByLabel('Receipt', { exact: true }).fill(text)
+        try {
+          expect(await verify()).toMatch(/^NOT VALID/)
+          expect(await boxes('failed')).toEqual([expected])
+        } finally {
+          await page.getByLabel('Receipt', { exact: true }).fill(answered.receipt)
+        }
+      }
+
+      test('says which answer it is about, and what was judged again', async () => {
+        expect(await verify()).toMatch(/^VALID ON A SIMULATED PLATFORM/)
+        expect(await boxes('failed')).toEqual([])
+        expect(await boxes('open')).toEqual([])
+        const about = await page.getByRole('region', { name: 'What this proves' }).innerText()
+        expect(about).toContain('the request that you brought and the answer that you brought')
+        expect(about).toContain('(asked for: glm-5)')
+        expect(about).toContain('The provider ran in an enclave that your policy accepts.')
+      })
+
+      test.each([0, 1, 2])(
+        'one changed byte in part %i of it turns the receipt red',
+        async (part) => {
+          await inReceipt(inPart('receipt', part)(answered.receipt), 'receipt')
+        },
+      )
+
+      test('another id turns the exchange red', async () => {
+        await inReceipt(
+          answered.receipt.replace(answered.id, '00000000-0000-4000-8000-000000000000'),
+          'exchange',
+        )
+      })
+
+      test('one changed byte in the key set turns the receipt and its key red', async () => {
+        const change = (text: string) =>
+          text.replaceAll(/"x":"(.)/g, (_all, first: string) => `"x":"${first === 'A' ? 'B' : 'A'}`)
+        expect(await withTampered('/.well-known/jwks.json', change, () => verify())).toMatch(
+          /^NOT VALID/,
+        )
+        expect(await boxes('failed')).toEqual(['receipt'])
+      })
+
+      test("one changed byte in the router's evidence turns the evidence red", async () => {
+        const change = (text: string) => text.replace('"workload":"router"', '"workload":"routes"')
+        expect(await withTampered(/^\/attestation\/[0-9a-f]{64}$/, change, () => verify())).toMatch(
+          /^NOT VALID/,
+        )
+        expect(await boxes('failed')).toEqual(['evidence'])
+      })
+
+      test("one changed byte in the provider's evidence turns the provider red", async () => {
+        const change = (text: string) =>
+          text.replace(
+            /"data_b64":"(.)/,
+            (_all, first: string) => `"data_b64":"${first === 'A' ? 'B' : 'A'}`,
+          )
+        expect(await withTampered(/\/evidence$/, change, () => verify())).toMatch(/^NOT VALID/)
+        expect(await boxes('failed')).toEqual(['provider'])
+      })
+
+      test('one changed byte in the newest bundle turns the newest bundle red', async () => {
+        const change = inPart('trust_bundle_jws', 2)
+        expect(await withTampered('/.well-known/trust.json', change, () => verify())).toMatch(
+          /^NOT VALID/,
+        )
+        expect(await boxes('failed')).toEqual(['newest'])
+      })
+
+      test('another request or answer turns the exchange red', async () => {
+        await bring('Your request', 'request.json', `${REQUEST} `)
+        expect(await verify()).toMatch(/^NOT VALID.*client_request_digest/)
+        expect(await boxes('failed')).toEqual(['exchange'])
+        await bring('Your request', 'request.json', REQUEST)
+        await bring(
+          'The answer that you got',
+          'answer.json',
+          answered.answer.replace('Hello', 'Hullo'),
+        )
+        expect(await verify()).toMatch(/^NOT VALID.*client_response_digest/)
+        expect(await boxes('failed')).toEqual(['exchange'])
+      })
+
+      test('is taken when it is dropped, and each file is put where it belongs', async () => {
+        await page.getByLabel('Receipt', { exact: true }).fill('')
+        const dropped = [
+          {
+            name: 'receipt.json',
+            mimeType: 'application/json',
+            buffer: Buffer.from(answered.receipt),
+          },
+          { name: 'piece', mimeType: '', buffer: Buffer.from('some evidence') },
+        ]
+        await page.getByLabel('Drop files here, or choose them').setInputFiles(dropped)
+        await page.getByRole('button', { name: 'Remove piece' }).waitFor()
+        expect(await page.getByLabel('Receipt', { exact: true }).inputValue()).toBe(
+          answered.receipt,
+        )
+      })
+    })
+
+    test('is used with the keyboard alone, and tells a screen reader what came of it', async () => {
+      const other = await context.newPage()
+      try {
+        await other.goto(`file://${file}`)
+        await fillTrust(other)
+        await other.getByLabel('Router', { exact: true }).focus()
+        await other.keyboard.press('Enter')
+        await other.locator('.outcome[aria-busy="false"] .verdict').waitFor()
+        const focused = () => other.evaluate(() => document.activeElement?.textContent ?? '')
+        expect(await focused()).toMatch(/^VALID ON A SIMULATED/)
+        await other.keyboard.press('Tab')
+        expect(await focused()).toContain('Chip certificates')
+        await other.keyboard.press('Enter')
+        expect(await other.locator('[data-box="chip"]').getAttribute('open')).not.toBeNull()
+        const chain = await other.getByRole('region', { name: 'Chain of trust' }).ariaSnapshot()
+        expect(chain).toContain('Trust bundle')
+      } finally {
+        await other.close()
+      }
+    })
+
+    test('fits a phone: nothing is wider than its screen', async () => {
+      const phone = await browser.newContext({
+        viewport: { width: 360, height: 740 },
+        hasTouch: true,
+        colorScheme: 'dark',
+      })
+      try {
+        const other = await phone.newPage()
+        await other.goto(`file://${file}`)
+        await fillTrust(other)
+        await verify(other)
+        const width = await other.evaluate(() => document.documentElement.scrollWidth)
+        expect(width).toBeLessThanOrEqual(360)
+      } finally {
+        await phone.close()
+      }
+    })
+
+    test('runs from a web server as well, and asks it for nothing but itself', async () => {
+      const asked: string[] = []
+      const server = createServer((request, response) => {
+        asked.push(request.url ?? '')
+        response.setHeader('content-type', 'text/html')
+        response.end(readFileSync(file))
+      })
+      const port = await listen(server)
+      const other = await context.newPage()
+      try {
+        await other.goto(`http://127.0.0.1:${port}/verifier.html`)
+        await fillTrust(other)
+        expect(await verify(other)).toMatch(/^VALID ON A SIMULATED/)
+        expect(asked.filter((path) => path !== '/favicon.ico')).toEqual(['/verifier.html'])
+      } finally {
+        await other.close()
+        server.close()
+      }
+    })
+
+    test('is kept by the browser from speaking to anybody but the router that was named', async () => {
+      const refused = await page.evaluate(() =>
+        fetch('https://elsewhere.example/').then(
+          () => false,
+          () => true,
+        ),
+      )
+      expect(refused).toBe(true)
+      const meta = await page.locator('meta[data-confined-to]').getAttribute('content')
+      expect(meta).toBe(`connect-src ${stack.local.base_url}`)
+      expect([...addresses].filter((origin) => origin !== 'null')).toEqual([stack.local.base_url])
+      const foreign = complaints.filter((text) => !text.includes('elsewhere.example'))
+      expect(foreign).toEqual([])
+    })
+  },
+)
