@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -8,13 +7,10 @@ import { join } from 'node:path'
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { CHROMIUM } from '../support/chromium.ts'
 import { bundlePortableSuite } from '../support/portable-suite.ts'
 import { expect as portableExpect } from '../support/portable-vitest.ts'
 import { listen } from '../support/listen.ts'
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (path) => existsSync(path),
-)
 
 /** The whole suite, keys of 4096 bits included, on a busy machine. */
 const TIMEOUT_MS = 180_000

@@ -133,7 +133,7 @@ const EXCHANGE: readonly BoxDefinition[] = [
     column: 'exchange',
     title: 'The provider',
     says: 'The provider ran in an enclave that your own policy accepts.',
-    checks: ['provider_attested', 'provider_policy', 'message_signature'],
+    checks: ['provider_attested', 'provider_policy', 'message_signature', 'constraints'],
     restsOn: ['receipt'],
     documents: ['provider policy'],
   },

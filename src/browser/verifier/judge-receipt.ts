@@ -182,8 +182,10 @@ async function gatherEvidence(
   }
   if (apiKey === '' || missing().length === 0) return found
   const list = await router.get(`${receiptPath(id)}/evidence`, authorization(apiKey))
-  if (list.status === 200)
-    for (const [sha256, piece] of piecesOf(list.body)) found.set(sha256, piece)
+  if (list.status !== 200) return found
+  for (const [sha256, piece] of piecesOf(list.body)) {
+    if (!found.has(sha256)) found.set(sha256, piece)
+  }
   return found
 }
 
