@@ -8,6 +8,8 @@ export interface BoxDefinition {
   /** What is known once it holds. */
   readonly says: string
   readonly checks: readonly CheckName[]
+  /** Where given, it holds only if one of these was checked: the others alone do not prove what it says. */
+  readonly decisive?: readonly CheckName[]
   /** Boxes without which its own checks mean nothing. */
   readonly restsOn: readonly string[]
   /** Names of documents, as `MalformedEvidence` has them, that are this part. */

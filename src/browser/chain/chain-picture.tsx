@@ -98,7 +98,7 @@ function BoxCard({ box, boxes }: { readonly box: Box; readonly boxes: readonly B
 
 function explain(box: Box, beneath: readonly Box[]): string {
   if (box.state === 'failed') return `Not proven: ${box.says}`
-  if (box.state === 'open') return 'Nothing was at hand to judge it by.'
+  if (box.state === 'open') return `Nothing was at hand to tell: ${box.says}`
   if (box.state !== 'moot') return box.says
   const broken = beneath.filter(({ state }) => state === 'failed' || state === 'moot')
   return `Means nothing, for it rests on: ${broken.map(({ title }) => title).join(', ')}.`

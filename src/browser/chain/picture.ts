@@ -46,6 +46,7 @@ export function drawPicture(kind: PictureKind, { checks, malformed, read }: Find
       checks: findings.get(box.id) ?? [],
       unreadable: unreadable.has(box.id),
       read: read.some((document) => box.documents?.includes(document)),
+      decisive: box.decisive,
     }
     const state = judgeBox(own, beneath)
     states.set(box.id, state)
@@ -66,15 +67,18 @@ interface OwnFindings {
   readonly checks: readonly Check[]
   readonly unreadable: boolean
   readonly read: boolean
+  readonly decisive: BoxDefinition['decisive']
 }
 
 function judgeBox(
-  { checks, unreadable, read }: OwnFindings,
+  { checks, unreadable, read, decisive }: OwnFindings,
   beneath: readonly BoxState[],
 ): BoxState {
   if (beneath.some((state) => state === 'failed' || state === 'moot')) return 'moot'
   if (unreadable || checks.some(({ ok }) => !ok)) return 'failed'
   if (checks.length === 0 && !read) return 'open'
+  const decided = decisive?.some((name) => checks.some((check) => check.name === name)) ?? true
+  if (!decided) return 'open'
   const simulated = checks.some(({ name }) => name.endsWith('simulated_platform'))
   return simulated || beneath.includes('simulated') ? 'simulated' : 'holds'
 }

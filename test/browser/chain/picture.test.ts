@@ -68,6 +68,26 @@ describe('the picture', () => {
     })
   })
 
+  test('never says that bytes were compared, or a provider judged, where only something beside it was checked', () => {
+    const beside = ['receipt_signature', 'receipt_id', 'endpoint', 'constraints'].map((name) =>
+      check(name),
+    )
+    const recorded = check('inference_attestation.simulated_platform')
+    expect(statesOf('receipt', [...beside, recorded])).toMatchObject({
+      receipt: 'holds',
+      exchange: 'open',
+      provider: 'open',
+    })
+    const compared = [check('client_response_digest'), check('provider_attested')]
+    expect(statesOf('receipt', [...beside, ...compared])).toMatchObject({
+      exchange: 'holds',
+      provider: 'holds',
+    })
+    expect(statesOf('receipt', [...beside, check('receipt_id', false)])).toMatchObject({
+      exchange: 'failed',
+    })
+  })
+
   test('tells a receipt hop of the router from one of the provider', () => {
     const find = (name: string) => boxOfCheck(PICTURES.receipt, name)
     expect(find('router_attestation.report_signature')).toBe('report')
