@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { buildVerifierPage } from '../../src/cli/build/verifier-page.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
-import { completionIn } from '../support/answers.ts'
 import { CHROMIUM, launchChromium } from '../support/chromium.ts'
 import { listen } from '../support/listen.ts'
 import { startStack, type Stack } from '../support/stack.ts'
@@ -19,7 +18,14 @@ import {
   inReport,
 } from '../support/document-tamperings.ts'
 import { flipByte, otherDigit } from '../support/tamperings.ts'
-import { boxesIn, createTamperer, fillTrustInto, pressVerify } from '../support/verifier-page.ts'
+import {
+  askOnce,
+  boxesIn,
+  createTamperer,
+  fillTrustInto,
+  pressVerify,
+  type Answered,
+} from '../support/verifier-page.ts'
 
 /** The verifier page as people use it: the built file, opened from disk in a real browser, against a running stack. */
 
@@ -31,14 +37,6 @@ const configSchema = z.looseObject({
     z.looseObject({ attestation: z.looseObject({ root_key: z.unknown().optional() }) }),
   ),
 })
-
-/** What came of one exchange with the stack. */
-interface Answered {
-  readonly answer: string
-  /** As `GET /v1/receipts/{id}` tells it. */
-  readonly receipt: string
-  readonly id: string
-}
 
 let stack: Stack
 let browser: Browser
@@ -58,7 +56,7 @@ describe.skipIf(CHROMIUM === undefined)(
       file = join(folder, 'verifier.html')
       writeFileSync(file, await buildVerifierPage(join(PROJECT_DIR, 'src')))
       ;[stack, browser] = await Promise.all([startStack(), launchChromium()])
-      answered = await ask()
+      answered = await askOnce(stack, REQUEST)
       context = await browser.newContext()
       page = await context.newPage()
       page.on('console', (message) => complaints.push(message.text()))
@@ -79,18 +77,6 @@ describe.skipIf(CHROMIUM === undefined)(
       await stack?.stop()
       rmSync(folder, { recursive: true, force: true })
     })
-
-    async function ask(): Promise<Answered> {
-      const init = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: REQUEST,
-      }
-      const answer = await (await stack.fetch('/v1/chat/completions', init)).text()
-      const id = completionIn(answer).service.receipt_id ?? ''
-      const receipt = await (await stack.fetch(`/v1/receipts/${id}`)).text()
-      return { answer, receipt, id }
-    }
 
     const fillTrust = (on = page) => fillTrustInto(on, stack.local)
     const verify = (on = page) => pressVerify(on)

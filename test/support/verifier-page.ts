@@ -1,8 +1,28 @@
 import { readFileSync } from 'node:fs'
 import type { APIResponse, BrowserContext, Page } from 'playwright-core'
 import type { LocalFile } from '../../src/host/stack/local-file.ts'
+import { completionIn } from './answers.ts'
+import type { Stack } from './stack.ts'
 
 /** The verifier page as a person handles it. */
+
+/** What came of one exchange with the stack. */
+export interface Answered {
+  readonly answer: string
+  /** As `GET /v1/receipts/{id}` tells it. */
+  readonly receipt: string
+  readonly id: string
+}
+
+/** Has a chat request answered, and gets its receipt. */
+export async function askOnce(stack: Stack, body: string): Promise<Answered> {
+  const headers = { 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body }
+  const answer = await (await stack.fetch('/v1/chat/completions', init)).text()
+  const id = completionIn(answer).service.receipt_id ?? ''
+  const receipt = await (await stack.fetch(`/v1/receipts/${id}`)).text()
+  return { answer, receipt, id }
+}
 
 /** Names a local router, its release root, and that it is a simulated one. */
 export async function fillTrustInto(
