@@ -8,7 +8,7 @@ import { chatBody, type ChatBody, type System } from './system.ts'
 import { invalidText, markdownTable } from './table.ts'
 import { FULL, QUICK, type WindowKind } from './windows.ts'
 
-/** A front door: its path, and what the same question looks like there. */
+/** An API format: its path, and the same question in it. */
 interface ChatApi {
   readonly name: string
   readonly path: string

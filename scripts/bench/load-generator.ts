@@ -4,8 +4,8 @@ import { AnswerReader, type AnswerProgress } from './answer-reader.ts'
 import { loadPlanSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
 
 /**
- * The load generator as a process of its own: a closed loop over kept-alive raw sockets. It is given a
- * `LoadPlan` at a time, and reports when the window opens and closes, and then its results.
+ * The load generator as a process of its own: a closed loop over kept-alive raw sockets. It receives one `LoadPlan`
+ * at a time, and reports when the window opens and closes, and then its results.
  */
 process.on('message', (received) => void run(loadPlanSchema.parse(received)))
 process.on('disconnect', () => process.exit(0))

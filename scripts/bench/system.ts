@@ -61,7 +61,7 @@ export interface ChatBody {
   readonly tools?: readonly unknown[] | undefined
 }
 
-/** The body of a chat request, of about a hundred bytes if it is not told otherwise. */
+/** The body of a chat request, of about a hundred bytes by default. */
 export function chatBody(model: string, { stream, content, tools = [] }: ChatBody): string {
   const messages = [{ role: 'user', content: content ?? 'Say something short.' }]
   return JSON.stringify({

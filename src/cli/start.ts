@@ -11,7 +11,7 @@ import type { Subcommand } from './subcommand.ts'
 
 /**
  * `start`: the whole router on this machine, in the foreground. SIGINT, SIGTERM and SIGHUP end it with status 0;
- * SIGUSR2 has it read its configuration again.
+ * SIGUSR2 makes it read its configuration again.
  */
 export function startSubcommand(): Subcommand {
   const command = new Command('start')
@@ -35,7 +35,7 @@ async function start(): Promise<void> {
   await assertPortFree('TLS_PORT', settings.tlsPort)
 
   const stack = await Stack.create({ settings, state, config, log: console.log })
-  // npm passes on the Ctrl-C that the terminal has sent to everybody: a second signal must change nothing.
+  // npm repeats the Ctrl-C that the terminal has already sent to all processes: a second signal must have no effect.
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)
   })

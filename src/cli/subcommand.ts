@@ -3,6 +3,6 @@ import type { Command } from 'commander'
 /** A subcommand of the program, in a module of its own that is loaded only when it is asked for. */
 export interface Subcommand {
   readonly command: Command
-  /** Prints why the command failed, for the person at the terminal, and answers the exit status. */
+  /** Prints why the command failed, for its user, and returns the exit status. */
   readonly explain: (error: unknown) => number
 }

@@ -27,8 +27,8 @@ interface UnsealOptions {
 }
 
 /**
- * `unseal`: gives a sealed router its secrets, after proof, or a serving one new secrets. Exits 0 where they are in force,
- * 1 where the router did not prove itself or refused them, 2 where the command or its input cannot be used.
+ * `unseal`: gives a sealed router its secrets after verifying it, or a serving one new secrets. Exits 0 where they
+ * are in force, 1 where the router was not proven or refused them, 2 where the command or its input is invalid.
  */
 export function unsealSubcommand(): Subcommand {
   const command = new Command('unseal')

@@ -13,9 +13,9 @@ export interface DigestedAnswer {
 /** Takes the digest of an answer while it passes by. */
 export interface AnswerDigest {
   update(bytes: Uint8Array): void
-  /** Whether nothing that still comes can change it. */
+  /** Whether further bytes cannot change it. */
   readonly complete: boolean
-  /** What is known of the bytes so far. */
+  /** The digest of the bytes so far. */
   finish(): DigestedAnswer
 }
 
@@ -62,7 +62,7 @@ const RETURN = 13
 class StreamDigest implements AnswerDigest {
   readonly #hash = sha256.create()
   #named: string | undefined
-  /** The beginning of an event whose end has not come yet. */
+  /** The beginning of an event whose end has not arrived yet. */
   #open: Uint8Array = new Uint8Array()
   #ended = false
 
@@ -85,7 +85,7 @@ class StreamDigest implements AnswerDigest {
     return this.#ended
   }
 
-  /** Whether this event names the receipt, and so is the first that the digest leaves out. */
+  /** Whether this event names the receipt, and so is the first one that the digest excludes. */
   #take(event: Uint8Array): boolean {
     const text = latin1.decode(event)
     const data = /^data: ?(.*?)\r?\n/m.exec(text)?.[1] ?? ''

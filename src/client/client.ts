@@ -8,7 +8,7 @@ import { ObservedExchange } from './observed-exchange.ts'
 
 /** A client of one router that proves the router before it sends, and its answers afterwards. */
 export interface Client {
-  /** For any SDK that takes a `fetch`. Takes addresses of the router alone. */
+  /** For any SDK that accepts a `fetch`. Only for addresses of the router. */
   readonly fetch: typeof fetch
   readonly receipts: Receipts
   /**
@@ -25,8 +25,8 @@ export interface Client {
 
 export interface Receipts {
   /**
-   * The receipt of an answer that `fetch` gave, verified; the answer must have been read to its end. Resolves with
-   * undefined for an answer that can have none.
+   * The verified receipt of an answer from `fetch`; the answer must have been read to its end. Resolves with
+   * undefined for an answer that cannot have one.
    */
   of(response: Response): Promise<ReceiptOutcome | undefined>
   /** Waits for those that are being verified. */
@@ -37,7 +37,7 @@ export interface Receipts {
 const WITH_RECEIPTS =
   /\/v1\/(chat\/completions|responses|messages|embeddings|audio\/transcriptions)$/
 
-/** Statuses whose answers have no body, which `Response` insists on. */
+/** Statuses whose answers must not have a body, as `Response` requires. */
 const NO_BODY = new Set([101, 204, 205, 304])
 
 export function clientOver(
@@ -75,7 +75,7 @@ export function clientOver(
 const VERIFY_TIMEOUT_MS = 90_000
 
 /**
- * Brings whatever `fetch` may be given into one form.
+ * Normalises the arguments of `fetch`.
  * @throws ClientError when the address is not the router's
  */
 async function readRequest(
@@ -94,7 +94,7 @@ async function readRequest(
   return { url, method, headers, body, signal }
 }
 
-/** Follows answers to their end, and sees to their receipts. */
+/** Follows answers to their end and verifies their receipts. */
 class AnswerWatch implements Receipts {
   readonly #verifier: ReceiptVerifier
   readonly #options: ClientOptions

@@ -1,6 +1,6 @@
 import type { Check } from '../verify/check.ts'
 
-/** Everything this client throws of its own; `code` tells the kinds apart. Network errors are thrown as they are. */
+/** Every error of this client; `code` distinguishes them. Network errors are thrown unchanged. */
 export class ClientError extends Error {
   readonly code: ClientErrorCode
 
@@ -22,9 +22,9 @@ export type ClientErrorCode =
   | 'unsupported_runtime'
 
 /**
- * The router is not what it should be: nothing of the request has left this machine.
+ * The router's evidence fails a check: nothing of the request has left this machine.
  *
- * What to do: look at `failed`; `tls_key` means that the connection does not end at the attested router.
+ * What to do: see `failed`; `tls_key` means that the connection does not end at the attested router.
  */
 export class AttestationRefused extends ClientError {
   /** Every check that was made, the failed ones among them. */
@@ -47,7 +47,7 @@ export class AttestationRefused extends ClientError {
   }
 }
 
-/** The router gave no evidence, so nothing was sent. It may do so later. */
+/** The router returned no evidence, so nothing was sent. A later attempt may succeed. */
 export class AttestationUnavailable extends ClientError {
   /** After which the router says that it may do so. */
   readonly retryAfterSeconds: number | undefined
@@ -68,7 +68,7 @@ export class AnswerRefused extends ClientError {
   }
 }
 
-/** An answer whose receipt does not hold, or that has none where one is required. */
+/** The receipt of an answer fails a check, or is missing where one is required. */
 export class ReceiptRefused extends ClientError {
   readonly failed: readonly string[]
 

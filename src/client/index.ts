@@ -32,10 +32,9 @@ const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies
 >
 
 /**
- * Makes a client of one router. Nothing is asked until the first request, or `verify()`.
- *
- * @param deps what it takes from its surroundings; for tests
- * @throws ClientError when the options cannot be used (`invalid_options`) or the runtime lacks what is needed
+ * Makes a client of one router. No request is made until the first `fetch`, or `verify()`.
+ * @param deps the clock and randomness; for tests
+ * @throws ClientError when the options are invalid (`invalid_options`) or the runtime lacks a required feature
  *   (`unsupported_runtime`)
  */
 export function createClient(options: ClientOptions, deps: ClientDeps = SURROUNDINGS): Client {

@@ -1,7 +1,7 @@
 import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
 import type { BundleState, StoredBundle } from './options.ts'
 
-/** The state of this process alone: enough against an older bundle while it runs, nothing after. */
+/** The state in this process only: it detects an older bundle while the process runs. */
 export function memoryState(): BundleState {
   const accepted = new Map<string, StoredBundle>()
   return {

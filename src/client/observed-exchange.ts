@@ -4,7 +4,7 @@ import type { AnswerDigest } from './answer-digest.ts'
 import type { ReceiptOutcome, ReceiptVerifier } from './receipts.ts'
 import type { AnswerBody, OutgoingRequest } from './transport.ts'
 
-/** By which a customer is known. */
+/** The headers that identify a customer. */
 const CREDENTIALS = ['authorization', 'x-api-key'] as const
 
 /** One request and its answer, whose digests are known once the answer has passed. */
@@ -15,7 +15,7 @@ export class ObservedExchange {
   #settle: (known: boolean) => void = () => {}
   #settled = false
   #outcome: Promise<ReceiptOutcome> | undefined
-  /** Resolves when the answer is over: with false where it was cut before it named a receipt. */
+  /** Resolves at the end of the answer: with false where it was cut off before it named a receipt. */
   readonly known: Promise<boolean>
 
   constructor(request: OutgoingRequest, digest: AnswerDigest, verifier: ReceiptVerifier) {
@@ -25,7 +25,7 @@ export class ObservedExchange {
     this.known = new Promise((resolve) => (this.#settle = resolve))
   }
 
-  /** Verified once, however often it is asked for; only after the answer is over. */
+  /** The verification, made once however often it is requested; only after the end of the answer. */
   outcome(): Promise<ReceiptOutcome> {
     this.#outcome ??= this.#verify()
     return this.#outcome
@@ -47,7 +47,7 @@ export class ObservedExchange {
     })
   }
 
-  /** The same bytes at the same time. */
+  /** Passes the bytes on unchanged and without delay. */
   tap(body: AnswerBody, { known, ended }: Moments): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     const settle = () => {
@@ -84,8 +84,8 @@ export class ObservedExchange {
 
 /** What happens on the way of an answer. */
 interface Moments {
-  /** Once, as soon as its digest and its receipt are known: for a stream before its last event. */
+  /** Called once, as soon as digest and receipt id are known: for a stream before its last event. */
   readonly known: () => void
-  /** After the last byte and before the end is told; a failure becomes the end. */
+  /** Called after the last byte and before the end is passed on; if it rejects, the answer ends with that error. */
   readonly ended: () => Promise<void>
 }

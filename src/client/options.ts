@@ -7,13 +7,13 @@ import { TransparencyError } from '../verify/transparency/transparency-error.ts'
 import { ClientError } from './errors.ts'
 import type { ReceiptOutcome } from './receipts.ts'
 
-/** What an application says once, when it makes its client. */
+/** The options of a client. */
 export interface ClientOptions {
   /** Where the router is, with or without `/v1`. */
   readonly baseURL: string
-  /** The release root's public JWK, as the operator publishes it and you checked it. */
+  /** The release root's public JWK, which the operator publishes and you have checked. */
   readonly rootKey: unknown
-  /** The environment the trust bundle must be made for; `production` unless told otherwise. */
+  /** The required environment of the trust bundle; `production` by default. */
   readonly environment?: string
   readonly policy?: ClientPolicy
   /**
@@ -21,7 +21,7 @@ export interface ClientOptions {
    * the evidence names, for where no program sees the TLS key: the default in browsers and under Bun.
    */
   readonly transport?: TransportName
-  /** Where the newest trust bundle seen is remembered; see `BundleState`. */
+  /** Where the newest accepted trust bundle is stored; see `BundleState`. */
   readonly state?: BundleState
   /** Called for every answer that should have a receipt, once it is verified. It must not throw. */
   readonly onReceipt?: (outcome: ReceiptOutcome) => void
@@ -32,32 +32,35 @@ export interface ClientOptions {
 export type TransportName = 'tls' | 'ehbp'
 
 export interface ClientPolicy {
-  /** Accepts a simulated platform, which proves nothing: for trying things out alone. */
+  /** Accepts a simulated platform, which proves nothing; only for trials. */
   readonly allowSimulated?: boolean
-  /** Evidence older than this is asked for anew; the evidence's own limit holds besides. */
+  /** Evidence older than this is fetched again, in addition to the evidence's own limit. */
   readonly maxAgeSeconds?: number
   /** Refuses evidence without AMD's revocation list. */
   readonly requireCrl?: boolean
   /** Which public log of releases must have bundle and manifest: a policy document as `verify attestation --log-policy` takes it. */
   readonly logPolicy?: unknown
-  /** Judges the provider's hop of receipts under a policy of yours; without it the router's record is passed on. */
+  /**
+   * Judges the provider's hop of receipts under a policy of yours; without it the hop is reported as recorded by the
+   * router.
+   */
   readonly judgeProviderHop?: JudgeProviderHop
   /** A receipt holds only where `judgeProviderHop` found its provider attested. */
   readonly requireProvider?: boolean
 }
 
-/** A bundle as it is remembered, with its text where that is known. */
+/** A stored bundle, with its text where that is known. */
 export interface StoredBundle extends AcceptedBundle {
   readonly jws?: string | undefined
 }
 
-/** Keeps the newest bundle seen under each release root, so that an older one is refused later. */
+/** Stores the newest accepted bundle of each release root, so that an older one is refused later. */
 export interface BundleState {
   read(rootJwk: unknown): Promise<StoredBundle | undefined>
   write(accepted: StoredBundle): Promise<void>
 }
 
-/** What a client takes from its surroundings, for tests to set. */
+/** The dependencies of a client, replaceable in tests. */
 export interface ClientDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -71,7 +74,7 @@ export interface ClientDeps {
   readonly pause?: (milliseconds: number) => Promise<void>
 }
 
-/** Options that have been looked at. */
+/** Checked options. */
 export interface Settings {
   readonly base: URL
   readonly rootJwk: Es256Jwk

@@ -1,8 +1,8 @@
 import type { Proof } from './proof.ts'
 
 /**
- * The hosts that are proven, by their TLS key. Connections that meet the same key at the same moment share one proof,
- * and one that is known to be good costs nothing: the holder of the key is the host that was proven.
+ * The proven hosts, by their TLS key. Connections that see the same key at the same time share one verification, and
+ * a proven key costs nothing: its holder is the host that was proven.
  */
 export class Proofs {
   readonly #now: () => number

@@ -15,11 +15,11 @@ export interface Exchange {
   readonly receiptId: string | undefined
   readonly requestSha256: string
   readonly responseSha256: string
-  /** The headers by which the customer is known, to ask for the receipt with. */
+  /** The headers that identify the customer, to fetch the receipt with. */
   readonly credentials: Readonly<Record<string, string>>
 }
 
-/** What the receipt of one answer came to. */
+/** The result of verifying the receipt of one answer. */
 export interface ReceiptOutcome {
   /** Whether it is there and every check of it holds. */
   readonly ok: boolean
@@ -33,7 +33,7 @@ export interface ReceiptOutcome {
   readonly failed: readonly string[]
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** A simulated platform stands somewhere behind it: it proves nothing about any machine. */
+  /** A simulated platform is part of its proof: it proves nothing about any machine. */
   readonly simulated: boolean
   /** Only where its signature is verified. */
   readonly claims: ReceiptClaims | undefined
@@ -61,7 +61,7 @@ export class ReceiptVerifier {
     this.#transport = transport
   }
 
-  /** Never rejects: what is wrong is in the outcome. */
+  /** Never rejects: errors are part of the outcome. */
   async verify(exchange: Exchange): Promise<ReceiptOutcome> {
     const { path, receiptId: id } = exchange
     const nothing = {
@@ -110,7 +110,7 @@ export class ReceiptVerifier {
     return { ok, path: exchange.path, id, receipt, checks, failed, notes, simulated, claims }
   }
 
-  /** What the router published while it was proven: a receipt is judged by everything revoked since. */
+  /** Bundles that the router published while it was proven: a receipt is checked for everything revoked since. */
   #bundles(): string[] {
     return [...new Set(this.#transport.proofs().map(({ bundleJws }) => bundleJws))]
   }
@@ -123,7 +123,10 @@ export class ReceiptVerifier {
     return this.#keys
   }
 
-  /** Envelopes are public and the same for many receipts; other evidence is the customer's and asked for each time. */
+  /**
+   * Envelopes are public and shared by many receipts, so they are cached; other evidence is the customer's and
+   * fetched each time.
+   */
   async #evidenceOf(
     receipt: string,
     path: string,
@@ -172,7 +175,7 @@ export class ReceiptVerifier {
 const MAX_CACHED_ENVELOPES = 64
 const FETCH_TIMEOUT_MS = 60_000
 
-/** Nothing but digests is taken from a receipt that is not verified yet. */
+/** Only digests are taken from a receipt that is not verified yet. */
 function referencesOf(receipt: string): string[] {
   const claims = z
     .looseObject({})

@@ -50,7 +50,7 @@ export interface Transport {
   send(request: OutgoingRequest): Promise<IncomingAnswer>
   /** Proofs in force. */
   proofs(): readonly Proof[]
-  /** Forgets every proof, so that the next request asks for fresh evidence. Running answers go on. */
+  /** Drops every proof, so that the next request fetches fresh evidence. Running answers continue. */
   refresh(): void
   /** Ends when running answers have. */
   close(): Promise<void>

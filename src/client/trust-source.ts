@@ -16,7 +16,7 @@ export interface NewestTrust {
   readonly logProofs: LogProofs | undefined
 }
 
-/** Where the newest trust bundle comes from. */
+/** The source of the newest trust bundle. */
 export interface TrustSource {
   /**
    * @throws AttestationRefused when the trust bundle is refused
@@ -26,7 +26,10 @@ export interface TrustSource {
   newest(): Promise<NewestTrust>
 }
 
-/** Asks the router each time, once for all who ask at the same moment, and never goes back behind the kept state. */
+/**
+ * Fetches the bundle from the router each time, once for concurrent callers, and never accepts one older than the
+ * stored one.
+ */
 export class RouterTrustSource implements TrustSource {
   readonly #settings: Settings
   readonly #state: BundleState

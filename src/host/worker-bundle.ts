@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
-/** Where a compiled tree has the worker (`src/cli/build/compile-tree.ts`); a checkout has none. */
+/** The worker in a compiled tree (`src/cli/build/compile-tree.ts`); a checkout has none. */
 const COMPILED = fileURLToPath(new URL('../worker.js', import.meta.url))
 
 /**
- * Writes the worker, one ES module, to a file: the one that was compiled with this program, or in a checkout one made
- * from the sources now. The same sources give the same bytes.
+ * Writes the worker, one ES module, to a file: the one compiled with this program, or in a checkout one built from
+ * the sources. The same sources give the same bytes.
  */
 export async function writeWorkerBundle(outFile: string): Promise<void> {
   if (existsSync(COMPILED)) {

@@ -26,8 +26,8 @@ export const simulatedChipSchema = z.strictObject({
 })
 
 /**
- * The throw-away release of a local stack. The daemon makes it once; the supervisor holds it in memory and
- * hands it back after a restart, so that one run of the stack has one root, one bundle and one simulated chip.
+ * The throw-away release of a local stack. The daemon generates it once; the supervisor keeps it in memory and passes
+ * it back after a restart, so that one run of the stack has one root, one bundle and one simulated chip.
  */
 const localReleaseSchema = z.strictObject({
   rootPublicJwk: z.record(z.string(), z.json()),
@@ -100,7 +100,7 @@ export interface DaemonReady {
   /** File with the release root's public JWK. */
   readonly rootKeyPath: string
   readonly generation: number
-  /** To be handed back in `DaemonBoot.release`; null where the release comes from files. */
+  /** To be passed back in `DaemonBoot.release`; null where the release comes from files. */
   readonly release: LocalRelease | null
 }
 
@@ -121,7 +121,7 @@ export type FromDaemon =
   | { readonly type: 'tls_refused'; readonly reason: string }
   | { readonly type: 'attestation_failed'; readonly reason: string }
   | { readonly type: 'attestation_restored' }
-  /** The envelope in service goes without AMD's revocation list. */
+  /** The current envelope has no revocation list of AMD. */
   | { readonly type: 'revocation_list_missing'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]

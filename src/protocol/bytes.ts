@@ -3,13 +3,13 @@
  * of one digest or signature are a way past a comparison.
  */
 
-/** Bytes in memory of their own, the only kind WebCrypto takes without a cast. */
+/** Bytes in memory of their own, which WebCrypto accepts without a cast. */
 export type Bytes = Uint8Array<ArrayBuffer>
 
 const encoder = new TextEncoder()
 const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** UTF-8 bytes of a string; lone surrogates become U+FFFD, as the Encoding Standard has it. */
+/** UTF-8 bytes of a string; unpaired surrogates become U+FFFD, as in the Encoding Standard. */
 export function utf8(text: string): Bytes {
   // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- wider in the Workers types
   return encoder.encode(text) as Bytes
@@ -23,7 +23,7 @@ export function fromUtf8(bytes: Uint8Array): string {
   return strictDecoder.decode(bytes)
 }
 
-/** A copy in memory of its own, whatever the bytes were a view of. */
+/** A copy in memory of its own. */
 export function copyBytes(bytes: Uint8Array): Bytes {
   return new Uint8Array(bytes)
 }

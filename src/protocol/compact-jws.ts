@@ -36,8 +36,9 @@ const ALGORITHMS = {
 export type JwsAlgorithm = keyof typeof ALGORITHMS
 
 /**
- * Takes a compact JWS apart. Says nothing about its signature.
- * @throws MalformedEvidence when the input is malformed
+ * Splits a compact JWS and parses its header; the signature is not verified.
+ * @throws MalformedEvidence when it is too large, does not have three canonical base64url segments, or its header
+ *   cannot be parsed
  */
 export function parseCompactJws(text: string, document: string): CompactJws {
   if (text.length > MAX_JWS_CHARS) throw new MalformedEvidence(document, 'JWS too large')

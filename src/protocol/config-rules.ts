@@ -3,7 +3,7 @@ import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
 import { webhookProblems } from './webhook-config.ts'
 
-/** One thing wrong with a configuration: where, and why. */
+/** One problem with a configuration: where, and why. */
 export interface ConfigProblem {
   /** As a reader would write it: `routes[2].provider`. */
   readonly path: string
@@ -73,7 +73,7 @@ function namesAreNotReserved({ providers, routes }: RouterConfig): ConfigProblem
   return found
 }
 
-/** `<a>/<model_key>` would mean two things. */
+/** Otherwise `<a>/<model_key>` would be ambiguous. */
 function providersAndRegionsDiffer({ providers, routes }: RouterConfig): ConfigProblem[] {
   return routes.flatMap((route, index) =>
     route.region !== undefined && Object.hasOwn(providers, route.region)
@@ -123,7 +123,7 @@ function modelKeysHaveOneType({ routes }: RouterConfig): ConfigProblem[] {
   })
 }
 
-/** Else `<provider>/<model_key>` would name both one route and several. */
+/** Otherwise `<provider>/<model_key>` would name both one route and several. */
 function regionsAreAllOrNothing({ routes }: RouterConfig): ConfigProblem[] {
   const regional = new Map<string, boolean>()
   return routes.flatMap((route, index) => {
@@ -137,7 +137,7 @@ function regionsAreAllOrNothing({ routes }: RouterConfig): ConfigProblem[] {
   })
 }
 
-/** A half-given price would bill a half. */
+/** An incomplete price would bill only a part. */
 function pricesAreWhole({ routes }: RouterConfig): ConfigProblem[] {
   return routes.flatMap((route, index) => {
     const reason = priceProblem(route)
@@ -232,7 +232,7 @@ function originsAreOrigins({ service }: RouterConfig): ConfigProblem[] {
   )
 }
 
-/** What the router answers for itself, or a salt that keeps customers apart, is not the caller's to set. */
+/** Members that the router sets itself, or a salt that separates customers, must not be set by callers. */
 function forwardedMembersAreFree({ routes }: RouterConfig): ConfigProblem[] {
   return routes.flatMap(({ forward, cache_salt_field: salt }, index) =>
     forward.flatMap((member, place) => {

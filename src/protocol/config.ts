@@ -6,8 +6,8 @@ import { providerPolicySchema } from './provider-policy.ts'
 import { webhooksSchema } from './webhook-config.ts'
 
 /**
- * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing slip
- * never becomes a silently weaker setting. Rules that span several members stand in `config-rules.ts`.
+ * The router's configuration file (docs/configuration.md). Unknown keys are errors, so that a typing error never
+ * silently weakens a setting. Rules that span several members are in `config-rules.ts`.
  */
 
 const name = z.string().regex(/^[A-Za-z0-9._-]+$/, 'only letters, digits, ".", "_" and "-"')
@@ -96,7 +96,7 @@ export const serviceSchema = z.strictObject({
   idempotency: idempotencySchema.prefault({}),
   mode: z.enum(MODES).default('production'),
   allow_unattested: z.array(name).default([]),
-  /** Providers whose evidence pins no operating system, and that production mode accepts all the same. */
+  /** Providers whose evidence pins no operating system, but that production mode accepts. */
   allow_unpinned_os: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
   cors_origins: z.array(z.string()).default([]),
@@ -125,11 +125,11 @@ const promptCachingSchema = z.strictObject({
   billing_mode: z.string().optional(),
 })
 
-/** What an embedding route takes. */
+/** The capabilities of an embedding route. */
 const embeddingSchema = z.strictObject({
   /** Whether callers may choose the length of the vectors. */
   dimensions: z.boolean().default(false),
-  /** Inputs in one request. */
+  /** Maximum number of inputs in one request. */
   max_inputs: z.int().min(1).max(2048).default(2048),
 })
 
@@ -139,14 +139,14 @@ const audioSchema = z.strictObject({
 })
 
 /**
- * The most tokens that a provider can make of a request's input: what is reserved before it is sent, and where its
- * count is capped. Tokenizers that fall back to bytes make at most one token of each.
+ * The most tokens that a provider can count in a request's input: reserved before it is sent, and the maximum that is
+ * billed. Tokenizers that fall back to bytes produce at most one token per byte.
  */
 const inputBoundSchema = z.strictObject({
   tokens_per_byte: z.number().positive().max(4).default(1),
   /** What a chat template adds of itself. */
   base_tokens: z.int().min(0).max(1_000_000).default(1024),
-  /** For each part of that kind; the bytes of an inline image or video count for nothing else. */
+  /** Tokens of each part of that kind; the bytes of an inline image or video are not counted otherwise. */
   image_tokens: z.int().min(0).max(10_000_000).default(16_384),
   audio_tokens: z.int().min(0).max(10_000_000).default(32_768),
   video_tokens: z.int().min(0).max(10_000_000).default(131_072),

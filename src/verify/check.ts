@@ -4,24 +4,24 @@ import { PROVES, type CheckName } from './check-names.ts'
 export interface Check {
   readonly name: string
   readonly ok: boolean
-  /** What was seen where it holds, what is wrong where it does not. */
+  /** What was found if it holds, what is wrong if it does not. */
   readonly detail: string
   /** What a relying party knows once this check holds. */
   readonly proves: string
 }
 
-/** What a list of checks comes to: it holds when every one of them does. */
+/** The result of a list of checks: it holds when every one of them does. */
 export interface Verdict {
   readonly ok: boolean
   readonly checks: readonly Check[]
 }
 
-/** A check that fails for the given fault, and holds with what was seen where there is none. */
+/** A check that fails with the given fault, and holds with `detail` where there is none. */
 export function judge(name: CheckName, fault: string | undefined, detail: string): Check {
   return { name, ok: fault === undefined, detail: fault ?? detail, proves: PROVES[name] }
 }
 
-/** The first fault whose condition is true; the order is the order of telling. */
+/** The first fault whose condition is true. */
 export function firstFault(...faults: readonly (string | false | undefined)[]): string | undefined {
   return faults.find((fault): fault is string => typeof fault === 'string')
 }

@@ -1,4 +1,4 @@
-/** How far apart the clocks of two honest parties may be. */
+/** Maximum difference between the clocks of two honest parties. */
 export const CLOCK_SKEW_MS = 120_000
 
 /** Milliseconds since 1970 of a time that a schema has checked. */
@@ -7,8 +7,8 @@ export function milliseconds(timestamp: string): number {
 }
 
 /**
- * Every comparison with what is no number is false, so that nothing would ever be too early, expired or too old.
- * @throws TypeError when it is not, because that is the caller's mistake and not a fault of the evidence
+ * Comparisons with NaN or undefined are false, so nothing would ever be too early, expired or too old.
+ * @throws TypeError when the value is not a number: an error of the caller, not of the evidence
  */
 export function requireNumber(name: string, value: unknown): void {
   if (typeof value !== 'number' || !Number.isFinite(value)) {

@@ -22,23 +22,23 @@ const NO_REVOCATION_LIST =
 export interface HardwareResult extends Verdict {
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** Absent where the envelope brings no certificates. */
+  /** Absent where the envelope has no certificates. */
   readonly report?: SnpReport
   readonly chain?: VekChain
 }
 
 /**
- * Reads an envelope from JSON text as it was served.
- * @throws MalformedEvidence when the input is malformed
+ * Parses the JSON text of a served envelope.
+ * @throws MalformedEvidence when it does not match the schema
  */
 export function readEnvelope(text: string | Uint8Array): Envelope {
   return readDocument(envelopeSchema, parseStrictJson(text, DOCUMENT), DOCUMENT)
 }
 
 /**
- * Checks what the hardware alone vouches for: a genuine report, and that it names the envelope's TLS key, identity
- * tag, receipt key and configuration. Whose guest it is, only a trust bundle can tell.
- * @throws MalformedEvidence when the input is malformed
+ * Checks what the hardware alone proves: a genuine report, and that it names the envelope's TLS key, identity tag,
+ * receipt key and configuration. Whether its guest is accepted is decided by a trust bundle.
+ * @throws MalformedEvidence when the report, a certificate or a base64 member cannot be parsed
  */
 export async function verifyEnvelopeHardware(
   envelope: Envelope,
@@ -60,7 +60,7 @@ export async function verifyEnvelopeHardware(
   }
 }
 
-/** AMD's list as the envelope brings it; its signature is what counts, not its source. */
+/** AMD's list from the envelope; it is accepted by its signature, not by its source. */
 function revocationListOf({ snp_crl_b64: text }: Envelope): Bytes | undefined {
   return text === undefined ? undefined : decode(text, 'snp_crl_b64')
 }

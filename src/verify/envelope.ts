@@ -17,14 +17,14 @@ export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
   readonly live?: LiveExpectations
 }
 
-/** What the caller knows of this moment. Left away where an envelope of the past is judged. */
+/** What the caller knows about the present. Omitted for an envelope of the past. */
 export interface LiveExpectations {
   /**
-   * The nonce that was sent, 64 lowercase hex digits: it alone proves when the report was made. `null` takes an
-   * envelope for fresh on the word of the operator, whose clock wrote `issued_at` and nobody signed it.
+   * The nonce that was sent, 64 lowercase hex digits: only it proves when the report was made. `null` accepts an
+   * envelope as fresh by `issued_at`, which the operator's clock wrote and nothing signs.
    */
   readonly nonce: string | null
-  /** Seconds; the envelope's own limit holds besides. */
+  /** Maximum age in seconds, in addition to the envelope's own limit. */
   readonly maxAgeSeconds?: number
   /** SHA-256 over the SPKI of the peer of the connection in use, lowercase hex. */
   readonly tlsSpkiSha256?: string | undefined
@@ -32,7 +32,7 @@ export interface LiveExpectations {
   readonly hpkeKeyConfigSha256?: string | undefined
 }
 
-/** Told with every envelope that is taken for fresh without a nonce. */
+/** Noted for every envelope that is accepted as fresh without a nonce. */
 const OPERATORS_CLOCK =
   "freshness: it rests on the operator's clock, for the report was not asked for with a nonce"
 
@@ -47,8 +47,8 @@ export interface EnvelopeResult extends Verdict {
 /**
  * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
  * connection.
- * @throws MalformedEvidence when the input is malformed
- * @throws TypeError when a time or an age is no number
+ * @throws MalformedEvidence when the report, a certificate, the manifest or a base64 member cannot be parsed
+ * @throws TypeError when a time or an age is not a number
  */
 export async function verifyEnvelope(
   envelope: Envelope,
@@ -77,7 +77,7 @@ export async function verifyEnvelope(
   return { ...hardware, ...verdict(checks), notes, ...(manifest && { manifest }) }
 }
 
-/** Guest, workload and release must stand in one entry together; a revocation outweighs any entry. */
+/** Guest, workload and release must be in one entry together; a revocation takes precedence over any entry. */
 function checkAllowed(envelope: Envelope, report: SnpReport, trust: Trust, now: number): Check[] {
   const { bundle } = trust
   const measurement = toHex(report.measurement)
@@ -129,10 +129,10 @@ function checkHpkeKey({ report_data_binding: binding }: Envelope, served: string
   return judge('hpke_key', fault, served)
 }
 
-/** What a report binds that was asked for without a nonce (`bindingDigest`), so it proves no more than none. */
+/** The nonce in a report that was requested without one (`bindingDigest`); it proves as little as none. */
 const NO_NONCE = /^0+$/
 
-/** No nonce where one must be is a caller without types, and fails like a wrong one. */
+/** A missing nonce, where one is required, fails like a wrong one: a caller without types may omit it. */
 function checkNonce({ report_data_binding: binding }: Envelope, nonce: unknown): Check {
   const sent = typeof nonce === 'string' && nonce !== '' && !NO_NONCE.test(nonce)
   const fault = firstFault(

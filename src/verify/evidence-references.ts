@@ -15,15 +15,15 @@ const listSchema = z.object({
   evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
 })
 
-/** What a receipt asks for before it can be verified: its id, and the SHA-256 (hex) of each piece of evidence. */
+/** What a receipt refers to before it is verified: its id, and the SHA-256 (hex) of each piece of evidence. */
 export interface EvidenceReferences {
   readonly id: string
   readonly references: readonly string[]
 }
 
 /**
- * Reads a receipt that is not verified yet, so nothing but digests is taken from it. One that cannot be read refers to
- * nothing; `verifyReceipt` says what is wrong with it.
+ * Reads references from a receipt that is not verified yet; only digests are taken from it. One that cannot be parsed
+ * has none; `verifyReceipt` reports what is wrong with it.
  */
 export function evidenceReferences(receipt: string): EvidenceReferences {
   const claims = claimsSchema.safeParse(readUnverified(receipt))
@@ -45,9 +45,8 @@ function readUnverified(receipt: string): unknown {
 }
 
 /**
- * The pieces of `GET /v1/receipts/{id}/evidence` under the digests that the router says they have; that they are what a
- * receipt names is for `verifyReceipt` to check.
- * @throws MalformedEvidence when it is no list of evidence
+ * The pieces of `GET /v1/receipts/{id}/evidence` by the digests that the router states; `verifyReceipt` checks them.
+ * @throws MalformedEvidence when it is not a list of evidence
  */
 export function readEvidenceList(text: string | Uint8Array): ReadonlyMap<string, Bytes> {
   const document = 'list of evidence'

@@ -1,6 +1,6 @@
 /**
- * Why evidence was not accepted, in words of our own: a reason is shown to operators and must not carry a word
- * that the other side wrote.
+ * Why evidence was not accepted, in this project's own words: a reason is shown to operators and must not contain
+ * text of the other side.
  */
 const REFUSALS = {
   plain_http: 'the address is not https, so no connection can be bound to evidence',
@@ -28,12 +28,12 @@ const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-/** Evidence that does not hold, or cannot be had. What to do: nothing is sent to this provider. */
+/** Evidence that fails a check or cannot be obtained. Consequence: nothing is sent to this provider. */
 export class EvidenceRefused extends Error {
   readonly code: RefusalCode
   readonly checks: readonly string[]
 
-  /** `checks` are names of checks of this project; nothing else may be told besides the code. */
+  /** `checks` are names of checks of this project; besides the code nothing else may be included. */
   constructor(code: RefusalCode, checks: readonly string[] = [], options?: ErrorOptions) {
     super(REFUSALS[code] + (checks.length > 0 ? ` (${checks.join(', ')})` : ''), options)
     this.name = 'EvidenceRefused'
@@ -41,7 +41,7 @@ export class EvidenceRefused extends Error {
     this.checks = checks
   }
 
-  /** True where asking again may help and nothing speaks against evidence that was verified before. */
+  /** True where a retry may help and nothing contradicts evidence that was verified before. */
   get isOutage(): boolean {
     return this.code === 'unreachable' || this.code === 'service_unreachable'
   }

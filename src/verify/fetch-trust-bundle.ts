@@ -5,20 +5,20 @@ import { parseStrictJson } from '../protocol/strict-json.ts'
 import { publishedTrustBundleSchema, type LogProofs } from '../protocol/trust-bundle.ts'
 import { judge, verdict, type Verdict } from './check.ts'
 
-/** A bundle is a few kilobytes; more is an attack on the reader. */
+/** A bundle has a few kilobytes; more is an attack on the reader. */
 const MAX_BUNDLE_BYTES = 1_048_576
 
 export interface FetchedTrustBundle extends Verdict {
   /** The compact JWS; only where the check holds. */
   readonly jws?: string
-  /** Proofs that bundle and manifest are public, where they were published beside the bundle. */
+  /** Proofs that bundle and manifest were logged, where they were published with the bundle. */
   readonly logProofs?: LogProofs | undefined
 }
 
 /**
- * Fetches a published trust bundle from an address that the evidence under judgement names, so only from the
- * pinned origin, without following redirects and with a bound on its size. Network errors are thrown as they are,
- * `MalformedEvidence` for a document of another form.
+ * Fetches a published trust bundle from an address named in unverified evidence, so only from the pinned origin,
+ * without following redirects and with a size limit. Network errors are thrown unchanged.
+ * @throws MalformedEvidence when the document does not match its schema
  */
 export async function fetchTrustBundle(
   url: string,
@@ -52,7 +52,7 @@ async function readBounded(response: Response): Promise<Bytes | undefined> {
   const parts: Uint8Array[] = []
   let size = 0
   if (response.body === null) throw new MalformedEvidence('published trust bundle', 'no body')
-  // Not every browser can iterate over a stream.
+  // Not every browser supports iterating over a stream.
   const reader = response.body.getReader()
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     size += next.value.length

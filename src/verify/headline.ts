@@ -4,11 +4,11 @@ import type { ReceiptResult } from './receipt.ts'
 
 /** A summary of a verdict in one line. */
 export interface Statement {
-  /** What is known if every check holds. */
+  /** What is proven if every check holds. */
   readonly proven: string
-  /** A simulated platform was allowed, so that nothing is known of any machine. */
+  /** A simulated platform was allowed, so that nothing is proven about any machine. */
   readonly simulated?: boolean
-  /** What the verdict rests on besides the evidence. */
+  /** What the verdict depends on besides the evidence. */
   readonly caveats?: readonly string[]
 }
 
@@ -24,14 +24,14 @@ export function headline({ ok, checks }: Verdict, statement: Statement): string 
   return [`VALID${where}: ${proven}.`, ...caveats].join(' ')
 }
 
-/** What is known of the provider's hop, by how far it was judged. */
+/** What is proven about the provider's hop, by how far it was verified. */
 const PROVIDER: Readonly<Record<ProviderStatus, string>> = {
   unattested: 'The provider was not attested.',
   recorded: "The provider's hop is recorded by the router, not re-judged.",
   rejudged: "The provider's enclave was judged again here, under your own policy.",
 }
 
-/** The first line about a receipt. */
+/** The first line of a verdict about a receipt. */
 export function receiptHeadline(result: ReceiptResult): string {
   const { outcome, simulated, provider } = result
   if (outcome === 'signature_only') {

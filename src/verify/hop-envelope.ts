@@ -11,13 +11,13 @@ import { findEvidence, type EvidenceBySha256 } from './hop-evidence.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
 import { verifyTrustBundle } from './trust-bundle.ts'
 
-/** Whose envelopes of the past are accepted. */
+/** The operator whose past envelopes are accepted. */
 export interface EnvelopeTrust {
   /** The release root of the operator of this host. */
   readonly rootJwk: Es256Jwk
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]
-  /** The newest bundle known under that root, for what it revokes. */
+  /** The newest known bundle under that root, for its revocations. */
   readonly newest?: TrustBundle | undefined
   readonly acceptBeforeRevocation?: boolean | undefined
 }
@@ -34,14 +34,14 @@ export interface HopResult {
   readonly notes: readonly string[]
   /** Evidence of a simulated platform that was allowed. */
   readonly simulated: boolean
-  /** Only where it could be read; what it says holds only where every check does. */
+  /** Only where it could be parsed; its statements hold only where every check does. */
   readonly envelope?: Envelope
 }
 
 /**
- * Verifies a hop of a receipt again from its envelope, whole and as of `options.now`: evidence -> bundle -> chain, report,
- * manifest -> what the block says of it. A receipt tells of the past, so the envelope need not be fresh. Evidence that is
- * missing, changed, unreadable or of another kind is a failed check.
+ * Verifies a hop of a receipt again from its envelope, completely and as of `options.now`: evidence -> bundle ->
+ * chain, report, manifest -> the block's statements. A receipt is about the past, so the envelope need not be fresh.
+ * Evidence that is missing, changed, unreadable or of another kind is a failed check.
  */
 export async function checkEnvelopeHop(
   block: AttestationBlock,

@@ -1,11 +1,11 @@
 /**
- * What a relying party imports as `confidential-model-router/verify`. Web standards only: it runs in browsers, Node,
- * Bun, Deno and workerd, asks the network for nothing by itself, and trusts AMD and the release root alone.
+ * The entry point for relying parties: `confidential-model-router/verify`. Web standards only: it runs in browsers,
+ * Node, Bun, Deno and workerd, makes no network requests by itself, and trusts only AMD and the release root.
  *
  * Four things can be verified: a trust bundle (`verifyTrustBundle`), the envelope of a running router under it
- * (`verifyEnvelope`), a receipt (`verifyReceipt`), and a SEV-SNP report by itself (`verifySnp`). Each answers with a
- * `Verdict`: `ok`, and every check with what it proves. A check that fails is a value and never an exception;
- * `MalformedEvidence` is thrown where a document is none of its kind. docs/verification.md explains every check.
+ * (`verifyEnvelope`), a receipt (`verifyReceipt`), and a SEV-SNP report by itself (`verifySnp`). Each returns a
+ * `Verdict`: `ok`, and every check with what it proves. A failed check is a value, never an exception;
+ * `MalformedEvidence` is thrown where a document cannot be parsed. docs/verification.md explains every check.
  */
 
 export { prefixed, type Check, type Verdict } from './check.ts'
@@ -13,7 +13,7 @@ export { PROVES, type CheckName } from './check-names.ts'
 export { headline, receiptHeadline, type Statement } from './headline.ts'
 export { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
-// A trust bundle: what the holder of the release root says may be accepted.
+// A trust bundle: what the holder of the release root accepts.
 export { fetchTrustBundle, type FetchedTrustBundle } from './fetch-trust-bundle.ts'
 export {
   verifyTrustBundle,
@@ -22,7 +22,7 @@ export {
   type TrustBundleResult,
 } from './trust-bundle.ts'
 
-// An envelope: what a running router can prove of itself, and of the connection it came over.
+// An envelope: the identity of a running router, and of its connection.
 export { readEnvelope } from './envelope-hardware.ts'
 export {
   verifyEnvelope,

@@ -4,20 +4,20 @@ import { firstFault, judge, type Check } from './check.ts'
 
 type SignedDocument = 'trust_bundle' | 'manifest' | 'receipt'
 
-/** Header members by which a sender would choose the key or the rules; none of ours has them. */
+/** Header members with which a sender could choose the key or the rules; valid documents have none of them. */
 const FORBIDDEN_MEMBERS = ['jwk', 'jku', 'x5c', 'x5u', 'x5t', 'crit', 'b64', 'zip'] as const
 
 export interface JwsExpectation {
   readonly document: SignedDocument
-  /** Accepted values of `typ`; undefined in it: `typ` may be left away. */
+  /** Accepted values of `typ`; undefined in it: `typ` may be absent. */
   readonly typ: readonly (string | undefined)[]
-  /** The one key that may have signed. */
+  /** The only key that may have signed. */
   readonly key: EcPoint
 }
 
 /**
- * Checks header and signature of an ES256 JWS against one key that the caller chose. The `kid` must be that
- * key's thumbprint, so a key of another role is never tried.
+ * Checks header and signature of an ES256 JWS with one key chosen by the caller. The `kid` must be that key's
+ * thumbprint, so that a key of another role is never tried.
  */
 export async function checkJws(
   jws: CompactJws,
@@ -32,7 +32,7 @@ export async function checkJws(
   return [...checks, judge(`${document}_signature`, signature, `key ${kid}`)]
 }
 
-/** What is wrong with the header, whichever key signed. */
+/** What is wrong with the header, whatever the key. */
 export function headerFault(
   { header }: CompactJws,
   typ: readonly (string | undefined)[],

@@ -7,9 +7,9 @@ const keySetSchema = z.looseObject({
 })
 
 /**
- * The one key of a JWKS (RFC 7517) that a `kid` names, or what is wrong with it. The `kid` must be the key's own
- * thumbprint, so that no other key can stand in under its name.
- * @throws MalformedEvidence when it is no JWKS
+ * The key of a JWKS (RFC 7517) with a given `kid`, or what is wrong. The `kid` must be the key's own thumbprint, so
+ * that no other key can be published under its name.
+ * @throws MalformedEvidence when it is not a JWKS
  */
 export async function findSigningKey(
   jwks: unknown,

@@ -12,18 +12,18 @@ import { revocationFault, type RevocationRule } from './revoked.ts'
 
 const DOCUMENT = 'workload manifest'
 
-/** What a relying party has accepted before it looks at an envelope. */
+/** The trust of a relying party when it verifies an envelope. */
 export interface Trust {
-  /** The bundle that is judged under. */
+  /** The bundle that decides. */
   readonly bundle: TrustBundle
   readonly rootJwk: EcPoint
-  /** The newest bundle known, where it is another one: of it only what it revokes counts. */
+  /** The newest known bundle, if it is another one: only its revocations count. */
   readonly newest?: TrustBundle | undefined
-  /** Accepts what was made before the `since` of its revocation, as of the moment it is judged for. */
+  /** Accepts what was made before the `since` of its revocation, as of the time of verification. */
   readonly acceptBeforeRevocation?: boolean | undefined
 }
 
-/** Which revocations count for something that is said to be made at `now`. */
+/** Which revocations apply to something that claims to be made at `now`. */
 export function revocationRule(
   { bundle, newest, acceptBeforeRevocation }: Trust,
   now: number,
@@ -40,7 +40,7 @@ export interface ManifestResult {
   readonly manifest?: Manifest
 }
 
-/** Checks that the tag is SHA-256 over the very text of the manifest. */
+/** Checks that the tag is the SHA-256 of the exact text of the manifest. */
 export async function checkTag(manifestJws: string, tag: string): Promise<Check> {
   const actual = await sha256Hex(manifestJws)
   const fault = actual === tag ? undefined : `the manifest's tag is ${actual}`
@@ -48,9 +48,9 @@ export async function checkTag(manifestJws: string, tag: string): Promise<Check>
 }
 
 /**
- * Verifies the workload manifest under the key that the bundle delegates this to, or under the release root where a
+ * Verifies the workload manifest with the key that the bundle delegates this to, or with the release root where a
  * legacy bundle names none.
- * @throws MalformedEvidence when the input is malformed
+ * @throws MalformedEvidence when the JWS or the manifest cannot be parsed
  */
 export async function checkManifest(
   text: string,

@@ -11,7 +11,7 @@ export interface NewestBundle {
   readonly notes: readonly string[]
   /** Absent where no further bundle was given, or where one was refused. */
   readonly bundle?: TrustBundle
-  /** What to keep as the next `lastAccepted`, and the text of it. */
+  /** What to store as the next `lastAccepted`, with its text. */
   readonly accepted?: AcceptedBundle & { readonly jws: string }
 }
 
@@ -19,10 +19,10 @@ const NO_NEWER_BUNDLE =
   "not_revoked: no bundle but the receipt's own was at hand, so nothing tells of later revocations"
 
 /**
- * The newest of the bundles at hand (compact JWS), for what it revokes. One that has expired still counts: revocations
- * do not lapse. A bundle that the release root did not sign is refused, and so is a state of affairs where a newer one
- * was seen before than is at hand now. `own` is the receipt's: the only one at hand where no other is given, and then it
- * must not be older than what was seen.
+ * Finds the newest of the given bundles (compact JWS), for its revocations. An expired one still counts: revocations
+ * do not lapse. A bundle that the release root did not sign is refused, and so are bundles that are all older than
+ * one accepted before. `own` is the receipt's bundle: it is used where no other is given, and must then not be older
+ * than the one accepted before.
  */
 export async function findNewestBundle(
   texts: readonly string[],
@@ -85,7 +85,7 @@ interface Candidate {
   readonly accepted: AcceptedBundle & { readonly jws: string }
 }
 
-/** The bundle, or what is wrong with it. Its version is compared once all of them are known. */
+/** The bundle, or what is wrong with it. Versions are compared once all bundles are parsed. */
 async function judgeCandidate(
   jws: string,
   rootJwk: Es256Jwk,

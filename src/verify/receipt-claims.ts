@@ -12,10 +12,10 @@ import { RECEIPT_ENDPOINTS, type ReceiptClaims, type ReceiptEndpoint } from '../
 import { firstFault, judge, type Check } from './check.ts'
 import { CLOCK_SKEW_MS, milliseconds } from './clock.ts'
 
-/** What the caller knows of the exchange; what is left away is not compared. Digests are lowercase hex SHA-256. */
+/** What the caller knows about the exchange; omitted members are not compared. Digests are lowercase hex SHA-256. */
 export interface ExpectedExchange {
   readonly id?: string | undefined
-  /** The front door that was called, by its path. */
+  /** The called endpoint, by its path. */
   readonly endpoint?: string | undefined
   readonly requestedRoute?: string | undefined
   readonly routedModel?: string | undefined
@@ -23,11 +23,11 @@ export interface ExpectedExchange {
   readonly clientResponseSha256?: string | undefined
   readonly providerRequestSha256?: string | undefined
   readonly providerResponseSha256?: string | undefined
-  /** What was required of the provider: the receipt must say the same or more. */
+  /** The caller's requirements on the provider: the receipt must state the same or stricter ones. */
   readonly constraints?: Constraints | undefined
 }
 
-/** Every expectation becomes one check; the claim that it is about carries the name. */
+/** Turns every expectation into one check, named for its claim. */
 export function checkExchange(claims: ReceiptClaims, expected: ExpectedExchange): Check[] {
   const pairs = [
     ['receipt_id', claims.jti, expected.id],
@@ -47,13 +47,13 @@ export function checkExchange(claims: ReceiptClaims, expected: ExpectedExchange)
 
 const KNOWN_ENDPOINTS: readonly string[] = RECEIPT_ENDPOINTS
 
-/** Front doors whose answers are no text that a model generates, so that no completion tokens can be claimed. */
+/** Endpoints whose answers are not generated text, so that there are no completion tokens. */
 const WITHOUT_COMPLETION: readonly string[] = ['/v1/embeddings'] satisfies ReceiptEndpoint[]
 
 /**
- * The front door is one that receipts are issued for, the expected one, and fits the other claims. Without it nobody
- * knows the format of the bytes that the client's digests are over. Receipts of earlier versions name none, which only
- * an expectation makes a failure.
+ * The endpoint must be one that issues receipts, the expected one, and consistent with the other claims; it
+ * determines the format of the bytes that the client's digests cover. Receipts of earlier versions have none, which
+ * fails only if one is expected.
  */
 export function checkEndpoint(claims: ReceiptClaims, expected: string | undefined): Check[] {
   const { endpoint } = claims
@@ -80,8 +80,8 @@ function endpointFault(
 }
 
 /**
- * What was required of the provider, by the receipt itself and by whoever verifies it, against what the receipt says of
- * the provider. No check where nobody required anything.
+ * The requirements on the provider, from the receipt itself and from its verifier, against the receipt's statements
+ * on the provider. No check where there are none.
  */
 export function checkConstraints(claims: ReceiptClaims, asked: Constraints | undefined): Check[] {
   const { constraints: held } = claims
@@ -100,7 +100,7 @@ export function checkConstraints(claims: ReceiptClaims, asked: Constraints | und
 
 const referenceSchema = z.object({ sha256: z.string() })
 
-/** The provider by the receipt's own account; where it contradicts itself, or says nothing, nothing is proven. */
+/** The provider by the receipt's own statements; where they are contradictory or missing, nothing is proven. */
 function recordedPeer(claims: ReceiptClaims): ProvenPeer {
   const block = claims.inference_attestation ?? claims.provider_attestation
   const summarized = block?.evidence_summary?.['evidence_sha256']
@@ -113,14 +113,14 @@ function recordedPeer(claims: ReceiptClaims): ProvenPeer {
   }
 }
 
-/** The key that the receipt says signed it is the one that did. */
+/** The key that the receipt names must be the one that signed it. */
 export function checkKeyContext(claims: ReceiptClaims, kid: string | undefined): Check {
   const { kid: stated, verification_mode: mode } = claims.receipt_signature
   const fault = stated === kid ? undefined : `it names ${stated}, but ${kid} signed it`
   return judge('receipt_key_context', fault, `${stated}, ${mode}`)
 }
 
-/** The key exists from its first evidence on, and no longer than its JWK says where that says anything. */
+/** The key must exist from its first evidence on, and no longer than its JWK states, if it does. */
 export function checkTime(
   claims: ReceiptClaims,
   { nbf, exp }: Es256Jwk,

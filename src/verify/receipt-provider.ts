@@ -3,18 +3,18 @@ import { judge, prefixed, type Check } from './check.ts'
 import type { EvidenceBySha256 } from './hop-evidence.ts'
 import type { SimulatedPolicy } from './snp/anchors.ts'
 
-/** The hop of a provider as a receipt records it, with what it takes to judge it again. */
+/** The hop of a provider as recorded in a receipt, with everything needed to judge it again. */
 export interface ProviderHop {
   readonly block: AttestationBlock
-  /** `findEvidence` picks out what the block names. */
+  /** `findEvidence` selects what the block names. */
   readonly evidence: EvidenceBySha256
-  /** What went to the provider and came from it: SHA-256 in lowercase hex, as the receipt says. */
+  /** Digests of the provider's request and response: SHA-256 in lowercase hex, from the receipt. */
   readonly exchange: { readonly requestDigest: string; readonly responseDigest: string }
   /** When the receipt was issued, in milliseconds since 1970: evidence is judged as of then. */
   readonly at: number
 }
 
-/** What judging a hop again came to. It holds where every check does, and an empty list holds nothing. */
+/** The result of judging a hop again. It holds where every check does; an empty list does not hold. */
 export interface JudgedHop {
   readonly checks: readonly Check[]
   /** What could not be judged, and why. */
@@ -24,28 +24,28 @@ export interface JudgedHop {
 }
 
 /**
- * Judges a provider's hop again from its evidence, under the policy of whoever asks and not of the router. Evidence that
- * is missing, unreadable or not of the policy's kind is a failed check.
+ * Judges a provider's hop again from its evidence, under the policy of the verifier rather than the router's.
+ * Evidence that is missing, unreadable or of the wrong kind is a failed check.
  */
 export type JudgeProviderHop = (hop: ProviderHop) => Promise<JudgedHop>
 
 export interface ProviderOptions {
-  /** Without it the hop is reported as the router's record, and is not evidence of anything. */
+  /** Without it the hop is reported as recorded by the router, and proves nothing. */
   readonly judgeProviderHop?: JudgeProviderHop | undefined
-  /** Fails a receipt whose provider was not judged again here and found attested. */
+  /** Fails a receipt whose provider was not judged again here and attested. */
   readonly requireProvider?: boolean
   readonly evidence: EvidenceBySha256
   readonly simulated?: SimulatedPolicy
 }
 
-/** How much is known of the provider once the receipt holds. */
+/** How much is proven about the provider once the receipt holds. */
 export type ProviderStatus = 'unattested' | 'recorded' | 'rejudged'
 
 export interface ProviderResult extends JudgedHop {
   readonly standing: ProviderStatus
 }
 
-/** Judges the provider's hop of a receipt as far as the caller gave a policy for it. */
+/** Judges the provider's hop of a receipt as far as the caller has a policy for it. */
 export async function checkProvider(
   claims: ReceiptClaims,
   options: ProviderOptions,
@@ -84,7 +84,7 @@ export async function checkProvider(
   }
 }
 
-/** What the router itself calls simulated is refused by that name, whether or not it is judged again. */
+/** A hop that the router itself calls simulated is refused as such, whether or not it is judged again. */
 function refuseSimulated(
   { attestation_strength: strength }: AttestationBlock,
   simulated: SimulatedPolicy = 'refuse',

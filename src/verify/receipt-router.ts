@@ -8,18 +8,18 @@ import { findNewestBundle, type NewestBundle } from './newest-bundle.ts'
 import type { SnpOptions } from './snp/verify-snp.ts'
 import type { AcceptedBundle } from './trust-bundle.ts'
 
-/** Whose routers are accepted, and what is known of later revocations. */
+/** The accepted routers, and what is known about later revocations. */
 export interface RouterTrust {
   /** The router's release root. */
   readonly rootJwk: Es256Jwk
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]
-  /** Bundles besides the one in the receipt (compact JWS), as new as can be had: the newest one's revocations count. */
+  /** Bundles besides the one in the receipt (compact JWS), as new as possible: the newest one's revocations count. */
   readonly bundles?: readonly string[]
   readonly lastAccepted?: AcceptedBundle | undefined
   /**
-   * Accepts a receipt whose key, guest or release is revoked only since a moment after the receipt's own time. Whoever
-   * holds a revoked key can write any time into a receipt, so this is a decision and never the default.
+   * Accepts a receipt whose key, guest or release was revoked only from a time after the receipt's own. The holder of
+   * a revoked key can write any time into a receipt, so this must be a deliberate decision.
    */
   readonly acceptBeforeRevocation?: boolean
 }
@@ -36,8 +36,8 @@ export interface RouterHopResult extends HopResult {
 const NAME = 'router_attestation'
 
 /**
- * Verifies the router's hop whole as of the moment of the receipt, and that its envelope binds the very key that signed:
- * without that a receipt is a signature by anybody.
+ * Verifies the router's hop completely as of the time of the receipt, and that its envelope binds the key that
+ * signed: without that, anyone could have made the signature.
  */
 export async function checkRouter(
   claims: ReceiptClaims,
@@ -54,7 +54,7 @@ export async function checkRouter(
   const hop = await checkEnvelopeHop(block, {
     ...options,
     now: claims.iat * 1000,
-    // A list that the caller has is one of today; the envelope's own is one of its day.
+    // The caller's list is current; the envelope's own list is of its day.
     crlNow: options.crl === undefined ? undefined : options.now,
     trust: { rootJwk, environments, newest: newest.bundle, acceptBeforeRevocation },
   })
@@ -73,7 +73,7 @@ export async function checkRouter(
   }
 }
 
-/** The router's report must vouch for the very key that signed; evidence that binds no key cannot. */
+/** The router's report must bind the key that signed. */
 function checkReceiptKey(claims: ReceiptClaims, { envelope }: HopResult): Check {
   const bound = envelope?.report_data_binding?.receipt_key_thumbprint
   const { kid } = claims.receipt_signature

@@ -25,18 +25,20 @@ import {
 
 const DOCUMENT = 'receipt'
 
-/** Routers of earlier versions wrote no `typ`, or the general one. */
+/** Routers of earlier versions wrote no `typ`, or the generic one. */
 const ACCEPTED_TYPES = ['receipt+jwt', 'JWT', undefined] as const
 
 export interface ReceiptOptions extends Omit<RouterHopOptions, 'trust'>, ProviderOptions {
-  /** The router's published key set, as parsed JSON. It counts for nothing until the router's evidence binds the key. */
+  /**
+   * The router's published key set, as parsed JSON. It is trusted only as far as the router's evidence binds the key.
+   */
   readonly jwks: unknown
-  /** What stands behind the router; `signature_only` asks for nothing, and can never come to `valid`. */
+  /** How to verify the router; `signature_only` verifies nothing about it and can never result in `valid`. */
   readonly router: RouterTrust | 'signature_only'
   readonly expected?: ExpectedExchange
 }
 
-/** `signature_only`: every check made holds, but nothing was asked about the machine behind the key. */
+/** `signature_only`: every check holds, but nothing was verified about the machine behind the key. */
 export type ReceiptOutcome = 'valid' | 'not_valid' | 'signature_only'
 
 /** `ok` is true for the outcome `valid` alone. */
@@ -44,20 +46,20 @@ export interface ReceiptResult extends Verdict {
   readonly outcome: ReceiptOutcome
   /** What could not be judged, and why. */
   readonly notes: readonly string[]
-  /** A simulated platform stands somewhere behind this receipt: it proves nothing about any machine. */
+  /** A simulated platform is part of this receipt's proof: it proves nothing about any machine. */
   readonly simulated: boolean
   readonly provider: ProviderStatus
   /** Only where the signature is verified. */
   readonly claims?: ReceiptClaims
-  /** The newest bundle known, to be remembered. */
+  /** The newest known bundle, to be stored. */
   readonly accepted?: NewestBundle['accepted']
 }
 
 /**
- * Verifies a receipt ("Receipts" in docs/api.md): key -> signature -> claims -> the router's attestation from its full
- * evidence, as of the time of issue and under every revocation known now -> the provider's attestation under the
+ * Verifies a receipt ("Receipts" in docs/api.md): key -> signature -> claims -> the router's attestation from its
+ * full evidence, as of the time of issue and with every revocation known now -> the provider's attestation under the
  * caller's policy. No claim is read before the signature is verified.
- * @throws MalformedEvidence when receipt or key set are none at all
+ * @throws MalformedEvidence when the receipt or the key set cannot be parsed
  */
 export async function verifyReceipt(text: string, options: ReceiptOptions): Promise<ReceiptResult> {
   requireNumber('now', options.now)

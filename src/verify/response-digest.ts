@@ -3,9 +3,9 @@ import { sha256Hex } from '../protocol/digest.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 
 /**
- * SHA-256 (hex) of an answer as its receipt has it: of the whole body, or of a stream's bytes before the event that
- * carries `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; were
- * anything else to follow it, nobody would have signed that.
+ * SHA-256 (hex) of an answer as its receipt states it: of the whole body, or of a stream's bytes before the event
+ * with `service`, which names the receipt and so cannot be part of it. Routers end a stream with that event; anything
+ * after it would be unsigned.
  * @throws MalformedEvidence when the stream continues after its end mark
  */
 export async function responseDigest(body: Bytes): Promise<string> {
@@ -33,7 +33,7 @@ function startOfServiceEvent(body: Bytes): number | undefined {
   return undefined
 }
 
-/** What the format of chat completions ends with. */
+/** The end mark of chat completions. */
 const AFTER_LAST = /^\s*(?:data: \[DONE\]\s*)?$/
 
 function carriesService(event: string): boolean {

@@ -2,7 +2,7 @@ import type { Revocation, TrustBundle } from '../protocol/trust-bundle.ts'
 import { firstFault } from './check.ts'
 import { milliseconds } from './clock.ts'
 
-/** What a bundle can revoke, each as the bundle spells it. */
+/** What a bundle can revoke, in the bundle's notation. */
 export interface Revocable {
   readonly measurement?: string
   readonly identityTag?: string
@@ -10,17 +10,17 @@ export interface Revocable {
   readonly keys?: readonly (string | undefined)[]
 }
 
-/** Whose revocations count, and whether one may look at when they began. */
+/** Which revocations count, and whether their start is considered. */
 export interface RevocationRule {
   readonly bundles: readonly Pick<TrustBundle, 'revoked'>[]
   /**
-   * Milliseconds since 1970: accepts what was made at this moment if it is revoked only since a later one. That moment
-   * is told by whoever holds the key, so it is undefined unless a person has decided to believe it.
+   * Milliseconds since 1970: accepts something made at this time if it was revoked only from a later time. The holder
+   * of the key states that time, so it is undefined unless a person has decided to trust it.
    */
   readonly madeAt?: number | undefined
 }
 
-/** The first revocation that covers one of these, in words; undefined where none does. */
+/** A description of the first revocation that covers one of these; undefined where none does. */
 export function revocationFault(
   { measurement, identityTag, keys = [] }: Revocable,
   { bundles, madeAt }: RevocationRule,

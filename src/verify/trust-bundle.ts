@@ -10,7 +10,7 @@ import { checkJws } from './jws.ts'
 
 const DOCUMENT = 'trust bundle'
 
-/** The last good bundle of a root; a relying party keeps it between two looks. */
+/** The last accepted bundle of a root; relying parties store it between verifications. */
 export interface AcceptedBundle {
   /** RFC 7638 thumbprint of the release root. */
   readonly root: string
@@ -25,21 +25,22 @@ export interface TrustBundleOptions {
   /** Environments whose bundles are accepted. */
   readonly environments: readonly string[]
   readonly lastAccepted?: AcceptedBundle | undefined
-  /** Takes a bundle whose time is up, for what it still tells; refused unless given. */
+  /** Accepts an expired bundle, for its revocations; refused by default. */
   readonly expired?: 'accept'
 }
 
 export interface TrustBundleResult extends Verdict {
   /** Only where every check holds, so that a refused bundle cannot be used by mistake. */
   readonly bundle?: TrustBundle
-  /** What to keep as the next `lastAccepted`; only where every check holds. */
+  /** What to store as the next `lastAccepted`; only where every check holds. */
   readonly accepted?: AcceptedBundle
 }
 
 /**
- * Verifies a trust bundle against the release root: signature -> dates -> environment -> version. Nothing of it is
+ * Verifies a trust bundle with the release root: signature -> dates -> environment -> version. Its content is not
  * read before its signature is verified.
- * @throws MalformedEvidence when the input is malformed
+ * @throws MalformedEvidence when the root key, the JWS or the bundle cannot be parsed
+ * @throws TypeError when `now` is not a number
  */
 export async function verifyTrustBundle(
   text: string,
@@ -84,7 +85,7 @@ function checkEnvironment({ environment }: TrustBundle, accepted: readonly strin
   return judge('trust_bundle_environment', fault, environment)
 }
 
-/** Another root starts a history of its own: what was seen under one root says nothing about the other. */
+/** Versions are compared under one root only: bundles of another root are a separate history. */
 function checkVersion(accepted: AcceptedBundle, last: AcceptedBundle | undefined): Check {
   const before = last?.root === accepted.root ? last : undefined
   const fault =

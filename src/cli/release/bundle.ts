@@ -35,7 +35,7 @@ const objectSchema = z.record(z.string(), z.json())
 
 /**
  * A bundle template from parsed JSON.
- * @throws ReleaseError when an input cannot be used
+ * @throws ReleaseError when it is not a JSON object
  */
 export function readTemplate(json: unknown): BundleTemplate {
   const parsed = objectSchema.safeParse(json)
@@ -44,8 +44,9 @@ export function readTemplate(json: unknown): BundleTemplate {
 }
 
 /**
- * Opens a bundle, bare or as published, and verifies who signed it.
- * @throws ReleaseError when an input cannot be used
+ * Parses a bundle, bare or as published, and verifies its signature.
+ * @throws ReleaseError when the root did not sign it
+ * @throws MalformedEvidence when it cannot be parsed
  */
 export async function openBundle(text: string, root: PublicSigningJwk): Promise<SignedBundle> {
   const jwsText = text.startsWith('{')
@@ -70,9 +71,10 @@ export interface IssueOptions {
 }
 
 /**
- * Signs a bundle, and then reads it as a relying party would: one that nobody would accept is not given out. Returns
- * the document to publish.
- * @throws ReleaseError when an input cannot be used
+ * Signs a bundle, and then verifies it as a relying party does, so that an unacceptable one is never published.
+ * Returns the document to publish.
+ * @throws ReleaseError when a check fails
+ * @throws MalformedEvidence when the template does not make a valid bundle
  */
 export async function issueBundle(
   parts: BundleParts,

@@ -21,7 +21,7 @@ export async function writePublicKey(path: string, jwk: PublicSigningJwk): Promi
   await writeNew(path, `${JSON.stringify(jwk, null, 2)}\n`, 0o644)
 }
 
-/** Refuses a file that others could have read: the key in it is nobody's any more. */
+/** Refuses a file that other users can read: its key must be considered compromised. */
 export async function readPrivateKey(path: string): Promise<SigningKey> {
   return reading(path, async () => {
     const { mode } = await stat(path)
@@ -80,7 +80,7 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Names what is wrong and repeats nothing of the file: it may hold a key. */
+/** Names the problem without quoting the file, which may contain a key. */
 function reasonOf(error: unknown): string {
   if (error instanceof ReleaseError) return error.message
   if (!(error instanceof Error)) return 'unknown error'

@@ -41,7 +41,7 @@ export async function makeManifest(
 
 /**
  * The `build_metadata` of a manifest from parsed JSON.
- * @throws ReleaseError when an input cannot be used
+ * @throws ReleaseError when it is not a JSON object
  */
 export function readMetadata(json: unknown): Record<string, JsonValue> {
   const parsed = z.record(z.string(), z.json()).safeParse(json)

@@ -59,7 +59,7 @@ export async function rotateManifestKey(
   return { manifestJws, bundle }
 }
 
-/** The same bundle under a new root. Relying parties learn of a new root by the way they learnt of the old one. */
+/** The same bundle under a new root. Relying parties get a new root in the same way as the old one. */
 export async function rotateRoot(rotation: Rotation & { newRoot: SigningKey }): Promise<string> {
   const { previous, newRoot, now, days } = rotation
   const version = previous.accepted.version + 1

@@ -12,7 +12,7 @@ export function measurement(text: string, before: readonly string[]): string[] {
   throw new InvalidArgumentError('a measurement is 96 lowercase hex digits')
 }
 
-/** Results are JSON, for people and for scripts. */
+/** Prints a result as JSON. */
 export function print(value: unknown): void {
   console.log(JSON.stringify(value, null, 2))
 }

@@ -8,17 +8,17 @@ import type { LedgerPositions } from './ledger-positions.ts'
 import { proveGuest, type GuestPolicy } from './prove-guest.ts'
 import { unsealOver, type UnsealOutcome } from './unseal-guest.ts'
 
-/** What the broker did about a host, as one line of its log. Nothing of a secret is in it. */
+/** The broker's decision about a host, as one line of its log. Contains no secret. */
 export interface Decision {
   readonly host: string
   readonly decision:
     | 'unsealed'
-    /** Its evidence does not hold: it gets nothing. */
+    /** Its evidence fails a check: nothing is sent. */
     | 'unproven'
-    /** It would not take the document. */
+    /** It refused the document. */
     | 'refused'
     | 'serving'
-    /** Its ledger is at an earlier position than it was seen at. */
+    /** Its ledger is at an earlier position than before. */
     | 'ledger_behind'
     | 'unreachable'
   readonly reason?: string
@@ -33,8 +33,8 @@ export interface BrokerDeps {
 }
 
 /**
- * Looks at every host once: one that is sealed is proven and unsealed, one that serves is proven and asked for its ledger
- * position. A decision is logged when it is another one than before; unsealing always.
+ * Visits every host once: one that is sealed is verified and unsealed, one that serves is verified and its ledger
+ * position is read. A decision is logged when it changed; unsealing always.
  */
 export class Broker {
   readonly #deps: BrokerDeps

@@ -20,8 +20,8 @@ export interface GuestConnection extends RouterClient {
 }
 
 /**
- * Opens the connection, whoever signed the certificate: the peer is proven by its evidence, or not at all.
- * @throws InputError when an input cannot be used
+ * Opens the connection with any certificate: the peer is identified by its evidence only.
+ * @throws InputError when the address is not https or no connection is established
  */
 export async function connectGuest(address: string): Promise<GuestConnection> {
   const base = parseAddress(address)

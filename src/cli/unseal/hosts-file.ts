@@ -22,7 +22,7 @@ const hostsSchema = z.strictObject({
   allow_simulated: z.boolean().default(false),
   /** The last good trust bundle is remembered there. */
   state: z.string().optional(),
-  /** The last ledger position of each host is kept there. */
+  /** The file with the last ledger position of each host. */
   ledger_positions: z.string(),
   poll_seconds: z.number().min(0.1).max(3_600).default(10),
   hosts: z.array(hostSchema).min(1),
@@ -33,8 +33,8 @@ export type Host = HostsFile['hosts'][number]
 
 /**
  * Paths in it are relative to the file.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * @throws InputError when the file or one that it names cannot be read or is invalid
+ * @throws MalformedEvidence when a key or a policy cannot be parsed
  */
 export async function readHostsFile(path: string): Promise<HostsFile & { readonly state: string }> {
   const parsed = hostsSchema.safeParse(await readJson(path))

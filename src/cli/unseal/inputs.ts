@@ -11,8 +11,8 @@ const secretsSchema = z.record(z.string(), z.string().min(1))
 
 /**
  * A JSON object of secrets, from a file that only its owner can read.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * @throws InputError when the file cannot be read, others can read it, or it is not an object of strings
+ * @throws MalformedEvidence when it is not JSON
  */
 export async function readSecretsFile(path: string): Promise<Record<string, string>> {
   if (path !== '-') await requirePrivate(path)
@@ -24,8 +24,8 @@ export async function readSecretsFile(path: string): Promise<Record<string, stri
 }
 
 /**
- * The SHA-256 of a configuration file, as evidence binds it.
- * @throws InputError when an input cannot be used
+ * The SHA-256 of a configuration file, as bound by evidence.
+ * @throws InputError when the file cannot be read
  */
 export async function digestOfConfiguration(path: string): Promise<string> {
   return sha256Hex(await readInput(path))

@@ -2,7 +2,10 @@ import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { InputError } from '../verify/input-error.ts'
 
-/** The last ledger position of each host, kept between runs: without it a ledger put back to an earlier state is not noticed. */
+/**
+ * The last ledger position of each host, stored between runs: without it a restored earlier ledger would not be
+ * noticed.
+ */
 export class LedgerPositions {
   readonly #path: string
   readonly #positions: Map<string, number>
@@ -13,8 +16,8 @@ export class LedgerPositions {
   }
 
   /**
-   * A file that is there and cannot be read is an error and not a fresh start.
-   * @throws InputError when an input cannot be used
+   * Opens the file; one that exists but cannot be read is an error, not a new start.
+   * @throws InputError when the file cannot be read or is invalid
    */
   static async open(path: string): Promise<LedgerPositions> {
     let text: string
@@ -38,7 +41,10 @@ export class LedgerPositions {
     return this.#positions.get(host)
   }
 
-  /** Keeps the position, and answers the former one where that was higher: it is kept then. */
+  /**
+   * Stores the position.
+   * @returns the former one where that was higher; it is then kept
+   */
   async note(host: string, position: number): Promise<number | undefined> {
     const before = this.#positions.get(host) ?? 0
     if (position < before) return before

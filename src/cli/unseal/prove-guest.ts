@@ -27,10 +27,10 @@ export interface GuestProof {
 }
 
 /**
- * Verifies a router by the rules of production, on the very connection that will carry secrets: release root ->
- * bundle -> report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * Verifies a router by the rules of production, on the connection that will carry secrets: release root -> bundle ->
+ * report for a nonce of our own -> measurement, TCB, release -> the live TLS key -> the configuration.
+ * @throws InputError when the router does not answer with its evidence
+ * @throws MalformedEvidence when the evidence cannot be parsed
  */
 export async function proveGuest(
   connection: GuestConnection,

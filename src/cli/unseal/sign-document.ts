@@ -7,7 +7,7 @@ import type { SigningKey } from '../../enclave/release/signing-key.ts'
 /** Long enough to travel, and for two clocks that do not quite agree. */
 const VALIDITY_SECONDS = 300
 
-/** What a document says beside its times. */
+/** The content of a document except its times. */
 export type UnsealTerms = Omit<UnsealDocument, 'schema' | 'issued_at' | 'expires_at'>
 
 /** Signs a document that is valid from now on for some minutes. `now` in milliseconds. */

@@ -16,9 +16,9 @@ export interface UnsealRequest {
 
 export type UnsealOutcome =
   | { readonly kind: 'unsealed'; readonly proof: GuestProof }
-  /** Its evidence did not hold; nothing was sent. */
+  /** A check of its evidence failed; nothing was sent. */
   | { readonly kind: 'unproven'; readonly proof: GuestProof }
-  /** It proved itself, and would not take the document. */
+  /** It was proven, and refused the document. */
   | {
       readonly kind: 'refused'
       readonly proof: GuestProof
@@ -27,9 +27,9 @@ export type UnsealOutcome =
     }
 
 /**
- * Proves a router, and gives it its secrets on the connection that was proven.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * Verifies a router, and sends it its secrets on the verified connection.
+ * @throws InputError when the router cannot be reached or does not answer
+ * @throws MalformedEvidence when its evidence cannot be parsed
  */
 export async function unsealGuest(request: UnsealRequest): Promise<UnsealOutcome> {
   const connection = await connectGuest(request.address)

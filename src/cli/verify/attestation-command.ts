@@ -42,7 +42,7 @@ interface AttestationOptions {
   readonly json?: boolean
 }
 
-/** As they were written: `--local` may stand for the root key. */
+/** The options as given: `--local` may replace the root key. */
 type GivenOptions = Omit<AttestationOptions, 'rootKey'> & {
   readonly rootKey?: string
   readonly local?: boolean
@@ -79,7 +79,7 @@ export function attestationCommand(): Command {
     })
 }
 
-/** `--local` fills in what else has to be given. */
+/** `--local` fills in the other required options. */
 function completed(
   address: string | undefined,
   given: GivenOptions,
@@ -162,7 +162,7 @@ interface PublishedTrust extends TrustBundleResult {
   readonly logProofs?: LogProofs | undefined
 }
 
-/** Nothing where no policy is given; a policy that does not require the log has its checks reported only. */
+/** No checks without a policy; those of a policy that does not require the log are only reported. */
 async function judgeLogged(
   manifestJws: string,
   { jws: trustBundleJws = '', logProofs }: PublishedTrust,
@@ -186,9 +186,9 @@ async function readPolicy(path: string): Promise<LogPolicy> {
 }
 
 /**
- * The bundle that the router publishes, judged and remembered.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * The bundle that the router publishes, verified and stored.
+ * @throws InputError when it cannot be fetched
+ * @throws MalformedEvidence when it cannot be parsed
  */
 export async function obtainBundle(
   client: RouterClient,

@@ -1,4 +1,4 @@
-/** What to expect of a bundle's environment when the caller does not say. */
+/** The accepted environments of a bundle when the caller names none. */
 export function acceptedEnvironments(
   environment: string | undefined,
   allowSimulated: boolean | undefined,

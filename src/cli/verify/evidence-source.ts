@@ -20,8 +20,8 @@ export async function readEvidenceFiles(paths: readonly string[]): Promise<Evide
 }
 
 /**
- * Asks the router for what the receipt refers to: envelopes are public, the rest is the customer's. What cannot be had
- * stays absent. The receipt is not verified yet, so nothing but digests is taken from it.
+ * Fetches what the receipt refers to from the router: envelopes are public, the rest is the customer's. What cannot
+ * be fetched stays absent. The receipt is not verified yet, so only digests are taken from it.
  */
 export async function fetchEvidence(
   client: RouterClient,
@@ -46,7 +46,7 @@ function addList(evidence: EvidenceMap, bytes: Bytes): void {
   try {
     for (const [sha256, piece] of readEvidenceList(bytes)) evidence.set(sha256, piece)
   } catch (error) {
-    // Not a list: it stands for itself.
+    // Not a list: the file itself is the evidence.
     if (!(error instanceof MalformedEvidence)) throw error
   }
 }

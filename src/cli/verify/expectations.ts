@@ -5,7 +5,7 @@ import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import { responseDigest } from '../../verify/response-digest.ts'
 import { readInput } from './read-input.ts'
 
-/** What the caller knows of the exchange that a receipt is about: paths of files, and routes. */
+/** What the caller knows about the exchange of a receipt: paths of files, and routes. */
 export interface ExpectationOptions {
   readonly endpoint?: string
   readonly request?: string
@@ -35,7 +35,7 @@ export function addExpectations(command: Command): void {
 
 /**
  * @throws InputError when a file cannot be read
- * @throws MalformedEvidence when an answer goes on after its end
+ * @throws MalformedEvidence when an answer continues after its end mark
  */
 export async function expectations(options: ExpectationOptions): Promise<ExpectedExchange> {
   const { response } = options

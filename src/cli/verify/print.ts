@@ -1,6 +1,6 @@
 import type { Check } from '../../verify/check.ts'
 
-/** A verdict as it is printed: as text, or as JSON with the same content. */
+/** A verdict to print: as text, or as JSON with the same content. */
 export interface Outcome {
   readonly ok: boolean
   /** A summary of one line. */
@@ -18,7 +18,7 @@ export function report(outcome: Outcome, asJson: boolean): void {
   process.exitCode = outcome.exitCode ?? (outcome.ok ? 0 : 1)
 }
 
-/** Prints why nothing could be judged. */
+/** Prints why nothing could be verified. */
 export function printProblem(message: string, asJson: boolean): void {
   if (asJson) {
     const summary = `NOT JUDGED: ${message}`
@@ -49,7 +49,7 @@ function table({ summary, checks, notes = [] }: Outcome): string {
   return [printable(summary), '', ...rows, ...remarks, ''].join('\n')
 }
 
-/** The result, what it proves, and on a line of its own what was seen. */
+/** The result, what it proves, and the details on a line of their own. */
 function row({ ok, name, proves, detail }: Check, width: number): string {
   const head = `${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(width)}  `
   const meaning = ok ? proves : `not proven: ${proves}`
@@ -57,7 +57,7 @@ function row({ ok, name, proves, detail }: Check, width: number): string {
   return head + meaning + detailLine
 }
 
-/** JSON in ASCII: the same value to a program, and nothing that steers a terminal. */
+/** JSON in ASCII: equal for programs, and without characters that control the terminal. */
 function json(value: object): string {
   return `${JSON.stringify(value, null, 2).replaceAll(/[\x7f-\uffff]/g, escapeUnit)}\n`
 }
@@ -66,7 +66,7 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** Evidence is written by others: nothing of it may steer the terminal. */
+/** Evidence is written by others; control characters in it must not reach the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }

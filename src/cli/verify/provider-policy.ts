@@ -5,9 +5,9 @@ import { InputError } from './input-error.ts'
 import { readJson } from './read-input.ts'
 
 /**
- * What an auditor demands of a provider, from a file.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * An auditor's requirements on a provider, from a file.
+ * @throws InputError when the file cannot be read or its adapter is `none`
+ * @throws MalformedEvidence when it is not a valid policy
  */
 export async function readPolicy(path: string): Promise<ProviderPolicy> {
   const policy = readDocument(providerPolicySchema, await readJson(path), 'provider policy')
@@ -15,7 +15,7 @@ export async function readPolicy(path: string): Promise<ProviderPolicy> {
   return policy
 }
 
-/** What a release root alone stands for: the policy of adapter `envelope` with everything else as by default. */
+/** The policy for a release root alone: adapter `envelope` with defaults for everything else. */
 export function rootKeyPolicy(rootJwk: Es256Jwk, environments: readonly string[]): ProviderPolicy {
   const policy = { adapter: 'envelope', root_key: rootJwk, environments }
   return readDocument(providerPolicySchema, policy, 'provider policy')

@@ -8,7 +8,7 @@ const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /**
  * The bytes of a file, or of standard input for `-`.
- * @throws InputError when an input cannot be used
+ * @throws InputError when it cannot be read or is too large
  */
 export async function readInput(path: string): Promise<Bytes> {
   try {
@@ -22,16 +22,16 @@ export async function readInput(path: string): Promise<Bytes> {
 
 /**
  * The text of a file.
- * @throws InputError when an input cannot be used
+ * @throws InputError when it cannot be read
  */
 export async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(await readInput(path))
 }
 
 /**
- * A file of JSON.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * A JSON file.
+ * @throws InputError when it cannot be read
+ * @throws MalformedEvidence when it is not JSON
  */
 export async function readJson(path: string): Promise<unknown> {
   return parseStrictJson(await readInput(path), `file ${path}`)

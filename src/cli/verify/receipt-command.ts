@@ -120,7 +120,7 @@ function verifyGiven(file: string | undefined, options: ReceiptCommandOptions): 
   return readText(file).then((text) => verifyText(text, options))
 }
 
-/** By what the local router and its attested provider say of themselves. */
+/** Verifies with the local router's own root and that of its attested provider. */
 async function verifyLocal(
   wanted: string | undefined,
   options: ReceiptCommandOptions,
@@ -176,7 +176,7 @@ function simulatedPolicy({ allowSimulated }: ReceiptCommandOptions): SimulatedPo
   return allowSimulated === true ? 'any' : 'refuse'
 }
 
-/** By what the provider's hop is judged again, where the caller gave anything to judge it by. */
+/** The judge of the provider's hop, where the caller gave a policy or a root for it. */
 async function judgeOfProvider(
   options: ReceiptCommandOptions,
   router: ReceiptOptions['router'],

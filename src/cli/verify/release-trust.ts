@@ -20,24 +20,24 @@ export interface ReleaseOptions {
 
 /**
  * A release root's public JWK from a file.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * @throws InputError when the file cannot be read
+ * @throws MalformedEvidence when it is not a P-256 JWK
  */
 export async function readRoot(path: string): Promise<Es256Jwk> {
   return asRoot(await readJson(path))
 }
 
 /**
- * A release root as it was read.
- * @throws MalformedEvidence when the input is malformed
+ * A release root from parsed JSON.
+ * @throws MalformedEvidence when it is not a P-256 JWK
  */
 export function asRoot(json: unknown): Es256Jwk {
   return readDocument(es256JwkSchema, json, 'release root key')
 }
 
 /**
- * Whose routers are accepted, with every bundle that can be had: the given one, the one remembered, and the router's. A
- * router that gives none leaves the others; what it gives counts by its signature alone.
+ * The trusted routers, with every available bundle: the given one, the stored one, and the router's. If the router
+ * publishes none, the others are used; what it publishes is accepted by its signature alone.
  */
 export async function obtainTrust(
   options: ReleaseOptions,
@@ -57,8 +57,8 @@ export async function obtainTrust(
 }
 
 /**
- * The newest bundle known under a release root, expired or not, for what it revokes: of those given and the one
- * remembered. One that another root signed tells nothing about this one.
+ * The newest known bundle under a release root, expired or not, for its revocations: of those given and the stored
+ * one. Bundles of other roots are ignored.
  * @throws ClientError when the state file is damaged
  */
 export async function newestUnder(
@@ -77,14 +77,14 @@ export async function newestUnder(
 }
 
 interface NewestOptions extends Pick<TrustBundleOptions, 'now' | 'environments'> {
-  /** Compact JWS, of whatever root. */
+  /** Compact JWS, of any root. */
   readonly given?: readonly string[] | undefined
 }
 
 /**
  * The bundle that a router publishes at its own address.
- * @throws InputError when an input cannot be used
- * @throws MalformedEvidence when the input is malformed
+ * @throws InputError when it cannot be fetched
+ * @throws MalformedEvidence when it cannot be parsed
  */
 export function publishedBundle(client: RouterClient) {
   return fetchTrustBundle(

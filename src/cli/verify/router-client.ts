@@ -19,15 +19,16 @@ export interface Answer {
 export interface RouterClient {
   readonly base: URL
   /**
-   * GET of a path below the base. Redirects are answers like any other.
-   * @throws InputError when an input cannot be used
+   * GET of a path below the base. Redirects are returned, not followed.
+   * @throws InputError when there is no answer, or it is too large
    */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
 }
 
 /**
- * A client of a router that makes each call over a new connection. `trust` says what vouches for the peer: `evidence`
- * where its key is compared with attested evidence, so that any certificate will do, `authorities` otherwise.
+ * A client of a router that makes each call over a new connection. `trust` decides how the peer is authenticated:
+ * `evidence` where its key is compared with attested evidence, so that any certificate is accepted, `authorities`
+ * otherwise.
  */
 export function createRouterClient(
   address: string,

@@ -7,8 +7,9 @@ import { ClientError } from '../errors.ts'
 import type { BundleState, StoredBundle } from '../options.ts'
 
 /**
- * The last good bundle of each release root, kept between runs: without it an attacker could show an older one, and
- * a receipt could not be judged by what was revoked since. A file that cannot be read is an error and not a fresh start.
+ * The last accepted bundle of each release root, stored between runs: without it an attacker could present an older
+ * one, and a receipt could not be checked for later revocations. A file that cannot be read is an error, not a new
+ * start.
  */
 
 const stateSchema = z.record(
@@ -23,7 +24,7 @@ const stateSchema = z.record(
 
 type State = z.output<typeof stateSchema>
 
-/** Where the state is kept unless told otherwise. */
+/** The default path of the state file. */
 export function defaultStatePath(
   environment: Readonly<Record<string, string | undefined>>,
 ): string {
@@ -32,8 +33,8 @@ export function defaultStatePath(
 }
 
 /**
- * What was last seen under a root; nothing for the path `none`.
- * @throws ClientError when the stored state cannot be used
+ * The last accepted bundle of a root; undefined for the path `none`.
+ * @throws ClientError when the stored state cannot be read or is damaged
  */
 export async function readAcceptedBundle(
   path: string,
@@ -85,7 +86,7 @@ async function readState(path: string): Promise<State> {
   }
 }
 
-/** The state in a file, as `createClient` takes it; every program of this user that names the same file shares it. */
+/** State in a file, for `createClient`; all programs of this user that name the same file share it. */
 export function fileState(path: string): BundleState {
   return {
     read: (rootJwk) => readAcceptedBundle(path, rootJwk),

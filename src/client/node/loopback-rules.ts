@@ -8,8 +8,9 @@ export interface RequestOrigin {
 }
 
 /**
- * Why a request is not from a program of this machine, or undefined where it may be one. A web page could otherwise
- * have the browser send prompts with the kept key: by its own name for 127.0.0.1 (DNS rebinding), or across sites.
+ * Why a request is not from a program on this machine, or undefined where it may be one. Otherwise a web page could
+ * make the browser send prompts with the stored key: through a host name for 127.0.0.1 (DNS rebinding), or across
+ * sites.
  */
 export function crossOriginFault({ host, origin, fetchSite }: RequestOrigin): string | undefined {
   const address = `http://${host ?? ''}`

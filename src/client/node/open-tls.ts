@@ -8,8 +8,8 @@ import { getProxyForUrl } from 'proxy-from-env'
 const CONNECT_TIMEOUT_MS = 15_000
 
 /**
- * A TLS connection to the origin, through the proxy that HTTPS_PROXY and NO_PROXY name. Any certificate will do: the
- * key in it is compared with evidence, which says more than a public authority can.
+ * A TLS connection to the origin, through the proxy in HTTPS_PROXY and NO_PROXY. Any certificate is accepted: its key
+ * is compared with evidence, which proves more than a public authority can.
  */
 export async function openTls(origin: URL): Promise<TLSSocket> {
   const proxy = getProxyForUrl(origin.href)
@@ -36,7 +36,7 @@ function openTcp(origin: URL): Socket {
   return connectTcp({ host: hostOf(origin), port: portOf(origin) })
 }
 
-/** The proxy sees the name of the router and nothing else. */
+/** The proxy sees only the name of the router. */
 async function openTunnel(origin: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
   const { request: send } = proxy.protocol === 'https:' ? https : http
   const target = `${origin.hostname}:${portOf(origin)}`

@@ -9,13 +9,13 @@ import { crossOriginFault } from './loopback-rules.ts'
 import { VerificationLog, type VerificationState } from './verification-log.ts'
 import { verificationPage } from './verification-page.ts'
 
-/** Everything about one request that may be printed: nothing of what was asked or answered. */
+/** The printable facts of one request: nothing of its content. */
 export interface ProxiedRequest {
   readonly method: string
   readonly path: string
   readonly status: number
   readonly milliseconds: number
-  /** Undefined where the answer can have none. */
+  /** Undefined where the answer cannot have one. */
   readonly receipt: ReceiptOutcome | undefined
 }
 
@@ -23,7 +23,7 @@ export interface ProxyPlan {
   readonly client: Client
   /** The router's address, to which paths are appended. */
   readonly router: URL
-  /** Sent in place of whatever a tool sends. */
+  /** Replaces the key that a tool sends. */
   readonly apiKey?: string | undefined
   readonly now: () => number
   readonly onAnswered: (request: ProxiedRequest) => void
@@ -40,18 +40,18 @@ const LOCAL_HEADERS = new Set([
   'accept-encoding',
 ])
 
-/** A little more than the router takes. */
+/** Slightly more than the router accepts. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024
 
 export interface LoopbackProxy {
   readonly server: Server
-  /** What `/verification` says. */
+  /** The content of `/verification`. */
   state(): VerificationState
 }
 
 /**
- * A server for this machine's own programs, to listen on loopback: it passes every path through a client that proves the
- * router first, and tells of the proof and of the receipts at `/verification`.
+ * A server for this machine's own programs, to listen on loopback: it passes every path through a client that
+ * verifies the router first, and reports the proof and the receipts at `/verification`.
  */
 export function createProxy(plan: ProxyPlan): LoopbackProxy {
   const log = new VerificationLog(plan)
@@ -130,7 +130,7 @@ async function forward(
   response.writeHead(answer.status, answerHeaders(answer))
   response.flushHeaders()
   if (answer.body === null) response.end()
-  // A cut answer is cut here too: its end must not look like a whole one.
+  // A truncated answer is truncated here too, so that it does not look complete.
   else await pipeline(Readable.from(answer.body), response).catch(() => undefined)
   const outcome = await receipt
   if (outcome !== undefined) log.add(outcome)
@@ -211,7 +211,7 @@ function failureOf(error: unknown): Failure {
   return { status: 502, code: 'router_unreachable', message: 'the router cannot be reached' }
 }
 
-/** In the form that SDKs of the OpenAI format read; nothing of it is worth a retry by the tool itself. */
+/** In the form that SDKs of the OpenAI format read; the tool should not retry by itself. */
 function refuse(response: ServerResponse, { status, ...error }: Failure): void {
   response.writeHead(status, { 'content-type': 'application/json', 'x-should-retry': 'false' })
   response.end(JSON.stringify({ error: { ...error, type: 'proxy_error', param: null } }))

@@ -12,8 +12,8 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const RESPONSE_TIMEOUT_MS = 70_000
 
 /**
- * One GET over a connection that stays open and stays the caller's: what it is used for afterwards goes to the very
- * peer that answered here.
+ * One GET over a connection that stays open and remains the caller's, so that later requests on it go to the same
+ * peer.
  */
 export async function requestOverSocket(
   socket: TLSSocket,

@@ -37,7 +37,7 @@ export class TlsTransport implements Transport {
   #epoch: Epoch
   #closed = false
 
-  /** @throws ClientError when the address or the runtime does not let a connection's key be seen */
+  /** @throws ClientError when the address or the runtime does not expose a connection's key */
   constructor(settings: Settings, state: BundleState) {
     if (settings.base.protocol !== 'https:') {
       throw new ClientError('invalid_options', 'baseURL: without TLS there is no key to compare')
@@ -55,7 +55,7 @@ export class TlsTransport implements Transport {
   async send({ url, method, headers, body, signal }: OutgoingRequest): Promise<IncomingAnswer> {
     if (this.#epoch.until <= this.#settings.deps.now()) this.#renew()
     const { agent: dispatcher } = this.#epoch
-    // An answer is digested as it was sent: nothing may be decompressed on the way.
+    // An answer is digested as it was sent, so it must not be decompressed on the way.
     headers.set('accept-encoding', 'identity')
     try {
       const answer = await undiciFetch(url, {
@@ -104,7 +104,7 @@ export class TlsTransport implements Transport {
     return epoch
   }
 
-  /** New requests get new connections; what runs on the old ones goes on to its end. */
+  /** New requests use new connections; running ones continue to their end. */
   #renew(): void {
     this.#retire(this.#epoch.agent)
     this.#epoch = this.#newEpoch()
@@ -173,7 +173,7 @@ function fetchThrough(dispatcher: Agent): typeof fetch {
   }
 }
 
-/** What the connector said, out of what `fetch` wraps it in. */
+/** The connector's error inside the one that `fetch` throws. */
 function ownCauseOf(error: unknown): ClientError | undefined {
   const cause = error instanceof Error ? error.cause : undefined
   return cause instanceof ClientError ? cause : undefined

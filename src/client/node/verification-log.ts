@@ -2,7 +2,7 @@ import type { Client } from '../client.ts'
 import { AttestationRefused } from '../errors.ts'
 import type { ReceiptOutcome } from '../receipts.ts'
 
-/** What `/verification` says: times are RFC 3339. */
+/** The content of `/verification`: times are RFC 3339. */
 export interface VerificationState {
   readonly router: string
   readonly proven: boolean
@@ -45,7 +45,7 @@ export interface LoggedReceipt {
 
 const MAX_RECEIPTS = 50
 
-/** What was proven and what came of it, for people to look at. It holds nothing of what was asked or answered. */
+/** The proven hosts and verified receipts, for display. It contains nothing of requests or answers. */
 export class VerificationLog {
   readonly #client: Client
   readonly #router: URL

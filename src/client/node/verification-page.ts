@@ -1,6 +1,6 @@
 import type { LoggedReceipt, ProvenHost, VerificationState } from './verification-log.ts'
 
-/** The page that a person sees at `/verification`: it needs no script and loads nothing. */
+/** The page at `/verification` for people: no script, no further resources. */
 export function verificationPage({
   hosts,
   problem,
@@ -58,7 +58,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
 }
 
-/** Evidence is written by others: nothing of it may become markup. */
+/** Evidence is written by others; it must not become markup. */
 function escape(text: string): string {
   return text.replaceAll(/[&<>"]/g, (char) => ENTITIES[char] ?? char)
 }

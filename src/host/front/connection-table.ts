@@ -6,7 +6,7 @@ import type { FrontLimits } from './limits.ts'
  */
 export type Stage = 'held' | 'handshaking' | 'established'
 
-/** A connection as the table knows it. */
+/** A connection in the table. */
 export interface Connection {
   /** The client's address, or the network of addresses that counts as one client. */
   readonly source: string
@@ -30,7 +30,7 @@ export interface Pressure {
   readonly closed: number
 }
 
-/** Connections in the order in which they came: of one source, or of all. */
+/** Connections in order of arrival: of one source, or of all. */
 class Pool<C extends Connection> {
   readonly stages: Readonly<Record<Stage, Set<C>>> = {
     held: new Set(),
@@ -46,7 +46,10 @@ class Pool<C extends Connection> {
     return this.stages.handshaking.size + this.stages.established.size
   }
 
-  /** Whether the connection was known. */
+  /**
+   * Removes a connection.
+   * @returns whether it was in the pool
+   */
   remove(connection: C): boolean {
     const { held, handshaking, established } = this.stages
     return (

@@ -33,8 +33,8 @@ export function openRequestsFor(openFiles: number): number {
 }
 
 /**
- * The bounds of each front where `fronts` of them share a process that may have `openFiles` open, and each serves a
- * worker that may have as many. A quarter of what one can carry is for one source, unless `perSource` says otherwise.
+ * The limits of each front where `fronts` of them share a process with `openFiles` descriptors, and each serves a
+ * worker with as many. One source may have a quarter of a worker's capacity, unless `perSource` sets another limit.
  */
 export function frontLimits(
   openFiles: number,

@@ -2,8 +2,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { makeSourceAddress, sourceOf } from '../front/source-address.ts'
 
 /**
- * Hands TCP connections from a port of all addresses to one on loopback, bytes as they are: TLS ends behind it. An end
- * of one direction is passed on by itself; a broken side breaks the other. The router behind can still tell clients apart.
+ * Forwards TCP connections from a port on all addresses to one on loopback, unchanged: TLS ends behind it. The end of
+ * one direction is passed on alone; an error on one side resets the other. The router behind can still distinguish
+ * clients.
  */
 export function forward(from: number, to: number): Promise<Server> {
   const addressOf = makeSourceAddress()

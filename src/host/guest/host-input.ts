@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { STORAGE_SECRETS } from '../../protocol/storage-engines.ts'
 
-/** What the host handed over is not what was measured, or not of the expected form. */
+/** The host's input was not measured, or does not have the expected form. */
 export class HostInputError extends Error {
   constructor(message: string) {
     super(message)
@@ -10,7 +10,7 @@ export class HostInputError extends Error {
   }
 }
 
-/** Where secrets of the stack itself go, beside the keys that the configuration names. */
+/** Names of the stack's own secrets, besides the keys that the configuration names. */
 const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS]
 
 const secretsSchema = z.record(z.string(), z.string().min(1))
@@ -37,8 +37,8 @@ export function checkConfiguration(bytes: Uint8Array, kernelCommandLine: string)
 
 /**
  * The secrets as environment variables.
- * @throws HostInputError when a name is not one that the configuration asks for, because other
- *   environment variables could change how the program runs
+ * @throws HostInputError when a name is not used by the configuration, because other environment variables could
+ *   change how the program runs
  */
 export function readSecrets(
   text: string | undefined,

@@ -11,8 +11,7 @@ const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
 
 /**
- * The program PID 1 starts: checks what the host handed over and runs the router. It ends when the router ends, and the
- * machine with it.
+ * The program that PID 1 starts: checks the host's input and runs the router. When the router ends, the machine ends.
  */
 async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
@@ -29,7 +28,7 @@ async function main(): Promise<number> {
       HOME: '/tmp',
       TMPDIR: '/tmp',
       NODE_ENV: 'production',
-      // PID 1 ends the machine with the router, whatever is left of it.
+      // PID 1 stops the machine when the router ends, whatever processes are left.
       CMR_UNGUARDED: '1',
       ROUTER_CONFIG: CONFIG,
       STATE_DIR: '/var/lib/cmr',

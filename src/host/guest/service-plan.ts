@@ -1,14 +1,17 @@
 import { z } from 'zod'
 import { HostInputError, readSecrets } from './host-input.ts'
 
-/** What the guest runs, and the port on loopback that its open port leads to where it does not open that itself. */
+/**
+ * The guest's program, and the loopback port that its open port is forwarded to, where the program does not open that
+ * port itself.
+ */
 export interface ServicePlan {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly forwardTo?: number
 }
 
-/** The guest's one open port. Plain HTTP and the link stay inside. */
+/** The guest's only open port. Plain HTTP and the link stay inside. */
 export const OPEN_PORT = 443
 
 const TLS_PORT = 8788
@@ -20,9 +23,9 @@ const modeSchema = z.object({
 })
 
 /**
- * What a guest of this measured configuration runs: in production mode a router that starts sealed, in local mode a
- * rehearsal whose secrets the host hands over.
- * @throws HostInputError when the host hands over secrets in production
+ * The program for this measured configuration: in production mode a router that starts sealed, in local mode a
+ * simulated one whose secrets the host supplies.
+ * @throws HostInputError when the host supplies secrets in production
  */
 export function planService(configuration: string, hostSecrets: string | undefined): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))

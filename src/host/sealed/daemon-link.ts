@@ -7,14 +7,14 @@ export interface DaemonAnswer {
   readonly body: string
 }
 
-/** The supervisor's own way over the link, for what it asks the daemon in the place of a worker. */
+/** The supervisor's own access to the link, for the requests it makes in place of a worker. */
 export interface DaemonLink {
   get(path: string): Promise<DaemonAnswer>
   post(path: string, body: Uint8Array): Promise<DaemonAnswer>
   close(): void
 }
 
-/** @param port of the daemon's link, which is known once the daemon has been up */
+/** @param port of the daemon's link, known once the daemon has started */
 export function createDaemonLink(
   link: LinkCertificates,
   port: () => number | undefined,

@@ -13,12 +13,12 @@ export interface Reply {
 
 const PUBLIC = { 'access-control-allow-origin': '*' } as const
 
-/** When to ask a sealed router again. */
+/** When clients should retry a sealed router. */
 const RETRY = { 'retry-after': '5' } as const
 
 const HEX_32 = /^[0-9a-f]{64}$/
 
-/** What a sealed router says: what proves it, that it is sealed, and what became of a document. */
+/** The answers of a sealed router: its evidence, that it is sealed, and the outcome of a document. */
 export interface SealedAnswers {
   get(url: URL, source: string): Promise<Reply>
   unseal(document: Uint8Array): Promise<Reply>
@@ -40,7 +40,7 @@ export function createSealedAnswers(link: DaemonLink): SealedAnswers {
   }
 }
 
-/** Everything that a router does not do before it has its secrets. */
+/** The answer to every request that a sealed router does not serve. */
 export function sealed(path = '/'): Reply {
   const error = new ApiError('sealed', 'This router waits for its secrets.')
   const { status, body } = writeError(error, errorFormatAt(path))

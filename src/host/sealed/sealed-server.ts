@@ -11,7 +11,7 @@ import { MAX_UNSEAL_BYTES, UNSEAL_PATH } from '../../protocol/unseal.ts'
 import { createSealedAnswers, sealed, type Reply } from './sealed-answers.ts'
 import type { DaemonLink } from './daemon-link.ts'
 
-/** Serves in the place of workers until the router has its secrets. */
+/** Serves in place of workers until the router has its secrets. */
 export interface SealedServer {
   /** On loopback, behind the front. */
   readonly ports: { readonly http: number; readonly https: number }
@@ -28,7 +28,7 @@ const TIMES: ServerOptions = {
 
 const MAX_CONNECTIONS = 512
 
-/** @param tls the key that the evidence names */
+/** @param tls the key named in the evidence */
 export async function openSealedServer(tls: TlsMaterial, link: DaemonLink): Promise<SealedServer> {
   const answers = createSealedAnswers(link)
   const secure = createHttpsServer(

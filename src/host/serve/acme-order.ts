@@ -4,22 +4,22 @@ import { Client, crypto as acmeCrypto } from 'acme-client'
 import type { ListenAddress } from '../stack/listen-address.ts'
 import type { StateDir } from '../stack/state-dir.ts'
 
-/** Which authority to ask, and as whom. */
+/** The certificate authority and the account there. */
 export interface AcmeAccount {
   /** The authority's directory (RFC 8555 section 7.1.1). */
   readonly directory: string
   readonly email: string | undefined
-  /** PEM. It orders certificates and opens nothing else, so it is kept on the disk. */
+  /** PEM. It can only order certificates, so it is stored on disk. */
   readonly keyPem: string
 }
 
 const ACCOUNT_FILE = 'acme-account.pem'
 const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 
-/** How long to wait between looks at a pending order, and how often to look. */
+/** Polling of a pending order, ms. */
 const POLLING = { backoffMin: 1_000, backoffMax: 20_000, backoffAttempts: 20 }
 
-/** The account key of this state directory, made if there is none. */
+/** The account key in this state directory; generated if there is none. */
 export async function acmeAccountKey(state: StateDir): Promise<string> {
   const kept = state.read(ACCOUNT_FILE)
   if (kept !== undefined) return kept
@@ -51,7 +51,7 @@ export async function orderCertificate(
       csr: csrPem,
       termsOfServiceAgreed: true,
       challengePriority: ['http-01'],
-      // The own look at the challenge would come from behind the domain's address.
+      // The library's own check of the challenge would come from inside the domain's network.
       skipChallengeVerification: true,
       challengeCreateFn: async (_authorization, { token }, answer) =>
         void answers.set(token, answer),
@@ -63,7 +63,7 @@ export async function orderCertificate(
   }
 }
 
-/** Serves the pending challenges and nothing else. */
+/** Serves only the pending challenges. */
 async function answerChallenges(
   answers: ReadonlyMap<string, string>,
   { host, port }: ListenAddress,

@@ -12,7 +12,7 @@ export interface CertificateDeps {
   readonly state: StateDir
   /** Where challenges are answered. */
   readonly challengeAt: ListenAddress
-  /** Makes every listener use this key and chain from now on. */
+  /** Makes every listener use this key and chain. */
   readonly show: (tls: TlsMaterial) => Promise<void>
   readonly log: (text: string) => void
   readonly now: () => number
@@ -24,7 +24,7 @@ export type TlsSettings = Pick<
   'domains' | 'acme_directory' | 'acme_email' | 'chain_file'
 >
 
-/** The request for a certificate for the key that is to be served next. */
+/** The certificate request (CSR) for the next key. */
 export const CSR_FILE = 'tls.csr.pem'
 
 const HOUR_MS = 3_600_000
@@ -55,7 +55,7 @@ export class Certificates {
     this.#current = current
   }
 
-  /** Writes the CSR, and obtains a certificate for the first key where the configuration says how. */
+  /** Writes the CSR, and obtains a certificate for the first key as configured. */
   start(): Promise<void> {
     return this.#enqueue(async () => {
       await this.#writeCsr(this.#current)
@@ -70,7 +70,7 @@ export class Certificates {
     return this.#enqueue(() => this.#readChain())
   }
 
-  /** Moves to a new key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */
+  /** Replaces the key: by ordering a certificate, by writing a CSR for the operator to have signed, or at once. */
   renew(): Promise<void> {
     return this.#enqueue(async () => {
       const { acme_directory: directory, chain_file: chain, domains = [] } = this.#criteria
@@ -131,7 +131,7 @@ export class Certificates {
     }
   }
 
-  /** The envelope first, then the listeners. */
+  /** First the envelope, then the listeners. */
   async #move(tls: TlsMaterial): Promise<void> {
     const sameKey = tls.keyPem === this.#current.keyPem
     await this.#serve(sameKey ? tls : await this.#deps.daemon.renewTls(tls))

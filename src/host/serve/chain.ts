@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** Why a chain cannot be served; the message is for the operator. */
+/** Why a chain cannot be used; the message is for the operator. */
 export class ChainRefused extends Error {
   constructor(message: string) {
     super(message)
@@ -9,7 +9,7 @@ export class ChainRefused extends Error {
   }
 }
 
-/** When a certificate begins and ends to be valid, ms since the epoch. */
+/** The validity of a certificate, ms since the epoch. */
 export interface Validity {
   readonly from: number
   readonly to: number
@@ -29,15 +29,15 @@ export function readChainFile(file: string): string {
 
 /**
  * Whether the chain's first certificate is for this private key.
- * @throws ChainRefused when the chain fails one of these checks
+ * @throws ChainRefused when a certificate is missing or malformed
  */
 export function isFor(chainPem: string, keyPem: string): boolean {
   return leafOf(chainPem).checkPrivateKey(createPrivateKey(keyPem))
 }
 
 /**
- * Checks what a client will check apart from its list of authorities: order, dates, names.
- * @throws ChainRefused when the chain fails one of these checks
+ * Checks what a client checks apart from its list of authorities: order, dates, names.
+ * @throws ChainRefused with the first check that fails
  */
 export function checkChain(chainPem: string, domains: readonly string[], now: number): Validity {
   const certificates = certificatesOf(chainPem)

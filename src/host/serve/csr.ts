@@ -6,7 +6,7 @@ import { copyBytes } from '../../protocol/bytes.ts'
 
 const SCHEME = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
-/** A request (PKCS #10, PEM) for a certificate that names the domains, for a P-256 key in PKCS #8. */
+/** A certificate request (PKCS #10, PEM) for these domains, with a P-256 key in PKCS #8. */
 export async function makeCsr(keyPem: string, domains: readonly string[]): Promise<string> {
   const privateKey = createPrivateKey(keyPem)
   const keys = {

@@ -19,7 +19,7 @@ export class DaemonRpc {
     this.#waiting?.(message)
   }
 
-  /** A new key with a self-signed certificate, not in service yet. */
+  /** A new key with a self-signed certificate, not in use yet. */
   async prepareTls(domains: readonly string[]): Promise<DaemonTls> {
     const answer = await this.#call({ type: 'prepare_tls', domains: [...domains] }, [
       'tls_prepared',
@@ -29,7 +29,7 @@ export class DaemonRpc {
   }
 
   /**
-   * Has the daemon bind this key, or a new one, in the attestation envelope. Resolves once that envelope is in use.
+   * Binds this key, or a new one, in the attestation envelope. Resolves once that envelope is in use.
    * @throws Error when the daemon refuses, with its reason; nothing has changed then
    */
   async renewTls(tls?: TlsMaterial): Promise<DaemonTls> {

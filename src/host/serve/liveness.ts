@@ -1,9 +1,9 @@
 /** A process that is checked at a fixed interval. */
 export interface Watched {
   readonly name: string
-  /** Resolves with its health in words; rejects when it does not answer. */
+  /** Resolves with a description of its health; rejects when there is no answer. */
   readonly probe: () => Promise<string>
-  /** It has not answered for too long. */
+  /** Called when there was no answer for too long. */
   readonly kill: () => void
 }
 

@@ -4,22 +4,22 @@ import { parseListenAddress, type ListenAddress } from '../stack/listen-address.
 
 /** The options of `npm run serve`, from the command line or else from the environment. */
 export interface ServeOptions {
-  /** The command makes sure that it is there. */
+  /** Checked by the command to be present. */
   readonly config: string
   readonly stateDir: string
   readonly https: ListenAddress
   readonly http: ListenAddress
   readonly workers: number
   readonly drainSeconds: number
-  /** In one workerd process; without it, as many as the open files allow. */
+  /** Per workerd process; by default as many as the open files allow. */
   readonly maxOpenRequests?: number
-  /** One client's connections to one worker; without it, a quarter of what the worker can carry. */
+  /** Connections of one client to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number
-  /** Starts without secrets, and takes them by a document of the operator. */
+  /** Starts without secrets, which come later in a document of the operator. */
   readonly sealed?: boolean
-  /** In place of `service.tls.chain_file`. */
+  /** Replaces `service.tls.chain_file`. */
   readonly tlsChain?: string
-  /** Where challenges of the certificate authority are answered, over plain HTTP. */
+  /** The address for challenges of the certificate authority, over plain HTTP. */
   readonly acmeHttp: ListenAddress
 }
 

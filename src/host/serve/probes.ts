@@ -12,7 +12,7 @@ export interface Probes {
   close(): void
 }
 
-/** Workers are asked on a socket of their own, the daemon over the link. */
+/** Workers are probed on a socket of their own, the daemon over the link. */
 export function probesOf(
   supervisor: Supervisor,
   link: LinkCertificates,

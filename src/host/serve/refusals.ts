@@ -11,7 +11,7 @@ import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
 
-/** What a start in production mode is judged by. */
+/** The facts that decide about a start in production mode. */
 export interface StartFacts {
   readonly options: ServeOptions
   readonly config: RouterConfig
@@ -23,13 +23,13 @@ export interface StartFacts {
   readonly hardware: boolean
   /** Permission bits of the configuration file. */
   readonly configMode: number
-  /** The router gets its secrets later, by a document of its operator. */
+  /** The router gets its secrets later, in a document of its operator. */
   readonly sealed: boolean
 }
 
 const MIN_TOKEN_LENGTH = 24
 
-/** Everything that keeps a router from starting in production mode, each as one line `<where>: <why>`. */
+/** Every reason against a start in production mode, each as one line `<where>: <why>`. */
 export function findRefusals(facts: StartFacts): string[] {
   const { config, secrets } = facts
   if (config.service.mode !== 'production') {
@@ -53,7 +53,7 @@ export function findRefusals(facts: StartFacts): string[] {
   ]
 }
 
-/** A sealed router must not get secrets from its environment: the host, which must not see them, sets it. */
+/** A sealed router must not get secrets from its environment, because the host sets it and must not see them. */
 function openSecrets({ values }: Secrets): string[] {
   return Object.keys(values).map(
     (name) =>

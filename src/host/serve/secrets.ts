@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 
-/** Secrets by the name of their variable, and what is wrong with those that could not be read. */
+/** Secrets by the name of their variable, and the problems with those that could not be read. */
 export interface Secrets {
   readonly values: Readonly<Record<string, string>>
   readonly problems: readonly string[]
@@ -11,8 +11,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 const OTHER_USERS_MODE = 0o007
 
 /**
- * Reads each named secret from the variable of that name, or from the file that `<name>_FILE` names. A name that
- * is in neither is left out; whether that is a problem depends on who needs it.
+ * Reads each named secret from the variable of that name, or from the file named in `<name>_FILE`. Names that are in
+ * neither are omitted; whether that is a problem depends on the caller.
  */
 export function readSecrets(names: Iterable<string>, environment: Environment): Secrets {
   const values: Record<string, string> = {}
@@ -26,7 +26,7 @@ export function readSecrets(names: Iterable<string>, environment: Environment): 
   return { values, problems }
 }
 
-/** Takes the secrets out of an environment that children would inherit; they get theirs in other ways. */
+/** Removes the secrets from an environment that children would inherit; they get theirs in other ways. */
 export function withoutSecrets(environment: Environment, names: Iterable<string>): Environment {
   const hidden = new Set(names)
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !hidden.has(name)))

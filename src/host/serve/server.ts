@@ -167,7 +167,7 @@ export class Server {
     void this.#certificates.start()
   }
 
-  /** A document of the operator: the first one opens the router, a later one replaces its secrets. */
+  /** Applies a document of the operator: the first one unseals the router, a later one replaces its secrets. */
   async #take(document: UnsealDocument): Promise<void> {
     const before = this.#start
     const start = await this.#unsealing.take(document)
@@ -198,8 +198,8 @@ export class Server {
   }
 
   /**
-   * Ends: running requests have `graceMs` to finish, and every new one is answered 503 meanwhile, with the time
-   * after which another instance, or this one, should be asked.
+   * Stops the router: running requests have `graceMs` to finish; meanwhile every new one is answered 503 with
+   * `Retry-After`.
    */
   async stop(graceMs: number): Promise<void> {
     this.#ready = false

@@ -15,12 +15,12 @@ const servingSchema = z.object({
   sealed: z.boolean().default(false),
   /** Path of the release root's public JWK. */
   root_key: z.string(),
-  /** Of the supervisor, to which signals go. */
+  /** The supervisor's process id, for signals. */
   pid: z.int(),
   parts: z.record(z.string(), z.int()),
 })
 
-/** `serving.json`: where a serving router is found. It is there from readiness until the drain begins. */
+/** `serving.json`: the address of a serving router. It exists from readiness until the drain begins. */
 export type ServingFile = z.output<typeof servingSchema>
 
 export function writeServingFile(state: StateDir, serving: ServingFile): void {

@@ -27,7 +27,7 @@ export interface Start {
   readonly storage: StorageSettings
   /** Null: the router is sealed. */
   readonly adminToken: string | null
-  /** The secrets of the document that it was made of. */
+  /** The secrets of the document it was made from. */
   readonly given?: Readonly<Record<string, string>> | undefined
   /** Values of the variables that the configuration names. */
   readonly providerSecrets: Readonly<Record<string, string>>
@@ -39,8 +39,9 @@ const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
 
 /**
  * Reads the configuration and the secrets, for a start or a reload.
- * @param given the secrets of a document, for a router that was started sealed; before there is one it starts without
- * @param config the one in force, where only the secrets are new: the file may say something else by now
+ * @param given the secrets of a document, for a router that was started sealed; before the first document it starts
+ *   without
+ * @param config the configuration in force, where only the secrets are new: the file may have changed since
  * @throws StartError when there is a reason not to serve with them; the message lists all reasons
  */
 export function planStart(
@@ -83,7 +84,7 @@ export function planStart(
   }
 }
 
-/** A document that holds the secret of an engine means that engine. */
+/** A document that contains the secret of an engine selects that engine. */
 function engineOf(given: Readonly<Record<string, string>> = {}): string {
   const meant = SELF_HOSTED_ENGINES.find((name) => {
     const { secret } = STORAGE_ENGINES[name]
@@ -124,7 +125,7 @@ function secretNames(config: RouterConfig): string[] {
   return [...ofProviders, ...webhookSecretNames(config.service.webhooks)]
 }
 
-/** The stand-in's address is filled in later; it is on loopback in any case. */
+/** The stand-in's address is filled in later; it is always on loopback. */
 function withRealAddresses(file: RouterConfigFile): RouterConfig {
   const check = checkConfig(JSON.parse(file.textFor({ port: 1, tlsPort: 1, rootJwk: {} })))
   return check.ok ? check.config : file.config

@@ -14,7 +14,7 @@ export interface UnsealingDeps {
   readonly rpc: DaemonRpc
   readonly link: LinkCertificates
   /**
-   * The start that these secrets make.
+   * The start with these secrets.
    * @throws StartError when the router cannot serve with these secrets
    */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
@@ -28,7 +28,7 @@ export class Unsealing {
   readonly #deps: UnsealingDeps
   readonly #daemon: DaemonLink
   #server: SealedServer | undefined
-  /** Where the ledger is, once it is known. */
+  /** The storage engine, once it is known. */
   #engine: Start['storage']['engine'] | undefined
 
   constructor(deps: UnsealingDeps) {
@@ -55,7 +55,7 @@ export class Unsealing {
     return undefined
   }
 
-  /** To be called when workers serve. Warns when the ledger is behind the position that the document names. */
+  /** To be called when workers serve. Warns when the ledger is behind the position in the document. */
   async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
     this.close()
     const rollback = await findRollback(admin, expected)

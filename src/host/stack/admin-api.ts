@@ -1,4 +1,4 @@
-/** A call the router refused, with its answer. */
+/** A call that the router refused, with its answer. */
 export class AdminCallFailed extends Error {
   readonly status: number
   readonly body: unknown

@@ -2,16 +2,16 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { openSync, closeSync, renameSync, statSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Set where whatever started this process ends its children too. */
+/** Set where the process that started this one also ends its children. */
 const UNGUARDED = 'CMR_UNGUARDED'
 
 /** A child process of the stack. */
 export interface Child {
   readonly pid: number
   readonly process: ChildProcess
-  /** Resolves when it has ended, with the reason in words. Never rejects. */
+  /** Resolves with a description of the reason when it has ended. Never rejects. */
   readonly ended: Promise<string>
-  /** SIGTERM, and SIGKILL when the grace is over. Resolves when it has ended. */
+  /** Sends SIGTERM, and SIGKILL after the grace period. Resolves when it has ended. */
   stop(graceMs: number): Promise<void>
 }
 
@@ -28,8 +28,8 @@ export interface ChildCommand {
 }
 
 /**
- * Starts a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops its
- * children in order; a guard kills the child at once when the supervisor itself is gone.
+ * Starts a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops its children in
+ * order; a guard kills the child at once when the supervisor itself has ended.
  * @throws Error when the executable cannot be started
  */
 export async function startChild(command: ChildCommand): Promise<Child> {
@@ -54,7 +54,7 @@ export async function startChild(command: ChildCommand): Promise<Child> {
   return { pid, process: child, ended, stop: (graceMs) => stop(child, ended, graceMs) }
 }
 
-/** The last lines a child wrote, for the report of its death. */
+/** The last lines of a child's log, to report why it ended. */
 export function lastLines(logFile: string, lines: number): string[] {
   try {
     return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-lines)
@@ -64,9 +64,9 @@ export function lastLines(logFile: string, lines: number): string[] {
 }
 
 /**
- * A shell that waits for the end of its standard input, which comes with the end of this process, however
- * that ends, and then kills the child. A frozen child would not notice a closed channel by itself. In the guest
- * image there is neither a shell nor need of one: the machine ends with this process.
+ * A shell that waits for the end of its standard input, which comes with the end of this process, however it ends,
+ * and then kills the child. A frozen child would not notice a closed channel. The guest image has no shell and does
+ * not need one: the machine ends with this process.
  */
 function startGuard(pid: number): ChildProcess | undefined {
   if (process.env[UNGUARDED] !== undefined) return undefined
@@ -91,7 +91,7 @@ async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number
 
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
-/** Opens a log for appending; one that has grown large moves aside first, over the one moved before. */
+/** Opens a log for appending; a large one is first moved aside, replacing the one moved before. */
 function openLog(path: string): number {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { AdminApi } from './admin-api.ts'
 import type { StateDir } from './state-dir.ts'
 
-/** The customer a local stack makes for the person who started it. */
+/** The customer that a local stack creates for its user. */
 export interface FirstCustomer {
   readonly customerId: string
   readonly apiKey: string
@@ -13,7 +13,7 @@ const OPENING_BALANCE_EUR = '1000.00'
 
 const storedSchema = z.object({ customerId: z.string(), apiKey: z.string() })
 
-/** The kept customer if its key still opens the router, else a new one with play money. */
+/** The stored customer if its key is still valid, else a new one with a free balance. */
 export async function firstCustomer(
   state: StateDir,
   baseUrl: string,

@@ -5,7 +5,7 @@ import type { Child } from './child.ts'
 const START_TIMEOUT_MS = 120_000
 
 /**
- * The first thing a child says over its IPC channel.
+ * The first message of a child over its IPC channel.
  * @throws Error when the child ends or sends nothing for two minutes; its process has ended then
  */
 export async function firstMessage<Message>(child: Child): Promise<Message> {
@@ -13,7 +13,7 @@ export async function firstMessage<Message>(child: Child): Promise<Message> {
   return orFailure(child, message)
 }
 
-/** What a child is waited for, or a failure when it ends or takes two minutes. */
+/** The awaited value, or a failure when the child ends or takes two minutes. */
 export async function orFailure<T>(child: Child, awaited: Promise<T>): Promise<T> {
   const done = new AbortController()
   const failure = Promise.race([

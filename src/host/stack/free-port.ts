@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { StartError } from './start-error.ts'
 
-/** @throws StartError when the port is taken; 0 is always free */
+/** @throws StartError when the port is in use; 0 always succeeds */
 export async function assertPortFree(variable: string, port: number): Promise<void> {
   if (port === 0) return
   const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -14,7 +14,7 @@ export interface Fronts {
   readonly httpPort: number
   readonly httpsPort: number
   of(name: WorkerName): Front
-  /** Connections go to these ports of loopback from now on, whatever front they come by. */
+  /** From now on, connections of all fronts go to these loopback ports. */
   relayTo(ports: { readonly http: number; readonly https: number }): void
   /** Answers every request on a new connection with 503. */
   refuse(tls: TlsMaterial | null): void
@@ -25,7 +25,7 @@ export interface FrontsOptions {
   readonly http: ListenAddress
   readonly https: ListenAddress
   readonly workers: number
-  /** Connections of one source to one worker; without it a quarter of what the worker can carry. */
+  /** Connections of one source to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number | undefined
   /** Prints one line. */
   readonly log: (text: string) => void
@@ -81,7 +81,7 @@ function refuseStart(error: unknown): never {
 
 /**
  * When both sockets are on loopback, all connections come from this machine: from a proxy in front of the router, or
- * from a developer. A limit per source would then be a limit for all clients.
+ * from a developer. A limit per source would then apply to all clients together.
  */
 function perSource({ http, https, connectionsPerSource }: FrontsOptions): number | undefined {
   if (connectionsPerSource !== undefined) return connectionsPerSource

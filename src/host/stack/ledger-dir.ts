@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { StartError } from './start-error.ts'
 import type { StateDir } from './state-dir.ts'
 
-/** Where the first versions kept a file for each customer. */
+/** Where the first versions stored a file for each customer. */
 const LEGACY_LAYOUT = 'cmr-store'
 
 /**
  * The directory in which the Durable Object has its file.
- * @throws StartError when an earlier version left books behind, which this one would not see
+ * @throws StartError when an earlier version left a ledger behind that this one cannot read
  */
 export function ledgerDir(state: Pick<StateDir, 'directory'>): string {
   const directory = state.directory('storage')

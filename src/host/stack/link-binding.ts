@@ -9,7 +9,7 @@ export interface LinkEnd {
   readonly serverCertPem: string
 }
 
-/** What Miniflare and wrangler hand to a function that stands behind a binding. */
+/** The request that Miniflare and wrangler pass to a function behind a binding. */
 export interface BoundRequest {
   readonly url: string
   readonly method: string
@@ -17,7 +17,7 @@ export interface BoundRequest {
   arrayBuffer(): Promise<ArrayBuffer>
 }
 
-/** How the host's own Response is made. */
+/** Makes the host's own Response. */
 type MakeResponse<Answer> = (
   body: ReadableStream | null,
   init: { status: number; headers: [string, string][] },
@@ -30,8 +30,8 @@ export interface LinkBinding<Answer> {
 }
 
 /**
- * The link for hosts that cannot pin certificates themselves, Miniflare and `wrangler dev`: TLS 1.3 that
- * shows one certificate and trusts one. (Miniflare's own `external.https` drops both and talks plain HTTP.)
+ * The link for hosts that cannot pin certificates themselves, Miniflare and `wrangler dev`: TLS 1.3 that shows one
+ * certificate and trusts one. (Miniflare's own `external.https` ignores both and uses plain HTTP.)
  */
 export function createLinkBinding<Answer>(
   link: LinkEnd,

@@ -19,11 +19,11 @@ export interface LinkCertificates {
   readonly worker: KeyPair
 }
 
-/** The name in the daemon's link certificate; it resolves nowhere. */
+/** The name in the daemon's link certificate; it does not resolve. */
 export const LINK_HOST = 'enclave.link.internal'
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-/** The pair lives as long as the supervisor; these bounds only have to be wider than that. */
+/** The pair lives as long as the supervisor; the validity only needs to be longer. */
 const TEN_YEARS_MS = 10 * 365 * 86_400_000
 const CLOCK_SLACK_MS = 86_400_000
 

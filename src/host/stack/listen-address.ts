@@ -1,12 +1,12 @@
 import { isIP } from 'node:net'
 
-/** Where a socket listens. Port 0 means any free port. */
+/** The address of a listening socket. Port 0 means any free port. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
 
-/** Reads `host:port`, `[::1]:port` or `port` alone (on loopback); undefined when it is none of them. */
+/** Parses `host:port`, `[::1]:port` or `port` alone (on loopback); undefined for anything else. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const match = /^(?:(?<host>\[[0-9a-f:.]+\]|[0-9.]+|localhost):)?(?<port>\d{1,5})$/i.exec(text)
   const port = Number(match?.groups?.['port'] ?? Number.NaN)
@@ -15,7 +15,7 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return { host: host === 'localhost' ? '127.0.0.1' : host, port }
 }
 
-/** As it stands in a URL. */
+/** The form used in a URL. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }

@@ -17,7 +17,7 @@ const localFileSchema = z.object({
   pids: z.object({ worker: z.int(), enclave: z.int(), standin: z.int().optional() }),
 })
 
-/** `local.json`: where a running stack is found, for programs. It is there only while every part answers. */
+/** `local.json`: the address of a running stack, for programs. It exists only while every part answers. */
 export type LocalFile = z.output<typeof localFileSchema>
 
 export function writeLocalFile(state: StateDir, local: LocalFile): void {

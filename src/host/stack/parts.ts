@@ -25,17 +25,17 @@ import { startWorker, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
 
-/** What the parts of one stack are made of. */
+/** The plan of the parts of one stack. */
 export interface PartsPlan {
   readonly settings: Pick<Settings, 'storage' | 'maxOpenRequests'>
-  /** Of the program that was started; no configuration changes it. */
+  /** The mode of the program; no configuration changes it. */
   readonly mode: Mode
   readonly platform: Platform
-  /** What stands between clients and the workers; absent where another program runs the worker. */
+  /** The listeners between clients and the workers; absent where another program runs the worker. */
   readonly fronts?: Pick<Fronts, 'of'>
-  /** Whether each worker has a socket of its own for the supervisor's questions. */
+  /** Whether each worker has a socket of its own for the supervisor's probes. */
   readonly probe?: boolean
-  /** What the configuration's variables stand for, where they are not in the environment. */
+  /** Values of the configuration's variables that are not in the environment. */
   readonly secrets?: Readonly<Record<string, string>>
   readonly state: StateDir
   readonly config: RouterConfigFile
@@ -44,11 +44,11 @@ export interface PartsPlan {
   readonly link: LinkCertificates
   /** The bundled worker. */
   readonly bundlePath: string
-  /** What the daemon says after it was ready. */
+  /** Messages of the daemon after it is ready. */
   readonly onDaemonMessage: (message: FromDaemon) => void
 }
 
-/** What a document of the operator brings. */
+/** The secrets in a document of the operator. */
 export interface GivenSecrets {
   readonly adminToken: string
   readonly secrets: Readonly<Record<string, string>>
@@ -59,7 +59,7 @@ const EFFECTIVE_CONFIG = 'config.json'
 
 /**
  * Starts each part. The facts of its first start (port, TLS key, release) are kept in memory and reused when it is
- * started again, so that the other parts and the clients need not notice the restart.
+ * restarted, so that the other parts and the clients are not affected.
  */
 export class Parts {
   #plan: PartsPlan
@@ -69,7 +69,7 @@ export class Parts {
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #tls: TlsMaterial | undefined
-  /** What the daemon is started with in production: the configuration in force, before there is one the first. */
+  /** The configuration for the daemon's start in production: the one in force, initially the first one. */
   #configText: string | undefined
 
   constructor(plan: PartsPlan) {
@@ -82,7 +82,7 @@ export class Parts {
     return this.#daemon
   }
 
-  /** The key and certificate that workers show from their next start on. */
+  /** The key and certificate that workers use from their next start on. */
   get tls(): TlsMaterial | undefined {
     return this.#tls
   }
@@ -99,7 +99,7 @@ export class Parts {
     return { child, ready: ready.port }
   }
 
-  /** The stand-in, if there is one, must be up. */
+  /** The stand-in, if there is one, must be running. */
   async enclave(): Promise<Started<DaemonReady>> {
     if (this.#daemon === undefined) this.#configText = this.#offer(this.#plan.config)
     const said = (message: FromDaemon) => this.#onDaemonMessage(message)
@@ -111,7 +111,7 @@ export class Parts {
     return started
   }
 
-  /** The daemon must have been up once. */
+  /** The daemon must have been started before. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
     const { bundlePath, link, settings, state, fronts, probe = false } = this.#plan
     const daemon = this.#daemon
@@ -136,12 +136,12 @@ export class Parts {
     return started
   }
 
-  /** Has clients that connect from now on wait for the next worker of that name. */
+  /** Makes new clients wait for the next worker of that name. */
   holdConnections(name: WorkerName): void {
     this.#plan.fronts?.of(name).hold()
   }
 
-  /** Gives the daemon a changed configuration file, and what its variables stand for now. */
+  /** Sends the daemon a changed configuration file, with the current values of its variables. */
   reload(
     config: RouterConfigFile,
     secrets?: Readonly<Record<string, string>>,
@@ -160,12 +160,12 @@ export class Parts {
     })
   }
 
-  /** Offers the daemon the secrets of a document; nothing is kept of them before `unsealed`. */
+  /** Offers the daemon the secrets of a document; they are not kept before `unsealed`. */
   offerSecrets({ adminToken, secrets }: GivenSecrets): void {
     this.sendToDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
   }
 
-  /** The daemon has put them into force: parts that start from now on have them. */
+  /** The daemon has put them into force: parts that start from now on use them. */
   unsealed({ adminToken, secrets, storage }: GivenSecrets): void {
     const settings = { ...this.#plan.settings, storage }
     this.#plan = { ...this.#plan, adminToken, secrets, settings }
@@ -181,8 +181,8 @@ export class Parts {
   }
 
   /**
-   * In production the daemon is given the configuration. In a local stack it reads the operator's own file, and one of
-   * the stack where the stand-in's address had to be filled in.
+   * In production the daemon is given the configuration. In a local stack it reads the operator's own file, or a copy
+   * in which the stand-in's address was filled in.
    */
   #offer(config: RouterConfigFile): string | undefined {
     const text = this.#standin === undefined ? config.text : config.textFor(this.#standin)
@@ -191,7 +191,7 @@ export class Parts {
     return undefined
   }
 
-  /** A daemon that is started again gets what was in force, not what was refused. */
+  /** A daemon that is restarted gets the configuration that was in force, not one that was refused. */
   #onDaemonMessage(message: FromDaemon): void {
     if (message.type === 'reloaded' && this.#plan.mode === 'production') {
       this.#configText = message.configText
@@ -205,7 +205,7 @@ export class Parts {
     if (this.#standinChild !== undefined && chip) sendToStandin(this.#standinChild, chip)
   }
 
-  /** The worker itself calls providers without attestation, and those may be on this machine. */
+  /** The worker itself calls providers without attestation, which may be on this machine. */
   #reachesPrivate(): boolean {
     const { mode, config } = this.#plan
     return mode === 'local' || config.hasLoopbackProvider

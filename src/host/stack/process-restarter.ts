@@ -24,27 +24,27 @@ export interface ProcessRestarter {
    */
   start(): Promise<void>
   /**
-   * Ends the running one without counting it as a death, and starts its successor: at once, or, where the two
-   * must never run together, when the old one has ended. One that is away already comes back by itself.
+   * Stops the running process without counting it as a crash, and starts its successor: at once, or, where the two
+   * must never run together, when the old one has ended. A process that is being restarted already is left alone.
    */
   replace(graceMs: number, together: boolean): Promise<void>
-  /** Kills one that no longer does its work; it is started again. */
+  /** Kills a process that no longer works; it is restarted. */
   kill(): void
-  /** Stops it for good. */
+  /** Stops it permanently. */
   stop(graceMs: number): Promise<void>
 }
 
-/** When a part that died is started again, and when that is given up. */
+/** When a process that ended is restarted, and when that is given up. */
 export interface RestartPolicy {
   readonly firstMs: number
-  /** How much longer each further wait is. */
+  /** Factor by which each further delay grows. */
   readonly growth: number
   readonly maxDelayMs: number
-  /** So many deaths within a minute are the last; undefined: it is tried for ever. */
+  /** Number of crashes within a minute after which it gives up; undefined: never. */
   readonly maxCrashes: number | undefined
 }
 
-/** For a local stack: it stops after five deaths, because a person at the terminal can read the reason. */
+/** For a local stack: it gives up after five crashes, because its user can read the reason in the terminal. */
 export const LOCAL_POLICY: RestartPolicy = {
   firstMs: 3_000,
   growth: 1.5,
@@ -55,8 +55,8 @@ export const LOCAL_POLICY: RestartPolicy = {
 const CRASH_WINDOW_MS = 60_000
 
 /**
- * Starts a part and starts it again when it dies, later with each death within a minute. `start` must reject,
- * leaving no process behind, when the part does not come up.
+ * Starts a process and restarts it when it ends, later with each crash within a minute. `start` must reject, leaving
+ * no process behind, when the process does not become ready.
  */
 export function createProcessRestarter<Ready>(
   start: () => Promise<Started<Ready>>,

@@ -4,10 +4,10 @@ import type { AdminApi } from './admin-api.ts'
 
 const POLL_MS = 50
 
-/** The stand-in may come up after the first look at it; the daemon looks again within this time. */
+/** The stand-in may start after the first verification; the daemon verifies again within this time. */
 const REFUSED_TIMEOUT_MS = 5_000
 
-/** Proven, or not to be proven. */
+/** Final states: verified, or without attestation. */
 const READY: ReadonlySet<string> = new Set(['verified', 'unattested'])
 
 const providersSchema = z.object({ data: z.array(z.object({ state: z.string() })) })

@@ -17,7 +17,7 @@ const STANDIN_ROOT = /\{\s*"standin"\s*:\s*"release root"\s*\}/g
 /** A configuration file as far as the supervisor needs it. */
 export interface RouterConfigFile {
   readonly path: string
-  /** Exactly as the file has it. */
+  /** The file's exact text. */
   readonly text: string
   readonly config: RouterConfig
   /** Whether a provider is the stand-in. */
@@ -29,8 +29,9 @@ export interface RouterConfigFile {
 }
 
 /**
- * Reads and checks the configuration, so that a mistake is told before anything is started.
- * @throws StartError when the file cannot be used; the message names the file, the path inside it and the reason
+ * Reads and checks the configuration, so that errors are reported before anything is started.
+ * @throws StartError when the file cannot be read or is invalid; the message names the file, the path inside it and
+ *   the reason
  */
 export function readRouterConfig(path: string): RouterConfigFile {
   const text = readText(path)

@@ -1,17 +1,17 @@
 import { execPath } from 'node:process'
 import { StartError } from './start-error.ts'
 
-/** The first Node with everything the daemon and these scripts use. */
+/** The first Node version with everything that the daemon and the commands use. */
 const MIN_NODE_MAJOR = 24
-/** workerd ends when descriptors run out; below this, a few thousand streams are enough for that. */
+/** workerd exits when descriptors run out, which a few thousand streams can cause below this limit. */
 const MIN_OPEN_FILES = 16_384
 const TARGET_OPEN_FILES = 65_536
 const RAISED = 'CMR_OPEN_FILES_RAISED'
 
 /**
- * Refuses a Node that is too old and a limit on open files that is too low. Node has raised the soft limit
- * to the hard one by now; where root may raise the hard one too, the process starts itself again under it.
- * @throws StartError when a part cannot start
+ * Checks the version of Node and the limit on open files. Node itself raises the soft limit to the hard one; where
+ * root may raise the hard one too, the process restarts itself with a higher one.
+ * @throws StartError when Node is too old or the limit too low
  */
 export function checkRuntime(): void {
   const major = Number(process.versions.node.split('.')[0])
@@ -27,7 +27,7 @@ export function checkRuntime(): void {
   )
 }
 
-/** How many files a process may have open, this one and its children. */
+/** The limit on open files of this process and its children. */
 export function openFilesLimit(): number {
   const limits: unknown = process.report.getReport()
   const soft = /"open_files":\{"soft":"?(\d+|unlimited)/.exec(JSON.stringify(limits))?.[1]

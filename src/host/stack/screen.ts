@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { DEFAULT_STATE_DIR } from './settings.ts'
 
-/** What a person sees when everything is up. */
+/** The values shown when everything is running. */
 export interface ScreenFacts {
   readonly baseUrl: string
   readonly tlsBaseUrl: string
@@ -10,7 +10,7 @@ export interface ScreenFacts {
   readonly stateDir: string
 }
 
-/** The welcome text. The curl line and the snippet run as they are printed. */
+/** The welcome text. The curl command and the snippet work as printed. */
 export function screen(facts: ScreenFacts): string {
   const { baseUrl, tlsBaseUrl, apiKey, model, stateDir } = facts
   return `
@@ -38,13 +38,13 @@ ${sdkSnippet(baseUrl, apiKey, model)}
 `
 }
 
-/** The command finds the router by its state directory, which need not be named where it is the usual one. */
+/** The command finds the router by its state directory, which may be omitted if it is the default one. */
 function verifyCommand(what: string, stateDir: string): string {
   const where = stateDir === resolve(DEFAULT_STATE_DIR) ? '' : `STATE_DIR=${stateDir} `
   return `${where}npm run verify -- ${what} --local`
 }
 
-/** A shell command that asks for one completion. */
+/** A shell command that requests one completion. */
 export function curlCommand(baseUrl: string, apiKey: string, model: string): string {
   const body = { model, messages: [{ role: 'user', content: 'Hello!' }] }
   return [
@@ -55,7 +55,7 @@ export function curlCommand(baseUrl: string, apiKey: string, model: string): str
   ].join('\n')
 }
 
-/** A module that asks for one completion with the official client. */
+/** A module that requests one completion with the official client. */
 export function sdkSnippet(baseUrl: string, apiKey: string, model: string): string {
   return `import OpenAI from 'openai'
 const client = new OpenAI({ baseURL: '${baseUrl}/v1', apiKey: '${apiKey}' })

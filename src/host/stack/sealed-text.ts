@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * Keeps secrets out of the files a compiler reads. Each secret is replaced by random text of the same
- * length; Cap'n Proto stores text as its plain bytes, so the real ones can take their place in the result.
+ * Keeps secrets out of the files that a compiler reads. Each secret is replaced by random text of the same length;
+ * Cap'n Proto stores text as plain bytes, so the real ones can be substituted in the result.
  */
 export class SealedText {
   readonly #secrets = new Map<string, string>()
 
-  /** What to write instead of the secret (ASCII). */
+  /** The placeholder for a secret (ASCII). */
   seal(secret: string): string {
     const length = Buffer.byteLength(secret)
     const placeholder = randomBytes(length).toString('base64url').slice(0, length)

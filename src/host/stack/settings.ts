@@ -16,10 +16,10 @@ export interface Settings {
   readonly tlsPort: number
   readonly configPath: string
   readonly stateDir: string
-  /** Undefined: made on the first start and kept in the state directory. */
+  /** Undefined: generated on the first start and stored in the state directory. */
   readonly adminToken: string | undefined
   readonly storage: StorageSettings
-  /** Undefined: as many as the limit on open files carries. */
+  /** Undefined: as many as the limit on open files allows. */
   readonly maxOpenRequests?: number | undefined
   /** Undefined: no limit per client, because all clients are on this machine. */
   readonly connectionsPerSource?: number | undefined
@@ -34,7 +34,7 @@ export interface StorageSettings {
 /** The root of the checkout, or of the installed package. */
 export const PROJECT_DIR = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Below the directory in which the command was given. */
+/** Relative to the current directory of the command. */
 export const DEFAULT_STATE_DIR = '.state'
 
 const PORT_RULE = 'give a port number, or 0 for any free port'
@@ -63,7 +63,7 @@ const environmentSchema = z.object({
   CONNECTIONS_PER_SOURCE: count.optional(),
 })
 
-/** @throws StartError when a variable cannot be used; the message names it */
+/** @throws StartError when a variable is invalid; the message names it */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const given = Object.entries(environment).filter(([, value]) => value !== '')
   const parsed = environmentSchema.safeParse(Object.fromEntries(given))

@@ -27,14 +27,14 @@ export interface StackPlan {
 
 const HEALTH_TIMEOUT_MS = 60_000
 const JUDGED_TIMEOUT_MS = 10_000
-/** A local stack proves nothing of the machine under it, so it never asks one. */
+/** A local stack proves nothing about its machine, so it always uses a simulated one. */
 const LOCAL = { mode: 'local', platform: 'simulated' } as const
 
-/** Together below the five seconds in which a stop has to be done. */
+/** In sum less than the five seconds in which a stop must be done. */
 const WORKER_GRACE_MS = 3_000
 const OTHERS_GRACE_MS = 1_000
 
-/** The local stack: all parts, a first customer, and a file and a screen that tell of them. */
+/** The local stack: all parts, a first customer, and a file and a screen that describe them. */
 export class Stack {
   readonly #plan: StackPlan
   readonly #adminToken: string
@@ -46,8 +46,8 @@ export class Stack {
   #endRounds: () => void = () => {}
 
   /**
-   * Builds the worker, makes the keys of the link and opens the sockets; clients wait from now on.
-   * @throws StartError when a part cannot start
+   * Builds the worker, generates the keys of the link and opens the sockets; clients wait from now on.
+   * @throws StartError when the runtime is unsuitable, the state directory is in use or an address cannot be opened
    */
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = storedSecret(plan.state, 'admin-token', plan.settings.adminToken)
@@ -84,14 +84,14 @@ export class Stack {
     })
   }
 
-  /** Never resolves; rejects with a StartError when a part died too often. */
+  /** Never resolves; rejects with a StartError when a part crashed too often. */
   get failed(): Promise<never> {
     return this.#supervisor.failed
   }
 
   /**
    * Starts every part in order; writes `local.json` when all answer.
-   * @throws StartError when a part cannot start
+   * @throws StartError when a part does not become ready; the message includes the end of its log
    */
   async start(): Promise<void> {
     const { config, state, log } = this.#plan
@@ -113,7 +113,7 @@ export class Stack {
     )
   }
 
-  /** Has the daemon read the configuration anew; it keeps the last good one if the new one is wrong. */
+  /** Makes the daemon read the configuration again; it keeps the last valid one if the new one is invalid. */
   reload(config: RouterConfigFile): void {
     this.#hasWebhooks = config.config.service.webhooks !== undefined
     this.#parts.reload(config)

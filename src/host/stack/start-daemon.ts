@@ -8,7 +8,7 @@ import type { Started } from './process-restarter.ts'
 const DAEMON = fileURLToPath(new URL('../../enclave/main.ts', import.meta.url))
 
 /**
- * Starts the enclave daemon and hands it its keys over the IPC channel.
+ * Starts the enclave daemon and sends it its keys over the IPC channel.
  * @throws Error when the daemon refuses, with its reason; its process has ended then
  */
 export async function startDaemon(
@@ -34,7 +34,7 @@ export async function startDaemon(
   throw new Error(message.type === 'refused' ? message.reason : `said "${message.type}" first`)
 }
 
-/** Sends one message to a daemon; it is lost if the daemon has just died. */
+/** Sends one message to a daemon; it is lost if the daemon has just ended. */
 export function sendToDaemon(daemon: Child, message: ToDaemon): void {
   if (daemon.process.connected) daemon.process.send(message, () => {})
 }

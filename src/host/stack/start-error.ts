@@ -1,4 +1,4 @@
-/** Why the stack cannot run, in one line for the person at the terminal. */
+/** Why the stack cannot run, in one line for its user. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

@@ -7,7 +7,7 @@ import { firstMessage } from './first-message.ts'
 
 const STANDIN = fileURLToPath(new URL('../../standin/main.ts', import.meta.url))
 
-/** Where the stand-in is, and what it is known by; given to its successor, so that it stays the same. */
+/** The address and identity of the stand-in; passed to its successor, so that it stays the same. */
 export interface StandinReady {
   readonly port: number
   /** The same answers over HTTPS, with evidence. */
@@ -33,7 +33,7 @@ export async function startStandin(
   return { child, ready: await firstMessage<StandinReady>(child) }
 }
 
-/** Sends the stand-in the simulated chip it runs on; the message is lost if the stand-in has just died. */
+/** Sends the stand-in its simulated chip; the message is lost if the stand-in has just ended. */
 export function sendToStandin(standin: Child, chip: SimulatedChipKeys): void {
   if (standin.process.connected) standin.process.send({ type: 'chip', chip }, () => {})
 }

@@ -10,7 +10,7 @@ import { WORKERD } from './workerd-config.ts'
 export interface WorkerPorts {
   readonly http: number
   readonly https: number
-  /** The supervisor's own way to this very process, where the configuration has one. */
+  /** The supervisor's own port to this process, where the configuration has one. */
   readonly probe?: number
 }
 

@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartError } from './start-error.ts'
 
-/** A state directory that is ours alone until the process ends. */
+/** A state directory that this process uses exclusively until it ends. */
 export interface StateDir {
   readonly path: string
   /** An absolute path inside it. */
   file(name: string): string
-  /** A directory inside it, made if need be. */
+  /** A directory inside it, created if necessary. */
   directory(name: string): string
   read(name: string): string | undefined
-  /** Replaces a file in one step, readable by the owner only. */
+  /** Replaces a file atomically, readable by the owner only. */
   write(name: string, text: string): void
   remove(name: string): void
 }
 
 /**
- * Makes the directory if need be and locks it: two workers on one directory would both write to it.
- * The lock is SQLite's own, because the kernel drops it with the process, however that ends.
+ * Creates the directory if necessary and locks it, because two workers on one directory would both write to it. The
+ * lock is SQLite's own, because the kernel releases it when the process ends.
  * @throws StartError when another stack holds it
  */
 export function openStateDir(path: string): StateDir {
@@ -43,7 +43,7 @@ export function openStateDir(path: string): StateDir {
   }
 }
 
-/** A secret kept in a file of its own: the given one, else the kept one, else a new one. */
+/** A secret stored in a file of its own: the given one, else the stored one, else a new one. */
 export function storedSecret(state: StateDir, name: string, given: string | undefined): string {
   const secret = given ?? state.read(name)?.trim() ?? randomBytes(32).toString('base64url')
   state.write(name, `${secret}\n`)

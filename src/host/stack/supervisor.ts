@@ -20,7 +20,7 @@ export interface SupervisorPlan {
   readonly policy: RestartPolicy
   /** Prints one line. */
   readonly log: (text: string) => void
-  /** Each time a part has come up. */
+  /** Called each time a part becomes ready. */
   readonly changed: () => void
 }
 
@@ -51,24 +51,24 @@ export class Supervisor {
     this.failed.catch(() => {})
   }
 
-  /** Never resolves; rejects with a StartError when a part died too often. */
+  /** Never resolves; rejects with a StartError when a part crashed too often. */
   get failed(): Promise<never> {
     return this.#failure.promise
   }
 
-  /** The process of each part that came up, the last one it had. */
+  /** The last process of each part. */
   get pids(): ReadonlyMap<PartName, number> {
     return this.#pids
   }
 
-  /** The port on which each worker answers the supervisor alone, where it has one. */
+  /** The port on which each worker answers only the supervisor, where it has one. */
   get probes(): ReadonlyMap<WorkerName, number> {
     return this.#probes
   }
 
   /**
-   * Starts every part, in the order in which they need each other.
-   * @throws StartError when a part cannot start
+   * Starts every part, in the order of their dependencies.
+   * @throws StartError when a part does not become ready; the message includes the end of its log
    */
   async start(): Promise<void> {
     await this.startEnclave()
@@ -76,8 +76,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts the daemon, and the stand-in before it.
-   * @throws StartError when a part cannot start
+   * Starts the stand-in, then the daemon.
+   * @throws StartError when one does not become ready; the message includes the end of its log
    */
   async startEnclave(): Promise<void> {
     if (this.#plan.standin) await this.#start('standin', this.#standin)
@@ -85,15 +85,15 @@ export class Supervisor {
   }
 
   /**
-   * The daemon must be up.
-   * @throws StartError when a part cannot start
+   * Starts the workers; the daemon must be running.
+   * @throws StartError when one does not become ready; the message includes the end of its log
    */
   async startWorkers(): Promise<void> {
     await Promise.all([...this.#workers].map(([name, restarter]) => this.#start(name, restarter)))
   }
 
   /**
-   * Has every worker end its requests and a successor take over, one worker after the other.
+   * Replaces the workers one after another; each ends its requests.
    * @param together whether old and new may run at the same time
    */
   async replaceWorkers(graceMs: number, together: boolean): Promise<void> {
@@ -103,7 +103,7 @@ export class Supervisor {
     }
   }
 
-  /** Kills a worker that no longer answers; it is started again. */
+  /** Kills a worker that no longer answers; it is restarted. */
   killWorker(name: WorkerName): void {
     this.#workers.get(name)?.kill()
   }

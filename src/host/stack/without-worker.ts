@@ -18,7 +18,7 @@ export interface WithoutWorker {
 
 const GRACE_MS = 1_000
 
-/** Starts both once; they are not restarted when they die. */
+/** Starts both once; they are not restarted when they end. */
 export async function startWithoutWorker(
   settings: Settings,
   state: StateDir,

@@ -1,4 +1,4 @@
-/** What a worker of a stack is called, in its log and on the screen. */
+/** The name of a worker in its log and on the screen. */
 export type WorkerName = 'worker' | `worker-${number}`
 
 export function workerNames(count: number): WorkerName[] {

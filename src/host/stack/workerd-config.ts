@@ -10,20 +10,20 @@ import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
 import type { StorageSettings } from './settings.ts'
 
-/** Everything workerd has to know. */
+/** The parameters of a workerd process. */
 export interface WorkerdPlan {
   /** The bundled worker, an ES module. */
   readonly script: string
   readonly port: number
   readonly tlsPort: number
-  /** Whether to open one more HTTP socket on loopback, for the supervisor to ask this very process. */
+  /** Whether to open one more HTTP socket on loopback, for the supervisor's probes. */
   readonly probe?: boolean
   readonly tls: KeyPair
   readonly link: { readonly port: number; readonly worker: KeyPair; readonly serverCertPem: string }
   readonly storage: StorageSettings
-  /** Where the Durable Objects keep their files. */
+  /** The directory of the Durable Objects' files. */
   readonly storageDir: string
-  /** How many requests of keyed endpoints may be at work at the same time. */
+  /** Maximum number of concurrent requests of keyed endpoints. */
   readonly maxOpenRequests: number
   /** Whether the worker itself may connect to loopback and private addresses. */
   readonly privateNetwork: boolean
@@ -39,8 +39,8 @@ export const WORKERD = workerd.default
 const COMPATIBILITY_DATE = '2026-11-17'
 
 /**
- * The binary configuration for `workerd serve --binary -`. workerd's own compiler makes it from a text in
- * a temporary directory; private keys and passwords are put in afterwards, in memory.
+ * The binary configuration for `workerd serve --binary -`. workerd's own compiler builds it from a text in a
+ * temporary directory; private keys and passwords are substituted afterwards, in memory.
  */
 export async function compileWorkerdConfig(plan: WorkerdPlan): Promise<Buffer> {
   const sealed = new SealedText()
@@ -108,7 +108,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { className: 'StoreObject', uniqueKey: 'cmr-ledger', enableSql: true },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
-    // On a shared engine no object keeps anything, and processes that share a directory would be in each other's way.
+    // With a shared engine no object stores anything, and processes that share a directory would conflict.
     durableObjectStorage: STORAGE_ENGINES[plan.storage.engine].shared
       ? { inMemory: new RawText('void') }
       : { localDisk: 'storage' },

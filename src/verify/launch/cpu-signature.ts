@@ -19,7 +19,7 @@ const CPU_MODELS: ReadonlyMap<string, CpuModel> = new Map([
 /**
  * The CPU signature of a QEMU CPU model such as `EPYC-v4` or `EPYC-Milan`, or the signature itself in hex
  * (`0x800f12`).
- * @throws LaunchError when it is anything else; the message lists the known names
+ * @throws LaunchError for any other text; the message lists the known names
  */
 export function cpuSignature(type: string): number {
   if (/^0x[0-9a-f]{1,8}$/.test(type)) return Number.parseInt(type, 16)

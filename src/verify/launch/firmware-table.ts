@@ -2,10 +2,10 @@ import { equalBytes, toHex, type Bytes } from '../../protocol/bytes.ts'
 import { guidBytes } from './guid.ts'
 import { LaunchError } from './launch-error.ts'
 
-/** Names the table itself; its entry is the last one, so that a reader can start at the end. */
+/** GUID of the table itself; its entry is the last one, so that a reader can start at the end. */
 export const TABLE_FOOTER_GUID = '96b582de-1fb2-45f7-baea-a366c55a082d'
 
-/** The reset vector fills what is behind the table, to the end of the volume. */
+/** The reset vector occupies the bytes after the table, to the end of the volume. */
 export const BYTES_AFTER_TABLE = 32
 
 /** What follows an entry's data: its whole length (2 bytes) and its GUID (16 bytes). */
@@ -15,12 +15,11 @@ export const ENTRY_TRAILER_BYTES = 18
 export type FirmwareTable = ReadonlyMap<string, Bytes>
 
 /**
- * Reads the table of GUIDs that OVMF carries at the end of its volume. It is read from the end: every entry has its
- * length and its GUID behind its data.
+ * Reads the table of GUIDs at the end of an OVMF volume. It is read from the end: every entry has its length and its
+ * GUID after its data.
  *
- * Source: edk2, OvmfPkg/ResetVector (the table's layout is told in its assembly).
- * @throws LaunchError when there is no table or it is broken; of two entries with one GUID neither can be meant, so
- *   that is broken too
+ * Source: edk2, OvmfPkg/ResetVector (the assembly defines the table's layout).
+ * @throws LaunchError when there is no table, or it is invalid or has a GUID twice
  */
 export function readFirmwareTable(volume: Bytes): FirmwareTable {
   const tableEnd = volume.length - BYTES_AFTER_TABLE

@@ -7,7 +7,7 @@ export const SEV_METADATA_GUID = 'dc886566-984a-4798-a75e-5585a7bf67cc'
 export const SEV_HASHES_TABLE_GUID = '7255371f-3a3b-4b04-927b-1da6efa8d454'
 export const SEV_ES_RESET_BLOCK_GUID = '00f771de-1a7e-4fcb-890e-68c77e2fb44e'
 
-/** The volume is mapped to end here, below which an x86 processor starts. */
+/** The volume is mapped to end at 4 GiB, just below which an x86 processor starts. */
 const FOUR_GIB = 0x1_0000_0000
 
 const METADATA_SIGNATURE = 0x56455341 // "ASEV", read as a little-endian number
@@ -15,7 +15,7 @@ const METADATA_VERSION = 1
 const METADATA_HEADER_BYTES = 16
 const METADATA_SECTION_BYTES = 12
 
-/** What the firmware asks the hypervisor to lay out before launch, by the number in its metadata. */
+/** Sections that the firmware requires before launch, by the number in its metadata. */
 const SECTION_KINDS: ReadonlyMap<number, SectionKind> = new Map([
   [0x01, 'zero'],
   [0x02, 'secrets'],
@@ -34,25 +34,25 @@ export interface FirmwareSection {
   readonly bytes: number
 }
 
-/** What of an OVMF volume counts for the launch digest. */
+/** The parts of an OVMF volume that matter for the launch digest. */
 export interface Firmware {
   readonly volume: Bytes
   /** Guest physical address of the volume's first byte. */
   readonly address: number
   /** In the order of the metadata, which is the order of measurement. */
   readonly sections: readonly FirmwareSection[]
-  /** Where every processor but the first starts; absent in firmware that knows only one. */
+  /** Start address of every processor but the first; absent in firmware that supports only one. */
   readonly resetAddress: number | undefined
-  /** Where the firmware looks for the digests of kernel, initrd and command line. */
+  /** Where the firmware reads the digests of kernel, initrd and command line. */
   readonly hashesTableAddress: number | undefined
 }
 
 /**
- * Reads an OVMF volume (`OVMF.fd`, or `OVMF_CODE.fd` where variables are kept apart).
+ * Reads an OVMF volume (`OVMF.fd`, or `OVMF_CODE.fd` where variables are separate).
  *
  * Source: edk2, OvmfPkg/ResetVector/X64/OvmfSevMetadata.asm and OvmfPkg/ResetVector/Ia16/ResetVectorVtf0.asm.
- * @throws LaunchError when it is anything else, when the firmware was not built for SEV-SNP, or when it has sections
- *   that this library does not know: a digest without them would be wrong
+ * @throws LaunchError when it is no such volume, was not built for SEV-SNP, or has sections that this library does
+ *   not know: a digest without them would be wrong
  */
 export function readFirmware(volume: Bytes): Firmware {
   if (volume.length === 0 || volume.length % PAGE_BYTES !== 0 || volume.length > FOUR_GIB) {
@@ -95,7 +95,7 @@ function readSections(volume: Bytes, start: number): FirmwareSection[] {
   })
 }
 
-/** Secrets and CPUID are one page each by the ABI; the others are as many as they say. */
+/** Secrets and CPUID are one page each by the ABI; the other sections have the stated length. */
 function readSection(address: number, bytes: number, type: number): FirmwareSection {
   const kind = SECTION_KINDS.get(type)
   if (kind === undefined) {

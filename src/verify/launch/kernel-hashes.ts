@@ -14,10 +14,10 @@ const HEADER_BYTES = 18
 const ENTRY_BYTES = HEADER_BYTES + 32
 const TABLE_BYTES = HEADER_BYTES + 3 * ENTRY_BYTES
 
-/** The hypervisor rounds the table up to this, with zeros. */
+/** The hypervisor pads the table to this length with zeros. */
 const TABLE_ALIGNMENT = 16
 
-/** What the firmware is to boot, handed over by the hypervisor and believed by these digests only. */
+/** What the firmware boots. The hypervisor supplies it; only these digests make it trustworthy. */
 export interface MeasuredKernel {
   /** SHA-256 of the kernel's file, lowercase hex. */
   readonly kernelSha256: string

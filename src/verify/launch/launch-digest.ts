@@ -12,7 +12,7 @@ export const DEFAULT_GUEST_FEATURES = 1n
 export interface Launch {
   /** The OVMF volume, as given to `-bios`. */
   readonly firmware: Bytes
-  /** What is booted directly (`kernel-hashes=on`); `undefined` when the firmware boots from a disk. */
+  /** The kernel that is booted directly (`kernel-hashes=on`); `undefined` when the firmware boots from a disk. */
   readonly kernel: MeasuredKernel | undefined
   readonly processors: number
   /** CPUID signature of the virtual processors. */
@@ -22,11 +22,11 @@ export interface Launch {
 }
 
 /**
- * The launch digest of a guest, 48 bytes: what an SNP report of it carries as `measurement`. Firmware first, then the
- * sections its metadata asks for, then the first state of every processor.
+ * The launch digest of a guest, 48 bytes: the `measurement` of its SNP reports. Firmware first, then the sections
+ * that its metadata requires, then the initial state of every processor.
  *
  * Source: AMD SEV-SNP firmware ABI (56860), SNP_LAUNCH_UPDATE; QEMU, target/i386/sev.c, for the order.
- * @throws LaunchError when the guest would not start or its kernel would go unmeasured
+ * @throws LaunchError when the guest would not start or its kernel would not be measured
  */
 export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
   const firmware = readFirmware(launch.firmware)
@@ -46,7 +46,7 @@ export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
   return digest
 }
 
-/** The place must be both measured and where the firmware looks, or the digests would bind nothing. */
+/** The table must be both measured and where the firmware reads it, or the digests would bind nothing. */
 async function buildHashesPage(
   { sections, hashesTableAddress }: Firmware,
   kernel: MeasuredKernel | undefined,

@@ -1,7 +1,7 @@
 /**
- * A launch whose digest cannot be computed: firmware of another form, or parts that do not fit together.
+ * A launch whose digest cannot be computed: unknown firmware, or parts that do not fit together.
  *
- * What to do: read the message; the guest it describes would not start, or would not be measured as asked.
+ * What to do: read the message; the described guest would not start, or would not be measured as intended.
  */
 export class LaunchError extends Error {
   constructor(message: string) {

@@ -14,9 +14,7 @@ const PAGE_TYPES = { normal: 1, vmsa: 2, zero: 3, unmeasured: 4, secrets: 5, cpu
 /** Kinds whose bytes are no part of the digest: empty by definition, or filled in by the secure processor. */
 type EmptyPageKind = Exclude<keyof typeof PAGE_TYPES, 'normal' | 'vmsa' | 'unmeasured'>
 
-/**
- * Page-aligned -1 in the 48 bits of a guest physical address: where the processor state counts as lying.
- */
+/** Page-aligned -1 in the 48 bits of a guest physical address: the nominal address of the processor state. */
 const VMSA_ADDRESS = 0xffff_ffff_f000
 
 /** The digest of a guest into which no page was put. */

@@ -4,7 +4,7 @@ import { PAGE_BYTES } from './page-chain.ts'
 /** Where the first processor starts, at the architecture's reset vector. */
 export const RESET_VECTOR = 0xffff_fff0
 
-/** What of a virtual processor's first state differs between guests. */
+/** The parts of a virtual processor's initial state that differ between guests. */
 export interface ProcessorStart {
   /** Guest physical address of its first instruction, below 4 GiB. */
   readonly startAddress: number
@@ -31,11 +31,10 @@ const BUSY_TASK = 0x8b
 const SEGMENT_LIMIT = 0xffff
 
 /**
- * The encrypted save area (VMSA) of a virtual processor as KVM leaves it after QEMU's reset: one page, of which
- * nearly all is zero.
+ * The encrypted save area (VMSA) of a virtual processor as KVM leaves it after QEMU's reset: one page, mostly zero.
  *
  * Sources: AMD64 Architecture Programmer's Manual volume 2, table B-4 (offsets) and section 14.1.3 (state after
- * reset); KVM adds EFER.SVME and CR4.MCE; QEMU hands over the CPU signature in RDX.
+ * reset); KVM adds EFER.SVME and CR4.MCE; QEMU passes the CPU signature in RDX.
  */
 export function saveArea({ startAddress, signature, features }: ProcessorStart): Bytes {
   const page = new DataView(new ArrayBuffer(PAGE_BYTES))

@@ -12,14 +12,14 @@ const payloadSchema = z.looseObject({
   evidence_list: z.array(z.looseObject({})).min(1).max(MAX_DEVICES),
 })
 
-/** A verdict of NVIDIA's service and its keys, as text as they were served. */
+/** A verdict of NVIDIA's service and its keys, as served text. */
 export const gpuVerdictSchema = z.strictObject({ tokens: z.string(), keys: z.string() })
 export type GpuVerdictTexts = z.output<typeof gpuVerdictSchema>
 
 /**
- * How many devices a provider's GPU evidence is of, once it is known to be made for our nonce.
+ * The number of devices in a provider's GPU evidence, after checking that it is for our nonce.
  * @throws EvidenceRefused when the evidence is for another nonce
- * @throws MalformedEvidence when the evidence cannot be read
+ * @throws MalformedEvidence when the evidence cannot be parsed
  */
 export function countDevices(payload: string, nonce: string): number {
   const document = 'GPU evidence'
@@ -33,10 +33,10 @@ export function countDevices(payload: string, nonce: string): number {
 }
 
 /**
- * Judges a verdict on a provider's GPU evidence. It proves that NVIDIA's service found such GPUs to have answered our
- * nonce, not that they sit in the machine of the CPU's quote.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * Verifies a verdict on a provider's GPU evidence. It proves that NVIDIA's service accepted evidence of such GPUs for
+ * our nonce, not that they are in the machine of the CPU's quote.
+ * @throws EvidenceRefused `gpu` when the nonce differs or the verdict does not hold
+ * @throws MalformedEvidence when the evidence, the verdict or the key set cannot be parsed
  */
 export async function judgeGpuVerdict(
   payload: string,
@@ -50,7 +50,7 @@ export async function judgeGpuVerdict(
   )
 }
 
-/** What a receipt says of the GPUs: whose word it is, and what was verified beside it. */
+/** A receipt's statement on the GPUs: its source, and what was verified. */
 export function summarizeGpu({ devices, models, drivers }: GpuVerdict) {
   return {
     devices,
@@ -58,9 +58,9 @@ export function summarizeGpu({ devices, models, drivers }: GpuVerdict) {
     drivers: [...drivers],
     verified: true,
     source: 'nvidia_remote_verdict',
-    /** Checked when the evidence was judged. */
+    /** Checked when the evidence was verified. */
     verified_here: ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices'],
-    /** Said by NVIDIA's service, and believed. */
+    /** Stated by NVIDIA's service, and trusted. */
     word_of_nvidia: ['device_certificates', 'report_signature', 'measurements', 'secure_boot'],
     bound_to_cpu: false,
   }

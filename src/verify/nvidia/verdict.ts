@@ -7,7 +7,7 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { CLOCK_SKEW_MS } from '../clock.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
-/** What NVIDIA's remote attestation service vouches for. */
+/** The statements of NVIDIA's remote attestation service. */
 export interface GpuVerdict {
   readonly devices: number
   readonly models: readonly string[]
@@ -15,9 +15,9 @@ export interface GpuVerdict {
 }
 
 export interface GpuExpectation {
-  /** 64 lowercase hex digits, the same that is in the CPU's quote. */
+  /** 64 lowercase hex digits, the same as in the CPU's quote. */
   readonly nonce: string
-  /** How many devices the evidence was of. */
+  /** Number of devices in the evidence. */
   readonly devices: number
   /** Milliseconds. */
   readonly now: number
@@ -80,10 +80,10 @@ const deviceSchema = z.looseObject({
 })
 
 /**
- * Checks a verdict of NVIDIA's service: every token signed by its keys (ES384), in date, for our nonce; the overall
- * one positive and naming exactly the device tokens by digest; every token of another device.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * Checks a verdict of NVIDIA's service: every token signed by its keys (ES384), within its dates, for our nonce; the
+ * overall one positive and naming exactly the device tokens by digest; every token of another device.
+ * @throws EvidenceRefused `gpu` with the failed check
+ * @throws MalformedEvidence when the verdict or the key set cannot be parsed
  */
 export async function checkGpuVerdict(
   verdict: unknown,
@@ -134,7 +134,7 @@ async function readToken<Claims extends { exp: number; nbf: number; eat_nonce: s
   return parsed.data
 }
 
-/** The header may name a key of NVIDIA's, and decides nothing else. */
+/** The header may name one of NVIDIA's keys; nothing else in it is used. */
 async function isSigned(jws: CompactJws, { keys }: KeySet): Promise<boolean> {
   const { alg, kid } = jws.header
   const [key, ...more] = keys.filter((one) => one.kid === kid)

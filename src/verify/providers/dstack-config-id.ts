@@ -17,7 +17,7 @@ import type { BootFacts } from './dstack-event-log.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 
 export interface ConfigIdInputs {
-  /** What RTMR3 proves of the guest; MRCONFIGID must say the same. */
+  /** The facts proven by RTMR3; MRCONFIGID must match them. */
   readonly facts: BootFacts
   /** The document of the third form. */
   readonly mrConfig: string | undefined
@@ -25,10 +25,10 @@ export interface ConfigIdInputs {
 }
 
 /**
- * Checks what the host created a dstack guest for (dstack, `mr_config`): nothing, which is all zero and what its
- * tools write unless told; or, by the first byte, the compose hash (01), a digest over compose hash, app id and key
- * provider (02), or the digest of a document that names them (03).
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Checks MRCONFIGID of a dstack guest (dstack, `mr_config`): all zero, which is the default of its tools; or, by the
+ * first byte, the compose hash (01), a digest over compose hash, app id and key provider (02), or the digest of a
+ * document that names them (03).
+ * @throws EvidenceRefused `compose_hash` when it has another form or does not match the facts
  */
 export async function requireConfigId(configId: Bytes, inputs: ConfigIdInputs): Promise<void> {
   const { allowed_mr_config_id: pinned, mr_config_id: required } = inputs.policy
@@ -43,7 +43,7 @@ export async function requireConfigId(configId: Bytes, inputs: ConfigIdInputs): 
   }
 }
 
-/** The 32 bytes that a form has for these facts; undefined where the facts do not make one. */
+/** The 32 bytes of a form for these facts; undefined where a fact is missing. */
 type ConfigDigest = (inputs: ConfigIdInputs) => Promise<Bytes | undefined>
 
 const FORMS: Readonly<Record<number, ConfigDigest>> = {
@@ -71,7 +71,7 @@ const keyProviderSchema = z.looseObject({
   id: hexText,
 })
 
-/** The event comes after the end of boot; that the digest covers it is what makes it more than a claim. */
+/** The event comes after the end of boot, so it is a claim; it is proven only because the digest covers it. */
 function readKeyProvider(text: string | undefined): { kind: number; id: Bytes } | undefined {
   const provider = keyProviderSchema.safeParse(text === undefined ? undefined : read(text))
   if (!provider.success) return undefined

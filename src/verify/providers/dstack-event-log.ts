@@ -3,27 +3,28 @@ import { canonicalJson } from '../../protocol/canonical-json.ts'
 import type { DstackEvent } from './dstack-report.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
-/** The register that the guest itself extends, and the type of the events it does so with. */
+/** The register that the guest itself extends, and the type of these events. */
 const RUNTIME_REGISTER = 3
 const RUNTIME_EVENT = 0x0800_0001
 
-/** From here on the workload runs and can extend the register with whatever it likes. */
+/** After these events the workload runs and can extend the register with any value. */
 const BOOT_ENDS: ReadonlySet<string> = new Set(['boot-mr-done', 'system-ready'])
 
-/** What the guest's system measured of itself before it ran the workload. Lowercase hex. */
+/** What the guest's system measured before it ran the workload. Lowercase hex. */
 export interface BootFacts {
   readonly composeHash: string
   readonly osImageHash: string | undefined
   readonly appId: string | undefined
   readonly instanceId: string | undefined
-  /** JSON with `name` and `id`, measured after boot: no more than a claim. */
+  /** JSON with `name` and `id`, measured after boot: only a claim. */
   readonly keyProvider: string | undefined
 }
 
 /**
- * Replays the runtime events into RTMR3 and reads what they say. The digest of every event is computed from its
- * payload, never taken from the log; events after the end of boot are replayed and not believed.
- * @throws EvidenceRefused when the replayed value is not the measured one
+ * Replays the runtime events into RTMR3 and reads them. The digest of every event is computed from its payload, never
+ * taken from the log; events after the end of boot are replayed but not trusted.
+ * @throws EvidenceRefused `event_log` when the replayed value is not the measured one, or the log lacks a required
+ *   event or has one twice
  */
 export async function replayEventLog(
   events: readonly DstackEvent[],
@@ -45,8 +46,8 @@ export async function replayEventLog(
 }
 
 /**
- * What the log says of digest and pre-image beside the payload must agree with it.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Digest and pre-image in the log must agree with the payload.
+ * @throws EvidenceRefused `event_log` when they do not
  */
 async function eventDigest(event: DstackEvent): Promise<Bytes> {
   const preimage = PREIMAGES[event.version](event)
@@ -58,7 +59,7 @@ async function eventDigest(event: DstackEvent): Promise<Bytes> {
   return digest
 }
 
-/** What the digest of an event is over, by the version of the log (dstack, `cc-eventlog`). */
+/** The pre-image of an event's digest, by the version of the log (dstack, `cc-eventlog`). */
 const PREIMAGES: Readonly<Record<DstackEvent['version'], (event: DstackEvent) => Bytes>> = {
   /** The type in four bytes, the name and the payload, with colons between. */
   1({ type, name, payload }) {

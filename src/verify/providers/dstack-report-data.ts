@@ -17,10 +17,10 @@ export type ReportDataLayout = 'tls' | 'address'
 const ADDRESS_BYTES: Readonly<Record<MessageKey['algorithm'], number>> = { ed25519: 32, ecdsa: 20 }
 
 /**
- * Tells which layout a quote's REPORT_DATA has, and that it is filled with exactly this signer and nonce, and, where
- * the layout has room for it, this TLS key. `address` (the older one, and that of gateways which derive the address
- * from a public key) binds no TLS key.
- * @throws EvidenceRefused when none fits
+ * Identifies the layout of a quote's REPORT_DATA, and checks that it contains exactly this signer and nonce, and this
+ * TLS key where the layout has room for it. `address` (the older layout, and that of gateways which derive the
+ * address from a public key) binds no TLS key.
+ * @throws EvidenceRefused when no layout fits
  */
 export async function identifyReportData(
   reportData: Bytes,

@@ -15,11 +15,11 @@ const hexText = z
 const eventSchema = z.looseObject({
   imr: z.int(),
   event_type: z.int().min(0).max(0xffff_ffff),
-  /** Since 0.5.6 empty for the events of the guest itself, whose digest everybody can compute. */
+  /** Since 0.5.6 empty for the guest's own events, whose digest can be computed. */
   digest: hexText.default(''),
   event: z.string(),
   event_payload: hexText,
-  /** How the digest is made; absent in older logs. */
+  /** How the digest is computed; absent in older logs. */
   version: z.union([z.literal(1), z.literal(2)]).default(1),
   /** What the digest is over, in version 2. */
   preimage: hexText.nullish(),
@@ -31,7 +31,7 @@ const attestationSchema = z.looseObject({
   signing_address: hexText,
   signing_algo: z.enum(MESSAGE_ALGORITHMS).default('ecdsa'),
   intel_quote: hexText,
-  /** A string that holds JSON. Anything else in its place is an error, never an absence. */
+  /** A string with JSON. Any other value is an error, never treated as absent. */
   nvidia_payload: z.string().nullish(),
   event_log: z.unknown(),
   info: z.looseObject({ tcb_info: z.unknown(), vm_config: z.unknown().optional() }),
@@ -62,15 +62,15 @@ export interface DstackReport {
   readonly quote: Bytes
   readonly eventLog: readonly DstackEvent[]
   readonly appCompose: string
-  /** The document that MRCONFIGID is a digest of in its third form, where the report brings it. */
+  /** The document whose digest is MRCONFIGID in its third form, where the report contains it. */
   readonly mrConfig: string | undefined
   readonly nvidiaPayload: string | undefined
 }
 
 /**
- * The attestations of an answer to `/attestation/report`: the gateway's own where there is one, because connections
+ * The attestations in an answer to `/attestation/report`: the gateway's own where there is one, because connections
  * end there; else the node's, and those of its fleet.
- * @throws MalformedEvidence when the input is malformed
+ * @throws MalformedEvidence when the report or a JSON text in it cannot be parsed
  */
 export function readDstackReports(body: Bytes): readonly DstackReport[] {
   const json = parseStrictJson(body, NAME)
@@ -108,13 +108,13 @@ function readEvents(log: unknown): DstackEvent[] {
   }))
 }
 
-/** Of a machine's configuration only this document is read; a configuration of another form has none. */
+/** Only this document of a machine's configuration is read; a configuration of another form has none. */
 function readMrConfig(vmConfig: unknown): string | undefined {
   if (vmConfig === undefined || vmConfig === null || vmConfig === '') return undefined
   return readDocument(vmConfigSchema, unwrap(vmConfig), NAME).mr_config ?? undefined
 }
 
-/** Some members are JSON, or JSON in a string, by the age of the software. */
+/** Some members are JSON, or JSON in a string, depending on the software's version. */
 function unwrap(value: unknown): unknown {
   if (typeof value !== 'string') return value
   if (value === '') throw new MalformedEvidence(NAME, 'an empty member')

@@ -16,10 +16,9 @@ export interface WorkloadInputs {
 }
 
 /**
- * Checks that the workload is the measured one and one the operator allows: the compose file has the hash that boot
- * measured, the hash is in the list, and the guest was created for it where it was created for anything. Then the
- * same for firmware and OS, where the operator pins them.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Checks that the workload is measured and allowed: the compose file has the hash that boot measured, the hash is in
+ * the operator's list, and MRCONFIGID matches. Then the same for firmware and OS, where the operator pins them.
+ * @throws EvidenceRefused `compose_hash` or `measurement`
  */
 export async function checkWorkload({
   report,

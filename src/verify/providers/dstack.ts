@@ -16,7 +16,7 @@ import { OS_UNPINNED, type JudgedEvidence, type JudgeOptions } from './judged-ev
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** Everything that judging a node of the dstack family takes, as it is kept with receipts. */
+/** Everything needed to judge a node of the dstack family, in the form kept with receipts. */
 export const dstackEvidenceSchema = z.strictObject({
   adapter: z.literal('dstack'),
   /** The answer to `/attestation/report`, as it was served. */
@@ -33,8 +33,8 @@ export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
 /**
  * Judges a node of the dstack family (Phala, NEAR): the node whose key the connection has -> quote -> platform state
  * -> REPORT_DATA -> event log -> workload -> GPUs.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * @throws EvidenceRefused with the code of the first step that fails
+ * @throws MalformedEvidence when the report or its collateral cannot be parsed
  */
 export async function judgeDstack(
   evidence: DstackEvidence,
@@ -86,7 +86,7 @@ async function requireTlsLayout(reportData: Bytes, expected: Expectation): Promi
   if (layout !== 'tls') throw new EvidenceRefused('no_binding')
 }
 
-/** Of several nodes the one at the other end of this connection; the reason is that of the first where none is. */
+/** The node at the other end of this connection; if there is none, the first node's failure is thrown. */
 export async function pickReport(
   reports: readonly DstackReport[],
   nonce: string,
@@ -106,7 +106,7 @@ export async function pickReport(
   throw refusal
 }
 
-/** A verdict that is there must hold, whatever the policy; where GPUs are optional, none need be. */
+/** A verdict that is present must hold, whatever the policy; where GPUs are optional, it may be absent. */
 async function judgeGpus(
   { nvidiaPayload }: DstackReport,
   { gpu, nonce }: DstackEvidence,

@@ -15,9 +15,9 @@ import { requireChecks } from './require-checks.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 
-/** Everything that judging a host with an attestation envelope takes. */
+/** Everything needed to judge a host with an attestation envelope. */
 export interface EnvelopeEvidence {
-  /** As it was served, with AMD's revocation list in its place where that was found elsewhere. */
+  /** The served envelope, with AMD's revocation list replaced where a newer one was found. */
   readonly envelope: string
   /** The trust bundle that was published beside it. */
   readonly trust_bundle_jws: string
@@ -27,9 +27,9 @@ export interface EnvelopeEvidence {
   readonly tls_spki_sha256: string
 }
 
-/** What is known of revocations that came after the evidence. */
+/** Known revocations from after the evidence. */
 export interface LaterRevocations {
-  /** The newest bundle known under the policy's root: of it only what it revokes counts. */
+  /** The newest known bundle under the policy's root: only its revocations count. */
   readonly newest?: TrustBundle | undefined
   /** Accepts evidence from before the `since` of its revocation. */
   readonly acceptBeforeRevocation?: boolean | undefined
@@ -43,7 +43,7 @@ export interface EnvelopeJudgeOptions extends JudgeOptions, LaterRevocations {
 }
 
 export interface JudgedEnvelope extends JudgedEvidence {
-  /** When envelope and bundle end, in milliseconds, whatever the policy says of their age. */
+  /** When envelope and bundle expire, in milliseconds, whatever the policy's limits on their age. */
   readonly endsAt: number
   readonly accepted: AcceptedBundle | undefined
 }
@@ -51,10 +51,10 @@ export interface JudgedEnvelope extends JudgedEvidence {
 type Policy = PolicyOf<'envelope'>
 
 /**
- * Judges another host that publishes `service.attestation/v1`, this router included: trust bundle under the pinned
- * root -> envelope under that bundle -> nonce, age and the key of the connection -> HOST_DATA.
- * @throws EvidenceRefused when the evidence does not meet the policy
- * @throws MalformedEvidence when the evidence cannot be read
+ * Judges another host that publishes `service.attestation/v1`: trust bundle under the pinned root -> envelope under
+ * that bundle -> nonce, age and the key of the connection -> HOST_DATA.
+ * @throws EvidenceRefused when a check fails or the policy is not met
+ * @throws MalformedEvidence when the envelope or the bundle cannot be parsed
  */
 export async function judgeEnvelope(
   evidence: EnvelopeEvidence,
@@ -83,7 +83,7 @@ export async function judgeEnvelope(
   requireChecks(result.checks)
   const { report, chain, checks } = result
   if (report === undefined || chain === undefined) throw new EvidenceRefused('hardware')
-  // A simulated root has no list to bring.
+  // A simulated root has no revocation list.
   if (!chain.simulated && !checks.some(({ name }) => name === 'revocation')) {
     throw new EvidenceRefused('hardware', ['revocation'])
   }
@@ -119,7 +119,10 @@ async function judgeBundle(
   return { bundle: result.bundle, rootJwk, accepted: result.accepted }
 }
 
-/** A report that binds a nonce must bind the expected one; whether one that binds none will do, the policy says. */
+/**
+ * A report that binds a nonce must bind the expected one; whether one without a nonce is accepted is decided by the
+ * policy.
+ */
 function expectedNonce(
   { nonce }: EnvelopeEvidence,
   policy: Policy,
@@ -128,7 +131,7 @@ function expectedNonce(
   return binding === undefined && policy.nonce === 'optional' ? null : nonce
 }
 
-/** What the release root accepts for this guest counts as pinned, and so does what the policy names. */
+/** Values that the release root accepts for this guest count as pinned, and so do those named in the policy. */
 function acceptedHostData(
   { workload, workload_identity_tag: tag }: Envelope,
   report: SnpReport,

@@ -11,7 +11,7 @@ import { judgeEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { judgeTinfoil, tinfoilEvidenceSchema } from './tinfoil.ts'
 
-/** Evidence of a provider as a receipt keeps it: the bytes, and the block that names them. */
+/** Evidence of a provider as kept with a receipt: the bytes, and the block that names them. */
 export interface RecordedEvidence {
   readonly raw: Bytes
   readonly block: AttestationBlock
@@ -23,9 +23,9 @@ export interface RecordedOptions extends JudgeOptions, LaterRevocations {
 }
 
 /**
- * Judges recorded evidence under a policy, by the very code that the router judges by and without any network.
- * @throws EvidenceRefused when the evidence does not meet the policy; `unknown_format` when it is of another kind
- * @throws MalformedEvidence when the evidence cannot be read
+ * Judges recorded evidence under a policy, with the router's own code and without network access.
+ * @throws EvidenceRefused when a check fails or the policy is not met; `unknown_format` when it is of another kind
+ * @throws MalformedEvidence when the evidence cannot be parsed
  */
 export async function judgeRecorded(
   recorded: RecordedEvidence,
@@ -49,7 +49,7 @@ const JUDGES: Readonly<Record<AdapterName, JudgeOne>> = {
       {
         envelope,
         trust_bundle_jws: block.trust_bundle_jws ?? '',
-        // Whose nonce it was is known no more; that there was one is.
+        // Who chose the nonce is no longer known; only that there was one.
         nonce: readEnvelope(envelope).report_data_binding?.nonce ?? '',
         tls_spki_sha256: textIn(block.evidence_summary, 'tls_spki_sha256'),
       },
@@ -81,7 +81,7 @@ function of<Name extends AdapterName>(
   }
 }
 
-/** Which paths of verification each adapter has. */
+/** The verification modes of each adapter. */
 const MODES: Readonly<Record<AdapterName, RegExp>> = {
   envelope: /^snp-envelope$/,
   tinfoil: /^tinfoil-/,

@@ -3,43 +3,46 @@ import type { Anchor, SimulatedPolicy } from '../snp/anchors.ts'
 import type { VerifyQuote } from '../tdx/quote.ts'
 import type { VerifyProvenance } from './provenance.ts'
 
-/** What judging takes beside evidence and policy. Nothing of it reaches a network. */
+/** The parameters of judging besides evidence and policy. Nothing here uses a network. */
 export interface JudgeOptions {
-  /** As of when, in milliseconds since 1970. */
+  /** The time of judgement, in milliseconds since 1970. */
   readonly now: number
   readonly simulated: SimulatedPolicy
   readonly verifyQuote: VerifyQuote
-  /** Where it is absent, no policy that asks for provenance is met. */
+  /** If absent, no policy that requires provenance is met. */
   readonly verifyProvenance?: VerifyProvenance | undefined
   /** AMD's roots unless given. */
   readonly anchors?: readonly Anchor[]
 }
 
-/** What evidence comes to under a policy. The names are those of receipts. */
+/** The result of judging evidence under a policy. The names are those of receipts. */
 export interface JudgedEvidence {
-  /** The path of verification: `snp-envelope`, `tinfoil-v3-snp`, `dstack-tdx`. */
+  /** The verification mode: `snp-envelope`, `tinfoil-v3-snp`, `dstack-tdx`. */
   readonly verification_mode: string
-  /** `hardware`, or a word for what is less than that (docs/egress.md). */
+  /** `hardware`, or the name of a lower strength (docs/egress.md). */
   readonly attestation_strength: string
   readonly binding: ChannelBinding
   readonly evidence_summary: NonNullable<AttestationBlock['evidence_summary']>
-  /** What cannot be checked again and relies on the party that recorded the evidence. */
+  /** What cannot be verified again and relies on the party that recorded the evidence. */
   readonly onRecord?: readonly string[]
   /** Further members of the receipt's attestation block. */
   readonly claims: EvidenceClaims
-  /** The key that signs finished completions, where this evidence vouches for one. */
+  /** The key that signs finished completions, where this evidence binds one. */
   readonly messageKey?: MessageKey
 }
 
-/** Genuine hardware under an operating system that nobody compared with anything: whatever that says of itself. */
+/** Genuine hardware under an operating system that was compared with nothing. */
 export const OS_UNPINNED = 'hardware-os-unpinned'
 
-/** Whether evidence of this strength proves which workload answers, as far as `simulated` hardware proves anything. */
+/**
+ * Whether evidence of this strength proves which workload answers (for `simulated`, as far as simulated evidence
+ * can).
+ */
 export function isProven({ attestation_strength: strength }: JudgedEvidence): boolean {
   return strength !== OS_UNPINNED
 }
 
-/** What ties a connection to the evidence: the peer must hold this very key. */
+/** Binds a connection to the evidence: the peer must hold this key. */
 interface ChannelBinding {
   /** SHA-256 of the SubjectPublicKeyInfo in DER, lowercase hex. */
   readonly tls_spki_sha256: string

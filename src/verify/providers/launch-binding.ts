@@ -2,10 +2,10 @@ import { toHex, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
 /**
- * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by the host that starts a guest, and what they name can be the whole
- * workload: where a measurement is that of a shared runtime, nothing else tells one tenant from another. So a value
- * that is not pinned is refused, and a guest without one is not what was pinned.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * HOST_DATA of SEV-SNP and MRCONFIGID of TDX are set by the host that starts a guest, and may name the whole
+ * workload: where the measurement is that of a shared runtime, nothing else distinguishes one tenant from another. So
+ * a value that is not pinned is refused, and so is a guest without the pinned one.
+ * @throws EvidenceRefused `launch_binding` when the value is not accepted
  */
 export function requireLaunchBinding(
   name: 'host_data' | 'mr_config_id',

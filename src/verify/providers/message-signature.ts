@@ -3,7 +3,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 import { concatBytes, copyBytes, fromHex, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { MessageKey } from './judged-evidence.ts'
 
-/** True when the signature (hex, with or without `0x`) over the text is that key's. Never throws. */
+/** Whether the signature (hex, with or without `0x`) over the text was made with that key. Never throws. */
 export async function verifyMessageSignature(
   text: string,
   signature: string,

@@ -2,9 +2,9 @@ import * as z from 'zod'
 import type { BuildIdentity } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
-/** What a public build record says, once it is verified. */
+/** The content of a verified public build record. */
 export interface BuildRecord {
-  /** in-toto: of what kind the statement is, and the statement. */
+  /** in-toto: the type of the statement, and the statement. */
   readonly predicateType: string
   readonly predicate: unknown
   /** SHA-256 of the built artefact, lowercase hex. */
@@ -12,11 +12,11 @@ export interface BuildRecord {
   readonly release: Release
 }
 
-/** The release that a build record is of; the names are those of receipts. */
+/** The release of a build record; the names are those of receipts. */
 export type Release = {
   readonly repository: string
   readonly tag: string
-  /** Of the source, as the issuer of the builder's identity knows it. */
+  /** The source commit, as the issuer of the builder's identity states it. */
   readonly commit: string
   /** RFC 3339. */
   readonly logged_at: string
@@ -31,12 +31,12 @@ export type Release = {
  */
 export type VerifyProvenance = (bundle: string, identity: BuildIdentity, now: number) => BuildRecord
 
-/** Where no verifier was given no build record holds. */
+/** Without a verifier no build record is accepted. */
 export const noProvenance: VerifyProvenance = () => {
   throw new EvidenceRefused('provenance', ['no_verifier'])
 }
 
-/** A build record as it comes with evidence: the bundle, and the digest it is said to be of. */
+/** A build record as it comes with evidence: the bundle, and the stated digest of its subject. */
 export const publishedRecordSchema = z.strictObject({
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   bundle: z.string(),
@@ -44,7 +44,7 @@ export const publishedRecordSchema = z.strictObject({
 export type PublishedRecord = z.output<typeof publishedRecordSchema>
 
 /**
- * The record under an identity, of exactly the artefact that it was published for.
+ * The record signed by an identity, for exactly the artefact it was published for.
  * @throws EvidenceRefused `provenance`
  */
 export function requireRecord(

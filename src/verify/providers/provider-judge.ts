@@ -18,11 +18,11 @@ export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'ver
   readonly verifyQuote?: RecordedOptions['verifyQuote']
 }
 
-/** An exchange begins under evidence that is in force, and may go on for so long after that has ended. */
+/** An exchange that began while its evidence was in force may continue for this long after the evidence expired. */
 const MAX_EXCHANGE_MS = 3_600_000
 
 /**
- * Judges the provider's hop of receipts again from the evidence they name, offline, under the caller's policy: as of when
+ * Judges the provider's hop of receipts again from the named evidence, offline, under the caller's policy: as of when
  * the router verified it, which must be while the evidence was in force for the exchange.
  */
 export function providerJudge(
@@ -90,10 +90,10 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
   return judge('hop_age', fault, new Date(verifiedAt).toISOString())
 }
 
-/** What depends on the policy, and may differ from what the router found under its own. */
+/** Claims that depend on the policy, and may differ from the router's. */
 const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
-/** What a policy may find that the router's own did not ask for. */
+/** Claims that a policy may add to those of the router's. */
 const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release'])
 
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
@@ -125,7 +125,7 @@ function isSame(said: unknown, found: unknown): boolean {
   return canonicalJson(one.data) === canonicalJson(other.data)
 }
 
-/** A signature over this very exchange that the receipt says was verified, verified again. */
+/** Verifies again a signature over this exchange that the receipt states was verified. */
 async function checkMessage(
   { message_attestation: proof }: AttestationBlock,
   { messageKey }: JudgedEvidence,

@@ -2,7 +2,7 @@ import type { Check } from '../check.ts'
 import type { CheckName } from '../check-names.ts'
 import { EvidenceRefused, type RefusalCode } from '../evidence-refused.ts'
 
-/** Which refusal a failed check is; the rest is about the hardware. */
+/** The refusal code of a failed check; all others concern the hardware. */
 const CODES: Partial<Record<CheckName, RefusalCode>> = {
   nonce: 'nonce',
   tls_key: 'tls_key',
@@ -24,7 +24,7 @@ const CODES: Partial<Record<CheckName, RefusalCode>> = {
   trust_bundle_origin: 'trust_bundle',
 }
 
-/** @throws EvidenceRefused when a check failed; it names the failed checks and leaves out their details */
+/** @throws EvidenceRefused when a check failed; it names the failed checks without their details */
 export function requireChecks(checks: readonly Check[]): void {
   const failed = checks.filter(({ ok }) => !ok).map(({ name }) => name)
   const [first] = failed

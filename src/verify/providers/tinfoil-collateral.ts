@@ -9,7 +9,7 @@ import type { TinfoilCollateral } from './tinfoil-document.ts'
 const NAME = 'Tinfoil collateral'
 const ROOT = 'https://tinfoil.sh/collateral/'
 
-/** One entry; what its format does not concern us stays unread. */
+/** One entry; its format decides which members are read. */
 export const collateralSchema = z.strictObject({
   id: z.string(),
   role: z.enum(['endorsement', 'reference-values']),
@@ -39,8 +39,8 @@ const pcsSchema = z.looseObject({
 })
 
 /**
- * Picks out what verifies the CPU's evidence.
- * @throws MalformedEvidence when the input is malformed
+ * The collateral that verifies the CPU's evidence.
+ * @throws MalformedEvidence when an entry is repeated or cannot be parsed
  */
 export function readTinfoilCollateral(
   entries: readonly z.output<typeof collateralSchema>[],
@@ -80,7 +80,7 @@ function readList(data: unknown): Bytes {
   return decode(readDocument(listSchema, data, NAME).crl_der_base64)
 }
 
-/** Repository and tag are said beside the bundle; what counts is what is signed in it. */
+/** Repository and tag beside the bundle are ignored; only what the bundle signs counts. */
 function readRecord(data: unknown): PublishedRecord {
   const { digest, sigstore_bundle: bundle } = readDocument(recordSchema, data, NAME)
   return readDocument(publishedRecordSchema, { digest, bundle: JSON.stringify(bundle) }, NAME)

@@ -4,13 +4,13 @@ import type { PublishedRecord } from './provenance.ts'
 import { isTinfoilV2, readTinfoilV2 } from './tinfoil-v2.ts'
 import { readTinfoilV3 } from './tinfoil-v3.ts'
 
-/** A document of either version, read: what the CPU says, what it must say, and what comes with it. */
+/** A parsed document of either version: the CPU's evidence, what it must state, and the collateral. */
 export interface TinfoilDocument {
   readonly version: 'v2' | 'v3'
   readonly platform: 'snp' | 'tdx'
   /** The report or the quote. */
   readonly evidence: Bytes
-  /** The 64 bytes that REPORT_DATA must be. */
+  /** The required 64 bytes of REPORT_DATA. */
   readonly reportData: Bytes
   readonly tlsSpkiSha256: string
   readonly nonceBound: boolean
@@ -18,22 +18,22 @@ export interface TinfoilDocument {
   readonly collateral: TinfoilCollateral
 }
 
-/** Vendors' documents that came along; each is verified by its own signatures. */
+/** Vendors' documents inside the document; each is verified by its own signatures. */
 export interface TinfoilCollateral {
   /** VEK, ASK, ARK in PEM. */
   readonly snpChainPem?: string
   readonly snpRevocationList?: Bytes
-  /** Public build records of what runs in the enclave, and of the machine it is in. */
+  /** Public build records of the code in the enclave, and of the machine. */
   readonly code?: PublishedRecord
   readonly platform?: PublishedRecord
-  /** Intel's answers by the path and query of their addresses. */
+  /** Intel's answers, by path and query of their addresses. */
   readonly pcs?: ReadonlyMap<string, { body: Bytes; headers: ReadonlyMap<string, string> }>
 }
 
 /**
- * Reads a document that was asked for with this nonce. A host that only knows version 2 answers with that.
- * @throws MalformedEvidence when the document cannot be read
- * @throws EvidenceRefused when the document is not bound to the nonce
+ * Parses a document that was requested with this nonce. A host that only knows version 2 answers with that.
+ * @throws MalformedEvidence when the document cannot be parsed
+ * @throws EvidenceRefused when it is not bound to the nonce, or too large
  */
 export async function readTinfoilDocument(
   text: string | Bytes,

@@ -16,7 +16,7 @@ const codeSchema = z.looseObject({
 
 const machinesSchema = z.record(z.string(), z.looseObject({ mrtd: register, rtmr0: register }))
 
-/** Where each kind of platform record has its table of virtual machines. */
+/** The table of virtual machines in each kind of platform record. */
 const PLATFORM_RECORDS = new Map<string, z.ZodType<z.output<typeof machinesSchema>>>([
   [`${PREDICATE}hardware-measurements/v1`, machinesSchema],
   [
@@ -25,7 +25,7 @@ const PLATFORM_RECORDS = new Map<string, z.ZodType<z.output<typeof machinesSchem
   ],
 ])
 
-/** Build records of code and platform, from the document or fetched beside it. */
+/** Build records of code and platform, from the document or fetched separately. */
 export interface PublishedRecords {
   readonly code?: PublishedRecord | undefined
   readonly platform?: PublishedRecord | undefined
@@ -42,15 +42,16 @@ export function recordsOf(
   }
 }
 
-/** What was measured: a launch digest, or MRTD, RTMR0, RTMR1 and RTMR2. Lowercase hex. */
+/** The measured values: a launch digest, or MRTD, RTMR0, RTMR1 and RTMR2. Lowercase hex. */
 export type Measured =
   | { readonly platform: 'snp'; readonly measurement: string }
   | { readonly platform: 'tdx'; readonly registers: readonly string[] }
 
 /**
- * The measurement must be one the operator pinned, or that of a release which the pinned workflow built and logged:
- * the launch digest of SEV-SNP; RTMR1 and RTMR2 of TDX, whose MRTD and RTMR0 are those of a virtual machine that the
- * platform's own record lists. Returns the releases that were found.
+ * The measurement must be one that the operator pinned, or that of a release which the pinned workflow built and
+ * logged: the launch digest of SEV-SNP; RTMR1 and RTMR2 of TDX, whose MRTD and RTMR0 must be those of a virtual
+ * machine in the platform's own record.
+ * @returns the releases found
  * @throws EvidenceRefused `measurement` or `provenance`
  */
 export function requireRelease(

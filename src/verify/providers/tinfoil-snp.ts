@@ -47,7 +47,7 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
   })
   requireChecks(checks)
   if (chain === undefined) throw new EvidenceRefused('hardware')
-  // A simulated root has no list to bring.
+  // A simulated root has no revocation list.
   if (crl === undefined && !chain.simulated) throw new EvidenceRefused('hardware', ['revocation'])
   if (!equalBytes(report.reportData, reportData)) {
     throw new EvidenceRefused('hardware', ['report_data'])

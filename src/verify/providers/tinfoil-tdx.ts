@@ -9,7 +9,7 @@ import { requireRelease, recordsOf } from './tinfoil-release.ts'
 
 /**
  * Judges the TDX quote of a document: collateral -> quote -> platform state -> REPORT_DATA -> MRCONFIGID ->
- * measurement. RTMR3 must be isZero.
+ * measurement. RTMR3 must be zero.
  */
 export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, options) => {
   const { evidence, reportData, collateral } = document
@@ -38,7 +38,7 @@ export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, 
   }
 }
 
-/** Intel's answers as the document brings them. What it lacks cannot be had. */
+/** Intel's answers from the document. Missing ones cannot be fetched. */
 function pcsFromDocument(replies: NonNullable<TinfoilCollateral['pcs']>): PcsSource {
   return async (url) => {
     const wanted = withoutUpdate(url)
@@ -48,7 +48,7 @@ function pcsFromDocument(replies: NonNullable<TinfoilCollateral['pcs']>): PcsSou
   }
 }
 
-/** `update=standard` is what Intel answers anyway; hex digits in addresses come in both cases. */
+/** `update=standard` is Intel's default; hex digits in addresses may have either case. */
 function withoutUpdate(url: string): string {
   return url.toLowerCase().replace(/[?&]update=standard$/, '')
 }

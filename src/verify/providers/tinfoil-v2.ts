@@ -22,10 +22,10 @@ export function isTinfoilV2(json: unknown): boolean {
 }
 
 /**
- * Reads `{format, body}` whose body is base64 of a gzipped report or quote. REPORT_DATA holds the SPKI digest of the
+ * Parses `{format, body}` whose body is base64 of a gzipped report or quote. REPORT_DATA holds the SPKI digest of the
  * TLS key and the HPKE key, and no nonce.
- * @throws MalformedEvidence when the input is malformed
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * @throws MalformedEvidence when the document does not match its schema
+ * @throws EvidenceRefused for an unknown format, an archive that cannot be unpacked, or one that is too large
  */
 export async function readTinfoilV2(json: unknown): Promise<TinfoilDocument> {
   const { format, body } = readDocument(documentSchema, json, NAME)
@@ -58,7 +58,7 @@ function decode(body: string): Bytes {
   }
 }
 
-/** Stops at the size of the largest quote, however much the archive says it holds. */
+/** Stops at the size of the largest quote, whatever size the archive states. */
 async function unzip(archive: Bytes): Promise<Bytes> {
   const parts: Uint8Array[] = []
   let size = 0

@@ -49,11 +49,11 @@ const deviceSchema = z.strictObject({
 })
 
 /**
- * Reads a version 3 document made for this nonce. REPORT_DATA is SHA-256 over label, nonce and the digests of the two
- * endorsed sections, taken over the decoded bytes and never over anything printed again; zeros follow. Of the interim
- * shapes that carried the same format none is accepted.
- * @throws MalformedEvidence when the input is malformed
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Parses a version 3 document for this nonce. REPORT_DATA is SHA-256 over label, nonce and the digests of the two
+ * endorsed sections, computed over the decoded bytes and never over re-serialised text; zeros follow. Interim
+ * variants of the format are not accepted.
+ * @throws MalformedEvidence when the document does not match its schema
+ * @throws EvidenceRefused `nonce`, `hardware` (`report_data`), `too_large` or `no_binding`
  */
 export async function readTinfoilV3(json: unknown, nonce: string): Promise<TinfoilDocument> {
   const { challenge, cpu_evidence: cpu, ...sections } = readDocument(documentSchema, json, NAME)

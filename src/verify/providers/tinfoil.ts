@@ -11,7 +11,7 @@ import { judgeTinfoilTdx } from './tinfoil-tdx.ts'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** Everything that judging a Tinfoil enclave takes, as it is kept with receipts. */
+/** Everything needed to judge a Tinfoil enclave, in the form kept with receipts. */
 export const tinfoilEvidenceSchema = z.strictObject({
   adapter: z.literal('tinfoil'),
   /** As it was served. */
@@ -20,7 +20,7 @@ export const tinfoilEvidenceSchema = z.strictObject({
   nonce: hex32,
   /** Of the peer that served the document. */
   tls_spki_sha256: hex32,
-  /** What the document did not bring along. */
+  /** What the document lacked. */
   fetched: z.strictObject({
     snp_chain_pem: z.string().optional(),
     snp_crl_base64: z.string().optional(),
@@ -31,7 +31,7 @@ export const tinfoilEvidenceSchema = z.strictObject({
 })
 export type TinfoilEvidence = z.output<typeof tinfoilEvidenceSchema>
 
-/** What the CPU's evidence comes to. */
+/** The result of judging the CPU's evidence. */
 export interface TinfoilVerdict {
   readonly strength: 'hardware' | 'simulated'
   readonly claims: EvidenceClaims
@@ -39,9 +39,9 @@ export interface TinfoilVerdict {
 }
 
 /**
- * One way to judge the CPU's evidence.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * Judges the CPU's evidence of one platform.
+ * @throws EvidenceRefused with the code of the first step that fails
+ * @throws MalformedEvidence when report, quote or collateral cannot be parsed
  */
 export type JudgePlatform = (
   document: TinfoilDocument,
@@ -56,9 +56,9 @@ const JUDGES: Readonly<Record<TinfoilDocument['platform'], JudgePlatform>> = {
 }
 
 /**
- * Judges a Tinfoil enclave: document read and bound to nonce and TLS key -> hardware -> measurement.
- * @throws EvidenceRefused when the evidence does not meet the policy
- * @throws MalformedEvidence when the evidence cannot be read
+ * Judges a Tinfoil enclave: document parsed and bound to nonce and TLS key -> hardware -> measurement.
+ * @throws EvidenceRefused when a check fails or the policy is not met
+ * @throws MalformedEvidence when the document cannot be parsed
  */
 export async function judgeTinfoil(
   evidence: TinfoilEvidence,
@@ -82,7 +82,7 @@ export async function judgeTinfoil(
   }
 }
 
-/** The document must be for our nonce, where that is asked, and for the key of the very connection. */
+/** The document must be for our nonce, where the policy requires one, and for the key of the connection. */
 export function requireTinfoilBinding(
   document: TinfoilDocument,
   tlsSpkiSha256: string,

@@ -1,14 +1,14 @@
 import type { Product } from './product.ts'
 
-/** A root known beforehand: SHA-256 over its SubjectPublicKeyInfo, in hex. */
+/** A known root: SHA-256 over its SubjectPublicKeyInfo, in hex. */
 export interface Anchor {
   readonly product: Product
   readonly spkiSha256: string
 }
 
 /**
- * AMD's root keys (ARK). The key is pinned and not the certificate, and nothing below it, so that AMD can renew
- * its authorities without a new release of this library.
+ * AMD's root keys (ARK). The key is pinned, not the certificate or anything below it, so that AMD can renew its
+ * authorities without a new release of this library.
  */
 export const AMD_ANCHORS: readonly Anchor[] = [
   {
@@ -25,8 +25,8 @@ export const AMD_ANCHORS: readonly Anchor[] = [
   },
 ]
 
-/** The common name by which everybody can tell that a chain is not AMD's. */
+/** The common name that shows that a chain is not AMD's. */
 export const SIMULATED_ARK_NAME = 'ARK-Simulated'
 
-/** Whether evidence of a simulated platform is taken: never, of any, or only of the one with this root. */
+/** Whether evidence of a simulated platform is accepted: never, from any, or only from the one with this root. */
 export type SimulatedPolicy = 'refuse' | 'any' | { readonly arkSpkiSha256: string }

@@ -12,7 +12,7 @@ import { AMD_NAMES, PRODUCTS, type Product } from './product.ts'
 import { checkRevocation } from './revocation.ts'
 import { readVekExtensions, type VekClaims, type VekKind } from './vek-extensions.ts'
 
-/** A chain whose three certificates are of the forms that AMD issues for one product. */
+/** A chain of three certificates with the names that AMD uses for one product. */
 export interface VekChain {
   readonly vek: Certificate
   readonly ask: Certificate
@@ -31,11 +31,11 @@ export interface ChainOptions {
   readonly revocation: RevocationOptions
 }
 
-/** How AMD's revocation list counts. Where there is none and none is required, no check is made. */
+/** How AMD's revocation list is used. Where there is none and none is required, no check is made. */
 export interface RevocationOptions {
   /** The list of the chain's root in DER. */
   readonly crl?: Bytes | undefined
-  /** When the list must be in force, in milliseconds since 1970; the moment of the chain unless given. */
+  /** When the list must be valid, in milliseconds since 1970; by default the time of the chain. */
   readonly crlNow?: number | undefined
   /** Fails a chain without a list. */
   readonly requireCrl?: boolean | undefined
@@ -43,16 +43,16 @@ export interface RevocationOptions {
 
 export interface ChainResult {
   readonly checks: readonly Check[]
-  /** Absent where the certificates are no chain at all. */
+  /** Absent where the certificates do not form a chain. */
   readonly chain?: VekChain
-  /** Absent where the extensions of the chip certificate cannot be relied on. */
+  /** Absent where the extensions of the chip certificate are not trustworthy. */
   readonly claims?: VekClaims
 }
 
 /**
  * Checks a PEM chain VEK, ASK (or ASVK), ARK: names -> root -> signatures -> dates -> roles -> keys -> revocation ->
  * extensions.
- * @throws MalformedEvidence when a certificate cannot be read
+ * @throws MalformedEvidence when a certificate cannot be parsed
  */
 export async function checkChain(chainPem: string, options: ChainOptions): Promise<ChainResult> {
   const chain = await readChain(chainPem)
@@ -85,14 +85,14 @@ export async function checkChain(chainPem: string, options: ChainOptions): Promi
 }
 
 /**
- * Reads a PEM chain by its names alone, or says what is wrong with them: nothing of it is verified yet.
- * @throws MalformedEvidence when a certificate cannot be read
+ * Identifies a PEM chain by its names alone, or says what is wrong with them: nothing is verified yet.
+ * @throws MalformedEvidence when a certificate cannot be parsed
  */
 export async function readChain(chainPem: string): Promise<VekChain | string> {
   return identifyChain(readPem(chainPem).map(readNamedCertificate))
 }
 
-/** A comment beside a certificate must be its name; a false one would mislead a reader of the file. */
+/** A comment beside a certificate must be its name; a wrong one would mislead a reader of the file. */
 function readNamedCertificate({ der, comment }: PemBlock): Certificate {
   const certificate = readCertificate(der)
   if (comment !== undefined && comment !== certificate.subjectName) {
@@ -101,7 +101,7 @@ function readNamedCertificate({ der, comment }: PemBlock): Certificate {
   return certificate
 }
 
-/** Tells product and kind of key by the names, or what is wrong with them. */
+/** Product and kind of key by the names, or what is wrong with them. */
 async function identifyChain(certificates: readonly Certificate[]): Promise<VekChain | string> {
   const [vek, ask, ark, ...rest] = certificates
   if (vek === undefined || ask === undefined || ark === undefined || rest.length > 0) {

@@ -9,7 +9,7 @@ import type { VekClaims } from './vek-extensions.ts'
 const CHIP_ID_BYTES = 64
 const SIGNING_KEYS: Record<number, string> = { 0: 'vcek', 1: 'vlek', 7: 'none' }
 
-/** Checks that report and certificates speak of one chip, by a key of the stated kind. */
+/** Checks that report and certificates are of one chip, with a key of the stated kind. */
 export function checkChip(report: SnpReport, chain: VekChain, policy: SnpPolicy): Check[] {
   const stated = SIGNING_KEYS[report.signingKey] ?? `reserved value ${report.signingKey}`
   return [
@@ -34,7 +34,7 @@ export function checkChip(report: SnpReport, chain: VekChain, policy: SnpPolicy)
   ]
 }
 
-/** Checks the subject of the certificate: the very chip of a VCEK, the cloud provider of a VLEK. */
+/** Checks the subject of the certificate: the chip of a VCEK, the cloud provider of a VLEK. */
 export function checkSubject(report: SnpReport, claims: VekClaims, policy: SnpPolicy): Check {
   if (claims.hwid === undefined) {
     const cspId = claims.cspId ?? ''
@@ -53,7 +53,7 @@ export function checkSubject(report: SnpReport, claims: VekClaims, policy: SnpPo
   return judge('chip_id', fault, `${toHex(hwid.slice(0, 8))}${hwid.length > 8 ? '...' : ''}`)
 }
 
-/** Version 2 does not state the CPU; there the certificate alone tells the product. */
+/** Version 2 does not state the CPU; the certificate alone then determines the product. */
 function checkProduct({ cpuid }: SnpReport, { product }: VekChain): Check {
   if (cpuid === undefined) return judge('product', undefined, `${AMD_NAMES[product]}, by issuer`)
   const stated = productOfCpuid(cpuid.family, cpuid.model)

@@ -24,7 +24,7 @@ const POLICY_CHECKS = [
   ['ciphertext_hiding', 'lets the host read ciphertext'],
 ] as const
 
-/** Checks what the report says about the guest: how closed it is, and in which state it was launched. */
+/** Checks the report's statements on the guest: how closed it is, and the state of its launch. */
 export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
   const guestPolicy = `policy 0x${report.policy.toString(16)}`
   const vmpl = `privilege level ${report.vmpl}`
@@ -61,7 +61,7 @@ export function checkGuest(report: SnpReport, policy: SnpPolicy): Check[] {
   ]
 }
 
-/** What a relying party may demand of the guest policy, each as a check of its own. */
+/** Requirements of a relying party on the guest policy, each as a check of its own. */
 function checkRequired({ policy: bits }: SnpReport, required: SnpPolicy): Check[] {
   const detail = `policy 0x${bits.toString(16)}`
   const has = (index: number) => bit(bits, index)

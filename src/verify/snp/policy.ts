@@ -3,8 +3,8 @@ import type { TcbFloors, TrustBundle } from '../../protocol/trust-bundle.ts'
 import type { FirmwareVersion } from './report.ts'
 
 /**
- * What a relying party demands of a report beyond being genuine. Debugging, migration agents and unknown policy
- * bits are refused always and by no policy allowed. What is undefined is not demanded.
+ * Requirements on a report besides being genuine. Debugging, migration agents and unknown policy bits are always
+ * refused. Undefined members require nothing.
  */
 export interface SnpPolicy {
   readonly minReportVersion: number
@@ -28,12 +28,12 @@ export interface SnpPolicy {
   readonly allowedVlekCspIds?: readonly string[]
   readonly allowedIdKeyDigests?: readonly string[] | undefined
   readonly allowedAuthorKeyDigests?: readonly string[] | undefined
-  /** A product without a floor in it is refused. */
+  /** A product that is missing here is refused. */
   readonly tcbFloor?: TcbFloors
   readonly launchTcbFloor?: TcbFloors | undefined
 }
 
-/** For a report that is judged by itself, without a trust bundle: is it genuine, and is the guest closed? */
+/** For a report that is verified by itself, without a trust bundle: whether it is genuine, and the guest closed. */
 export const STANDALONE_POLICY: SnpPolicy = {
   minReportVersion: 3,
   allowedVmpl: [0],
@@ -51,7 +51,7 @@ export const STANDALONE_POLICY: SnpPolicy = {
   allowMaskedChipId: false,
 }
 
-/** What a trust bundle demands. */
+/** The requirements of a trust bundle. */
 export function policyOfBundle(bundle: TrustBundle): SnpPolicy {
   const { snp_policy: snp } = bundle
   const [abiMajor = 0, abiMinor = 0] = snp.min_policy_abi.split('.').map(Number)

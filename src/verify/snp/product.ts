@@ -1,4 +1,4 @@
-/** The EPYC generations this library knows. A generation it does not know is refused, never guessed. */
+/** The supported EPYC generations. An unknown one is refused, never guessed. */
 export const PRODUCTS = ['milan', 'genoa', 'turin'] as const
 
 export type Product = (typeof PRODUCTS)[number]
@@ -14,7 +14,7 @@ const CPUID_RANGES: readonly [Product, family: number, first: number, last: numb
   ['turin', 0x1a, 0x00, 0x11],
 ]
 
-/** The product of a CPUID family and model, as reports of version 3 and later state them. */
+/** The product of a CPUID family and model, from reports of version 3 and later. */
 export function productOfCpuid(family: number, model: number): Product | undefined {
   return CPUID_RANGES.find(
     ([, of, first, last]) => family === of && model >= first && model <= last,

@@ -1,6 +1,6 @@
 /**
- * Where the fields of a SEV-SNP attestation report stand: `[offset, length]` in bytes, integers little-endian
- * (AMD 56860, ATTESTATION_REPORT). Whatever no field covers is reserved and zero.
+ * The fields of a SEV-SNP attestation report: `[offset, length]` in bytes, integers little-endian (AMD 56860,
+ * ATTESTATION_REPORT). Everything else is reserved and zero.
  */
 export const REPORT_LAYOUT = {
   version: [0x000, 4],

@@ -2,7 +2,7 @@ import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { REPORT_BYTES, REPORT_LAYOUT, SIGNED_BYTES, type ReportField } from './report-layout.ts'
 
-/** A SEV-SNP attestation report (AMD 56860, ATTESTATION_REPORT), read but not verified. */
+/** A parsed but unverified SEV-SNP attestation report (AMD 56860, ATTESTATION_REPORT). */
 export interface SnpReport {
   readonly version: number
   readonly guestSvn: number
@@ -56,9 +56,9 @@ const SINCE: Partial<Record<ReportField, number>> = {
 }
 
 /**
- * Reads a report of version 2 to 5. Reserved bytes must be zero even where the signature does not cover them: what
- * follows it could otherwise be changed, or cut off, without a trace.
- * @throws MalformedEvidence when the input is malformed
+ * Parses a report of version 2 to 5. Reserved bytes must be zero even where the signature does not cover them:
+ * otherwise the bytes after it could be changed or cut off unnoticed.
+ * @throws MalformedEvidence when its length, version, algorithm or reserved bytes are wrong
  */
 export function readReport(report: Bytes): SnpReport {
   if (report.length !== REPORT_BYTES) {
@@ -107,7 +107,7 @@ export function readReport(report: Bytes): SnpReport {
   }
 }
 
-/** One field of a report as it stands, without a look at the rest. */
+/** The raw bytes of one field of a report; nothing else is checked. */
 export function fieldOf(report: Bytes, field: ReportField): Bytes {
   const [offset, length] = REPORT_LAYOUT[field]
   return report.slice(offset, offset + length)

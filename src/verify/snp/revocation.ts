@@ -12,9 +12,10 @@ export interface Authorities {
 }
 
 /**
- * Checks the authorities of a chip key against AMD's revocation list (AMD 57230, "CRL"; RFC 5280 section 5): signed by
- * the very root of the chain, in force at `now` (milliseconds since 1970), and naming neither authority. A list that is
- * missing or cannot be read fails like one that names them: whoever may do without a list does not ask.
+ * Checks the authorities of a chip key against AMD's revocation list (AMD 57230, "CRL"; RFC 5280 section 5): signed
+ * by the root of the chain, valid at `now` (milliseconds since 1970), and containing neither authority. A list that
+ * is missing or cannot be parsed fails like one that contains them: callers that can do without a list do not call
+ * this.
  */
 export async function checkRevocation(
   authorities: Authorities,
@@ -44,8 +45,9 @@ async function checkList({ ark, ask }: Authorities, crl: Bytes, now: number): Pr
 }
 
 /**
- * A revocation list in DER that this root signed, or what is wrong with it. Whether it is in force is for the caller.
- * @throws MalformedEvidence when it is no list
+ * A revocation list in DER signed by this root, or what is wrong with it. Whether it is valid at a time is left to
+ * the caller.
+ * @throws MalformedEvidence when it is not a revocation list
  */
 export async function readListOf(
   { ark }: Pick<Authorities, 'ark'>,

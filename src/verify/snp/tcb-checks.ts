@@ -8,7 +8,7 @@ import { componentsBelow, componentsUnequal, describeTcb, readTcb, type Tcb } fr
 
 const RESERVED = 'a byte that the layout of this product reserves is set'
 
-/** The reported TCB is the one the key is derived for, so it must be the certificate's in every component. */
+/** The reported TCB is the one that the key is derived for, so it must equal the certificate's in every component. */
 export function checkReportedTcb(report: SnpReport, product: Product, certified: Tcb): Check {
   const reported = readTcb(product, report.reportedTcb)
   const unequal = reported && componentsUnequal(reported, certified)
@@ -19,7 +19,7 @@ export function checkReportedTcb(report: SnpReport, product: Product, certified:
   return judge('reported_tcb', fault, reported === undefined ? '' : describeTcb(reported))
 }
 
-/** Checks the firmware levels among themselves and against the floors, component by component. */
+/** Checks the firmware levels against each other and against the floors, component by component. */
 export function checkTcb(report: SnpReport, product: Product, policy: SnpPolicy): Check[] {
   const reported = readTcb(product, report.reportedTcb) ?? {}
   const launch = readTcb(product, report.launchTcb)

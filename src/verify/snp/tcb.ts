@@ -28,7 +28,7 @@ export const TCB_LAYOUT: Record<Product, readonly (readonly [TcbComponent, byte:
   ],
 }
 
-/** The components of a TCB_VERSION, or undefined when a byte is set that the product's layout reserves. */
+/** The components of a TCB_VERSION, or undefined when a byte that the product's layout reserves is set. */
 export function readTcb(product: Product, bytes: Uint8Array): Tcb | undefined {
   const layout = TCB_LAYOUT[product]
   const reserved = bytes.filter((_, index) => layout.every(([, byte]) => byte !== index))
@@ -36,7 +36,10 @@ export function readTcb(product: Product, bytes: Uint8Array): Tcb | undefined {
   return Object.fromEntries(layout.map(([component, byte]) => [component, bytes[byte] ?? 0]))
 }
 
-/** Components of `tcb` below those of `floor`. Each is compared on its own: no high one makes up for a low one. */
+/**
+ * Components of `tcb` below those of `floor`. Each is compared on its own: a high one does not compensate for a low
+ * one.
+ */
 export function componentsBelow(tcb: Tcb, floor: Tcb): string[] {
   return components(floor)
     .filter(([component, least]) => (tcb[component] ?? -1) < least)
@@ -51,7 +54,7 @@ export function componentsUnequal(left: Tcb, right: Tcb): string[] {
     .map((name) => `${name} ${left[name] ?? 'absent'} is not ${right[name] ?? 'absent'}`)
 }
 
-/** For people: `bootloader 4, tee 0, snp 27, microcode 222`. */
+/** For display: `bootloader 4, tee 0, snp 27, microcode 222`. */
 export function describeTcb(tcb: Tcb): string {
   return components(tcb)
     .map(([component, level]) => `${component} ${level}`)

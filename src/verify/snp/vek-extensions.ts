@@ -5,7 +5,7 @@ import { malformed, readDer, readSmallInteger, TAG } from '../x509/der.ts'
 import { AMD_NAMES, type Product } from './product.ts'
 import { TCB_LAYOUT, type Tcb, type TcbComponent } from './tcb.ts'
 
-/** What AMD states about the chip in the certificate of its key (AMD 57230, extensions under 3704.1). */
+/** AMD's statements on the chip in the certificate of its key (AMD 57230, extensions under 3704.1). */
 export interface VekClaims {
   readonly tcb: Tcb
   /** The chip id of a VCEK: 64 bytes, on Turin 8. */
@@ -36,8 +36,8 @@ const STRUCT_VERSIONS: Record<Product, number> = { milan: 0, genoa: 0, turin: 1 
 const HWID_BYTES: Record<Product, number> = { milan: 64, genoa: 64, turin: 8 }
 
 /**
- * Reads the extensions of a VCEK or VLEK for the given product. Every patch level of the product must be there, and
- * none of another product; unknown or repeated ones are refused.
+ * Parses the extensions of a VCEK or VLEK for the given product. Every patch level of the product must be present,
+ * and none of another product; unknown or repeated ones are refused.
  * @throws MalformedEvidence when an extension breaks these rules, with the reason
  */
 export function readVekExtensions(
@@ -88,7 +88,7 @@ function readSubject(
   }
 }
 
-/** AMD writes the chip id raw; an OCTET STRING around it is taken too. The length decides, not the first byte. */
+/** AMD writes the chip id raw; an OCTET STRING around it is accepted too. The length decides, not the first byte. */
 function unwrapHwid(value: Bytes, length: number): Bytes {
   const chipId = value.length === length ? value : readDer(value, TAG.octetString).body
   if (chipId.length !== length) throw fault(`HWID is not ${length} bytes long`)

@@ -22,14 +22,14 @@ export interface SnpOptions extends RevocationOptions {
 
 export interface SnpResult extends Verdict {
   readonly report: SnpReport
-  /** Absent where the certificates are no chain at all. */
+  /** Absent where the certificates do not form a chain. */
   readonly chain?: VekChain
 }
 
 /**
- * Verifies a SEV-SNP report against its certificates: chain -> signature -> chip -> TCB -> guest. Every finding
- * about a readable report is a check in the result.
- * @throws MalformedEvidence when report or certificates cannot be read
+ * Verifies a SEV-SNP report with its certificates: chain -> signature -> chip -> TCB -> guest. Every finding about a
+ * readable report is a check in the result.
+ * @throws MalformedEvidence when report or certificates cannot be parsed
  */
 export async function verifySnp(
   reportBytes: Bytes,
@@ -63,7 +63,7 @@ export async function verifySnp(
   return { ...verdict(all), report, chain }
 }
 
-/** No check where the key is of another kind: `certificate_keys` has told so, and nothing can verify. */
+/** No check where the key is of another kind: `certificate_keys` has failed, and nothing can be verified. */
 async function checkSignature(report: SnpReport, spki: Bytes): Promise<Check[]> {
   if (keyKind(spki) !== 'P-384') return []
   const verified = await verifyP384(report, spki)

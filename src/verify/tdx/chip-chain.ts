@@ -1,16 +1,16 @@
-// The package, which everything but Node needs: `@phala/dcap-qvl` takes no other bytes.
+// The npm package, needed outside Node: `@phala/dcap-qvl` accepts only its Buffers.
 import { Buffer } from 'buffer'
 import { utils, type Quote } from '@phala/dcap-qvl'
 import type { Bytes } from '../../protocol/bytes.ts'
 
-/** Bytes in the form in which `@phala/dcap-qvl` takes certificates. */
+/** Bytes in the form that `@phala/dcap-qvl` accepts. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes)
 }
 
 /**
  * The certificates in a quote, in DER: chip, authority, root.
- * @throws Error when the quote carries none of that kind
+ * @throws Error when the quote contains no certificates of that kind
  */
 export function chipChain(quote: Quote): { readonly chip: Buffer; readonly authority: Bytes } {
   const [chip, authority] = utils.extractCerts(asBuffer(quote.rawCertChain()))

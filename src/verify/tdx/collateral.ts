@@ -20,16 +20,16 @@ export interface PcsReply {
 }
 
 /**
- * Gets a document by its address at Intel.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Fetches a document from its address at Intel.
+ * @throws EvidenceRefused `service_unreachable` when there is no answer
  */
 export type PcsSource = (url: string) => Promise<PcsReply>
 
 /**
- * Gathers what verifies a TDX quote, for the platform that the quote's own chip certificate names (Intel PCS v4).
- * Nothing of it is believed here.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * Fetches the collateral of a TDX quote, for the platform named in the quote's own chip certificate (Intel PCS v4).
+ * It is not verified here.
+ * @throws EvidenceRefused when the quote cannot be parsed or the service does not answer
+ * @throws MalformedEvidence when an answer is not in Intel's form
  */
 export async function fetchCollateral(quote: Bytes, source: PcsSource): Promise<QuoteCollateral> {
   const { fmspc, authority } = identifyPlatform(quote)
@@ -68,7 +68,7 @@ function identifyPlatform(quote: Bytes): { fmspc: string; authority: 'platform' 
 
 const signedSchema = z.looseObject({ signature: z.string() })
 
-/** `{"<member>": {...}, "signature": "<hex>"}`; the signature is over the member's text exactly as it stands. */
+/** `{"<member>": {...}, "signature": "<hex>"}`; the signature covers the member's exact text. */
 function readSigned(body: Bytes, member: 'tcbInfo' | 'enclaveIdentity') {
   const document = `Intel's ${member}`
   const { signature } = readDocument(signedSchema, parseStrictJson(body, document), document)
@@ -87,7 +87,7 @@ function chain({ header }: PcsReply, name: string): string {
   try {
     if (encoded !== undefined) return decodeURIComponent(encoded)
   } catch {
-    // A chain that cannot be decoded is as good as none.
+    // A chain that cannot be decoded is treated as missing.
   }
   throw new MalformedEvidence("Intel's issuer chain", 'missing')
 }

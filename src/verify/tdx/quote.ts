@@ -5,10 +5,10 @@ import { asBuffer } from './chip-chain.ts'
 import { checkRevocationLists } from './revocation.ts'
 import { judgeTcb, type TcbVerdict } from './tcb-status.ts'
 
-/** What Intel publishes of a platform: TCB levels, quoting enclave, revocation lists (Intel PCS v4). */
+/** Intel's documents on a platform: TCB levels, quoting enclave, revocation lists (Intel PCS v4). */
 export type QuoteCollateral = Collateral
 
-/** The body of a TDX quote whose signature and certificates are verified, and how Intel rates its platform. */
+/** The body of a TDX quote whose signature and certificates are verified, with Intel's rating of its platform. */
 export interface VerifiedQuote extends TcbVerdict {
   /** SHA-384 of the TDX module. */
   readonly mrSeam: Bytes
@@ -19,14 +19,14 @@ export interface VerifiedQuote extends TcbVerdict {
   /** RTMR0 to RTMR3. */
   readonly rtMr: readonly [Bytes, Bytes, Bytes, Bytes]
   readonly mrConfigId: Bytes
-  /** Always taken from here: no document beside the quote says it with any authority. */
+  /** Always from the quote: no document beside it is authoritative. */
   readonly reportData: Bytes
 }
 
 /**
  * Verifies a quote as of `now` (ms): signatures, certificates, revocation lists, dates, TDX module and TCB level.
- * Whether the platform's state will do is for the caller to say.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Whether the platform's state is acceptable is decided by the caller.
+ * @throws EvidenceRefused `hardware` with the failed check, `debug`, or `unknown_format` when it is not a TDX quote
  */
 export type VerifyQuote = (
   quote: Bytes,
@@ -34,10 +34,10 @@ export type VerifyQuote = (
   now: number,
 ) => Promise<VerifiedQuote>
 
-/** The real verifier, under Intel's root. */
+/** The production verifier, with Intel's root. */
 export const verifyIntelQuote = createQuoteVerifier(copyBytes(constants.TRUSTED_ROOT_CA_DER))
 
-/** A verifier under a root of the caller's choice, in DER. */
+/** A verifier with a root of the caller's choice, in DER. */
 export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
   const verifier = new QuoteVerifier(asBuffer(rootDer))
   return async (quote, collateral, now) => {
@@ -55,8 +55,8 @@ export function createQuoteVerifier(rootDer: Bytes): VerifyQuote {
 }
 
 /**
- * What `@phala/dcap-qvl` (0.3.9) says once every signature, certificate and date holds, and it goes on to rate the
- * platform. Its rating knows no TDX module, so ours replaces it, whatever it comes to.
+ * Messages of `@phala/dcap-qvl` (0.3.9) after every signature, certificate and date was verified, when it starts to
+ * rate the platform. Its rating does not support TDX modules, so ours replaces it.
  */
 const RATINGS = /^(No matching TCB level found$|TCB status is invalid: )/
 const GUEST_FAULTS: ReadonlySet<string> = new Set([

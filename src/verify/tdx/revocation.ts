@@ -8,10 +8,11 @@ import { readRevocationList } from '../x509/revocation-list.ts'
 import { chipChain } from './chip-chain.ts'
 
 /**
- * Authenticates the two revocation lists of a quote's collateral: Intel's root signs the one, the authority of the
- * quote's own chip certificate the other, and both are in date. `@phala/dcap-qvl` (0.3.9) looks certificates up in
- * the lists and takes the lists themselves as they come, which is not enough where a provider hands them over.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Authenticates the two revocation lists of a quote's collateral: one signed by Intel's root, the other by the
+ * authority of the quote's own chip certificate, both within their dates. `@phala/dcap-qvl` (0.3.9) looks
+ * certificates up in the lists without verifying the lists, which is not enough where a provider supplies them.
+ * @throws EvidenceRefused `hardware` (`revocation`) when a list is not authentic or not valid
+ * @throws MalformedEvidence when a list is not hex
  */
 export async function checkRevocationLists(
   quote: Quote,

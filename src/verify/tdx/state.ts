@@ -2,38 +2,38 @@ import { toHex, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { VerifiedQuote } from './quote.ts'
 
-/** What a relying party demands of a TDX platform and of the way a guest was started. */
+/** Requirements of a relying party on a TDX platform and on the launch of a guest. */
 export interface TdxRequirements {
-  /** Platform states to accept, as Intel spells them. */
+  /** Accepted platform states, in Intel's notation. */
   readonly tcb_statuses: readonly string[]
   readonly tdx_policy: {
     /** Bits of TD_ATTRIBUTES that may be set, 16 hex digits, highest first. SEPT_VE_DISABLE must be. */
     readonly allowed_td_attributes: string
     /** Bits of XFAM that may be set, 16 hex digits, highest first. */
     readonly allowed_xfam: string
-    /** SHA-384 of TDX modules; any module that Intel rates well enough unless given. */
+    /** Accepted SHA-384 digests of TDX modules; by default any module that Intel rates well enough. */
     readonly allowed_mr_seam?: readonly string[] | undefined
     readonly min_tcb_evaluation_data_number: number
-    /** Advisories of Intel's that no part may be subject to, such as `INTEL-SA-01099`. */
+    /** Intel's advisories that must not apply to any part, such as `INTEL-SA-01099`. */
     readonly denied_advisories: readonly string[]
   }
 }
 
-/** Never accepted, whatever a policy says. */
+/** Never accepted, whatever the policy. */
 const NEVER_ACCEPTED: ReadonlySet<string> = new Set(['Revoked', 'Unknown', 'NotSupported'])
 
-/** TUD, the lowest byte of TD_ATTRIBUTES: any bit of it opens the guest to its host. */
+/** TUD, the lowest byte of TD_ATTRIBUTES: any bit of it exposes the guest to its host. */
 const UNTRUSTED = 0xffn
 
-/** Bit 28 of TD_ATTRIBUTES: without it the host can surprise the guest with exceptions on its own pages. */
+/** Bit 28 of TD_ATTRIBUTES: without it the host can inject exceptions on the guest's own pages. */
 const SEPT_VE_DISABLE = 1n << 28n
 
 /** x87 and SSE state, which every guest has (Intel TDX module specification, XFAM). */
 const XFAM_FIXED = 0x3n
 
 /**
- * Demands a closed guest on a platform in a state the relying party accepts.
- * @throws EvidenceRefused when the evidence does not meet these rules
+ * Requires a closed guest on a platform in an accepted state.
+ * @throws EvidenceRefused `debug`, `hardware` (`td_attributes`, `xfam`), `tcb_status` or `measurement` (`mr_seam`)
  */
 export function requireTdxState(quote: VerifiedQuote, requirements: TdxRequirements): void {
   const { tcbStatus, advisoryIds, tcbEvaluationDataNumber: number } = quote

@@ -6,13 +6,13 @@ import { chipChain } from './chip-chain.ts'
 import { enclaveIdentitySchema, tcbInfoSchema, type TcbInfo } from './tcb-info.ts'
 import { judgeTdxModule, type ModuleVerdict } from './tdx-module.ts'
 
-/** How Intel rates a platform, by the collateral that came with its quote. */
+/** Intel's rating of a platform, by the collateral of its quote. */
 export interface TcbVerdict {
-  /** As Intel spells it: `UpToDate`, `OutOfDate`, `SWHardeningNeeded` and others; the worst of all parts. */
+  /** In Intel's notation: `UpToDate`, `OutOfDate`, `SWHardeningNeeded` and others; the worst of all parts. */
   readonly tcbStatus: string
-  /** Of every part that is not up to date, in order, each once. */
+  /** Advisories of every part that is not up to date, in order, each once. */
   readonly advisoryIds: readonly string[]
-  /** Rises with every TCB recovery of Intel's; tells which state of knowledge the rating has. */
+  /** Increases with every TCB recovery of Intel; identifies the version of the rating data. */
   readonly tcbEvaluationDataNumber: number
   readonly tdxModule: ModuleVerdict
 }
@@ -25,8 +25,8 @@ const ISV_SVN_OFFSET = 258
  * 4.1.2.4.17; Intel PCS API v4, "Get TDX TCB Info"): the TDX module by its own identity, the platform by the first
  * TCB level it reaches, the quoting enclave by its own level; the worst of the three counts. The signatures over
  * quote and collateral are verified before.
- * @throws EvidenceRefused when the evidence does not meet these rules
- * @throws MalformedEvidence when the input is malformed
+ * @throws EvidenceRefused `hardware` when the chip certificate or the TDX module does not match
+ * @throws MalformedEvidence when TCB info or enclave identity cannot be parsed
  */
 export function judgeTcb(quote: Quote, td: TDReport10, collateral: Collateral): TcbVerdict {
   const info = readDocument(
@@ -54,12 +54,15 @@ interface Level {
 /** A quoting enclave that reaches none of Intel's levels. No policy accepts it. */
 const NOT_SUPPORTED: Level = { status: 'NotSupported', advisoryIds: [] }
 
-/** A platform below every level. Intel's library has a word of its own for it, and no policy accepts it unasked. */
+/**
+ * A platform below every level. Intel's library has a status of its own for it; it is accepted only if a policy names
+ * it.
+ */
 const BELOW_EVERY_LEVEL: Level = { status: 'OutOfDate', advisoryIds: [] }
 
 function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { tcbLevels }: TcbInfo): Level {
   const { cpuSvn, pceSvn } = readChip(quote)
-  // The first two components are the TDX module's, which versions from 01 on are rated by their own identity.
+  // The first two components are the TDX module's, which is rated by its own identity from version 1 on.
   const first = (teeTcbSvn[1] ?? 0) > 0 ? 2 : 0
   const reached = tcbLevels.toSorted(byLevel).find(({ tcb }) => {
     const { sgxtcbcomponents: sgx, tdxtcbcomponents: tdx, pcesvn } = tcb
@@ -75,7 +78,7 @@ function platformLevel(quote: Quote, teeTcbSvn: Uint8Array, { tcbLevels }: TcbIn
 
 type TcbLevel = TcbInfo['tcbLevels'][number]
 
-/** The highest level first, whatever order the document has them in. */
+/** The highest level first, whatever the order in the document. */
 function byLevel({ tcb: left }: TcbLevel, { tcb: right }: TcbLevel): number {
   const numbers = (tcb: TcbLevel['tcb']) => [
     ...tcb.sgxtcbcomponents.map(({ svn }) => svn),
@@ -112,7 +115,7 @@ function quotingEnclaveLevel(quote: Quote, identity: string): Level {
   return { status: reached.tcbStatus, advisoryIds: reached.advisoryIDs }
 }
 
-/** What a part that is behind makes of the platform's status; a status found here is never made better. */
+/** The platform's status after a part that is out of date; the result is never better. */
 const BEHIND: Readonly<Record<string, string>> = {
   UpToDate: 'OutOfDate',
   SWHardeningNeeded: 'OutOfDate',
@@ -120,7 +123,7 @@ const BEHIND: Readonly<Record<string, string>> = {
   ConfigurationAndSWHardeningNeeded: 'OutOfDateConfigurationNeeded',
 }
 
-/** Intel's rule for a part beside the platform: it can only make the platform's status worse. */
+/** Intel's rule for a part other than the platform: it can only make the platform's status worse. */
 function converge(platform: string, part: string): string {
   if (part === 'UpToDate') return platform
   if (part === 'OutOfDate') return BEHIND[platform] ?? platform

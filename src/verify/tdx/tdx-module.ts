@@ -3,11 +3,11 @@ import { toHex } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { TcbInfo } from './tcb-info.ts'
 
-/** The TDX module that started a guest, and how Intel rates it. */
+/** The TDX module that started a guest, and Intel's rating of it. */
 export interface ModuleVerdict {
-  /** TEE_TCB_SVN[1]; 0 stands for modules that are rated with the platform. */
+  /** TEE_TCB_SVN[1]; 0 for modules that are rated with the platform. */
   readonly version: number
-  /** TEE_TCB_SVN[0]: the module's security version among those of its kind. */
+  /** TEE_TCB_SVN[0]: the module's security version. */
   readonly svn: number
   readonly status: string
   readonly advisoryIds: readonly string[]

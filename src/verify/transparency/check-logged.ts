@@ -12,8 +12,8 @@ export interface ReleaseDocuments {
 }
 
 /**
- * Checks that both documents of a release stand in the log of the policy. A missing proof is a failure: whoever gives a
- * policy asks for the proof.
+ * Checks that both documents of a release are in the log of the policy. A missing proof is a failure: a caller with a
+ * policy requires the proof.
  * @param now milliseconds since the epoch
  */
 export function checkLogged(

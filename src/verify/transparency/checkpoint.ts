@@ -3,7 +3,7 @@ import { HASH_BYTES, type TreeHead } from './merkle.ts'
 import { isSignedBy, signaturesOf, type NoteKey, type SignedNote } from './signed-note.ts'
 import { TransparencyError } from './transparency-error.ts'
 
-/** What a log's checkpoint says (c2sp.org/tlog-checkpoint). */
+/** The content of a log's checkpoint (c2sp.org/tlog-checkpoint). */
 export interface Checkpoint extends TreeHead {
   /** The log's unique name. */
   readonly origin: string
@@ -12,9 +12,9 @@ export interface Checkpoint extends TreeHead {
 const SIZE = /^(0|[1-9]\d{0,15})$/
 
 /**
- * Reads the text of a checkpoint. Extension lines are refused: this log writes none, and cosignatures of witnesses
+ * Parses the text of a checkpoint. Extension lines are refused: this log writes none, and cosignatures of witnesses
  * make no statement about them.
- * @throws TransparencyError when the text is malformed: `malformed_checkpoint`
+ * @throws TransparencyError `malformed_checkpoint`
  */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin = '', size = '', root = '', end, ...rest] = text.split('\n')
@@ -47,12 +47,12 @@ export function checkLogSignature(note: SignedNote, logKey: NoteKey): void {
 
 const TIMESTAMP_BYTES = 8
 
-/** The bytes that a witness signs at a time, in seconds since the epoch (c2sp.org/tlog-cosignature, Ed25519). */
+/** The bytes that a witness signs at a time in seconds since the epoch (c2sp.org/tlog-cosignature, Ed25519). */
 export function cosignedMessage(text: string, seconds: number): Bytes {
   return utf8(`cosignature/v1\ntime ${seconds}\n${text}`)
 }
 
-/** A cosignature as it stands in a note: the time, and the signature over it and the checkpoint. */
+/** A cosignature in the encoding of a note: the time, and the signature over it and the checkpoint. */
 export function encodeCosignature(seconds: number, signature: Bytes): Bytes {
   const timestamp = new Uint8Array(TIMESTAMP_BYTES)
   new DataView(timestamp.buffer).setBigUint64(0, BigInt(seconds))

@@ -2,15 +2,15 @@ import * as z from 'zod'
 import { parseNoteKey, type NoteKey } from './signed-note.ts'
 import { TransparencyError } from './transparency-error.ts'
 
-/** Which log a relying party believes, and how many of which witnesses must have seen its tree. */
+/** The log that a relying party trusts, and how many of which witnesses must have cosigned its tree. */
 export interface LogPolicy {
   readonly log: NoteKey
   readonly witnesses: readonly NoteKey[]
   /** How many of the witnesses must have cosigned. */
   readonly quorum: number
-  /** How long ago the quorum may have been reached, in seconds; undefined: any time. */
+  /** Maximum age of the quorum in seconds; undefined: unlimited. */
   readonly maxAgeSeconds: number | undefined
-  /** Whether a release that is not in the log is refused, or only reported. */
+  /** Whether a release that is not in the log is refused or only reported. */
   readonly required: boolean
 }
 

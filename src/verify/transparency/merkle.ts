@@ -28,9 +28,9 @@ export function hashChildren(left: Uint8Array, right: Uint8Array): Bytes {
 }
 
 /**
- * The root that an inclusion proof leads to.
+ * The root computed from an inclusion proof.
  * @param proof from the leaf's sibling up to the child of the root
- * @throws TransparencyError when index, size and length of the proof do not fit together: `not_included`
+ * @throws TransparencyError `not_included` when index, size and length of the proof do not match
  */
 export function rootFromInclusion(
   leaf: Bytes,
@@ -67,7 +67,7 @@ export interface TreeHead {
 }
 
 /**
- * Checks that the newer tree has every entry of the older one, unchanged and in place.
+ * Checks that the newer tree has every entry of the older one, unchanged and at the same index.
  * @throws TransparencyError when the new tree is smaller (`truncated_tree`), when two trees of one size differ
  *   (`equivocation`), or when the proof does not lead from one to the other (`inconsistent_tree`)
  */
@@ -155,7 +155,7 @@ function inconsistent(): TransparencyError {
   )
 }
 
-/** The hash library's type does not say that its buffers are not shared. */
+/** The type of the hash library does not guarantee that its buffers are not shared. */
 function owned(bytes: Uint8Array): Bytes {
   return new Uint8Array(bytes)
 }

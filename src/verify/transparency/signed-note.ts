@@ -24,10 +24,10 @@ export interface NoteSignature {
   readonly signature: Bytes
 }
 
-/** How a key signs: a note's text itself, or a witness's statement about it with the time. */
+/** What a key signs: a note's text itself, or a witness's statement about it with the time. */
 export type NoteKeyType = 'ed25519' | 'cosignature'
 
-/** A public key that signs notes, and the name and id it does so under. */
+/** A public key that signs notes, with its name and id. */
 export interface NoteKey {
   readonly name: string
   readonly keyId: Bytes
@@ -40,7 +40,7 @@ const TYPE_BYTE: Readonly<Record<NoteKeyType, number>> = { ed25519: 0x01, cosign
 
 const KEY_ID_BYTES = 4
 const PUBLIC_KEY_BYTES = 32
-/** Sixteen must be accepted; no real checkpoint has more than this. */
+/** At least sixteen must be supported; no real checkpoint has more than this. */
 const MAX_SIGNATURES = 64
 const KEY_NAME = /^[^\s+]+$/u
 const SIGNATURE_LINE = /^— (?<name>[^\s+]+) (?<value>[A-Za-z0-9+/]+={0,2})$/u
@@ -72,7 +72,7 @@ export function parseSignatureLine(line: string): NoteSignature {
   return { name, keyId: bytes.slice(0, KEY_ID_BYTES), signature: bytes.slice(KEY_ID_BYTES) }
 }
 
-/** A key by its parts; the id follows from them. */
+/** A key from its parts; the id is derived from them. */
 export function noteKey(name: string, type: NoteKeyType, publicKey: Bytes): NoteKey {
   if (!KEY_NAME.test(name)) throw malformedKey('the name of a key has no spaces and no plus sign')
   const tagged = concatBytes(utf8(`${name}\n`), Uint8Array.of(TYPE_BYTE[type]), publicKey)
@@ -119,7 +119,7 @@ export function isSignedBy(key: NoteKey, signature: Bytes, message: Bytes): bool
 
 const TYPES: readonly NoteKeyType[] = ['ed25519', 'cosignature']
 
-/** Base64 may hold plus signs too, and a name may not. */
+/** Base64 may contain plus signs too; a name must not. */
 function splitKey(text: string): string[] {
   const [name = '', id = '', ...rest] = text.trim().split('+')
   return [name, id, rest.join('+')]

@@ -9,14 +9,14 @@ import { TransparencyError } from './transparency-error.ts'
 
 export const TILE_WIDTH = 256
 
-/** Where a tile lies: its level, its number in the level, and how many hashes it has. */
+/** The address of a tile: its level, its index in the level, and its number of hashes. */
 export interface TileAddress {
   readonly level: number
   readonly index: number
   readonly width: number
 }
 
-/** Brings a tile of exactly the width asked for. */
+/** Reads a tile of exactly the given width. */
 export type ReadTile = (tile: TileAddress) => Promise<Bytes>
 
 /** The path below the log's prefix, such as `tile/0/x001/234.p/17`. */
@@ -37,7 +37,7 @@ function numberPath(index: number, width: number): string {
   return width === TILE_WIDTH ? path : `${path}.p/${width}`
 }
 
-/** How many hashes the tile has in a tree of this size; 0: it is not there. */
+/** Number of hashes in the tile in a tree of this size; 0: it does not exist. */
 export function tileWidth(level: number, index: number, size: number): number {
   const hashes = Math.floor(size / TILE_WIDTH ** level)
   return Math.max(0, Math.min(TILE_WIDTH, hashes - index * TILE_WIDTH))

@@ -12,7 +12,7 @@ import { parseNote, type SignedNote } from './signed-note.ts'
 import type { LogPolicy } from './log-policy.ts'
 import { TransparencyError } from './transparency-error.ts'
 
-/** That an entry stands in a log, checkable offline (c2sp.org/tlog-proof). */
+/** A proof that an entry is in a log, verifiable offline (c2sp.org/tlog-proof). */
 export interface TlogProof {
   readonly index: number
   readonly hashes: readonly Bytes[]
@@ -20,7 +20,7 @@ export interface TlogProof {
   readonly checkpoint: string
 }
 
-/** What a proof comes to under a policy. */
+/** The result of verifying a proof under a policy. */
 export interface LoggedEntry {
   readonly index: number
   readonly checkpoint: Checkpoint
@@ -30,16 +30,16 @@ export interface LoggedEntry {
 
 const HEADER = 'c2sp.org/tlog-proof@v1'
 const INDEX = /^index (0|[1-9]\d{0,15})$/
-/** A tree of 2^53 entries is no deeper. */
+/** A tree of 2^53 entries is not deeper. */
 const MAX_HASHES = 53
-/** Clocks differ. */
+/** Tolerance for different clocks. */
 const CLOCK_SKEW_SECONDS = 300
 
 /** @throws TransparencyError when the text is malformed: `malformed_proof` */
 export function parseTlogProof(text: string): TlogProof {
   const split = text.indexOf('\n\n')
   const [header, ...lines] = text.slice(0, Math.max(split, 0)).split('\n')
-  // Extra data is not authenticated and means nothing here.
+  // Extra data is not authenticated and ignored.
   if (lines[0]?.startsWith('extra ')) lines.shift()
   const index = INDEX.exec(lines.shift() ?? '')?.[1]
   if (header !== HEADER || index === undefined || lines.length > MAX_HASHES) throw malformed()
@@ -60,10 +60,10 @@ export function formatTlogProof({ index, hashes, checkpoint }: TlogProof): strin
 }
 
 /**
- * Checks that an entry stands in the log of the policy, in a tree that enough of its witnesses have seen recently.
+ * Checks that an entry is in the log of the policy, in a tree that enough of its witnesses have cosigned recently.
  * @param entry the bytes of the entry, such as the compact JWS of a trust bundle
  * @param now seconds since the epoch
- * @throws TransparencyError when the proof is not valid, with the reason
+ * @throws TransparencyError with the fault, when the proof is not valid
  */
 export function checkTlogProof(
   proofText: string,
@@ -108,7 +108,7 @@ function checkWitnesses(
       'a witness cosigned the checkpoint in the future',
     )
   }
-  // The last one that the quorum needs: by its time, that many had seen this tree.
+  // The cosignature that completes the quorum: by its time, that many witnesses had seen this tree.
   const needed = cosigners[policy.quorum - 1]
   const { maxAgeSeconds } = policy
   if (needed !== undefined && maxAgeSeconds !== undefined && now - needed.seconds > maxAgeSeconds) {

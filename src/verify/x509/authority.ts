@@ -1,7 +1,7 @@
 import type { Certificate } from './certificate.ts'
 import { readBoolean, readChildren, readDer, readSmallInteger, TAG } from './der.ts'
 
-/** What a certificate allows its key to do (RFC 5280 sections 4.2.1.3 and 4.2.1.9). */
+/** What a certificate permits its key to do (RFC 5280 sections 4.2.1.3 and 4.2.1.9). */
 export interface Authority {
   readonly ca: boolean
   readonly pathLength: number | undefined
@@ -13,8 +13,8 @@ const BASIC_CONSTRAINTS = '2.5.29.19'
 const KEY_CERT_SIGN = 0x04
 
 /**
- * Reads both extensions; one that is absent or there twice allows nothing.
- * @throws MalformedEvidence when the input is malformed
+ * Parses both extensions; one that is absent or repeated permits nothing.
+ * @throws MalformedEvidence when an extension cannot be parsed
  */
 export function readAuthority(certificate: Certificate): Authority {
   const constraints = single(certificate, BASIC_CONSTRAINTS)

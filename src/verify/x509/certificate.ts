@@ -39,7 +39,7 @@ export interface CertificateExtension {
   readonly value: Bytes
 }
 
-/** What a certificate and a revocation list have in common on the outside. */
+/** The outer structure of certificates and revocation lists. */
 export interface SignedStructure {
   readonly content: Der
   readonly signed: Bytes
@@ -48,8 +48,8 @@ export interface SignedStructure {
 }
 
 /**
- * Reads a certificate in DER, one certificate and nothing after it.
- * @throws MalformedEvidence when the input is malformed
+ * Parses exactly one certificate in DER.
+ * @throws MalformedEvidence when it is not a version 3 certificate in strict DER
  */
 export function readCertificate(bytes: Bytes): Certificate {
   const { content, ...outside } = readSignedStructure(bytes)

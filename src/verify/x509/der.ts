@@ -2,8 +2,8 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 
 /**
- * Reads ASN.1 in DER (X.690), strictly: definite lengths in their shortest form, no bytes left over. What
- * certificates never use (long tags, indefinite lengths) is refused. All slices are views of the input.
+ * Reads ASN.1 in DER (X.690), strictly: definite lengths in their shortest form, no trailing bytes. What certificates
+ * never use (long tags, indefinite lengths) is refused. All slices are views of the input.
  */
 export interface Der {
   readonly tag: number
@@ -49,7 +49,7 @@ export function readChildren({ body }: Der): Der[] {
   return children
 }
 
-/** The element, if it is there and has the tag. */
+/** The element, if it is present and has the tag. */
 export function expectTag(element: Der | undefined, tag: number): Der {
   if (element?.tag !== tag) throw malformed(`no element of tag ${tag} where one must be`)
   return element

@@ -7,7 +7,7 @@ const CURVES = {
   'P-384': { bytes: 48, hash: 'SHA-384' },
 } as const
 
-/** Verifies an ECDSA signature in DER, as it stands in X.509 structures. `spki` is the signer's key. Never rejects. */
+/** Verifies an ECDSA signature in DER, as in X.509 structures. `spki` is the signer's key. Never rejects. */
 export async function verifyEcdsaSignature(
   { signed, signature }: { readonly signed: Bytes; readonly signature: Bytes },
   spki: Bytes,
@@ -24,7 +24,7 @@ export async function verifyEcdsaSignature(
   }
 }
 
-/** SEQUENCE of two INTEGERs to r and s of fixed width, the form that Web Cryptography wants (IEEE P1363). */
+/** Converts a SEQUENCE of two INTEGERs to r and s of fixed width, the form of Web Cryptography (IEEE P1363). */
 function fixedWidth(signature: Bytes, width: number): Bytes {
   const parts = readChildren(readDer(signature, TAG.sequence))
   if (parts.length !== 2) throw malformed('signature of another form')

@@ -26,8 +26,8 @@ export interface LogAudit {
 }
 
 /**
- * What a monitor does: takes a log's checkpoint, checks that it continues the tree known before, and reads every entry
- * since, each against the tree.
+ * Audits a log as a monitor does: takes its checkpoint, checks that it continues the known tree, and verifies every
+ * entry since against the tree.
  * @throws TransparencyError when a check fails, with the name of the fault
  */
 export async function auditLog(

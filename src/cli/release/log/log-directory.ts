@@ -91,7 +91,7 @@ export class LogDirectory {
   }
 
   /**
-   * Signs a tree head and keeps it: a log never signs two trees of one size, so whatever was shown to a witness must
+   * Signs a tree head and stores it: a log never signs two trees of one size, so everything shown to a witness must
    * become public, also after a crash.
    */
   async sign(head: Checkpoint, seconds: number): Promise<SignedHead> {
@@ -101,7 +101,7 @@ export class LogDirectory {
     return { head, text, signature }
   }
 
-  /** Makes a signed tree head the public one, with the signatures of witnesses, and gives the checkpoint. */
+  /** Publishes a signed tree head with the signatures of witnesses, and returns the checkpoint. */
   async publish(
     { text, signature }: SignedHead,
     cosignatures: readonly NoteSignature[],

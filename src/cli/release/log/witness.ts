@@ -28,7 +28,7 @@ export interface WitnessDeps {
   readonly signer: NoteSigner
   /** The logs it watches, by their keys; a log's name is its origin. */
   readonly logs: readonly NoteKey[]
-  /** Where it keeps what it has cosigned. */
+  /** Where it stores what it has cosigned. */
   readonly stateDir: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
