@@ -15,6 +15,7 @@ program
   .option('--seconds <n>', 'how long each of the three times is', Number, 60)
   .option('--attacks <names>', 'only these, with commas between them', (text) => text.split(','))
   .option('--each', 'one attack after another, each against a new router')
+  .option('--ledger-rows <n>', 'old rows of the customer of the last attack', Number)
   .option('--no-decoy', 'leaves out the attack on an unrelated server')
   .addHelpText('after', `\nAttacks: ${Object.keys(ATTACKS).join(', ')}`)
   .parse()
@@ -23,8 +24,9 @@ interface Options {
   readonly attacks?: readonly string[]
   readonly each?: true
   readonly decoy: boolean
+  readonly ledgerRows?: number
 }
-const { seconds, each, decoy, ...given } = program.opts<Options>()
+const { seconds, each, decoy, ledgerRows, ...given } = program.opts<Options>()
 const attacks = given.attacks ?? (each ? Object.keys(ATTACKS) : SIEGE)
 
 const figures = ({ service: { answers, perSecond, p50Ms, p99Ms, refused } }: Phase) =>
@@ -67,7 +69,12 @@ let failed = false
 for (const names of runs) {
   if (each) console.log(`\n== ${names.join(', ')}`)
   // oxlint-disable-next-line no-await-in-loop -- one at a time: they share the machine
-  const report = await siege({ seconds, attacks: names, decoy })
+  const report = await siege({
+    seconds,
+    attacks: names,
+    decoy,
+    ...(ledgerRows !== undefined && { ledgerRows }),
+  })
   print(report)
   failed ||= report.faults.length > 0
 }

@@ -1,3 +1,4 @@
+import { Readiness } from './batching/readiness.ts'
 import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -63,7 +64,7 @@ export class App {
   readonly #watch: InstanceWatch
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
-  #parts: Pick<Context, 'storage' | 'keyring' | 'signingKeys'> | undefined
+  #parts: Parts | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
@@ -152,12 +153,17 @@ export class App {
   /**
    * Not in the constructor: a missing binding must produce an error answer to each request, not a failing isolate.
    */
-  #openParts(): Pick<Context, 'storage' | 'keyring' | 'signingKeys'> {
+  #openParts(): Parts {
     const failed = (failure: string) => this.#log('storage_unavailable', { failure })
     const storage = monitoredStorage(openStorage(this.#env, this.#deps), failed)
     const signingKeys = new SigningKeyLog(this.#link, storage, this.#deps.now)
+    const check = async () => {
+      const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])
+      await Promise.all([signingKeys.rememberLive(), ping])
+    }
     return {
       storage,
+      readiness: new Readiness({ now: this.#deps.now, pause, check }),
       keyring: createKeyring(storage, { random: this.#deps.randomBytes, now: this.#deps.now }),
       signingKeys,
     }
@@ -203,6 +209,9 @@ export class App {
     }
   }
 }
+
+/** What needs the bindings. */
+type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys'>
 
 /** What is recorded about one request while it is handled. */
 interface RequestState {

@@ -1,4 +1,5 @@
 import { parseNano } from '../protocol/money.ts'
+import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
@@ -25,6 +26,7 @@ export interface Context extends Settings {
   readonly requestId: string
   readonly storage: Storage
   readonly keyring: Keyring
+  readonly readiness: Readiness
   readonly signingKeys: SigningKeyLog
   readonly keptAnswers: KeptAnswers
   /** Coalesces the settlements of requests that end at about the same time. */

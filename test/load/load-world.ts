@@ -1,10 +1,12 @@
+import { rmSync } from 'node:fs'
 import { z } from 'zod'
+import { addLedgerRows } from '../../scripts/bench/ledger-rows.ts'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { TIMEOUTS, type Customer } from '../faults/world.ts'
 import { healthy } from '../faults/answers.ts'
 import { together } from '../faults/trial.ts'
 import { startFaultProvider, type Script } from '../support/fault-provider.ts'
-import { startStack, type Stack } from '../support/stack.ts'
+import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
 import { parentOf, watchProcesses, type ProcessWatch } from './process-watch.ts'
 
 /** The real stack under load: a scripted provider, a healthy one beside it, and the stand-in for sound files. */
@@ -29,6 +31,8 @@ export interface LoadWorldPlan {
   readonly customers: number
   /** Models of a provider that another process runs, on a port of this machine. */
   readonly elsewhere?: { readonly models: readonly string[]; readonly port: number }
+  /** Old rows in the ledger of the last customer. */
+  readonly ledgerRows?: number
   /** Members of the configuration beside service, providers and routes. */
   readonly more?: object
 }
@@ -42,10 +46,8 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
     ({ provider: at, model }) => (at === 'alpha' ? (plan.scripts[model] ?? healthy) : healthy),
     { keepsCalls: false },
   )
-  const stack = await startStack({ config: config(plan, provider.port) })
+  const { stack, customers } = await startWithCustomers(plan, provider.port)
   const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
-  const numbers = Array.from({ length: plan.customers }, (_, index) => index)
-  const customers = await together(numbers, CUSTOMERS_AT_A_TIME, () => newCustomer(admin))
   const supervisor = parentOf(stack.local.pids.worker)
   return {
     stack,
@@ -58,9 +60,27 @@ export async function openLoadWorld(plan: LoadWorldPlan): Promise<LoadWorld> {
     faultsCounted: async () => (await metricsOf(stack)).match(/^cmr_faults_total\{.*$/gm) ?? [],
     close: async () => {
       await stack.stop()
+      rmSync(stack.stateDir, { recursive: true, force: true })
       await provider.close()
     },
   }
+}
+
+async function startWithCustomers(
+  plan: LoadWorldPlan,
+  providerPort: number,
+): Promise<Pick<LoadWorld, 'stack' | 'customers'>> {
+  const options = { config: config(plan, providerPort), stateDir: temporaryDirectory() }
+  const started = await startStack(options)
+  const admin = new AdminApi(started.local.base_url, started.local.admin_token)
+  const numbers = Array.from({ length: plan.customers }, (_, index) => index)
+  const customers = await together(numbers, CUSTOMERS_AT_A_TIME, () => newCustomer(admin))
+  const last = customers.at(-1)
+  if (plan.ledgerRows === undefined || last === undefined) return { stack: started, customers }
+  // Nobody else may have the file open.
+  await started.stop()
+  addLedgerRows(options.stateDir, last.id, plan.ledgerRows)
+  return { stack: await startStack(options), customers }
 }
 
 async function metricsOf(stack: Stack): Promise<string> {

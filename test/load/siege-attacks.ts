@@ -32,10 +32,11 @@ async function flood(
   hands: number,
   { ends, count }: Assault,
   deed: () => Promise<number | undefined>,
+  paceMs = PACE_MS,
 ): Promise<void> {
   const one = async () => {
     while (!ends.aborted) {
-      const next = delay(PACE_MS)
+      const next = delay(paceMs)
       // oxlint-disable-next-line no-await-in-loop -- a hand does one thing at a time
       count((await deed().catch(() => undefined)) ?? 'none')
       // oxlint-disable-next-line no-await-in-loop -- see above
@@ -55,10 +56,10 @@ interface Question {
 }
 
 /** Floods with one question, or with a new one each time. */
-function flooding(hands: number, questionOf: () => Question): Attack {
+function flooding(hands: number, questionOf: () => Question, paceMs = PACE_MS): Attack {
   return async (assault) => {
     const pool = new Pool(assault.baseUrl, { connections: hands })
-    await flood(hands, assault, async () => {
+    const ask = async () => {
       const { path, method = 'GET', headers = {}, body, leavesAfterMs } = questionOf()
       const leaves = leavesAfterMs === undefined ? [] : [AbortSignal.timeout(leavesAfterMs)]
       const answer = await pool.request({
@@ -70,7 +71,8 @@ function flooding(hands: number, questionOf: () => Question): Attack {
       })
       await answer.body.dump({ limit: 64 * MIB })
       return answer.statusCode
-    })
+    }
+    await flood(hands, assault, ask, paceMs)
     await pool.destroy()
   }
 }
@@ -140,7 +142,8 @@ export const CUSTOMER_ATTACKS = {
   ),
   'slow-bodies': trickling(40, true),
   streams: flooding(16, always(chat({ stream: true }))),
-  filters: flooding(8, always({ path: '/v1/usage?model=flooded/gamma&limit=1000' })),
+  /** Finds the old rows that a siege can be given. */
+  filters: flooding(16, always({ path: '/v1/usage?model=direct/whole&limit=1000' })),
   models: flooding(16, always({ path: '/v1/models' })),
   receipts: flooding(16, always({ path: `/v1/receipts/${crypto.randomUUID()}` })),
   uploads: flooding(2, always(upload(8 * MIB))),
@@ -152,6 +155,7 @@ export const OTHER_ATTACKS = {
   silence: crowd,
   'slow-strangers': trickling(40, false),
   nonces: flooding(4, () => ({ path: `/attestation?nonce=${nonce()}` })),
+  health: flooding(1_200, always({ path: '/healthz' }), 1_000),
   'false-keys': flooding(16, () => ({
     path: '/v1/models',
     headers: { authorization: `Bearer cmr_${nonce().slice(0, 20)}_${nonce().slice(0, 8)}_x` },

@@ -16,6 +16,8 @@ export interface SiegePlan {
   readonly attacks: readonly string[]
   /** Whether to measure what the attackers take of the machine, on a server that is no router. */
   readonly decoy: boolean
+  /** Old rows in the ledger of the customer of the last attack. */
+  readonly ledgerRows?: number
   /** Members of the configuration beside service, providers and routes. */
   readonly more?: object
 }
@@ -75,6 +77,7 @@ export async function siege(plan: SiegePlan): Promise<SiegeReport> {
       timeouts: {},
       customers: 1 + plan.attacks.length,
       elsewhere: { models: Object.values(ATTACKED_MODELS), port: attackers.providerPort },
+      ...(plan.ledgerRows !== undefined && { ledgerRows: plan.ledgerRows }),
       ...(plan.more !== undefined && { more: plan.more }),
     })
     try {

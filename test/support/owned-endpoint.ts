@@ -59,7 +59,8 @@ export function ownedEndpoints(): OwnedEndpoints {
   const now = () => clock.now
   const inTurn: Context['inTurn'] = (cost, work) =>
     shared.turns.begin({ owner: '', cost }, { now, pause }, work)
-  const parts: Partial<Context> = { storage, keyring, shared, now, inTurn }
+  const waitUntil = (work: Promise<unknown>) => void work
+  const parts: Partial<Context> = { storage, keyring, shared, now, inTurn, waitUntil }
   // The endpoints under test take no other part of a context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const context = parts as Context

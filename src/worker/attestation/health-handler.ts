@@ -5,10 +5,7 @@ import { json } from '../http/reply.ts'
  * GET /healthz: ready to serve. That takes a daemon that signs, a storage that answers, and a signing key that every
  * instance publishes, because verifiers cache the key set.
  */
-export const getHealth: Handler = async (_request, { signingKeys, storage }) => {
-  await Promise.all([
-    signingKeys.rememberLive(),
-    storage.directory().batch([{ sql: 'SELECT 1', params: [] }]),
-  ])
+export const getHealth: Handler = async (_request, { readiness }) => {
+  await readiness.confirm()
   return json({ status: 'ok' })
 }

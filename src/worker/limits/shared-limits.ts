@@ -65,7 +65,7 @@ export function openSharedLimits(): SharedLimits {
       refusal: tooManyReads,
     }),
     queries: new FairLimiter({
-      capacity: 2,
+      capacity: 8,
       share: 1,
       maxWaiting: 16,
       maxWaitMs: 10_000,

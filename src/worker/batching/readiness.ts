@@ -1,0 +1,58 @@
+/** How old an outcome may be before it is checked again, ms. */
+const MAX_AGE_MS = 250
+
+/** After this time a check that has not ended counts as lost, ms. */
+const CHECK_TIMEOUT_MS = 10_000
+
+/** How often a request looks whether the check that another one makes has ended, ms. */
+const POLL_INTERVAL_MS = 25
+
+export interface ReadinessDeps {
+  /** Ms. */
+  readonly now: () => number
+  readonly pause: (ms: number) => Promise<void>
+  /** Throws when the router is not ready to serve. */
+  readonly check: () => Promise<void>
+}
+
+/** Whether the router is ready: one check serves everybody who asks at about the same time, however many they are. */
+export class Readiness {
+  readonly #deps: ReadinessDeps
+  #known: { readonly at: number; readonly failure: unknown } | undefined
+  #checkingSince: number | undefined
+
+  constructor(deps: ReadinessDeps) {
+    this.#deps = deps
+  }
+
+  /** @throws what the check throws */
+  async confirm(): Promise<void> {
+    const { now, pause } = this.#deps
+    while (!within(now() - (this.#known?.at ?? Number.NEGATIVE_INFINITY), MAX_AGE_MS)) {
+      const checking = now() - (this.#checkingSince ?? Number.NEGATIVE_INFINITY)
+      // oxlint-disable-next-line no-await-in-loop -- a request must not wait for work that belongs to another one
+      if (within(checking, CHECK_TIMEOUT_MS)) await pause(POLL_INTERVAL_MS)
+      else return this.#check()
+    }
+    if (this.#known?.failure !== undefined) throw this.#known.failure
+  }
+
+  async #check(): Promise<void> {
+    const { now, check } = this.#deps
+    this.#checkingSince = now()
+    try {
+      await check()
+      this.#known = { at: now(), failure: undefined }
+    } catch (failure) {
+      this.#known = { at: now(), failure }
+      throw failure
+    } finally {
+      this.#checkingSince = undefined
+    }
+  }
+}
+
+/** Whether an age is that of something of now; a clock that was set back makes it negative. */
+function within(age: number, max: number): boolean {
+  return age >= 0 && age < max
+}
