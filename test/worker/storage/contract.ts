@@ -291,6 +291,7 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
         requests_per_minute: null,
         tokens_per_minute: null,
         concurrent_requests: null,
+        min_attestation: null,
         limit_eur: null,
         limit_reset: 'none',
         spent_eur: '0.00',
