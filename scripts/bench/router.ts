@@ -104,6 +104,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
     settings: { storage },
     mode: 'local',
     platform: 'simulated',
+    ownUrl: `http://127.0.0.1:${fronts.httpPort}`,
     fronts,
     probe: shared !== undefined,
     state: openStateDir(join(directory, 'state')),

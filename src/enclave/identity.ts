@@ -62,7 +62,7 @@ interface Bound {
   readonly hpkeKeyConfigSha256: string
 }
 
-/** The path at which every instance publishes the bundle, relative to the address of the envelope. */
+/** The path at which every instance publishes the bundle. */
 const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
 
 /**
@@ -133,17 +133,25 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
 async function bind(
   loaded: LoadedConfig,
   { tls, hpkeKeyConfigSha256 }: Pick<Bound, 'tls' | 'hpkeKeyConfigSha256'>,
-  { releases, machine }: IdentityInputs,
+  { boot, releases, machine }: IdentityInputs,
 ): Promise<Bound> {
   const release = await releases.of(loaded)
   return {
     release,
     source: await machine.source(release.identityTag),
     tls,
-    trustBundleUrl: loaded.config.service.trust_bundle_url ?? OWN_TRUST_BUNDLE,
+    trustBundleUrl: trustBundleUrl(loaded, boot),
     configurationSha256: loaded.sha256,
     hpkeKeyConfigSha256,
   }
+}
+
+/** An absolute address: evidence is read by verifiers who have it from elsewhere. */
+function trustBundleUrl({ config }: LoadedConfig, { ownUrl }: DaemonBoot): string {
+  const given = config.service.trust_bundle_url
+  if (given !== undefined) return given
+  if (ownUrl === null) throw new Error('service.trust_bundle_url is missing')
+  return new URL(OWN_TRUST_BUNDLE, ownUrl).href
 }
 
 function bindsSame(left: Bound, right: Bound): boolean {

@@ -59,6 +59,8 @@ export const daemonBootSchema = z.strictObject({
     workerCertPem: pemSchema,
   }),
   platform: z.enum(PLATFORMS),
+  /** Where clients of a local stack reach it; null in production, whose configuration names its address. */
+  ownUrl: z.url().nullable(),
   /** Handed back after a restart of the daemon; null: the daemon makes a key and a certificate. */
   tls: tlsMaterialSchema.nullable(),
   /** `DaemonReady.release` of an earlier start in the same run of the stack. */

@@ -7,6 +7,7 @@ import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { chatBody, startServe, type Serving } from '../support/serve.ts'
 import { startLoad } from '../support/steady-load.ts'
 import { startTcpBalancer, type TcpBalancer } from '../support/tcp-balancer.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 const LANES = 8
 
@@ -22,7 +23,12 @@ beforeAll(async () => {
   ;[postgres, provider] = await Promise.all([startPostgres(), startPacedProvider()])
   const DATABASE_URL = await postgres.createDatabase()
   const config = {
-    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'] },
+    service: {
+      name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
+      allow_simulated: true,
+      allow_unattested: ['nova'],
+    },
     providers: { nova: { base_url: provider.baseUrl, attestation: { adapter: 'none' } } },
     routes: [
       {

@@ -43,6 +43,17 @@ function digest(text: string): string {
 }
 
 describe('the receipt of a completion', () => {
+  test('says where the trust bundle is, in full, as the evidence does', async () => {
+    const { service } = await completionOf(await complete(ASK))
+    const claims = await verifiedClaims(service.receipt_id)
+    const { trust_bundle_url: address, trust_bundle_jws: jws } = claims.router_attestation
+    expect(address).toBe(`${stack.local.base_url}/.well-known/trust.json`)
+    const { trust_bundle_jws: served } = await (await fetch(address ?? '')).json()
+    expect(served).toBe(jws)
+    const envelope = await (await stack.fetch('/attestation')).json()
+    expect(envelope.trust_bundle_url).toBe(address)
+  })
+
   test('binds the exact bytes the provider received and sent', async () => {
     const sent = JSON.stringify(ASK)
     const answer = await complete(ASK)

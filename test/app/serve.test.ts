@@ -19,6 +19,7 @@ import {
 } from '../support/serve.ts'
 import { until } from '../support/stack.ts'
 import { startLoad } from '../support/steady-load.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 let provider: PacedProvider
 
@@ -29,7 +30,13 @@ afterAll(() => provider.close())
 
 function config(models: Readonly<Record<string, number>>, service: object = {}): object {
   return {
-    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'], ...service },
+    service: {
+      name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
+      allow_simulated: true,
+      allow_unattested: ['nova'],
+      ...service,
+    },
     providers: {
       nova: {
         base_url: provider.baseUrl,

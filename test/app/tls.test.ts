@@ -10,10 +10,17 @@ import { freePort } from '../support/free-port.ts'
 import { shownCertificate, startServe, type Serving } from '../support/serve.ts'
 import { until } from '../support/stack.ts'
 import { makeTestAuthority } from '../support/test-authority.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 function config(tls: object): object {
   return {
-    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'], tls },
+    service: {
+      name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
+      allow_simulated: true,
+      allow_unattested: ['nova'],
+      tls,
+    },
     providers: { nova: { base_url: 'http://127.0.0.1:9/v1', attestation: { adapter: 'none' } } },
     routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
   }

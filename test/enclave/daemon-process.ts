@@ -57,6 +57,7 @@ export async function startDaemonProcess(
       workerCertPem: worker.certPem,
     },
     platform: 'simulated',
+    ownUrl: modeOf(config) === 'local' ? 'http://127.0.0.1:8787' : null,
     tls: null,
     release: null,
     ...change,

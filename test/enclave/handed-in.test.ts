@@ -6,9 +6,15 @@ import { readEnvelope } from '../../src/verify/envelope-hardware.ts'
 import { makeCsr } from '../../src/host/serve/csr.ts'
 import { makeTestAuthority } from '../support/test-authority.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 const CONFIG = {
-  service: { name: 'router-under-test', allow_simulated: true, allow_unattested: ['nova'] },
+  service: {
+    name: 'router-under-test',
+    trust_bundle_url: TRUST_BUNDLE_URL,
+    allow_simulated: true,
+    allow_unattested: ['nova'],
+  },
   providers: {
     nova: {
       base_url: 'http://127.0.0.1:9/v1',

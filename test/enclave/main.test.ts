@@ -16,6 +16,7 @@ import { receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 type Json = Record<string, unknown>
 
@@ -277,6 +278,7 @@ describe('a booted daemon', () => {
 describe('a daemon in production mode', () => {
   const safe = config({
     mode: 'production',
+    trust_bundle_url: TRUST_BUNDLE_URL,
     allow_simulated: true,
     allow_unattested: ['nova'],
   })
@@ -321,7 +323,10 @@ describe('a daemon in production mode', () => {
     ],
     [
       'providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
-      { ...safe, service: { name: 'r', allow_simulated: true } },
+      {
+        ...safe,
+        service: { name: 'r', trust_bundle_url: TRUST_BUNDLE_URL, allow_simulated: true },
+      },
     ],
   ])('refuses on reload: %s', async (reason, next) => {
     daemon.send({ type: 'reload', configText: JSON.stringify(next) })
@@ -362,7 +367,11 @@ describe('the end of a daemon', () => {
   )
 
   it('comes with the reason when the configuration is refused', async () => {
-    const json = config({ mode: 'production', allow_simulated: true })
+    const json = config({
+      mode: 'production',
+      trust_bundle_url: TRUST_BUNDLE_URL,
+      allow_simulated: true,
+    })
     daemon = await startDaemonProcess(json, { mode: 'production' }, { NOVA_API_KEY: 'k' })
     const { reason } = await daemon.next('refused')
     expect(reason).toBe(

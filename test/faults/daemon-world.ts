@@ -50,6 +50,7 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
         workerCertPem: inner.worker.certPem,
       },
       platform: 'simulated',
+      ownUrl: 'http://127.0.0.1:8787',
       tls: null,
       release: null,
       workerBundlePath: bundlePath,

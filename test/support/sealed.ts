@@ -8,6 +8,7 @@ import { writePrivateKey } from '../../src/cli/release/files.ts'
 import { toHex } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { ADMIN_TOKEN } from './serve.ts'
+import { TRUST_BUNDLE_URL } from './trust-bundle-url.ts'
 
 /** What an operator has who unseals routers of one release: keys, a configuration and secrets, in files. */
 export interface SealedWorld {
@@ -44,6 +45,7 @@ export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
   const config = {
     service: {
       name: 'sealed-router',
+      trust_bundle_url: TRUST_BUNDLE_URL,
       allow_simulated: true,
       allow_unattested: ['nova'],
       unseal: { operator_key: operator.publicJwk },

@@ -13,6 +13,7 @@ export function findStartProblems(config: RouterConfig, around: StartupEnv): Con
   const webhooks = around.adminToken === null ? [] : unusableWebhookSecrets(config, around.env)
   if (around.mode === 'local') return webhooks
   return [
+    ...relativeTrustBundle(config),
     ...webhooks,
     ...unattestedProviders(config),
     ...unpinnedProviders(config),
@@ -21,6 +22,20 @@ export function findStartProblems(config: RouterConfig, around: StartupEnv): Con
     ...simulatedPlatform(config, around.platform),
     ...missingRelease(config, around.platform),
   ]
+}
+
+/** The router behind its load balancer or proxy does not know by which address its clients reach it. */
+function relativeTrustBundle({ service }: RouterConfig): ConfigProblem[] {
+  const { trust_bundle_url: address } = service
+  if (address === undefined) {
+    const reason =
+      'is needed in production mode: where clients find the trust bundle, such as "https://router.example/.well-known/trust.json"'
+    return [{ path: 'service.trust_bundle_url', reason }]
+  }
+  const { protocol, hostname } = new URL(address)
+  if (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname))) return []
+  const reason = 'must be https in production mode unless it is a loopback address'
+  return [{ path: 'service.trust_bundle_url', reason }]
 }
 
 function sealedForEver({ service }: RouterConfig): ConfigProblem[] {

@@ -64,6 +64,7 @@ export class Server {
       },
       mode: 'production',
       platform: plan.start.platform,
+      ownUrl: null,
       fronts,
       probe: true,
       secrets: plan.start.providerSecrets,

@@ -31,6 +31,8 @@ export interface PartsPlan {
   /** The mode of the program; no configuration changes it. */
   readonly mode: Mode
   readonly platform: Platform
+  /** Where clients reach a local stack; null in production. */
+  readonly ownUrl: string | null
   /** The listeners between clients and the workers; absent where another program runs the worker. */
   readonly fronts?: Pick<Fronts, 'of'>
   /** Whether each worker has a socket of its own for the supervisor's probes. */
@@ -212,7 +214,8 @@ export class Parts {
   }
 
   #boot(): DaemonBoot {
-    const { adminToken, bundlePath, config, link, mode, platform, secrets, state } = this.#plan
+    const { adminToken, bundlePath, config, link, mode, ownUrl, platform, secrets, state } =
+      this.#plan
     const tls = this.#tls
     return {
       mode,
@@ -229,6 +232,7 @@ export class Parts {
         workerCertPem: link.worker.certPem,
       },
       platform,
+      ownUrl,
       ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
       tls: tls === undefined ? null : { certPem: tls.certPem, keyPem: tls.keyPem },
       release: this.#daemon?.release ?? null,

@@ -64,7 +64,8 @@ export class Stack {
       connectionsPerSource,
       log: plan.log,
     })
-    const made = { adminToken, bundlePath, link, ...LOCAL, onDaemonMessage, fronts }
+    const ownUrl = baseUrlOf(fronts)
+    const made = { adminToken, bundlePath, link, ...LOCAL, ownUrl, onDaemonMessage, fronts }
     return new Stack(plan, adminToken, new Parts({ ...plan, ...made }), fronts)
   }
 
@@ -133,7 +134,7 @@ export class Stack {
   }
 
   get #baseUrl(): string {
-    return `http://127.0.0.1:${this.#fronts.httpPort}`
+    return baseUrlOf(this.#fronts)
   }
 
   get #tlsBaseUrl(): string {
@@ -159,6 +160,10 @@ export class Stack {
       pids: { worker, enclave, ...(standin === undefined ? {} : { standin }) },
     })
   }
+}
+
+function baseUrlOf({ httpPort }: Fronts): string {
+  return `http://127.0.0.1:${httpPort}`
 }
 
 function firstChatModel({ config }: RouterConfigFile): string {

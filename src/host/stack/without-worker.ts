@@ -33,6 +33,7 @@ export async function startWithoutWorker(
     settings,
     mode: 'local',
     platform: 'simulated',
+    ownUrl: `http://127.0.0.1:${settings.port}`,
     state,
     config,
     adminToken,

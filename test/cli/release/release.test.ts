@@ -12,6 +12,7 @@ import { checkManifest } from '../../../src/verify/manifest.ts'
 import { verdict } from '../../../src/verify/check.ts'
 import { verifyTrustBundle } from '../../../src/verify/trust-bundle.ts'
 import { startDaemonProcess } from '../../enclave/daemon-process.ts'
+import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
 const TOOL = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENT = '5a'.repeat(48)
@@ -127,6 +128,7 @@ describe('a release from nothing', () => {
   it('is what a daemon proves itself with, and never an older one after a newer one', async () => {
     const service = {
       name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
       allow_simulated: true,
       release: {
         root_key: at('root.jwk.json'),
@@ -161,6 +163,7 @@ describe('a release from nothing', () => {
     await release(...only)
     const service = {
       name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
       allow_simulated: true,
       release: {
         root_key: at('root.jwk.json'),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigRefused, loadConfig } from '../../../src/enclave/config/load-config.ts'
 import type { StartupEnv } from '../../../src/enclave/config/load-config.ts'
+import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
 type Json = Record<string, unknown>
 
@@ -24,7 +25,7 @@ interface Config {
 
 function config(service: Json = {}, provider: Json = {}): Config {
   return {
-    service: { name: 'r', release: RELEASE, ...service },
+    service: { name: 'r', trust_bundle_url: TRUST_BUNDLE_URL, release: RELEASE, ...service },
     providers: {
       nova: { base_url: 'https://nova.example/v1', attestation: ATTESTED, ...provider },
     },
@@ -50,6 +51,10 @@ const UNPINNED = {
   attestation: { adapter: 'dstack', allowed_compose_hashes: ['ab'.repeat(32)] },
 }
 
+const TRUST_BUNDLE_MISSING =
+  'is needed in production mode: where clients find the trust bundle, such as "https://router.example/.well-known/trust.json"'
+const PLAIN = 'must be https in production mode unless it is a loopback address'
+
 const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] = [
   [
     'a provider without attestation',
@@ -64,6 +69,20 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
     REAL,
     'providers.nova.attestation.allowed_measurements',
     'is missing, so an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
+  ],
+  [
+    'a trust bundle of no address',
+    config({ trust_bundle_url: undefined }),
+    REAL,
+    'service.trust_bundle_url',
+    TRUST_BUNDLE_MISSING,
+  ],
+  [
+    'a trust bundle that anybody on the way could replace',
+    config({ trust_bundle_url: 'http://router.example/trust.json' }),
+    REAL,
+    'service.trust_bundle_url',
+    PLAIN,
   ],
   [
     'the simulated platform',

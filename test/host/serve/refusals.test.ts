@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { findRefusals, type StartFacts } from '../../../src/host/serve/refusals.ts'
 import { checkConfig } from '../../../src/protocol/config-rules.ts'
 import type { RouterConfig } from '../../../src/protocol/config.ts'
+import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
 function config(service: object = {}, provider: object = {}): RouterConfig {
   const nova = {
@@ -11,7 +12,13 @@ function config(service: object = {}, provider: object = {}): RouterConfig {
     ...provider,
   }
   const check = checkConfig({
-    service: { name: 'r', allow_simulated: true, allow_unattested: ['nova'], ...service },
+    service: {
+      name: 'r',
+      trust_bundle_url: TRUST_BUNDLE_URL,
+      allow_simulated: true,
+      allow_unattested: ['nova'],
+      ...service,
+    },
     providers: { nova },
     routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
   })
