@@ -140,14 +140,14 @@ async function bind(
     release,
     source: await machine.source(release.identityTag),
     tls,
-    trustBundleUrl: trustBundleUrl(loaded, boot),
+    trustBundleUrl: trustBundleUrlOf(loaded, boot),
     configurationSha256: loaded.sha256,
     hpkeKeyConfigSha256,
   }
 }
 
 /** An absolute address: evidence is read by verifiers who have it from elsewhere. */
-function trustBundleUrl({ config }: LoadedConfig, { ownUrl }: DaemonBoot): string {
+function trustBundleUrlOf({ config }: LoadedConfig, { ownUrl }: DaemonBoot): string {
   const given = config.service.trust_bundle_url
   if (given !== undefined) return given
   if (ownUrl === null) throw new Error('service.trust_bundle_url is missing')
