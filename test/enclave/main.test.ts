@@ -20,6 +20,8 @@ import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 type Json = Record<string, unknown>
 
+const PRODUCTION = { trust_bundle_url: TRUST_BUNDLE_URL, allow_simulated: true }
+
 function config(service: Json = {}): Json {
   return {
     service: { name: 'router-under-test', mode: 'local', ...service },
@@ -276,12 +278,7 @@ describe('a booted daemon', () => {
 })
 
 describe('a daemon in production mode', () => {
-  const safe = config({
-    mode: 'production',
-    trust_bundle_url: TRUST_BUNDLE_URL,
-    allow_simulated: true,
-    allow_unattested: ['nova'],
-  })
+  const safe = config({ mode: 'production', ...PRODUCTION, allow_unattested: ['nova'] })
   let daemon: DaemonProcess
   let ready: DaemonReady
 
@@ -323,10 +320,7 @@ describe('a daemon in production mode', () => {
     ],
     [
       'providers.nova.attestation: is "none" in production mode; name the provider in service.allow_unattested to accept it',
-      {
-        ...safe,
-        service: { name: 'r', trust_bundle_url: TRUST_BUNDLE_URL, allow_simulated: true },
-      },
+      { ...safe, service: { name: 'r', ...PRODUCTION } },
     ],
   ])('refuses on reload: %s', async (reason, next) => {
     daemon.send({ type: 'reload', configText: JSON.stringify(next) })
@@ -367,11 +361,7 @@ describe('the end of a daemon', () => {
   )
 
   it('comes with the reason when the configuration is refused', async () => {
-    const json = config({
-      mode: 'production',
-      trust_bundle_url: TRUST_BUNDLE_URL,
-      allow_simulated: true,
-    })
+    const json = config({ mode: 'production', ...PRODUCTION })
     daemon = await startDaemonProcess(json, { mode: 'production' }, { NOVA_API_KEY: 'k' })
     const { reason } = await daemon.next('refused')
     expect(reason).toBe(
