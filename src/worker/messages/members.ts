@@ -59,7 +59,7 @@ export const MESSAGES_BLOCKS: readonly MemberRule[] = [
     'tool_result',
     'a tool message; its images and files follow as a user message; `is_error` is dropped',
   ),
-  dropped('redacted_thinking', 'nobody here can read it'),
+  dropped('redacted_thinking', 'encrypted for the vendor'),
   ...[
     'server_tool_use',
     'web_search_tool_result',

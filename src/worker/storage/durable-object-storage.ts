@@ -28,7 +28,7 @@ const JOIN_TIMEOUT_MS = 10_000
 /**
  * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call
  * and are committed in one transaction: with a file for each customer, every request would wait for the disk twice,
- * on the one thread that serves all of them (docs/performance.md, "Batching").
+ * on the one thread that serves all of them (docs/performance.md, "What the profile found").
  *
  * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one
  * must not affect the writes of others.
