@@ -1,11 +1,14 @@
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import type { ServerResponse } from 'node:http'
+import { ed25519 } from '@noble/curves/ed25519.js'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
 import type { Client } from '../../src/client/client.ts'
 import { memoryState } from '../../src/client/memory-state.ts'
 import type { ClientOptions } from '../../src/client/options.ts'
+import { toBase64, toHex, utf8 } from '../../src/protocol/bytes.ts'
+import { sha256 } from '../../src/protocol/digest.ts'
 import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { listen } from '../support/listen.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
@@ -35,6 +38,13 @@ function clientFor(started: Pick<FakeRouter, 'baseURL'>, more: Partial<ClientOpt
   const client = createClient(options, deps)
   open.unshift(client)
   return { client, pass }
+}
+
+/** A verifier key of C2SP signed notes for Ed25519: `<hex id>+<base64 of 0x01 and the key>`. */
+async function noteKeyOf(name: string): Promise<string> {
+  const key = Uint8Array.of(1, ...ed25519.getPublicKey(new Uint8Array(32).fill(7)))
+  const id = await sha256(new Uint8Array([...utf8(`${name}\n`), ...key]))
+  return `${toHex(id.slice(0, 4))}+${toBase64(key)}`
 }
 
 const PROMPT = 'the prompt that nobody else may read'
@@ -221,10 +231,39 @@ describe('a pinned fetch', () => {
   test.each([
     [{ baseURL: 'ftp://x' }, 'baseURL: give the address of the router'],
     [{ baseURL: 'http://127.0.0.1:1' }, 'baseURL: without TLS there is no key to compare'],
+    [{ policy: { logPolicy: {} } }, 'policy.logPolicy: the log policy: log: '],
     [{ rootKey: { kty: 'EC' } }, "rootKey: give the release root's public JWK"],
   ])('refuses %o', (wrong, message) => {
     const { options, deps } = clientOf(world, { baseURL: 'https://router.test' }, wrong)
     expect(() => createClient(options, deps)).toThrow(message)
+  })
+
+  test('refuses a release that is not in the public log where its policy requires that', async () => {
+    const host = await router()
+    const log = `log.test+${await noteKeyOf('log.test')}`
+    const strict = clientFor(host, { policy: { logPolicy: { log, quorum: 0 } } }).client
+    await expect(ask(strict, host)).rejects.toMatchObject({
+      code: 'attestation_refused',
+      failed: ['trust_bundle_logged', 'manifest_logged'],
+    })
+    expect(host.received).toEqual([])
+    const lenient = { log, quorum: 0, required: false }
+    const { client } = clientFor(host, { policy: { logPolicy: lenient } })
+    expect((await ask(client, host)).status).toBe(200)
+    expect(client.proofs()[0]?.notes.join()).toContain('trust_bundle_logged: no_proof')
+  })
+
+  test('asks again after the time that a router names which has given too many reports', async () => {
+    const host = await router()
+    host.misbehave({ limited: { times: 1, retryAfter: 17 } })
+    const pauses: number[] = []
+    const { options, deps } = clientOf(world, host)
+    const pause = async (milliseconds: number) => void pauses.push(milliseconds)
+    const client = createClient(options, { ...deps, pause })
+    open.unshift(client)
+    expect((await ask(client, host)).status).toBe(200)
+    expect(pauses).toEqual([17_000])
+    expect(host.evidenceAsked()).toBe(2)
   })
 
   test('tells a host that is away from one that is refused', async () => {

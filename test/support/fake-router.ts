@@ -28,6 +28,8 @@ export interface Misdeeds {
   readonly envelopeSpki?: string
   /** The digest of the HPKE key configuration that the envelope names; empty for an envelope without such a key. */
   readonly envelopeHpke?: string
+  /** So often it says that it has given too many reports, and for how many seconds. */
+  readonly limited?: { readonly times: number; readonly retryAfter: number }
   /** The HPKE key configuration as it is sent. */
   readonly hpkeKeys?: (honest: Uint8Array) => Uint8Array
 }
@@ -111,6 +113,11 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
     const body = await buffer(request)
     if (url.pathname === '/attestation' && body.length === 0) {
       asked += 1
+      const { times = 0, retryAfter = 0 } = misdeeds.limited ?? {}
+      if (asked <= times) {
+        response.writeHead(429, { 'retry-after': String(retryAfter) }).end()
+        return
+      }
       response.end(await evidence(url.searchParams.get('nonce') ?? ''))
     } else if (url.pathname === '/.well-known/trust.json' && body.length === 0) {
       response.end(await bundle())

@@ -120,14 +120,26 @@ export class TlsTransport implements Transport {
     return proveAgain(() => this.#tryOpen(epoch), { isTransient: mayPass, pause })
   }
 
+  /**
+   * Where no host is proven yet, the bundle will be needed: it is asked for while the connection is being opened, so that
+   * the proof costs the first request one round trip.
+   */
+  #trustAtOnce(): TrustSource {
+    if (this.#proofs.current().length > 0) return this.#trust
+    const newest = this.#trust.newest()
+    newest.catch(() => {})
+    return { newest: () => newest }
+  }
+
   async #tryOpen(epoch: Epoch): Promise<TLSSocket> {
     const { base } = this.#settings
+    const trust = this.#trustAtOnce()
     const socket = await openTls(base)
     try {
       const tlsSpkiSha256 = peerKeyOf(socket)
       const request = (path: string) =>
         requestOverSocket(socket, base.host, base.pathname.replace(/\/$/, '') + path)
-      const prove = () => proveHost(request, { tlsSpkiSha256 }, this.#settings, this.#trust)
+      const prove = () => proveHost(request, { tlsSpkiSha256 }, this.#settings, trust)
       const { expiresAt } = await this.#proofs.obtain(tlsSpkiSha256, prove)
       if (socket.destroyed || socket.readableEnded) throw new ConnectionLost()
       epoch.until = Math.min(epoch.until, expiresAt)
