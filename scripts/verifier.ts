@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildVerifierPage } from '../src/cli/build/verifier-page.ts'
+import { buildVerifierPage } from '../src/cli/build/browser-page.ts'
 import { PROJECT_DIR } from '../src/host/stack/settings.ts'
 
 /** Writes the verifier page to dist/verifier.html and prints its digest, as `release sign-manifest --verifier` records it. */

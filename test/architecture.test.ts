@@ -83,6 +83,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
     'receipts',
     'usage',
     'attestation',
+    'console',
     'admin',
     'webhooks',
     'openapi',

@@ -145,7 +145,10 @@ export class App {
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
       preflight,
     })
-    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...crossOrigin })) {
+    // A page of this router brings a policy of its own, which names its script.
+    const own = headers.get('content-security-policy')
+    const kept = own === null ? {} : { 'content-security-policy': own }
+    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...kept, ...crossOrigin })) {
       headers.set(name, value)
     }
   }
@@ -195,6 +198,7 @@ export class App {
       link: this.#link,
       metrics: this.#metrics,
       watch: this.#watch,
+      consolePage: this.#env.CONSOLE_PAGE,
       sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
       log: this.#log,
       shared: this.#shared,

@@ -35,6 +35,8 @@ export interface Context extends Settings {
   readonly log: Log
   readonly metrics: Metrics
   readonly watch: InstanceWatch
+  /** The operator's console, an HTML page; undefined where the host brought none. */
+  readonly consolePage: string | undefined
   /** Sends a message to an endpoint of the operator. */
   readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */

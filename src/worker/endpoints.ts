@@ -23,6 +23,8 @@ import { getHealth } from './attestation/health-handler.ts'
 import { postUnseal } from './attestation/unseal-handler.ts'
 import { completeChat } from './chat/handler.ts'
 import { CHAT_OPERATION } from './chat/operation.ts'
+import { showConsole } from './console/handler.ts'
+import { CONSOLE_OPERATION, PLAYGROUND_OPERATION } from './console/operation.ts'
 import type { Handler } from './context.ts'
 import { getHpkeKeyConfig, HPKE_KEYS_OPERATION } from './ehbp/key-config.ts'
 import type { Operation } from './http/operation.ts'
@@ -91,6 +93,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ],
     ['GET', '/openapi.json', 'openapi', describeInterface(() => ENDPOINTS), OPENAPI_OPERATION],
     ['GET', '/healthz', 'health', getHealth, HEALTH_OPERATION],
+    ['GET', '/console', 'console', showConsole, CONSOLE_OPERATION],
+    ['GET', '/console/try', 'console.try', showConsole, PLAYGROUND_OPERATION],
     ['POST', UNSEAL_PATH, 'unseal', postUnseal, UNSEAL_OPERATION],
   ]),
   {

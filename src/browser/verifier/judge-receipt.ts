@@ -9,7 +9,7 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
-import { providerJudge } from '../../verify/providers/provider-judge.ts'
+import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import type { ExpectedExchange } from '../../verify/receipt-claims.ts'
 import type { ProviderStatus } from '../../verify/receipt-provider.ts'
 import { verifyReceipt } from '../../verify/receipt.ts'
@@ -101,7 +101,7 @@ async function judge(
     requireCrl,
     crl,
     ...(around.anchors === undefined ? {} : { anchors: around.anchors }),
-    judgeProviderHop: await providerJudgeOf(input, demands),
+    judgeProviderHop: providerJudgeOf(input, demands, around),
   })
   if (result.accepted !== undefined) await around.state.write(result.accepted)
   const { ok, simulated, checks, notes, provider, claims } = result
@@ -210,11 +210,12 @@ async function expectations(
   }
 }
 
-async function providerJudgeOf(
+function providerJudgeOf(
   { providerPolicy }: ReceiptInput,
   { allowSimulated }: Demands,
-): Promise<ReturnType<typeof providerJudge> | undefined> {
-  if (providerPolicy === undefined) return undefined
+  { providerJudge }: Surroundings,
+): JudgeProviderHop | undefined {
+  if (providerPolicy === undefined || providerJudge === undefined) return undefined
   const simulated = allowSimulated ? 'any' : 'refuse'
   return providerJudge(providerPolicy, { simulated, environments: allowSimulated ? ['local'] : [] })
 }

@@ -10,6 +10,7 @@ import { readEnvelope, verifyEnvelopeHardware } from '../../verify/envelope-hard
 import { fetchTrustBundle } from '../../verify/fetch-trust-bundle.ts'
 import { headline } from '../../verify/headline.ts'
 import type { Anchor } from '../../verify/snp/anchors.ts'
+import type { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { policyOfBundle } from '../../verify/snp/policy.ts'
 import type { SnpOptions } from '../../verify/snp/verify-snp.ts'
 import { checkLogged } from '../../verify/transparency/check-logged.ts'
@@ -36,6 +37,8 @@ export interface Surroundings {
   /** 32 fresh random bytes in hex. */
   readonly nonce: () => string
   readonly state: BundleState
+  /** Judges hops of providers again; a page without it, for its size, reports them as recorded. */
+  readonly providerJudge?: typeof providerJudge
   /** In place of AMD's roots. */
   readonly anchors?: readonly Anchor[]
 }

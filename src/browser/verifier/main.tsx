@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { toHex } from '../../protocol/bytes.ts'
 import { memoryState } from '../../client/memory-state.ts'
 import { confineTo } from '../parts/confine.ts'
+import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { browserState } from '../parts/browser-state.ts'
 import { NO_INPUTS, type Inputs } from './inputs.ts'
 import { Page, type PageProps, type Subject } from './page.tsx'
@@ -92,6 +93,7 @@ if (root) {
       now={() => Date.now()}
       nonce={() => toHex(crypto.getRandomValues(new Uint8Array(32)))}
       state={local ? browserState(local) : memoryState()}
+      providerJudge={providerJudge}
       first={firstInputs()}
       confine={confine}
       remember={remember}

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { bundleWorker } from '../../host/bundle-worker.ts'
 import { makePlainScript } from './plain-script.ts'
-import { buildVerifierPage } from './verifier-page.ts'
+import { buildConsolePage, buildVerifierPage } from './browser-page.ts'
 
 /** Becomes one file; what it imports and nothing else does is then needed at build time only. */
 const STANDIN = 'standin'
@@ -17,8 +17,8 @@ const REQUIRE =
 
 /**
  * Compiles this program's own sources for a Node that strips no types, as it does not below node_modules: plain
- * JavaScript file for file, with the stand-in provider bundled, and besides the worker bundled for workerd and the verifier
- * page. The same sources and packages give the same bytes.
+ * JavaScript file for file, with the stand-in provider bundled, and besides the worker bundled for workerd and the pages for
+ * browsers. The same sources and packages give the same bytes.
  *
  * @param sources the directory of sources, this file among them
  * @param target a directory beside it, made anew
@@ -30,6 +30,7 @@ export async function compileTree(sources: string, target: string): Promise<void
   makePlainScript(target)
   await bundleWorker(join(target, 'worker.js'))
   writeFileSync(join(target, 'verifier.html'), await buildVerifierPage(sources))
+  writeFileSync(join(target, 'console.html'), await buildConsolePage(sources))
   await build({
     absWorkingDir: resolve(sources),
     entryPoints: [resolve(sources, 'standin/main.ts')],

@@ -1,3 +1,4 @@
+import { readConsolePage } from '../console-page.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type {
@@ -122,6 +123,7 @@ export class Parts {
       throw new Error('the worker needs the daemon first')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
+      consolePage: readConsolePage(),
       port: 0,
       tlsPort: 0,
       probe,

@@ -27,6 +27,8 @@ export interface WorkerdPlan {
   readonly maxOpenRequests: number
   /** Whether the worker itself may connect to loopback and private addresses. */
   readonly privateNetwork: boolean
+  /** The operator's console, an HTML page; without it the worker has none to show. */
+  readonly consolePage?: string | undefined
   /** Whether its webhooks may lead there. */
   readonly privateWebhooks: boolean
 }
@@ -49,6 +51,7 @@ export async function compileWorkerdConfig(plan: WorkerdPlan): Promise<Buffer> {
   try {
     await writeFile(join(directory, 'worker.js'), plan.script)
     await writeFile(join(directory, 'config.capnp'), text)
+    await writeFile(join(directory, 'console.html'), plan.consolePage ?? '')
     const args = ['compile', '--config-only', join(directory, 'config.capnp')]
     const { stdout } = await promisify(execFile)(WORKERD, args, {
       encoding: 'buffer',
@@ -100,6 +103,9 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
+      ...(plan.consolePage === undefined
+        ? []
+        : [{ name: 'CONSOLE_PAGE', text: new RawText('embed "console.html"') }]),
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
       { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
       ...storageSecret(plan.storage, seal),

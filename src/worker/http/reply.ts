@@ -45,6 +45,12 @@ const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
+/** A page for browsers. */
+export function html(body: string, headers: HeaderFields = {}): Response {
+  const fixed = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' }
+  return new Response(body, { headers: { ...fixed, ...headers } })
+}
+
 /** A server-sent event stream that no proxy should buffer or compress; its body may come later. */
 export function eventStream(body: ReadableStream | null, headers: HeaderFields = {}): Response {
   return new Response(body, { headers: { ...EVENT_STREAM_HEADERS, ...headers } })

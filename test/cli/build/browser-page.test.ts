@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { buildVerifierPage } from '../../../src/cli/build/verifier-page.ts'
+import { buildVerifierPage } from '../../../src/cli/build/browser-page.ts'
 import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 
 const packageSchema = z.object({ dependencies: z.record(z.string(), z.string()).optional() })
@@ -72,6 +72,7 @@ describe('the verifier page', () => {
       `script-src ${source(element('script'))}`,
       `style-src ${source(element('style'))}`,
       'connect-src https: http://127.0.0.1:* http://localhost:*',
+      'img-src data:',
       "base-uri 'none'",
       "form-action 'none'",
       "require-trusted-types-for 'script'",
@@ -79,7 +80,9 @@ describe('the verifier page', () => {
     ])
     // The policy must come before everything that it is about.
     expect(page.indexOf('Content-Security-Policy')).toBeLessThan(page.indexOf('<style>'))
-    const markup = page.replace(/<(script|style)[^>]*>[^]*?<\/\1>/g, '')
+    const markup = page
+      .replace('<link rel="icon" href="data:," />', '')
+      .replace(/<(script|style)[^>]*>[^]*?<\/\1>/g, '')
     expect(markup).not.toMatch(/\b(src|href|action|style|on\w+)=/)
   })
 

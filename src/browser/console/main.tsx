@@ -1,0 +1,28 @@
+// eslint-disable-next-line import/no-unassigned-import -- it is there for what it does, before all others
+import '../parts/no-eval.ts'
+import { render } from 'preact'
+import { toHex } from '../../protocol/bytes.ts'
+import { memoryState } from '../../client/memory-state.ts'
+import { Console } from './console.tsx'
+import type { ConsoleDeps } from './deps.ts'
+import { Playground } from './try.tsx'
+
+/** The console's entry: what it takes from the browser, and which of its two pages it is. */
+
+const deps: ConsoleDeps = {
+  origin: location.origin,
+  now: () => Date.now(),
+  nonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
+  state: memoryState(),
+  every: (milliseconds, work) => {
+    const timer = setInterval(work, milliseconds)
+    return () => clearInterval(timer)
+  },
+}
+
+const root = document.querySelector('#page')
+if (root) {
+  const page =
+    location.pathname === '/console/try' ? <Playground deps={deps} /> : <Console deps={deps} />
+  render(page, root)
+}
