@@ -26,7 +26,7 @@ const customerSchema = z.looseObject({
   name: z.string(),
   plan: z.string(),
   billing: z.string(),
-  balance_eur: z.number().nullable().optional(),
+  balance_eur: z.string(),
 })
 const deliverySchema = z.object({
   id: z.string(),
@@ -214,11 +214,7 @@ export const Customers = (props: ListProps) => (
       ['Id', ({ id }) => <samp>{id}</samp>],
       ['Plan', ({ plan }) => plan],
       ['Billing', ({ billing }) => billing],
-      [
-        'Balance',
-        ({ balance_eur: balance }) =>
-          typeof balance === 'number' ? `${balance.toFixed(2)} €` : '–',
-      ],
+      ['Balance', ({ balance_eur: balance }) => `${balance} €`],
     ]}
   />
 )
