@@ -5,6 +5,12 @@ import { readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import {
+  addCustomerChanges,
+  addKeyRotation,
+  addOperatorCommands,
+  customerPath,
+} from './admin/customer-changes.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
@@ -48,10 +54,6 @@ function givenToken(file: string | undefined): string | undefined {
   const { values, problems } = readSecrets(['ADMIN_TOKEN'], source)
   if (problems[0] !== undefined) throw new StartError(problems[0])
   return values['ADMIN_TOKEN']
-}
-
-function customerPath(id: string, ...further: readonly string[]): string {
-  return ['/admin/customers', ...[id, ...further].map(encodeURIComponent)].join('/')
 }
 
 /** Money stays text from the command line to the ledger. */
@@ -137,6 +139,7 @@ customers.command('list').action(() => call('GET', '/admin/customers'))
 customers
   .command('show <customer>')
   .action((customer: string) => call('GET', customerPath(customer)))
+addCustomerChanges(customers, call)
 
 const keys = program.command('keys').description('API keys of a customer')
 withKeyLimits(keys.command('create <customer>').requiredOption('--name <name>')).action(
@@ -154,6 +157,7 @@ withKeyLimits(
     ...keyLimits(given),
   }),
 )
+addKeyRotation(keys, call)
 keys
   .command('list <customer>')
   .action((customer: string) => call('GET', customerPath(customer, 'keys')))
@@ -175,6 +179,8 @@ program
       reference: given.reference,
     }),
   )
+
+addOperatorCommands(program, call)
 
 const quarantine = program
   .command('quarantine')

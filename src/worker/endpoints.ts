@@ -1,10 +1,6 @@
+import { ADMIN_ROWS } from './admin/rows.ts'
 import { KEY_CONFIG_PATH } from '../protocol/ehbp.ts'
 import { UNSEAL_PATH } from '../protocol/unseal.ts'
-import { ADMIN_OPERATIONS } from './admin/operations.ts'
-import * as admin from './admin/handlers.ts'
-import { showLedger } from './admin/ledger.ts'
-import { showMetrics } from './admin/metrics.ts'
-import { listQuarantine, settleOne } from './admin/quarantine.ts'
 import {
   getAttestation,
   getJwks,
@@ -133,86 +129,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ['GET', '/v1/receipts/:id?', 'receipts.retrieve', getReceipt, RECEIPT_OPERATION],
   ]).map((endpoint) => ({ ...endpoint, anyOrigin: true })),
   ...rows('admin', [
-    ['GET', '/admin/ledger', 'admin.ledger', showLedger, ADMIN_OPERATIONS.ledger],
-    [
-      'POST',
-      '/admin/customers',
-      'admin.customers.create',
-      admin.createCustomer,
-      ADMIN_OPERATIONS.createCustomer,
-    ],
-    [
-      'GET',
-      '/admin/customers',
-      'admin.customers.list',
-      admin.listCustomers,
-      ADMIN_OPERATIONS.listCustomers,
-    ],
-    [
-      'GET',
-      '/admin/customers/:id',
-      'admin.customers.show',
-      admin.showCustomer,
-      ADMIN_OPERATIONS.showCustomer,
-    ],
-    [
-      'POST',
-      '/admin/customers/:id/keys',
-      'admin.keys.create',
-      admin.createKey,
-      ADMIN_OPERATIONS.createKey,
-    ],
-    [
-      'GET',
-      '/admin/customers/:id/keys',
-      'admin.keys.list',
-      admin.listKeys,
-      ADMIN_OPERATIONS.listKeys,
-    ],
-    [
-      'PATCH',
-      '/admin/customers/:id/keys/:key_prefix',
-      'admin.keys.change',
-      admin.changeKey,
-      ADMIN_OPERATIONS.changeKey,
-    ],
-    [
-      'DELETE',
-      '/admin/customers/:id/keys/:key_prefix',
-      'admin.keys.delete',
-      admin.deleteKey,
-      ADMIN_OPERATIONS.deleteKey,
-    ],
-    [
-      'POST',
-      '/admin/customers/:id/credits',
-      'admin.credits.add',
-      admin.addCredit,
-      ADMIN_OPERATIONS.addCredit,
-    ],
-    [
-      'GET',
-      '/admin/quarantine',
-      'admin.quarantine.list',
-      listQuarantine,
-      ADMIN_OPERATIONS.listQuarantine,
-    ],
-    [
-      'POST',
-      '/admin/quarantine/:request_id/settle',
-      'admin.quarantine.settle',
-      settleOne,
-      ADMIN_OPERATIONS.settleQuarantined,
-    ],
-    [
-      'POST',
-      '/admin/maintenance',
-      'admin.maintenance',
-      admin.maintenance,
-      ADMIN_OPERATIONS.maintenance,
-    ],
-    ['GET', '/admin/routes', 'admin.routes', admin.listRoutes, ADMIN_OPERATIONS.routes],
-    ['GET', '/admin/metrics', 'admin.metrics', showMetrics, ADMIN_OPERATIONS.metrics],
+    ...ADMIN_ROWS,
     [
       'GET',
       '/admin/webhooks/deliveries',
@@ -221,7 +138,6 @@ export const ENDPOINTS: readonly Endpoint[] = [
       LIST_DELIVERIES_OPERATION,
     ],
     ['POST', '/admin/webhooks/run', 'admin.webhooks.run', runWebhookRound, RUN_WEBHOOKS_OPERATION],
-    ['GET', '/admin/providers', 'admin.providers', admin.listProviders, ADMIN_OPERATIONS.providers],
   ]),
 ]
 

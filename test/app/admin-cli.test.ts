@@ -47,6 +47,45 @@ describe('the admin command', () => {
     expect((await stack.fetch('/v1/usage', { headers })).status).toBe(401)
   })
 
+  test('suspends, changes and resumes a customer, and rotates a key', async () => {
+    const { id = '' } = await newCustomer()
+    const { key = '', key_prefix: prefix = '' } = await admin('keys', 'create', id, '--name', 'k')
+    const ask = async (secret: string) => {
+      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+      const body = { model: 'glm-5', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
+      const init = { method: 'POST', headers, body: JSON.stringify(body) }
+      return (await stack.fetch('/v1/chat/completions', init)).status
+    }
+    await admin('customers', 'suspend', id)
+    expect(await ask(key)).toBe(403)
+    const changed = await admin('customers', 'change', id, '--name', 'm', '--alert-balance', '2')
+    expect(changed).toMatchObject({ name: 'm', alert_balance_eur: '2.00' })
+    await admin('customers', 'resume', id)
+    expect(await ask(key)).toBe(200)
+    const rotated = await admin('keys', 'rotate', id, prefix)
+    expect([await ask(key), await ask(rotated['key'] ?? '')]).toEqual([200, 200])
+    const last = await admin('keys', 'rotate', id, prefix, '--grace-seconds', '0')
+    expect([await ask(key), await ask(last['key'] ?? '')]).toEqual([401, 200])
+  })
+
+  test('makes named tokens that work, and shows what was done with them', async () => {
+    const made = await admin('tokens', 'create', '--name', 'reader', '--scope', 'read')
+    const file = join(stack.stateDir, 'named-token')
+    writeFileSync(file, `${made['token']}\n`, { mode: 0o600 })
+    const as = ['--base-url', stack.local.base_url, '--token-file', file]
+    expect(await admin(...as, 'tokens', 'list')).toMatchObject({ data: [{ name: 'reader' }] })
+    await expect(admin(...as, 'tokens', 'revoke', made['id'] ?? '')).rejects.toThrow(
+      'insufficient_scope',
+    )
+    await admin('tokens', 'revoke', made['id'] ?? '')
+    await expect(admin(...as, 'tokens', 'list')).rejects.toThrow('unauthorized')
+    const { data } = await admin('audit', '--limit', '2')
+    expect(data).toMatchObject([
+      { action: 'tokens.revoke', target: made['id'], token_name: 'boot', status: 200 },
+      { action: 'tokens.create', created: made['id'] },
+    ])
+  })
+
   test('adds a credit once for each reference', async () => {
     const { id = '' } = await newCustomer()
     const credit = ['credits', 'add', id, '--amount', '5.00', '--reference', 'r-1']

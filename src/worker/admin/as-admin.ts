@@ -1,10 +1,82 @@
-import { requireAdmin } from '../auth/authenticate.ts'
-import type { Handler } from '../context.ts'
+import { z } from 'zod'
+import { requireAdmin, type AdminScope } from '../auth/admin-token.ts'
+import type { Context, Handler } from '../context.ts'
+import { errorFields } from '../http/error-fields.ts'
+import { json } from '../http/reply.ts'
+import { toApiError } from '../http/to-api-error.ts'
+import { enterAction, enterOutcome } from './audit-log.ts'
+import { readJson } from './read-body.ts'
 
-/** A handler for the holder of the admin token alone. */
+type Params = Parameters<Handler>[2]
+
+/** A handler that only reads, for holders of an admin token. */
 export function asAdmin(handler: Handler): Handler {
   return async (request, context, params) => {
-    await requireAdmin(request, context.adminToken)
+    await requireAdmin(request, 'read', context)
     return handler(request, context, params)
   }
+}
+
+/** An action as the audit log and the scopes of tokens know it. */
+interface Action<Schema extends z.ZodType> {
+  readonly action: string
+  readonly scope: Exclude<AdminScope, 'read'>
+  readonly body: Schema
+}
+
+/** What an action answers. */
+interface Done {
+  readonly answer: unknown
+  /** The id of what it made. */
+  readonly created?: string
+}
+
+/** Without a body, or with one that says nothing. */
+export const noBody = z.strictObject({})
+
+/**
+ * A handler that changes something: scope -> body -> entered in the audit log -> done -> outcome entered. What cannot be
+ * entered is not done.
+ */
+export function audited<Schema extends z.ZodType>(
+  { action, scope, body: schema }: Action<Schema>,
+  perform: (body: z.output<Schema>, context: Context, params: Params) => Promise<Done>,
+): Handler {
+  return async (request, context, params) => {
+    const administrator = await requireAdmin(request, scope, context)
+    const { value, given } = await readJson(request, schema, context)
+    const directory = context.storage.directory()
+    const id = context.requestId
+    const target = params['key_prefix'] ?? params['request_id'] ?? params['id'] ?? null
+    const entry = { id, administrator, action, target, changes: auditable(given) }
+    await enterAction(directory, entry, context.now())
+    const outcome = async (status: number, created: string | null) => {
+      try {
+        await enterOutcome(directory, { id, status, created })
+      } catch (error) {
+        context.log('audit_outcome_lost', { request_id: id, ...errorFields(error) })
+      }
+    }
+    try {
+      const { answer, created = null } = await perform(value, context, params)
+      await outcome(200, created)
+      return json(answer)
+    } catch (error) {
+      await outcome(toApiError(error).status, null)
+      throw error
+    }
+  }
+}
+
+/** Members whose values people write freely, and so may name persons. */
+const FREE_TEXT: ReadonlySet<string> = new Set(['name', 'reference'])
+
+/** A checked body without what people wrote freely: erasure could not reach it in the log. */
+function auditable(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [
+      name,
+      FREE_TEXT.has(name) ? '[not kept]' : value,
+    ]),
+  )
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { STRENGTHS } from '../../protocol/constraints.ts'
 import { isSelector } from '../../protocol/selector.ts'
+import { ADMIN_SCOPES } from '../auth/admin-token.ts'
 import { TIMESTAMP } from '../http/query.ts'
 import { LIMIT_RESETS } from '../settle/key-limits.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
@@ -8,12 +9,24 @@ import { amountSchema, labelSchema } from './read-body.ts'
 
 /** The bodies that the operator's endpoints take. */
 
+const wholeDays = z.int().min(1).max(3650)
+
 export const newCustomerSchema = z.strictObject({
   name: labelSchema,
   plan: labelSchema.default(DEFAULT_PLAN),
   billing: z.enum(['prepaid', 'postpaid']),
   balance_eur: amountSchema.default(0n),
-  receipt_retention_days: z.int().min(1).max(3650).optional(),
+  receipt_retention_days: wholeDays.optional(),
+})
+
+/** Members left out stay; null takes the service's default. */
+export const customerChangesSchema = z.strictObject({
+  name: labelSchema.optional(),
+  plan: labelSchema.optional(),
+  receipt_retention_days: wholeDays.nullable().optional(),
+  suspended: z.boolean().optional(),
+  alert_balance_eur: amountSchema.nullable().optional(),
+  alert_key_limit_pct: z.int().min(1).max(100).nullable().optional(),
 })
 
 const timeSchema = z.string().transform((text, check) => {
@@ -41,6 +54,22 @@ const keyLimits = {
 export const newKeySchema = z.strictObject({ name: labelSchema, ...keyLimits })
 
 export const keyChangesSchema = z.strictObject({ name: labelSchema.optional(), ...keyLimits })
+
+const DAY_SECONDS = 86_400
+
+export const rotationSchema = z.strictObject({
+  grace_seconds: z
+    .int()
+    .min(0)
+    .max(30 * DAY_SECONDS)
+    .default(DAY_SECONDS),
+})
+
+export const newTokenSchema = z.strictObject({
+  name: labelSchema,
+  scope: z.enum(ADMIN_SCOPES),
+  expires_at: timeSchema.nullable().optional(),
+})
 
 export const creditSchema = z.strictObject({
   amount_eur: amountSchema.refine((nano) => nano > 0n, 'A credit must be more than nothing.'),

@@ -1,7 +1,9 @@
+import type { z } from 'zod'
 import { eurText } from '../settle/key-view.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
-import { bigintOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
-import { int64, sql, text } from '../storage/sql.ts'
+import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
+import type { customerChangesSchema } from './bodies.ts'
 
 export interface NewCustomer {
   readonly name: string
@@ -21,7 +23,14 @@ export interface CustomerView {
   readonly balance_eur: string
   readonly reserved_eur: string
   readonly receipt_retention_days: number | null
-  /** RFC 3339. */
+  /** RFC 3339, as all times; null: not suspended. */
+  readonly suspended_at: string | null
+  /** When the customer was erased; what is left is its ledger under this id. */
+  readonly erased_at: string | null
+  /** The balance below which the operator is told; null: the service's own threshold. */
+  readonly alert_balance_eur: string | null
+  /** The part of a key's limit, in percent, from which the operator is told; null: the service's own. */
+  readonly alert_key_limit_pct: number | null
   readonly created_at: string
 }
 
@@ -70,22 +79,73 @@ export async function creditCustomer(
   const { amountNano, reference } = credit
   const rows = await db.batch([
     sql`UPDATE customers SET balance_nano = balance_nano + ${int64(amountNano)}
-      WHERE customer_id = ${id} AND NOT EXISTS (SELECT 1 FROM credits
+      WHERE customer_id = ${id} AND ${LIVE} AND NOT EXISTS (SELECT 1 FROM credits
         WHERE customer_id = ${id} AND reference = ${reference})`,
     sql`INSERT INTO credits (customer_id, reference, amount_nano, created_at)
       SELECT customer_id, ${text(reference)}, ${int64(amountNano)}, ${int64(now)}
-      FROM customers WHERE customer_id = ${id}
+      FROM customers WHERE customer_id = ${id} AND ${LIVE}
       ON CONFLICT (customer_id, reference) DO NOTHING RETURNING reference`,
-    selectCustomer(id),
+    sql`${selectCustomer(id)} AND ${LIVE}`,
   ])
   const [, inserted = [], [row] = []] = rows
   return row === undefined ? undefined : { customer: viewOf(row), applied: inserted.length === 1 }
 }
 
+/**
+ * Changes a customer; members left out stay. Requests that are at work go on when it is suspended.
+ * @returns the customer afterwards; undefined when there is none, or it was erased
+ */
+export async function changeCustomer(
+  db: Database,
+  id: string,
+  changes: z.output<typeof customerChangesSchema>,
+  now: number,
+): Promise<CustomerView | undefined> {
+  const rows = await db.batch([
+    ...assignments(changes, now).map(
+      (assignment) => sql`UPDATE customers SET ${assignment} WHERE customer_id = ${id} AND ${LIVE}`,
+    ),
+    sql`${selectCustomer(id)} AND ${LIVE}`,
+  ])
+  const [row] = rows.at(-1) ?? []
+  return row === undefined ? undefined : viewOf(row)
+}
+
+/** Customers that are not erased. */
+export const LIVE = raw('customers.erased_at IS NULL')
+
+function assignments(
+  changes: z.output<typeof customerChangesSchema>,
+  now: number,
+): readonly Statement[] {
+  const { name, plan, suspended, alert_balance_eur: balance } = changes
+  const numbers = (['receipt_retention_days', 'alert_key_limit_pct'] as const).filter(
+    (column) => changes[column] !== undefined,
+  )
+  return [
+    ...(name === undefined ? [] : [sql`name = ${name}`]),
+    ...(plan === undefined ? [] : [sql`plan = ${plan}`]),
+    ...numbers.map((column) => sql`${raw(column)} = ${changes[column] ?? null}`),
+    ...(balance === undefined ? [] : [sql`alert_balance_nano = ${nullableInt64(balance)}`]),
+    ...(suspended === undefined ? [] : [suspension(suspended, now)]),
+  ]
+}
+
+/** Who is suspended already stays so from the time that it was. */
+function suspension(suspended: boolean, now: number): Statement {
+  return suspended
+    ? sql`suspended_at = COALESCE(suspended_at, ${int64(now)})`
+    : sql`suspended_at = NULL`
+}
+
+/** A customer whose erasure is under way is gone; once it is done there is the one that its ledger belongs to. */
 function selectCustomer(id: string): Statement {
   return sql`SELECT customer_id, name, plan, billing, receipt_retention_days, created_at,
+      suspended_at, erased_at, alert_key_limit_pct,
+      CAST(alert_balance_nano AS TEXT) AS alert_balance_nano,
       CAST(balance_nano AS TEXT) AS balance_nano, CAST(reserved_nano AS TEXT) AS reserved_nano
-    FROM customers WHERE customer_id = ${id}`
+    FROM customers WHERE customer_id = ${id}
+      AND NOT EXISTS (SELECT 1 FROM erasures WHERE erasures.customer_id = customers.customer_id)`
 }
 
 function viewOf(row: Row): CustomerView {
@@ -97,6 +157,18 @@ function viewOf(row: Row): CustomerView {
     balance_eur: eurText(bigintOf(row, 'balance_nano')),
     reserved_eur: eurText(bigintOf(row, 'reserved_nano')),
     receipt_retention_days: optionalNumberOf(row, 'receipt_retention_days'),
+    suspended_at: timeOf(row, 'suspended_at'),
+    erased_at: timeOf(row, 'erased_at'),
+    alert_balance_eur:
+      optionalTextOf(row, 'alert_balance_nano') === null
+        ? null
+        : eurText(bigintOf(row, 'alert_balance_nano')),
+    alert_key_limit_pct: optionalNumberOf(row, 'alert_key_limit_pct'),
     created_at: new Date(numberOf(row, 'created_at')).toISOString(),
   }
+}
+
+function timeOf(row: Row, column: string): string | null {
+  const time = optionalNumberOf(row, column)
+  return time === null ? null : new Date(time).toISOString()
 }

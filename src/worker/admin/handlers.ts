@@ -5,19 +5,27 @@ import { json } from '../http/reply.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import type { Database } from '../storage/database.ts'
 import { customerIds, listCustomer } from '../storage/directory.ts'
-import { asAdmin } from './as-admin.ts'
-import { creditCustomer, findCustomer, insertCustomer } from './customers.ts'
+import { asAdmin, audited, noBody } from './as-admin.ts'
+import { changeCustomer, creditCustomer, findCustomer, insertCustomer } from './customers.ts'
 import { mapConcurrently } from './map-concurrently.ts'
-import { insertKey, listKeysOf, markKeyDeleted, updateKey } from './keys.ts'
+import {
+  insertKey,
+  listKeysOf,
+  markKeyDeleted,
+  MAX_FORMER_SECRETS,
+  rotateKey,
+  updateKey,
+} from './keys.ts'
 import { maintain } from './maintain.ts'
 import {
   creditSchema,
   maintenanceSchema,
   newCustomerSchema,
-  newKeySchema,
+  customerChangesSchema,
   keyChangesSchema,
+  newKeySchema,
+  rotationSchema,
 } from './bodies.ts'
-import { readJson } from './read-body.ts'
 
 /** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
 
@@ -26,26 +34,42 @@ const MAX_PAGE_SIZE = 1000
 const MAX_CONCURRENT_READS = 8
 
 /** POST /admin/customers */
-export const createCustomer = asAdmin(async (request, context) => {
-  const body = await readJson(request, newCustomerSchema, context)
-  if (body.plan !== DEFAULT_PLAN && !Object.hasOwn(context.config.plans, body.plan)) {
-    throw new ApiError('invalid_request_error', 'There is no such plan.', { param: 'plan' })
-  }
-  const id = await context.keyring.newCustomerId()
-  const customer = {
-    name: body.name,
-    plan: body.plan,
-    billing: body.billing,
-    balanceNano: body.balance_eur,
-    receiptRetentionDays: body.receipt_retention_days ?? null,
-  }
-  const now = context.now()
-  const view = await insertCustomer(context.storage.customer(id), id, customer, now)
-  // Listed only after it is written, so that every listed customer exists. If a crash comes between the two, the id
-  // was never returned to anyone.
-  await listCustomer(context.storage.directory(), id, now)
-  return json(view)
-})
+export const createCustomer = audited(
+  { action: 'customers.create', scope: 'customers', body: newCustomerSchema },
+  async (body, context) => {
+    checkPlan(body.plan, context)
+    const id = await context.keyring.newCustomerId()
+    const customer = {
+      name: body.name,
+      plan: body.plan,
+      billing: body.billing,
+      balanceNano: body.balance_eur,
+      receiptRetentionDays: body.receipt_retention_days ?? null,
+    }
+    const now = context.now()
+    const view = await insertCustomer(context.storage.customer(id), id, customer, now)
+    // Listed only after it is written, so that every listed customer exists. If a crash comes between the two, the id
+    // was never returned to anyone.
+    await listCustomer(context.storage.directory(), id, now)
+    return { answer: view, created: id }
+  },
+)
+
+function checkPlan(plan: string, { config }: Context): void {
+  if (plan === DEFAULT_PLAN || Object.hasOwn(config.plans, plan)) return
+  throw new ApiError('invalid_request_error', 'There is no such plan.', { param: 'plan' })
+}
+
+/** PATCH /admin/customers/{id}: omitted members stay as they are, null takes the service's default. */
+export const patchCustomer = audited(
+  { action: 'customers.change', scope: 'customers', body: customerChangesSchema },
+  async (changes, context, { id = '' }) => {
+    if (changes.plan !== undefined) checkPlan(changes.plan, context)
+    const db = await customerDatabase(context, id)
+    const now = context.now()
+    return { answer: (await changeCustomer(db, id, changes, now)) ?? noSuchCustomer() }
+  },
+)
 
 /** GET /admin/customers, oldest first; pages by `limit` and `after` (the last id of the page before). */
 export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
@@ -73,13 +97,31 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
 })
 
 /** POST /admin/customers/{id}/keys: the only answer that contains the whole key. */
-export const createKey = asAdmin(async (request, context, { id = '' }) => {
-  const body = await readJson(request, newKeySchema, context)
-  const db = await customerDatabase(context, id)
-  const made = context.keyring.newApiKey(id)
-  const view = await insertKey(db, id, { ...body, ...made }, context.now())
-  return json({ key: made.key, ...(view ?? noSuchCustomer()) })
-})
+export const createKey = audited(
+  { action: 'keys.create', scope: 'customers', body: newKeySchema },
+  async (body, context, { id = '' }) => {
+    const db = await customerDatabase(context, id)
+    const made = context.keyring.newApiKey(id)
+    const view = await insertKey(db, id, { ...body, ...made }, context.now())
+    return { answer: { key: made.key, ...(view ?? noSuchCustomer()) }, created: made.prefix }
+  },
+)
+
+/** POST /admin/customers/{id}/keys/{key_prefix}/rotate: the only answer that contains the new secret. */
+export const rotate = audited(
+  { action: 'keys.rotate', scope: 'customers', body: rotationSchema },
+  async ({ grace_seconds: grace }, context, { id = '', key_prefix: keyPrefix = '' }) => {
+    const db = await customerDatabase(context, id)
+    const renewed = context.keyring.renewApiKey(keyPrefix)
+    const rotation = { renewed, graceMs: grace * 1000 }
+    const view = (await rotateKey(db, id, rotation, context.now())) ?? noSuchKey()
+    if (view === 'full') {
+      const message = `${MAX_FORMER_SECRETS} former secrets of this key are in force; rotate once one has ended.`
+      throw new ApiError('invalid_request_error', message)
+    }
+    return { answer: { key: renewed.key, ...view } }
+  },
+)
 
 /** GET /admin/customers/{id}/keys */
 export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
@@ -88,43 +130,50 @@ export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
 })
 
 /** PATCH /admin/customers/{id}/keys/{key_prefix}: omitted members stay as they are; null lifts a limit. */
-export const changeKey = asAdmin(async (request, context, params) => {
-  const { id = '', key_prefix: keyPrefix = '' } = params
-  const changes = await readJson(request, keyChangesSchema, context)
-  const db = await customerDatabase(context, id)
-  return json((await updateKey(db, id, keyPrefix, changes, context.now())) ?? noSuchKey())
-})
+export const changeKey = audited(
+  { action: 'keys.change', scope: 'customers', body: keyChangesSchema },
+  async (changes, context, { id = '', key_prefix: keyPrefix = '' }) => {
+    const db = await customerDatabase(context, id)
+    return { answer: (await updateKey(db, id, keyPrefix, changes, context.now())) ?? noSuchKey() }
+  },
+)
 
 /** DELETE /admin/customers/{id}/keys/{key_prefix} */
-export const deleteKey = asAdmin(async (_request, context, params) => {
-  const { id = '', key_prefix: keyPrefix = '' } = params
-  const db = await customerDatabase(context, id)
-  if (!(await markKeyDeleted(db, id, keyPrefix, context.now()))) {
-    noSuchKey()
-  }
-  return json({ key_prefix: keyPrefix, deleted: true })
-})
+export const deleteKey = audited(
+  { action: 'keys.delete', scope: 'customers', body: noBody },
+  async (_body, context, { id = '', key_prefix: keyPrefix = '' }) => {
+    const db = await customerDatabase(context, id)
+    if (!(await markKeyDeleted(db, id, keyPrefix, context.now()))) {
+      noSuchKey()
+    }
+    return { answer: { key_prefix: keyPrefix, deleted: true } }
+  },
+)
 
 /** POST /admin/customers/{id}/credits: a reference that repeats changes nothing. */
-export const addCredit = asAdmin(async (request, context, { id = '' }) => {
-  const body = await readJson(request, creditSchema, context)
-  const db = await customerDatabase(context, id)
-  const credit = { amountNano: body.amount_eur, reference: body.reference }
-  const result = (await creditCustomer(db, id, credit, context.now())) ?? noSuchCustomer()
-  return json({ ...result.customer, applied: result.applied })
-})
+export const addCredit = audited(
+  { action: 'credits.add', scope: 'customers', body: creditSchema },
+  async (body, context, { id = '' }) => {
+    const db = await customerDatabase(context, id)
+    const credit = { amountNano: body.amount_eur, reference: body.reference }
+    const result = (await creditCustomer(db, id, credit, context.now())) ?? noSuchCustomer()
+    return { answer: { ...result.customer, applied: result.applied } }
+  },
+)
 
 /** POST /admin/maintenance: runs the sweeps. In local mode the request may name the time they run for. */
-export const maintenance = asAdmin(async (request, context) => {
-  const body = await readJson(request, maintenanceSchema, context)
-  if (body.now !== undefined && context.config.service.mode !== 'local') {
-    const message = 'Only in local mode may maintenance run at another time.'
-    throw new ApiError('invalid_request_error', message, { param: 'now' })
-  }
-  const report = await maintain(context.storage, body.now ?? context.now())
-  context.log('sweep', { count: report.released + report.expired + report.cleared })
-  return json(report)
-})
+export const maintenance = audited(
+  { action: 'maintenance.run', scope: 'all', body: maintenanceSchema },
+  async (body, context) => {
+    if (body.now !== undefined && context.config.service.mode !== 'local') {
+      const message = 'Only in local mode may maintenance run at another time.'
+      throw new ApiError('invalid_request_error', message, { param: 'now' })
+    }
+    const report = await maintain(context.storage, body.now ?? context.now())
+    context.log('sweep', { count: report.released + report.expired + report.cleared })
+    return { answer: report }
+  },
+)
 
 /** GET /admin/routes: the routes as this isolate sees them. */
 export const listRoutes = asAdmin(async (_request, { health, catalogue, now }) =>

@@ -3,7 +3,8 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import type { NewApiKey } from '../auth/api-key.ts'
 import { keyViewColumns, LIVE_KEYS, readKeyView, type KeyView } from '../settle/key-view.ts'
 import type { Database, Statement } from '../storage/database.ts'
-import { int64, raw, sql, text } from '../storage/sql.ts'
+import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
+import { LIVE } from './customers.ts'
 import type { keyChangesSchema, newKeySchema } from './bodies.ts'
 
 export type KeyChanges = z.output<typeof keyChangesSchema>
@@ -22,7 +23,7 @@ export async function insertKey(
     sql`INSERT INTO api_keys (customer_id, key_prefix, key_hash, name, created_at)
       SELECT customer_id, ${text(key.prefix)}, ${text(await sha256Hex(key.key))},
         ${text(key.name)}, ${int64(now)}
-      FROM customers WHERE customer_id = ${customerId}`,
+      FROM customers WHERE customer_id = ${customerId} AND ${LIVE}`,
     ...changesOf(customerId, key.prefix, key),
     selectKey(customerId, key.prefix, now),
   ])
@@ -67,6 +68,51 @@ export async function listKeysOf(
   return customers.length === 0 ? undefined : keys.map((row) => readKeyView(row, now))
 }
 
+/** Former secrets of a key that may be in force at a time. */
+export const MAX_FORMER_SECRETS = 10
+
+export interface Rotation {
+  /** The same key with a new secret. */
+  readonly renewed: NewApiKey
+  /** When the secret of today ends, and all former ones that were to end later. */
+  readonly graceMs: number
+}
+
+/**
+ * Gives a key a new secret. Limits, what was spent and requests at work stay, for it is the same key.
+ * @returns undefined when there is no such key, `full` when too many former secrets are in force
+ */
+export async function rotateKey(
+  db: Database,
+  customerId: string,
+  { renewed, graceMs }: Rotation,
+  now: number,
+): Promise<KeyView | 'full' | undefined> {
+  const key = sql`customer_id = ${customerId} AND key_prefix = ${renewed.prefix}`
+  const endsAt = int64(now + graceMs)
+  const hash = await sha256Hex(renewed.key)
+  const room = sql`(SELECT COUNT(*) FROM rotated_keys WHERE ${key} AND ends_at > ${int64(now)})
+    < ${raw(String(MAX_FORMER_SECRETS))}`
+  const rows = await db.batch([
+    sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`,
+    // From the second on, the new secret is the mark that there was room.
+    sql`UPDATE rotated_keys SET ends_at = ${endsAt} WHERE ${key} AND ends_at > ${endsAt}`,
+    sql`INSERT INTO rotated_keys (customer_id, key_prefix, key_hash, ends_at)
+      SELECT customer_id, key_prefix, key_hash, ${endsAt} FROM api_keys
+      WHERE ${key} AND ${LIVE_KEYS} AND ${room}`,
+    sql`UPDATE api_keys SET key_hash = ${hash}, rotated_at = ${int64(now)}
+      WHERE ${key} AND ${LIVE_KEYS} AND EXISTS (SELECT 1 FROM rotated_keys
+        WHERE rotated_keys.customer_id = api_keys.customer_id
+          AND rotated_keys.key_prefix = api_keys.key_prefix
+          AND rotated_keys.key_hash = api_keys.key_hash)
+      RETURNING key_prefix`,
+    selectKey(customerId, renewed.prefix, now),
+  ])
+  const [row] = rows.at(-1) ?? []
+  if (row === undefined) return undefined
+  return rows.at(-2)?.length === 1 ? readKeyView(row, now) : 'full'
+}
+
 /**
  * Marks a key as deleted: it is no longer accepted, and usage rows no longer show its prefix and name.
  * @returns whether there was such a key
@@ -100,12 +146,12 @@ function changesOf(
     ...(name === undefined ? [] : [sql`name = ${name}`]),
     ...(['expires_at', 'requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const)
       .filter((column) => changes[column] !== undefined)
-      .map((column) => sql`${raw(column)} = ${whole(changes[column] ?? null)}`),
+      .map((column) => sql`${raw(column)} = ${nullableInt64(changes[column] ?? null)}`),
     ...(models === undefined
       ? []
       : [sql`models = ${models === null ? null : JSON.stringify(models)}`]),
     ...(minimum === undefined ? [] : [sql`min_attestation = ${minimum}`]),
-    ...(limit === undefined ? [] : [sql`limit_nano = ${whole(limit)}`]),
+    ...(limit === undefined ? [] : [sql`limit_nano = ${nullableInt64(limit)}`]),
     ...(reset === undefined
       ? []
       : [
@@ -117,8 +163,4 @@ function changesOf(
     (assignment) => sql`UPDATE api_keys SET ${assignment} WHERE customer_id = ${customerId}
       AND key_prefix = ${keyPrefix} AND ${LIVE_KEYS}`,
   )
-}
-
-function whole(value: number | bigint | null): Statement {
-  return { sql: 'CAST(? AS BIGINT)', params: [value === null ? null : value.toString()] }
 }

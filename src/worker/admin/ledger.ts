@@ -1,17 +1,15 @@
-import type { Handler } from '../context.ts'
-import { requireAdmin } from '../auth/authenticate.ts'
 import { json } from '../http/reply.ts'
 import { numberOf } from '../storage/row.ts'
 import type { Database } from '../storage/database.ts'
+import { asAdmin } from './as-admin.ts'
 
 /**
  * GET /admin/ledger: the position of the ledger, which never decreases. An operator who records it can detect a
  * ledger that was restored to an earlier state.
  */
-export const showLedger: Handler = async (request, context) => {
-  await requireAdmin(request, context.adminToken)
+export const showLedger = asAdmin(async (_request, context) => {
   return json({ position: await ledgerPosition(context.storage.directory()) })
-}
+})
 
 /** How many rows of usage, credits, customers and keys there have ever been: none of these is ever deleted. */
 export async function ledgerPosition(directory: Database): Promise<number> {

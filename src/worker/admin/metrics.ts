@@ -1,15 +1,14 @@
-import type { Context, Handler } from '../context.ts'
-import { requireAdmin } from '../auth/authenticate.ts'
+import type { Context } from '../context.ts'
 import { text } from '../http/reply.ts'
 import { gaugeText } from '../metrics/families.ts'
+import { asAdmin } from './as-admin.ts'
 
 /** GET /admin/metrics in the Prometheus text format: counters since this process started, gauges as of now. */
-export const showMetrics: Handler = async (request, context) => {
-  await requireAdmin(request, context.adminToken)
+export const showMetrics = asAdmin(async (_request, context) => {
   const now = `${workText(context)}${breakerText(context)}${await proofText(context)}`
   const body = `${context.metrics.render()}${now}`
   return text(body, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-}
+})
 
 function workText({ openRequests }: Context): string {
   return gaugeText('cmr_open_requests', 'Requests of keyed endpoints that are at work.', [

@@ -3,13 +3,19 @@ import { providerProofSchema } from '../../protocol/link.ts'
 import type { Operation } from '../http/operation.ts'
 import { integerFrom } from '../http/query.ts'
 import { keyViewSchema } from '../settle/key-view.ts'
+import { auditEntrySchema } from './audit-log.ts'
 import {
   creditSchema,
+  customerChangesSchema,
   keyChangesSchema,
   maintenanceSchema,
   newCustomerSchema,
   newKeySchema,
+  newTokenSchema,
+  rotationSchema,
 } from './bodies.ts'
+
+import { tokenViewSchema } from './tokens.ts'
 
 /** What the interface description says of the operator's endpoints (docs/admin.md). */
 
@@ -23,6 +29,10 @@ const customer = z.object({
   balance_eur: z.string(),
   reserved_eur: z.string(),
   receipt_retention_days: z.int().nullable(),
+  suspended_at: z.iso.datetime().nullable(),
+  erased_at: z.iso.datetime().nullable(),
+  alert_balance_eur: z.string().nullable(),
+  alert_key_limit_pct: z.int().nullable(),
   created_at: z.iso.datetime(),
 })
 
@@ -80,6 +90,13 @@ export const ADMIN_OPERATIONS = {
     answer: json('Customer', customer),
     errors: unknown,
   },
+  patchCustomer: {
+    summary: 'Change, suspend or resume a customer; null takes the default of the service',
+    tag,
+    body: body('CustomerChanges', customerChangesSchema),
+    answer: json('Customer', customer),
+    errors: [...refused, ...unknown],
+  },
   createKey: {
     summary: 'Make an API key; it is told this once',
     tag,
@@ -100,6 +117,13 @@ export const ADMIN_OPERATIONS = {
     answer: json('Key', key),
     errors: [...refused, ...unknown],
   },
+  rotateKey: {
+    summary: 'Give a key a new secret, told this once; the old one ends after a grace time',
+    tag,
+    body: body('KeyRotation', rotationSchema),
+    answer: json('CreatedKey', key.extend({ key: z.string() })),
+    errors: [...refused, ...unknown],
+  },
   deleteKey: {
     summary: 'Delete a key',
     tag,
@@ -112,6 +136,35 @@ export const ADMIN_OPERATIONS = {
     body: body('Credit', creditSchema),
     answer: json('CreditedCustomer', customer.extend({ applied: z.boolean() })),
     errors: [...refused, ...unknown],
+  },
+  createToken: {
+    summary: 'Make a named admin token; it is told this once',
+    tag,
+    body: body('NewAdminToken', newTokenSchema),
+    answer: json('CreatedAdminToken', tokenViewSchema.extend({ token: z.string() })),
+    errors: refused,
+  },
+  listTokens: {
+    summary: 'List the named admin tokens',
+    tag,
+    answer: json('AdminTokenList', z.object({ data: z.array(tokenViewSchema) })),
+    errors: [],
+  },
+  revokeToken: {
+    summary: 'Revoke a named admin token',
+    tag,
+    answer: json('RevokedAdminToken', z.object({ id: z.string(), revoked: z.literal(true) })),
+    errors: unknown,
+  },
+  audit: {
+    summary: 'List the actions of operators, newest first',
+    tag,
+    query: {
+      limit: { ...integerFrom(1), description: 'Entries of a page: 100, at most 1000.' },
+      before: { schema: { type: 'string' }, description: 'The last id of the page before.' },
+    },
+    answer: json('AuditPage', z.object({ data: z.array(auditEntrySchema), has_more: z.boolean() })),
+    errors: ['invalid_parameter'],
   },
   listQuarantine: {
     summary: 'List the settlements that the storage refused although their answers were delivered',

@@ -3,7 +3,7 @@ import { json } from '../http/reply.ts'
 import { formatNano } from '../../protocol/money.ts'
 import { listQuarantined, settleQuarantined } from '../settle/quarantine.ts'
 import { StatementRefused } from '../storage/batch-outcome.ts'
-import { asAdmin } from './as-admin.ts'
+import { asAdmin, audited, noBody } from './as-admin.ts'
 
 /** Maximum number of listed settlements; the oldest come first. */
 const MAX_LISTED = 1000
@@ -25,16 +25,18 @@ export const listQuarantine = asAdmin(async (_request, { storage }) => {
 })
 
 /** POST /admin/quarantine/{request_id}/settle: tries again to record the settlement. */
-export const settleOne = asAdmin(async (_request, { storage }, params) => {
-  const { request_id: requestId = '' } = params
-  const databases = {
-    directory: storage.directory(),
-    customer: (id: string) => storage.customer(id),
-  }
-  const settled = await settleQuarantined(databases, requestId).catch((error: unknown) => {
-    if (!(error instanceof StatementRefused)) throw error
-    throw new ApiError('invalid_request_error', 'The storage still refuses this settlement.')
-  })
-  if (!settled) throw new ApiError('not_found', 'There is no such settlement in quarantine.')
-  return json({ request_id: requestId, settled })
-})
+export const settleOne = audited(
+  { action: 'quarantine.settle', scope: 'all', body: noBody },
+  async (_body, { storage }, { request_id: requestId = '' }) => {
+    const databases = {
+      directory: storage.directory(),
+      customer: (id: string) => storage.customer(id),
+    }
+    const settled = await settleQuarantined(databases, requestId).catch((error: unknown) => {
+      if (!(error instanceof StatementRefused)) throw error
+      throw new ApiError('invalid_request_error', 'The storage still refuses this settlement.')
+    })
+    if (!settled) throw new ApiError('not_found', 'There is no such settlement in quarantine.')
+    return { answer: { request_id: requestId, settled } }
+  },
+)

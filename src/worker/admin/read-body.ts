@@ -26,17 +26,21 @@ export const amountSchema = z.string().transform((text, check) => {
 })
 
 /**
- * The JSON body of a request, checked by `schema`; an empty body counts as an empty object.
+ * The JSON body of a request, checked by `schema`, and as it was given; an empty body counts as an empty object.
  * @throws ApiError `invalid_request_error`, naming the first invalid member; `request_too_large`
  */
 export async function readJson<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
   { now }: { readonly now: () => number },
-): Promise<z.output<Schema>> {
+): Promise<{
+  readonly value: z.output<Schema>
+  readonly given: Readonly<Record<string, unknown>>
+}> {
   const bytes = await readBody(request, { maxBytes: MAX_BYTES, tooLarge, now })
-  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes))
-  if (result.success) return result.data
+  const given = bytes.length === 0 ? {} : parseJson(bytes)
+  const result = schema.safeParse(given)
+  if (result.success) return { value: result.data, given: memberSchema.parse(given) }
   const [issue] = result.error.issues
   throw new ApiError(
     'invalid_request_error',
@@ -44,6 +48,8 @@ export async function readJson<Schema extends z.ZodType>(
     paramOf(issue),
   )
 }
+
+const memberSchema = z.record(z.string(), z.unknown())
 
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 64 KiB.')
 

@@ -38,8 +38,12 @@ export interface NewApiKey {
 
 /** A new key of a customer. */
 export function newApiKey(customerId: string, random: Random): NewApiKey {
-  const prefix = `cmr_${customerId}_${signs(random(KEY_ID_SIGNS))}`
-  return { key: `${prefix}_${signs(random(SECRET_SIGNS))}`, prefix }
+  return renewApiKey(`cmr_${customerId}_${randomSigns(random, KEY_ID_SIGNS)}`, random)
+}
+
+/** The key of a prefix with a new secret. */
+export function renewApiKey(prefix: string, random: Random): NewApiKey {
+  return { key: `${prefix}_${randomSigns(random, SECRET_SIGNS)}`, prefix }
 }
 
 /** The parts of a key's text, or undefined when it does not have the form of a key. */
@@ -80,6 +84,16 @@ async function macOf(secret: CryptoKey, name: string): Promise<string> {
 
 async function hmac(secret: CryptoKey, text: string): Promise<Bytes> {
   return new Uint8Array(await crypto.subtle.sign('HMAC', secret, utf8(text)))
+}
+
+/** Random text of `count` characters, five bits each. */
+export function randomSigns(random: Random, count: number): string {
+  return signs(random(count))
+}
+
+/** A part of a regular expression that matches such text. */
+export function signPattern(count: number): string {
+  return `${SIGN}{${count}}`
 }
 
 /** One character for five bits of every byte. */

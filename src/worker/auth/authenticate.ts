@@ -1,10 +1,10 @@
-import { equalBytes, utf8 } from '../../protocol/bytes.ts'
-import { sha256, sha256Hex } from '../../protocol/digest.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
 import type { Storage } from '../storage/database.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 import { parseApiKey } from './api-key.ts'
 import { ApiError } from '../http/errors.ts'
+import { endOfFormer, wasEverKey } from './held-key.ts'
 import type { Keyring } from './keyring.ts'
 
 /** A key whose form and customer id were checked, but not yet whether the customer has it. */
@@ -59,14 +59,17 @@ export async function authenticate(
   request: Request,
   context: { readonly keyring: Keyring; readonly storage: Storage; readonly now: () => number },
 ): Promise<Caller> {
-  const { customerId, keyPrefix, keyHash } = await readApiKey(request, context)
+  const key = await readApiKey(request, context)
+  const { customerId, keyPrefix } = key
   const [rows = []] = await context.storage.customer(customerId).batch([
-    sql`SELECT name, expires_at FROM api_keys WHERE customer_id = ${customerId}
-      AND key_prefix = ${keyPrefix} AND key_hash = ${keyHash} AND deleted_at IS NULL`,
+    sql`SELECT name, expires_at, ${endOfFormer(key)} AS ends_at FROM api_keys
+      WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND ${wasEverKey(key)}
+        AND deleted_at IS NULL`,
   ])
   const [row] = rows
   if (row === undefined) throw invalidKey()
-  if (isExpired(optionalNumberOf(row, 'expires_at'), context.now())) throw keyExpired()
+  const ends = [optionalNumberOf(row, 'expires_at'), optionalNumberOf(row, 'ends_at')]
+  if (ends.some((end) => isExpired(end, context.now()))) throw keyExpired()
   return { customerId, keyPrefix, keyName: textOf(row, 'name') }
 }
 
@@ -84,21 +87,8 @@ export function keyExpired(): ApiError {
   return new ApiError('key_expired', 'The API key has expired.')
 }
 
-/**
- * Lets only the holder of the admin token pass. Digests are compared, so that timing reveals neither the token's
- * length nor its beginning.
- * @throws ApiError `unauthorized`
- */
-export async function requireAdmin(request: Request, adminToken: string): Promise<void> {
-  const given = readBearer(request) ?? ''
-  const [left, right] = await Promise.all([sha256(utf8(given)), sha256(utf8(adminToken))])
-  if (adminToken === '' || !equalBytes(left, right)) {
-    throw new ApiError('unauthorized', 'The admin token is missing or not valid.')
-  }
-}
-
 /** The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1), the scheme in any case. */
-function readBearer(request: Request): string | undefined {
+export function readBearer(request: Request): string | undefined {
   const header = request.headers.get('authorization') ?? ''
   return /^Bearer +(\S+)$/i.exec(header)?.[1]
 }

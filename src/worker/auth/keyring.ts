@@ -1,12 +1,14 @@
 import { fromHex, toHex } from '../../protocol/bytes.ts'
 import type { Storage } from '../storage/database.ts'
 import { keyringSecret } from '../storage/directory.ts'
+import { newAdminToken } from './admin-token.ts'
 import {
   cacheSaltOf,
   importSecret,
   isCustomerId,
   newApiKey,
   newCustomerId,
+  renewApiKey,
   type NewApiKey,
   type Random,
 } from './api-key.ts'
@@ -22,6 +24,10 @@ export interface Keyring {
   newCustomerId(): Promise<string>
   /** A new API key of a customer. */
   newApiKey(customerId: string): NewApiKey
+  /** The key of a prefix with a new secret. */
+  renewApiKey(prefix: string): NewApiKey
+  /** A new named admin token. */
+  newAdminToken(): ReturnType<typeof newAdminToken>
   /**
    * The salt that separates a customer's prefix cache at a provider from those of others; it does not reveal the id.
    */
@@ -64,6 +70,8 @@ export function createKeyring(
     knows,
     newCustomerId: async () => newCustomerId(await loadSecret(), tools.random),
     newApiKey: (id) => newApiKey(id, tools.random),
+    renewApiKey: (prefix) => renewApiKey(prefix, tools.random),
+    newAdminToken: () => newAdminToken(tools.random),
     cacheSalt: async (id) => cacheSaltOf(await loadSecret(), id),
   }
 }

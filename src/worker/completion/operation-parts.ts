@@ -29,6 +29,7 @@ export const CHAT_ERRORS: readonly ErrorCode[] = [
   'insufficient_balance',
   'insufficient_quota',
   'model_not_allowed',
+  'customer_suspended',
   'model_not_found',
   'request_too_large',
   'request_timeout',

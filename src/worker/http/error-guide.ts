@@ -103,6 +103,14 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'The key may not use any route of the requested models.',
     remedy: '`GET /v1/key` lists the models that it may use.',
   },
+  customer_suspended: {
+    means: 'The operator has suspended the account. Usage and receipts can still be read.',
+    remedy: 'Ask the operator.',
+  },
+  insufficient_scope: {
+    means: 'The admin token is valid, and its scope does not include this.',
+    remedy: 'Use a token of the scope that the message names.',
+  },
   not_found: {
     means: 'There is nothing of this id that the key may see, or nothing at this path.',
     remedy: 'Check the id and the key.',

@@ -50,6 +50,8 @@ export const ERROR_STATUS = {
   unseal_refused: 403,
   insufficient_quota: 402,
   model_not_allowed: 403,
+  customer_suspended: 403,
+  insufficient_scope: 403,
   not_found: 404,
   model_not_found: 404,
   unsupported_endpoint: 404,

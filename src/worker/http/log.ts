@@ -57,6 +57,8 @@ export type LogEvent =
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'
+  /** An action of an operator was carried out, and how it ended is not in the audit log. */
+  | 'audit_outcome_lost'
   | 'sweep'
 
 /** Writes one JSON line an event to the console. */

@@ -22,7 +22,7 @@ type Json = Readonly<Record<string, unknown>>
 const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly ErrorCode[]>> = {
   public: ['internal', 'service_unavailable'],
   keyed: ['sealed', 'unauthorized', 'key_expired', 'internal', 'service_unavailable'],
-  admin: ['unauthorized', 'internal', 'service_unavailable'],
+  admin: ['unauthorized', 'insufficient_scope', 'internal', 'service_unavailable'],
 }
 
 /** What a body that is encrypted by EHBP can be refused with besides. */

@@ -1,3 +1,4 @@
+import { endOfFormer, isKey, wasEverKey } from '../auth/held-key.ts'
 import type { Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 import type { AdmissionRequest } from './admit.ts'
@@ -48,10 +49,11 @@ function reserve(request: AdmissionRequest): Statement {
     WHERE customer_id = ${key.customerId}
       AND NOT EXISTS (SELECT 1 FROM reservations WHERE request_id = ${requestId})
       AND NOT ${isRepeat(request)}
+      AND suspended_at IS NULL
       AND (billing = 'postpaid' OR balance_nano - reserved_nano >= lock_reserve_nano)
       AND EXISTS (SELECT 1 FROM api_keys
         WHERE api_keys.customer_id = customers.customer_id
-          AND key_prefix = ${key.keyPrefix} AND key_hash = ${key.keyHash} AND deleted_at IS NULL
+          AND key_prefix = ${key.keyPrefix} AND ${isKey(key, now)} AND deleted_at IS NULL
           AND (expires_at IS NULL OR expires_at > ${int64(now)})
           AND (${windowIsOver(now)} OR (window_requests < ${perMinute}
             AND window_requests < ${ownLimit('requests_per_minute')}
@@ -106,7 +108,8 @@ function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement
 /** Reads whether the request was admitted and, if not, the reasons. No row means that the key does not exist. */
 function readFacts(request: AdmissionRequest): Statement {
   const { requestId, key, now } = request
-  return sql`SELECT customers.plan, customers.receipt_retention_days, api_keys.name AS key_name,
+  return sql`SELECT customers.plan, customers.receipt_retention_days, customers.suspended_at,
+      ${endOfFormer(key)} AS ends_at, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
       api_keys.expires_at, api_keys.models, api_keys.requests_per_minute,
       api_keys.tokens_per_minute, api_keys.concurrent_requests, api_keys.min_attestation,
@@ -118,7 +121,7 @@ function readFacts(request: AdmissionRequest): Statement {
         ELSE ${openOfKey(key.keyPrefix, now)} END AS open_requests
     FROM customers JOIN api_keys ON api_keys.customer_id = customers.customer_id
     WHERE customers.customer_id = ${key.customerId} AND api_keys.key_prefix = ${key.keyPrefix}
-      AND api_keys.key_hash = ${key.keyHash} AND api_keys.deleted_at IS NULL`
+      AND ${wasEverKey(key)} AND api_keys.deleted_at IS NULL`
 }
 
 /** Open, unexpired reservations of a key. */

@@ -50,7 +50,7 @@ export interface Admission {
 /**
  * Admits a request in one storage call: checks the key and the plan's limits, and reserves the maximum cost. A refused
  * request stores nothing and does not count against a limit.
- * @throws ApiError `unauthorized`, `key_expired`, `idempotency_in_progress`, `rate_limit_exceeded`,
+ * @throws ApiError `unauthorized`, `key_expired`, `customer_suspended`, `idempotency_in_progress`, `rate_limit_exceeded`,
  *   `insufficient_quota` or, for prepaid customers, `insufficient_balance`
  * @throws StorageUnavailable when the storage does not answer
  */
@@ -132,7 +132,11 @@ function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
 /** Why a request with a valid key was not admitted: the first applicable reason. */
 function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: number): ApiError {
   const { headers, resetSeconds: retryAfter } = window
-  if (isExpired(optionalNumberOf(facts, 'expires_at'), now)) return keyExpired()
+  const ends = [optionalNumberOf(facts, 'expires_at'), optionalNumberOf(facts, 'ends_at')]
+  if (ends.some((end) => isExpired(end, now))) return keyExpired()
+  if (facts['suspended_at'] !== null) {
+    return new ApiError('customer_suspended', 'The operator has suspended this account.')
+  }
   if (flagOf(facts, 'is_repeat')) return new InProgress()
   const { requestsPerMinute, tokensPerMinute, concurrentRequests: concurrent } = limits
   const limited = (message: string, seconds: number) =>

@@ -3,7 +3,7 @@ import { STRENGTHS } from '../../protocol/constraints.ts'
 import { formatNano } from '../../protocol/money.ts'
 import type { Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
-import { raw, sql } from '../storage/sql.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
 import { readModels } from './admit.ts'
 import { LIMIT_RESETS, periodOf, RESERVED_OF_KEY, spentInPeriod } from './key-limits.ts'
 
@@ -31,6 +31,10 @@ export interface KeyView {
   /** Available for further requests; null: no limit. */
   readonly remaining_eur: string | null
   readonly resets_at: string | null
+  /** When it was last given a new secret. */
+  readonly rotated_at: string | null
+  /** When the last of its former secrets ends; null: none is in force. */
+  readonly former_ends_at: string | null
 }
 
 /** The same for the interface description. */
@@ -50,6 +54,8 @@ export const keyViewSchema = z.object({
   reserved_eur: z.string(),
   remaining_eur: z.string().nullable(),
   resets_at: z.iso.datetime().nullable(),
+  rotated_at: z.iso.datetime().nullable(),
+  former_ends_at: z.iso.datetime().nullable(),
 })
 
 /** The columns that `readKeyView` reads, of a statement on `api_keys`. */
@@ -57,6 +63,10 @@ export function keyViewColumns(now: number): Statement {
   return sql`api_keys.key_prefix, api_keys.name, api_keys.created_at, api_keys.expires_at,
     api_keys.models, api_keys.requests_per_minute, api_keys.tokens_per_minute,
     api_keys.concurrent_requests, api_keys.min_attestation, api_keys.limit_reset,
+    api_keys.rotated_at, (SELECT MAX(ends_at) FROM rotated_keys
+      WHERE rotated_keys.customer_id = api_keys.customer_id
+        AND rotated_keys.key_prefix = api_keys.key_prefix
+        AND rotated_keys.ends_at > ${int64(now)}) AS former_ends_at,
     CAST(api_keys.limit_nano AS TEXT) AS limit_nano,
     CAST(${spentInPeriod(now)} AS TEXT) AS spent_nano,
     CAST(${RESERVED_OF_KEY} AS TEXT) AS reserved_of_key`
@@ -87,6 +97,8 @@ export function readKeyView(row: Row, now: number): KeyView {
     reserved_eur: eurText(reserved),
     remaining_eur: left === null ? null : eurText(left > 0n ? left : 0n),
     resets_at: limit === null ? null : optionalTimeText(periodOf(reset, now).end),
+    rotated_at: optionalTimeText(optionalNumberOf(row, 'rotated_at')),
+    former_ends_at: optionalTimeText(optionalNumberOf(row, 'former_ends_at')),
   }
 }
 

@@ -5,6 +5,7 @@ import { statements as keyLimits } from './migrations/0003-key-limits.ts'
 import { statements as idempotentRequests } from './migrations/0004-idempotent-requests.ts'
 import { statements as keyAttestation } from './migrations/0005-key-attestation.ts'
 import { statements as webhooks } from './migrations/0006-webhooks.ts'
+import { statements as administration } from './migrations/0007-administration.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -14,4 +15,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0004-idempotent-requests', statements: idempotentRequests },
   { id: '0005-key-attestation', statements: keyAttestation },
   { id: '0006-webhooks', statements: webhooks },
+  { id: '0007-administration', statements: administration },
 ]

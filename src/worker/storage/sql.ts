@@ -28,6 +28,11 @@ export function int64(value: bigint | number): Statement {
   return { sql: 'CAST(? AS BIGINT)', params: [value.toString()] }
 }
 
+/** The same, or null. */
+export function nullableInt64(value: bigint | number | null): Statement {
+  return { sql: 'CAST(? AS BIGINT)', params: [value === null ? null : value.toString()] }
+}
+
 /** Text or null where the engine cannot infer the type, as in a SELECT list. */
 export function text(value: string | null): Statement {
   return { sql: 'CAST(? AS TEXT)', params: [value] }

@@ -68,6 +68,7 @@ export const TRANSCRIPTION_OPERATION: Operation = {
     'insufficient_balance',
     'insufficient_quota',
     'model_not_allowed',
+    'customer_suspended',
     'upload_too_large',
     'rate_limit_exceeded',
     'upstream_rate_limit',

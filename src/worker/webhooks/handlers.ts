@@ -1,4 +1,4 @@
-import { requireAdmin } from '../auth/authenticate.ts'
+import { requireAdmin } from '../auth/admin-token.ts'
 import type { Handler } from '../context.ts'
 import { integerFrom, oneOf, readParameter } from '../http/query.ts'
 import { json } from '../http/reply.ts'
@@ -12,7 +12,7 @@ export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const
 
 /** GET /admin/webhooks/deliveries: what was reported where, newest event first. */
 export const listWebhookDeliveries: Handler = async (request, context) => {
-  await requireAdmin(request, context.adminToken)
+  await requireAdmin(request, 'read', context)
   const query = new URL(request.url).searchParams
   const limit = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LISTED
   const state = readParameter(query, 'state', oneOf(DELIVERY_STATES))
@@ -20,9 +20,12 @@ export const listWebhookDeliveries: Handler = async (request, context) => {
   return json({ data: await listDeliveries(context.storage.directory(), page) })
 }
 
-/** POST /admin/webhooks/run: looks for what is to be reported and delivers what is due. The host asks for it. */
+/**
+ * POST /admin/webhooks/run: looks for what is to be reported and delivers what is due. The host calls it again and again, so it
+ * is no action of the audit log.
+ */
 export const runWebhookRound: Handler = async (request, context) => {
-  await requireAdmin(request, context.adminToken)
+  await requireAdmin(request, 'all', context)
   const { webhooks } = context.config.service
   if (webhooks === undefined) return json({ reported: 0, delivered: 0, failed: 0 })
   return json(await runWebhooks(context, webhooks))

@@ -27,6 +27,8 @@ const UNLIMITED = {
   reserved_eur: '0.00',
   remaining_eur: null,
   resets_at: null,
+  rotated_at: null,
+  former_ends_at: null,
 }
 
 const idOf = (view: Record<string, unknown>) => ({ id: String(view['id']) })
@@ -41,6 +43,9 @@ describe('the admin interface', () => {
     mode = 'local'
     const parts = {
       adminToken: TOKEN,
+      get requestId() {
+        return crypto.randomUUID()
+      },
       storage,
       keyring: openKeyring(storage),
       now: () => NOW,
@@ -107,6 +112,10 @@ describe('the admin interface', () => {
       balance_eur: '10.00',
       reserved_eur: '0.00',
       receipt_retention_days: null,
+      suspended_at: null,
+      erased_at: null,
+      alert_balance_eur: null,
+      alert_key_limit_pct: null,
       created_at: '2026-11-20T12:00:00.000Z',
     })
     expect(await call(admin.showCustomer, { params: idOf(made) })).toEqual(made)
@@ -233,6 +242,49 @@ describe('the admin interface', () => {
       code: 'invalid_request_error',
       param,
     })
+  })
+
+  it('changes a customer, who is suspended from the first time on, and resumes them', async () => {
+    const params = idOf(await create({ plan: 'gold', receipt_retention_days: 30 }))
+    const change = (body: object) => call(admin.patchCustomer, { params, body })
+    expect(
+      await change({
+        name: 'new',
+        plan: 'standard',
+        receipt_retention_days: null,
+        suspended: true,
+      }),
+    ).toMatchObject({
+      name: 'new',
+      plan: 'standard',
+      billing: 'prepaid',
+      receipt_retention_days: null,
+      suspended_at: '2026-11-20T12:00:00.000Z',
+      balance_eur: '10.00',
+    })
+    const alerts = { alert_balance_eur: '2.50', alert_key_limit_pct: 90 }
+    expect(await change(alerts)).toMatchObject({ name: 'new', ...alerts })
+    expect(await change({ alert_balance_eur: null, suspended: false })).toMatchObject({
+      suspended_at: null,
+      alert_balance_eur: null,
+      alert_key_limit_pct: 90,
+    })
+    for (const [body, param] of [
+      [{ plan: 'silver' }, 'plan'],
+      [{ name: '' }, 'name'],
+      [{ name: null }, 'name'],
+      [{ suspended: 'yes' }, 'suspended'],
+      [{ billing: 'postpaid' }, 'billing'],
+      [{ balance_eur: '99' }, 'balance_eur'],
+      [{ alert_key_limit_pct: 101 }, 'alert_key_limit_pct'],
+    ] as const) {
+      expect(await refusal(admin.patchCustomer, { params, body })).toMatchObject({
+        code: INVALID,
+        param,
+      })
+    }
+    const nobody = { params: { id: 'nobody' }, body: { name: 'x' } }
+    expect(await refusal(admin.patchCustomer, nobody)).toMatchObject({ code: 'not_found' })
   })
 
   it('tells a key once, lists its prefix and deletes it', async () => {

@@ -16,9 +16,16 @@ async function kept() {
 
 async function call(handler: Handler, storage: Context['storage'], params = {}, token = 'token') {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that these handlers touch
-  const context = { adminToken: 'token', storage } as unknown as Context
+  const context = {
+    adminToken: 'token',
+    storage,
+    requestId: crypto.randomUUID(),
+    now: () => NOW,
+    log: () => {},
+  } as unknown as Context
   const headers = { authorization: `Bearer ${token}` }
-  const answer = await handler(new Request('http://router/admin', { headers }), context, params)
+  const request = new Request('http://router/admin', { method: 'POST', headers })
+  const answer = await handler(request, context, params)
   return z.record(z.string(), z.unknown()).parse(await answer.json())
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
-import { authenticate, readApiKey, requireAdmin } from '../../../src/worker/auth/authenticate.ts'
+import { authenticate, readApiKey } from '../../../src/worker/auth/authenticate.ts'
 import { openKeyring } from '../../support/keyring.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { insertKey, markKeyDeleted, updateKey } from '../../../src/worker/admin/keys.ts'
@@ -128,29 +128,5 @@ describe('the keyring', () => {
     await expect(keyring.newCustomerId()).rejects.toThrow('down')
     down = false
     expect(await keyring.knows(await keyring.newCustomerId())).toBe(true)
-  })
-})
-
-describe('the admin token', () => {
-  const refused = {
-    code: 'unauthorized',
-    message: 'The admin token is missing or not valid.',
-  }
-
-  it('opens the admin interface, and nothing else does', async () => {
-    await expect(requireAdmin(requestWith('Bearer secret'), 'secret')).resolves.toBeUndefined()
-    for (const authorization of [
-      undefined,
-      'Bearer',
-      'Bearer Secret',
-      'Bearer secret2',
-      'secret',
-    ]) {
-      expect(await refusalOf(requireAdmin(requestWith(authorization), 'secret'))).toEqual(refused)
-    }
-  })
-
-  it('that is empty opens nothing', async () => {
-    expect(await refusalOf(requireAdmin(requestWith(), ''))).toEqual(refused)
   })
 })

@@ -26,6 +26,7 @@ import {
   rejectionOf,
   settlementOf,
 } from '../../support/ledger.ts'
+import { describeAdministration } from '../admin/contract.ts'
 import { describeClaims } from './claims-contract.ts'
 import { describeWebhooks } from './webhooks-contract.ts'
 
@@ -178,6 +179,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
 
     describeClaims(instances)
     describeWebhooks(instances)
+    describeAdministration(instances)
 
     test('settling a request many times at once bills it once', async () => {
       const [left, right] = instances('once')

@@ -1,0 +1,104 @@
+import { InvalidArgumentError, Option, type Command } from 'commander'
+
+type Body = Readonly<Record<string, unknown>>
+
+/** Calls the router and prints its answer. */
+export type AdminCall = (method: string, path: string, body?: Body) => Promise<void>
+
+/** The path of a customer, and of what is the customer's. */
+export function customerPath(id: string, ...further: readonly string[]): string {
+  return ['/admin/customers', ...[id, ...further].map(encodeURIComponent)].join('/')
+}
+
+/** `customers change`, `suspend` and `resume`. */
+export function addCustomerChanges(customers: Command, call: AdminCall): void {
+  customers
+    .command('change <customer>')
+    .description('Options left out stay; "default" takes that of the service')
+    .option('--name <name>')
+    .option('--plan <plan>', 'a plan of the configuration')
+    .option('--receipt-retention-days <days>', 'a whole number, or "default"', wholeOrDefault)
+    .option('--alert-balance <eur>', 'balance below which you are told, or "default"', eurOrDefault)
+    .option('--alert-key-limit-pct <percent>', 'part of a key limit, or "default"', wholeOrDefault)
+    .action((customer: string, given: Body) =>
+      call('PATCH', customerPath(customer), {
+        name: given['name'],
+        plan: given['plan'],
+        receipt_retention_days: given['receiptRetentionDays'],
+        alert_balance_eur: given['alertBalance'],
+        alert_key_limit_pct: given['alertKeyLimitPct'],
+      }),
+    )
+  for (const [name, suspended, description] of [
+    ['suspend', true, 'Refuse new requests of a customer; those at work are finished and billed'],
+    ['resume', false, 'Serve a suspended customer again'],
+  ] as const) {
+    customers
+      .command(`${name} <customer>`)
+      .description(description)
+      .action((customer: string) => call('PATCH', customerPath(customer), { suspended }))
+  }
+}
+
+/** `keys rotate`. */
+export function addKeyRotation(keys: Command, call: AdminCall): void {
+  keys
+    .command('rotate <customer> <prefix>')
+    .description('Give a key a new secret; the old one ends after a grace time')
+    .option('--grace-seconds <seconds>', '0 ends the old one at once (default: a day)', whole)
+    .action((customer: string, prefix: string, { graceSeconds }: { graceSeconds?: number }) =>
+      call('POST', customerPath(customer, 'keys', prefix, 'rotate'), {
+        grace_seconds: graceSeconds,
+      }),
+    )
+}
+
+/** `tokens` and `audit`. */
+export function addOperatorCommands(program: Command, call: AdminCall): void {
+  const tokens = program.command('tokens').description('Named admin tokens')
+  tokens
+    .command('create')
+    .requiredOption('--name <name>')
+    .addOption(
+      new Option('--scope <scope>', 'what it may do')
+        .choices(['read', 'customers', 'all'])
+        .makeOptionMandatory(),
+    )
+    .option('--expires-at <time>', 'RFC 3339')
+    .action((given: { name: string; scope: string; expiresAt?: string }) =>
+      call('POST', '/admin/tokens', {
+        name: given.name,
+        scope: given.scope,
+        expires_at: given.expiresAt,
+      }),
+    )
+  tokens.command('list').action(() => call('GET', '/admin/tokens'))
+  tokens
+    .command('revoke <token>')
+    .action((token: string) => call('DELETE', `/admin/tokens/${encodeURIComponent(token)}`))
+  program
+    .command('audit')
+    .description('What operators did, newest first')
+    .option('--limit <count>', 'entries of a page', whole)
+    .option('--before <id>', 'the last id of the page before')
+    .action((given: { limit?: number; before?: string }) => {
+      const query = new URLSearchParams()
+      for (const [name, value] of Object.entries(given)) query.set(name, String(value))
+      return call('GET', `/admin/audit?${query}`)
+    })
+}
+
+function whole(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('give a whole number')
+}
+
+function wholeOrDefault(text: string): number | null {
+  return text === 'default' ? null : whole(text)
+}
+
+function eurOrDefault(text: string): string | null {
+  if (text === 'default') return null
+  if (/^\d+(\.\d+)?$/.test(text)) return text
+  throw new InvalidArgumentError('give a decimal number of euros, such as 5.00')
+}

@@ -1,0 +1,21 @@
+import { ApiError } from '../http/errors.ts'
+import { integerFrom, readParameter } from '../http/query.ts'
+import { json } from '../http/reply.ts'
+import { asAdmin } from './as-admin.ts'
+import { listActions } from './audit-log.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_PAGE_SIZE = 1000
+
+/** GET /admin/audit, newest first; pages by `limit` and `before` (the last id of the page before). */
+export const listAudit = asAdmin(async (request, { storage }) => {
+  const query = new URL(request.url).searchParams
+  const asked = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT
+  const limit = Math.min(asked, MAX_PAGE_SIZE)
+  const before = query.get('before') ?? undefined
+  if (before !== undefined && !/^[0-9a-f-]{36}$/.test(before)) {
+    throw new ApiError('invalid_parameter', '`before` names no entry.', { param: 'before' })
+  }
+  const entries = await listActions(storage.directory(), { limit: limit + 1, before })
+  return json({ data: entries.slice(0, limit), has_more: entries.length > limit })
+})

@@ -1,0 +1,242 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { listAudit } from '../../../src/worker/admin/audit-handler.ts'
+import * as admin from '../../../src/worker/admin/handlers.ts'
+import { createToken, listTokens, revokeToken } from '../../../src/worker/admin/tokens.ts'
+import { ENDPOINTS } from '../../../src/worker/endpoints.ts'
+import type { Handler } from '../../../src/worker/context.ts'
+import type { Database, Storage } from '../../../src/worker/storage/database.ts'
+import { openKeyring } from '../../support/keyring.ts'
+import { told } from '../../support/refusal.ts'
+import { openSqlite, sharedStorage, type SqliteDatabase } from '../../support/sqlite-database.ts'
+
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+const BOOT = 'boot-token'
+
+type Context = Parameters<Handler>[1]
+type Json = Record<string, unknown>
+
+let db: SqliteDatabase
+let storage: Storage
+let context: Context
+let now: number
+let logged: string[]
+
+beforeEach(() => {
+  db = openSqlite()
+  storage = sharedStorage(db)
+  now = NOW
+  logged = []
+  const parts = {
+    adminToken: BOOT,
+    get requestId() {
+      return crypto.randomUUID()
+    },
+    storage,
+    keyring: openKeyring(storage),
+    now: () => now++,
+    log: (event: string) => logged.push(event),
+    config: { service: { mode: 'local' }, plans: {} },
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that these handlers touch
+  context = parts as unknown as Context
+})
+
+interface Options {
+  readonly body?: Json
+  readonly params?: Record<string, string>
+  readonly query?: string
+  readonly token?: string
+}
+
+async function call(handler: Handler, options: Options = {}): Promise<Json> {
+  const { body, params = {}, query = '', token = BOOT } = options
+  const request = new Request(`http://router/admin${query}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const response = await handler(request, context, params)
+  return z.record(z.string(), z.unknown()).parse(await response.json())
+}
+
+const refusal = (...of: Parameters<typeof call>) => call(...of).then(() => undefined, told)
+
+async function tokenOf(scope: string): Promise<string> {
+  return String((await call(createToken, { body: { name: scope, scope } }))['token'])
+}
+
+const entries = async (query = '') =>
+  z.array(z.looseObject({ id: z.string() })).parse((await call(listAudit, { query }))['data'])
+
+/** What needs more than the scope `customers`. */
+const ALL = new Set([
+  'admin.maintenance',
+  'admin.quarantine.settle',
+  'admin.tokens.create',
+  'admin.tokens.revoke',
+  'admin.webhooks.run',
+])
+
+const OF_OPERATORS = ENDPOINTS.filter(({ audience }) => audience === 'admin')
+
+describe('every endpoint of the operator', () => {
+  it.each(ADMIN_ROWS)(
+    '%s %s takes no token below its scope',
+    async (method, _path, name, handler) => {
+      const code = async (token: string) => (await refusal(handler, { token }))?.code
+      expect(await code('')).toBe('unauthorized')
+      expect(await code('cmra_0000000000_0000000000000000000000000000000000000000')).toBe(
+        'unauthorized',
+      )
+      const [read, customers] = [await tokenOf('read'), await tokenOf('customers')]
+      const before = await entries()
+      if (method !== 'GET') expect(await code(read)).toBe('insufficient_scope')
+      if (ALL.has(name)) expect(await code(customers)).toBe('insufficient_scope')
+      expect(await entries()).toEqual(before)
+    },
+  )
+})
+
+describe('named admin tokens', () => {
+  it('are told once, listed without the secret, and open nothing once revoked', async () => {
+    const made = await call(createToken, {
+      body: { name: 'console', scope: 'read', expires_at: '2026-12-01T00:00:00Z' },
+    })
+    const { token, ...view } = made
+    expect(view).toMatchObject({
+      id: expect.stringMatching(/^[0-9a-z]{10}$/),
+      name: 'console',
+      scope: 'read',
+      expires_at: '2026-12-01T00:00:00.000Z',
+    })
+    expect(await call(listTokens, { token: String(token) })).toEqual({ data: [view] })
+    const stored = JSON.stringify(db.connection.prepare('SELECT * FROM admin_tokens').all())
+    expect(stored).not.toContain(String(token).split('_')[2])
+    const params = { id: String(view['id']) }
+    expect(await call(revokeToken, { params })).toEqual({ id: view['id'], revoked: true })
+    expect(await call(listTokens)).toEqual({ data: [] })
+    expect(await refusal(listTokens, { token: String(token) })).toMatchObject({
+      code: 'unauthorized',
+    })
+    expect(await refusal(revokeToken, { params })).toEqual({
+      code: 'not_found',
+      message: 'There is no such admin token.',
+    })
+  })
+
+  it('have a name and one of the scopes', async () => {
+    for (const [body, param] of [
+      [{ name: '', scope: 'all' }, 'name'],
+      [{ name: 'x' }, 'scope'],
+      [{ name: 'x', scope: 'root' }, 'scope'],
+      [{ name: 'x', scope: ['all'] }, 'scope'],
+      [{ name: 'x', scope: 'read', id: 'mine' }, 'id'],
+    ] as const) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other is as good
+      expect(await refusal(createToken, { body })).toMatchObject({
+        code: 'invalid_request_error',
+        param,
+      })
+    }
+  })
+})
+
+describe('the audit log', () => {
+  it('has every action with who did it, what it changed and how it ended, newest first', async () => {
+    const token = await tokenOf('customers')
+    const body = { name: 'Jane Doe', billing: 'prepaid', balance_eur: '5.00' }
+    const { id } = await call(admin.createCustomer, { token, body })
+    const params = { id: String(id) }
+    const { key, key_prefix: prefix } = await call(admin.createKey, {
+      token,
+      params,
+      body: { name: "Jane's laptop", limit_eur: '2.00' },
+    })
+    const other = { ...params, key_prefix: 'cmr_x' }
+    await refusal(admin.deleteKey, { token, params: other })
+    await call(admin.addCredit, { params, body: { amount_eur: '1.00', reference: 'Jane 7' } })
+    const log = await entries()
+    const byToken = { token_id: token.split('_')[1], token_name: 'customers' }
+    const done = { status: 200, created: null, created_at: expect.stringMatching(/^2026-11-20T/) }
+    expect(log.map(({ id: _id, ...entry }) => entry)).toEqual([
+      {
+        ...done,
+        token_id: null,
+        token_name: 'boot',
+        action: 'credits.add',
+        target: id,
+        changes: { amount_eur: '1.00', reference: '[not kept]' },
+      },
+      { ...done, ...byToken, action: 'keys.delete', target: 'cmr_x', changes: {}, status: 404 },
+      {
+        ...done,
+        ...byToken,
+        action: 'keys.create',
+        target: id,
+        changes: { name: '[not kept]', limit_eur: '2.00' },
+        created: prefix,
+      },
+      {
+        ...done,
+        ...byToken,
+        action: 'customers.create',
+        target: null,
+        changes: { name: '[not kept]', billing: 'prepaid', balance_eur: '5.00' },
+        created: id,
+      },
+      {
+        ...done,
+        token_id: null,
+        token_name: 'boot',
+        action: 'tokens.create',
+        target: null,
+        changes: { name: '[not kept]', scope: 'customers' },
+        created: token.split('_')[1],
+      },
+    ])
+    const text = JSON.stringify(log)
+    expect(text).not.toMatch(/Jane/)
+    expect(text).not.toContain(String(key).split('_').at(-1))
+    expect(text).not.toContain(token.split('_')[2])
+  })
+
+  it('is paged without a gap', async () => {
+    for (let count = 0; count < 5; count++) {
+      // oxlint-disable-next-line no-await-in-loop -- in this order
+      await tokenOf('read')
+    }
+    const all = await entries()
+    const first = await call(listAudit, { query: '?limit=2' })
+    expect(first).toEqual({ data: all.slice(0, 2), has_more: true })
+    const second = await call(listAudit, { query: `?limit=3&before=${all[1]?.id}` })
+    expect(second).toEqual({ data: all.slice(2), has_more: false })
+    expect(await refusal(listAudit, { query: '?before=x' })).toMatchObject({ param: 'before' })
+  })
+
+  it('must take an action before it is carried out, and tells where the outcome is not known', async () => {
+    const failing = (table: string): Database => ({
+      batch: (statements) =>
+        statements.some((statement) => statement.sql.includes(`INTO ${table}`))
+          ? Promise.reject(new Error(`no ${table}`))
+          : db.batch(statements),
+    })
+    const without = (table: string) => ({
+      ...context,
+      requestId: crypto.randomUUID(),
+      storage: sharedStorage(failing(table)),
+    })
+    const body = JSON.stringify({ name: 'x', scope: 'all' })
+    const request = () =>
+      new Request('http://router/', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${BOOT}` },
+        body,
+      })
+    await expect(createToken(request(), without('audit_log'), {})).rejects.toThrow('no audit_log')
+    expect(await call(listTokens)).toEqual({ data: [] })
+    expect((await createToken(request(), without('audit_outcomes'), {})).status).toBe(200)
+    expect(logged).toEqual(['audit_outcome_lost'])
+    expect(await entries()).toMatchObject([{ action: 'tokens.create', status: null }])
+  })
+})
