@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { listAudit } from '../../../src/worker/admin/audit-handler.ts'
 import * as admin from '../../../src/worker/admin/handlers.ts'
 import { createToken, listTokens, revokeToken } from '../../../src/worker/admin/tokens.ts'
-import { ENDPOINTS } from '../../../src/worker/endpoints.ts'
+import { ADMIN_ROWS } from '../../../src/worker/admin/rows.ts'
+import { listWebhookDeliveries, runWebhookRound } from '../../../src/worker/webhooks/handlers.ts'
 import type { Handler } from '../../../src/worker/context.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { openKeyring } from '../../support/keyring.ts'
@@ -78,10 +79,14 @@ const ALL = new Set([
   'admin.webhooks.run',
 ])
 
-const OF_OPERATORS = ENDPOINTS.filter(({ audience }) => audience === 'admin')
+const OF_OPERATORS = [
+  ...ADMIN_ROWS.map(([method, path, name, handler]) => [method, path, name, handler] as const),
+  ['GET', '/admin/webhooks/deliveries', 'admin.webhooks.deliveries', listWebhookDeliveries],
+  ['POST', '/admin/webhooks/run', 'admin.webhooks.run', runWebhookRound],
+] as const
 
 describe('every endpoint of the operator', () => {
-  it.each(ADMIN_ROWS)(
+  it.each(OF_OPERATORS)(
     '%s %s takes no token below its scope',
     async (method, _path, name, handler) => {
       const code = async (token: string) => (await refusal(handler, { token }))?.code
