@@ -96,8 +96,12 @@ describe('every endpoint of the operator', () => {
       )
       const [read, customers] = [await tokenOf('read'), await tokenOf('customers')]
       const before = await entries()
-      if (method !== 'GET') expect(await code(read)).toBe('insufficient_scope')
-      if (ALL.has(name)) expect(await code(customers)).toBe('insufficient_scope')
+      const refused = 'insufficient_scope'
+      const tooLittle = [
+        ...(method === 'GET' ? [] : [await code(read)]),
+        ...(ALL.has(name) ? [await code(customers)] : []),
+      ]
+      expect(tooLittle.filter((one) => one !== refused)).toEqual([])
       expect(await entries()).toEqual(before)
     },
   )
