@@ -21,8 +21,7 @@ export const PROBLEM_TYPE = 'application/problem+json'
 export const REQUEST_INFO = 'ehbp request'
 export const RESPONSE_LABEL = 'ehbp response'
 
-/** Bytes of the encapsulated key (X25519), of the exported secret and of the response nonce. */
-export const ENC_BYTES = 32
+/** Bytes of the exported secret and of the response nonce. */
 export const SECRET_BYTES = 32
 export const RESPONSE_NONCE_BYTES = 32
 
