@@ -20,6 +20,7 @@ import { readMetadata, makeManifest } from './release/manifest.ts'
 import { addLogCommands } from './release/log-commands.ts'
 import { addMeasureCommand } from './release/measure-command.ts'
 import { ReleaseError } from './release/release-error.ts'
+import { addPageCommand } from './release/page-command.ts'
 import { addRotateCommands } from './release/rotate-commands.ts'
 import { TransparencyError } from '../verify/transparency/transparency-error.ts'
 import type { Subcommand } from './subcommand.ts'
@@ -184,6 +185,7 @@ async function allowedGuests({ allow, simulated }: BundleOptions, manifestJws: s
 addMeasureCommand(program)
 addRotateCommands(program)
 addLogCommands(program)
+addPageCommand(program)
 
 export function releaseSubcommand(): Subcommand {
   return { command: program, explain }

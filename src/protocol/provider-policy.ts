@@ -92,8 +92,8 @@ const tinfoilPolicySchema = z
     'exactly one of allowed_measurements and provenance must be given',
   )
 
-const dstackPolicySchema = z.strictObject({
-  adapter: z.literal('dstack'),
+/** What is demanded of a workload that dstack started on TDX, however it reports. */
+const dstackWorkloadMembers = {
   allowed_compose_hashes: z.array(hex(32)).min(1),
   /** Firmware and OS of the guest. Without it the compose hash is only as good as an OS that was not checked. */
   allowed_measurements: z.array(hex(192)).min(1).optional(),
@@ -103,10 +103,25 @@ const dstackPolicySchema = z.strictObject({
   allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
   tcb_statuses: tcbStatuses,
   tdx_policy: tdxPolicySchema,
+  max_age_seconds: maxAge,
+}
+
+const aciPolicySchema = z.strictObject({ adapter: z.literal('aci'), ...dstackWorkloadMembers })
+
+const dstackPolicySchema = z.strictObject({
+  adapter: z.literal('dstack'),
+  ...dstackWorkloadMembers,
   gpu: z.enum(['required', 'optional']).default('required'),
   /** Which of its keys the provider signs finished completions with. */
   signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
-  max_age_seconds: maxAge,
+  /**
+   * What must hold of GPU evidence: NVIDIA's service's verdict, the certificates and signatures of the devices themselves.
+   * Those that are carried are verified in any case.
+   */
+  gpu_checks: z
+    .array(z.enum(['nvidia_verdict', 'device_report']))
+    .min(1)
+    .default(['nvidia_verdict']),
 })
 
 export const providerPolicySchema = z.discriminatedUnion('adapter', [
@@ -114,6 +129,7 @@ export const providerPolicySchema = z.discriminatedUnion('adapter', [
   envelopePolicySchema,
   tinfoilPolicySchema,
   dstackPolicySchema,
+  aciPolicySchema,
 ])
 export type ProviderPolicy = z.output<typeof providerPolicySchema>
 export type AdapterName = Exclude<ProviderPolicy['adapter'], 'none'>
@@ -121,5 +137,6 @@ export type PolicyOf<Name extends AdapterName> = Extract<ProviderPolicy, { adapt
 
 /** True where evidence that satisfies the policy leaves open which operating system speaks for the workload. */
 export function pinsNoOs(policy: ProviderPolicy): boolean {
-  return policy.adapter === 'dstack' && policy.allowed_measurements === undefined
+  const isDstack = policy.adapter === 'dstack' || policy.adapter === 'aci'
+  return isDstack && policy.allowed_measurements === undefined
 }

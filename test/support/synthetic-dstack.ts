@@ -74,6 +74,12 @@ export async function dstackReport(intel: SyntheticIntel, node: DstackNode): Pro
   }
 }
 
+/** The log as a guest keeps it, with what RTMR3 comes to. */
+export function eventLog(events: readonly RuntimeEvent[]) {
+  const log = events.map(logged)
+  return { events: log, rtMr3: replay(log) }
+}
+
 function reportData({ nonce, layout, address, tlsSpkiSha256 }: DstackNode): Bytes {
   const bytes = fromHex(address)
   const first =

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { copyBytes } from '../../protocol/bytes.ts'
 import { checkOut, hasUncommitted } from './app-tree.ts'
+import { imageSchema, type ImageDescription } from './image-description.ts'
 import { ImageError } from './image-error.ts'
 import { compileInit, makeInitrd } from './initrd.ts'
 import { readInputs } from './inputs.ts'
@@ -11,20 +11,6 @@ import { unpackPackages } from './packages.ts'
 import { makeRootTree } from './root-tree.ts'
 import { Toolchain } from './toolchain.ts'
 import { makeVerityDisk } from './verity.ts'
-
-const hex = z.string().regex(/^[0-9a-f]{64}$/)
-
-const imageSchema = z.strictObject({
-  commit: z.string(),
-  kernel_sha256: hex,
-  initrd_sha256: hex,
-  root_sha256: hex,
-  root_hash: hex,
-  root_blocks: z.int().positive(),
-})
-
-/** `image.json`: what was built, and the document a release manifest takes the digest of. */
-export type ImageDescription = z.infer<typeof imageSchema>
 
 export interface BuildPlan {
   /** Full name of the commit that is built. */

@@ -67,7 +67,7 @@ async function fetchVerdict(
   { policy }: Subject,
   deps: EvidenceDeps,
 ): Promise<GpuVerdictTexts | null> {
-  if (nvidiaPayload === undefined) return null
+  if (nvidiaPayload === undefined || !policy.gpu_checks.includes('nvidia_verdict')) return null
   try {
     return await fetchGpuVerdict(nvidiaPayload, nonce, deps)
   } catch (error) {

@@ -7,6 +7,7 @@ import type {
   EvidenceDeps,
   ObtainEvidence,
 } from './adapter.ts'
+import { aciAdapter } from './aci.ts'
 import { dstackAdapter } from './dstack.ts'
 import { envelopeAdapter } from './envelope.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
@@ -46,12 +47,14 @@ export function needsPublicCertificate(adapter: AdapterName): boolean {
 
 /** All adapters by name. */
 const ADAPTERS = {
+  aci: aciAdapter,
   envelope: envelopeAdapter,
   tinfoil: tinfoilAdapter,
   dstack: dstackAdapter,
 } as const
 
 const OPENERS: Readonly<Record<AdapterName, Open>> = {
+  aci: opener('aci', ADAPTERS.aci),
   envelope: opener('envelope', ADAPTERS.envelope),
   tinfoil: opener('tinfoil', ADAPTERS.tinfoil),
   dstack: opener('dstack', ADAPTERS.dstack),

@@ -5,6 +5,7 @@ import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { Egress } from '../open-egress.ts'
+import { isAciReceiptOf, splitAciReceipt } from '../../verify/providers/aci-receipt.ts'
 import { verifyMessageSignature } from '../../verify/providers/message-signature.ts'
 
 export type MessageAttestation = NonNullable<AttestationBlock['message_attestation']>
@@ -32,6 +33,8 @@ export interface MessageProofDeps {
 export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
 
 const MAX_ANSWER_BYTES = 65_536
+/** It is kept in our receipt. */
+const MAX_RECEIPT_CHARS = 8_192
 
 const answerSchema = z.looseObject({
   text: z.string(),
@@ -68,9 +71,7 @@ async function fetchSignature(
   responseId: string,
   { egress, waitMs, pauseMs }: MessageProofDeps,
 ): Promise<Answer | Absence> {
-  const query = new URLSearchParams({ signing_algo: key.algorithm })
-  if (upstreamModel !== undefined) query.set('model', upstreamModel)
-  const path = `/signature/${encodeURIComponent(responseId)}?${query.toString()}`
+  const path = pathOf(responseId, key, upstreamModel)
   const signal = AbortSignal.timeout(waitMs)
   while (!signal.aborted) {
     // Each attempt follows the one before.
@@ -80,20 +81,29 @@ async function fetchSignature(
       // If the peer changed its key, the new one is verified meanwhile, which may take longer.
       pause(waitMs, signal),
     ])
-    if (reply && reply.status === 200) return readAnswer(reply.body)
+    if (reply && reply.status === 200) return readAnswer(reply.body, key)
     // eslint-disable-next-line no-await-in-loop
     await pause(pauseMs, signal)
   }
   return 'timeout'
 }
 
-function readAnswer(body: Bytes): Answer | Absence {
+function pathOf(responseId: string, key: MessageKey, upstreamModel: string | undefined): string {
+  const id = encodeURIComponent(responseId)
+  if (key.keyset !== undefined) return `/aci/receipts/${id}`
+  const query = new URLSearchParams({ signing_algo: key.algorithm })
+  if (upstreamModel !== undefined) query.set('model', upstreamModel)
+  return `/signature/${id}?${query.toString()}`
+}
+
+function readAnswer(body: Bytes, key: MessageKey): Answer | Absence {
   let json: unknown
   try {
     json = parseStrictJson(body, 'signature of a completion')
   } catch {
     return 'malformed'
   }
+  if (key.keyset !== undefined) return readReceipt(json, key)
   const answer = answerSchema.safeParse(json)
   if (answer.success) return answer.data
   return z.looseObject({ error_code: z.string() }).safeParse(json).success
@@ -101,9 +111,14 @@ function readAnswer(body: Bytes): Answer | Absence {
     : 'malformed'
 }
 
-/**
- * The texts that bind this exchange. A model's name may contain colons, so texts are built and compared, never split.
- */
+/** A receipt names its key by an id that means nothing here: the key of the evidence must have signed it. */
+function readReceipt(json: unknown, { algorithm, address }: MessageKey): Answer | Absence {
+  const receipt = splitAciReceipt(json)
+  if (receipt === undefined || receipt.text.length > MAX_RECEIPT_CHARS) return 'malformed'
+  return { ...receipt, signing_address: address, signing_algo: algorithm }
+}
+
+/** The texts that bind this very exchange; a model's name may hold colons, so texts are built and never split. */
 function expectedTexts(message: FinishedMessage): Readonly<Record<string, string>> {
   const { requestDigest, responseDigest, upstreamModel } = message
   const digests = `${requestDigest}:${responseDigest}`
@@ -114,16 +129,24 @@ function expectedTexts(message: FinishedMessage): Readonly<Record<string, string
 }
 
 async function judge(answer: Answer, message: FinishedMessage): Promise<MessageAttestation> {
-  const form = Object.entries(expectedTexts(message)).find(([, text]) => text === answer.text)
-  if (form === undefined) return { status: 'mismatch' }
-  const [name, text] = form
-  const { signature, signing_address: address, signing_algo: algorithm } = answer
+  const name = formOf(answer.text, message)
+  if (name === undefined) return { status: 'mismatch' }
+  const { text, signature, signing_address: address, signing_algo: algorithm } = answer
   const sameKey =
     algorithm === message.key.algorithm &&
     address.toLowerCase().replace(/^0x/, '') === message.key.address
   if (!sameKey) return { status: 'other_key' }
   if (!(await verifyMessageSignature(text, signature, message.key))) return { status: 'invalid' }
   return { status: 'verified', text, form: name, signature: signature.toLowerCase() }
+}
+
+/** The name of the form in which a text binds this very exchange; undefined where it does not. */
+function formOf(text: string, message: FinishedMessage): string | undefined {
+  const { keyset } = message.key
+  if (keyset !== undefined) {
+    return isAciReceiptOf(text, { ...message, keyset }) ? 'aci_receipt' : undefined
+  }
+  return Object.entries(expectedTexts(message)).find(([, expected]) => expected === text)?.[0]
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<undefined> {

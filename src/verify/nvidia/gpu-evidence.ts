@@ -50,18 +50,35 @@ export async function judgeGpuVerdict(
   )
 }
 
-/** A receipt's statement on the GPUs: its source, and what was verified. */
-export function summarizeGpu({ devices, models, drivers }: GpuVerdict) {
+/** What GPU evidence came to; at least one of the two is there. */
+export interface JudgedGpus {
+  /** Of NVIDIA's service. */
+  readonly verdict: GpuVerdict | undefined
+  /** Devices whose own certificates and reports hold. */
+  readonly reported: number | undefined
+}
+
+/** What a receipt says of the GPUs: whose word it is, and what was verified beside it. */
+export function summarizeGpu({ verdict, reported }: JudgedGpus) {
+  const own = ['device_certificates', 'report_signature']
   return {
-    devices,
-    models: [...models],
-    drivers: [...drivers],
+    devices: verdict?.devices ?? reported ?? 0,
+    models: [...(verdict?.models ?? [])],
+    drivers: [...(verdict?.drivers ?? [])],
     verified: true,
-    source: 'nvidia_remote_verdict',
-    /** Checked when the evidence was verified. */
-    verified_here: ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices'],
-    /** Stated by NVIDIA's service, and trusted. */
-    word_of_nvidia: ['device_certificates', 'report_signature', 'measurements', 'secure_boot'],
+    source: verdict === undefined ? 'device_report' : 'nvidia_remote_verdict',
+    /** Checked when the evidence was judged. */
+    verified_here: [
+      ...(verdict === undefined
+        ? []
+        : ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices']),
+      ...(reported === undefined ? [] : [...own, 'report_nonce', 'distinct_device_keys']),
+    ],
+    /** Said by NVIDIA's service, and believed. */
+    word_of_nvidia:
+      verdict === undefined
+        ? []
+        : [...(reported === undefined ? own : []), 'measurements', 'secure_boot', 'revocation'],
     bound_to_cpu: false,
   }
 }

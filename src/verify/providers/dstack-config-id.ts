@@ -21,7 +21,7 @@ export interface ConfigIdInputs {
   readonly facts: BootFacts
   /** The document of the third form. */
   readonly mrConfig: string | undefined
-  readonly policy: Pick<PolicyOf<'dstack'>, 'mr_config_id' | 'allowed_mr_config_id'>
+  readonly policy: Pick<PolicyOf<'dstack' | 'aci'>, 'mr_config_id' | 'allowed_mr_config_id'>
 }
 
 /**

@@ -88,14 +88,18 @@ function readReport(json: unknown): DstackReport {
   return {
     signer: { algorithm: node.signing_algo, address: node.signing_address },
     quote: fromHex(node.intel_quote),
-    eventLog: readEvents(node.event_log),
+    eventLog: readDstackEvents(node.event_log),
     appCompose: readDocument(tcbInfoSchema, unwrap(node.info.tcb_info), NAME).app_compose,
     mrConfig: readMrConfig(node.vm_config ?? node.info.vm_config),
     nvidiaPayload: node.nvidia_payload ?? undefined,
   }
 }
 
-function readEvents(log: unknown): DstackEvent[] {
+/**
+ * The events of a log, as JSON or as JSON in a string.
+ * @throws MalformedEvidence when the log cannot be read
+ */
+export function readDstackEvents(log: unknown): DstackEvent[] {
   const events = readDocument(z.array(eventSchema).max(4096), unwrap(log), 'dstack event log')
   return events.map(({ event_type: type, event: name, event_payload: payload, ...event }) => ({
     imr: event.imr,
@@ -108,8 +112,11 @@ function readEvents(log: unknown): DstackEvent[] {
   }))
 }
 
-/** Only this document of a machine's configuration is read; a configuration of another form has none. */
-function readMrConfig(vmConfig: unknown): string | undefined {
+/**
+ * Of a machine's configuration only this document is read; a configuration of another form has none.
+ * @throws MalformedEvidence when the configuration cannot be read
+ */
+export function readMrConfig(vmConfig: unknown): string | undefined {
   if (vmConfig === undefined || vmConfig === null || vmConfig === '') return undefined
   return readDocument(vmConfigSchema, unwrap(vmConfig), NAME).mr_config ?? undefined
 }

@@ -9,10 +9,10 @@ import type { VerifiedQuote } from '../tdx/quote.ts'
 import { tdxMeasurement } from '../tdx/state.ts'
 
 export interface WorkloadInputs {
-  readonly report: DstackReport
+  readonly report: Pick<DstackReport, 'appCompose' | 'mrConfig'>
   readonly quote: VerifiedQuote
   readonly facts: BootFacts
-  readonly policy: PolicyOf<'dstack'>
+  readonly policy: PolicyOf<'dstack' | 'aci'>
 }
 
 /**

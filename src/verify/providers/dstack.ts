@@ -3,8 +3,13 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { gpuVerdictSchema, judgeGpuVerdict, summarizeGpu } from '../nvidia/gpu-evidence.ts'
-import type { GpuVerdict } from '../nvidia/verdict.ts'
+import {
+  gpuVerdictSchema,
+  judgeGpuVerdict,
+  summarizeGpu,
+  type JudgedGpus,
+} from '../nvidia/gpu-evidence.ts'
+import { verifyDeviceReports } from '../nvidia/device-report.ts'
 import { quoteReportData } from '../tdx/quote-layout.ts'
 import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
@@ -39,8 +44,9 @@ export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
 export async function judgeDstack(
   evidence: DstackEvidence,
   policy: PolicyOf<'dstack'>,
-  { verifyQuote, now }: JudgeOptions,
+  options: JudgeOptions,
 ): Promise<JudgedEvidence> {
+  const { verifyQuote, now } = options
   const { nonce, tls_spki_sha256: tlsSpkiSha256 } = evidence
   const report = await pickReport(readDstackReports(utf8(evidence.report)), nonce, tlsSpkiSha256)
   const quote = await verifyQuote(report.quote, evidence.collateral, now)
@@ -48,7 +54,7 @@ export async function judgeDstack(
   await requireTlsLayout(quote.reportData, { signer: report.signer, nonce, tlsSpkiSha256 })
   const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
   await checkWorkload({ report, quote, facts, policy })
-  const gpu = await judgeGpus(report, evidence, policy, now)
+  const gpu = await judgeGpus(report, evidence, policy, options)
   const osPinned = policy.allowed_measurements !== undefined
   return {
     verification_mode: 'dstack-tdx',
@@ -68,7 +74,7 @@ export async function judgeDstack(
     },
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
     messageKey: report.signer,
-    onRecord: gpu === undefined ? [] : [GPU_KEYS],
+    onRecord: gpu?.verdict === undefined ? [] : [GPU_KEYS],
   }
 }
 
@@ -106,16 +112,23 @@ export async function pickReport(
   throw refusal
 }
 
-/** A verdict that is present must hold, whatever the policy; where GPUs are optional, it may be absent. */
+/** What is there must hold, whatever the policy; where GPUs are optional, nothing need be there. */
 async function judgeGpus(
   { nvidiaPayload }: DstackReport,
   { gpu, nonce }: DstackEvidence,
   policy: PolicyOf<'dstack'>,
-  now: number,
-): Promise<GpuVerdict | undefined> {
-  if (nvidiaPayload === undefined || gpu === null) {
+  { now, gpuRootSpkiSha256 }: JudgeOptions,
+): Promise<JudgedGpus | undefined> {
+  if (nvidiaPayload === undefined) {
     if (policy.gpu === 'optional') return undefined
     throw new EvidenceRefused('gpu', ['gpu_missing'])
   }
-  return judgeGpuVerdict(nvidiaPayload, gpu, { nonce, now })
+  const root = { rootSpkiSha256: gpuRootSpkiSha256 }
+  const reported = await verifyDeviceReports(nvidiaPayload, { nonce, now, ...root })
+  const verdict =
+    gpu === null ? undefined : await judgeGpuVerdict(nvidiaPayload, gpu, { nonce, now })
+  const held = { nvidia_verdict: verdict !== undefined, device_report: reported !== undefined }
+  const missing = policy.gpu_checks.filter((name) => !held[name])
+  if (missing.length > 0 && policy.gpu === 'required') throw new EvidenceRefused('gpu', missing)
+  return verdict === undefined && reported === undefined ? undefined : { verdict, reported }
 }

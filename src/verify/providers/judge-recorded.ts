@@ -6,6 +6,7 @@ import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { readEnvelope } from '../envelope-hardware.ts'
+import { aciEvidenceSchema, judgeAci } from './aci.ts'
 import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
 import { judgeEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
@@ -60,6 +61,9 @@ const JUDGES: Readonly<Record<AdapterName, JudgeOne>> = {
   tinfoil: of('tinfoil', ({ raw }, policy, options) =>
     judgeTinfoil(readEvidence(tinfoilEvidenceSchema, raw), policy, options),
   ),
+  aci: of('aci', ({ raw }, policy, options) =>
+    judgeAci(readEvidence(aciEvidenceSchema, raw), policy, options),
+  ),
   dstack: of('dstack', ({ raw }, policy, options) =>
     judgeDstack(readEvidence(dstackEvidenceSchema, raw), policy, options),
   ),
@@ -85,6 +89,7 @@ function of<Name extends AdapterName>(
 const MODES: Readonly<Record<AdapterName, RegExp>> = {
   envelope: /^snp-envelope$/,
   tinfoil: /^tinfoil-/,
+  aci: /^aci-/,
   dstack: /^dstack-/,
 }
 

@@ -11,6 +11,8 @@ export interface JudgeOptions {
   readonly verifyQuote: VerifyQuote
   /** If absent, no policy that requires provenance is met. */
   readonly verifyProvenance?: VerifyProvenance | undefined
+  /** NVIDIA's root of devices unless given: SHA-256 over its SubjectPublicKeyInfo. */
+  readonly gpuRootSpkiSha256?: string | undefined
   /** AMD's roots unless given. */
   readonly anchors?: readonly Anchor[]
 }
@@ -64,4 +66,6 @@ export const MESSAGE_ALGORITHMS = ['ed25519', 'ecdsa'] as const
 export interface MessageKey {
   readonly algorithm: (typeof MESSAGE_ALGORITHMS)[number]
   readonly address: string
+  /** The keyset (`sha256:<hex>`) that it is in, where the answer's signature is an ACI receipt. */
+  readonly keyset?: string
 }

@@ -11,6 +11,7 @@ import type { JudgedHop, JudgeProviderHop, ProviderHop } from '../receipt-provid
 import { verifyIntelQuote } from '../tdx/quote.ts'
 import { judgeRecorded, type RecordedOptions } from './judge-recorded.ts'
 import { isProven, type JudgedEvidence } from './judged-evidence.ts'
+import { isAciReceiptOf } from './aci-receipt.ts'
 import { verifyMessageSignature } from './message-signature.ts'
 
 export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'verifyQuote'> {
@@ -133,8 +134,12 @@ async function checkMessage(
 ): Promise<Check[]> {
   if (proof?.['status'] !== 'verified') return []
   const { text, signature } = proof
+  const keyset = messageKey?.keyset
   const ofExchange =
-    typeof text === 'string' && `:${text}`.endsWith(`:${requestDigest}:${responseDigest}`)
+    typeof text === 'string' &&
+    (keyset === undefined
+      ? `:${text}`.endsWith(`:${requestDigest}:${responseDigest}`)
+      : isAciReceiptOf(text, { keyset, requestDigest, responseDigest }))
   const signed =
     ofExchange &&
     typeof signature === 'string' &&

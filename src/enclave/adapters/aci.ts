@@ -1,0 +1,62 @@
+import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { judgeAci, requireAciBinding, type AciEvidence } from '../../verify/providers/aci.ts'
+import { readAciReport } from '../../verify/providers/aci-report.ts'
+import { fetchCollateral } from '../../verify/tdx/collateral.ts'
+import { judgeOptions, type Adapter, type EvidenceDeps, type EvidenceSubject } from './adapter.ts'
+import { pcsOverWeb } from './intel-service.ts'
+import { sealEvidence } from './verified-evidence.ts'
+
+const MAX_REPORT_BYTES = 2_097_152
+
+/**
+ * Phala's private gateway: report for our nonce -> the connection's key in its keyset -> Intel's word on its platform ->
+ * judged. A gateway whose keyset holds another key is refused before Intel is asked.
+ */
+export const aciAdapter: Adapter<'aci'> = {
+  webPki: true,
+  open: (subject, deps) => async () => {
+    const nonce = deps.newNonce()
+    const { body, tlsSpkiSha256 } = await fetchReport(subject, deps, nonce)
+    const text = textOf(body)
+    const report = await readAciReport(text, nonce)
+    const host = new URL(subject.baseUrl).hostname
+    const options = judgeOptions(subject, deps)
+    requireAciBinding(report.keyset, { tlsSpkiSha256, host, now: options.now })
+    const evidence: AciEvidence = {
+      adapter: 'aci',
+      report: text,
+      nonce,
+      tls_spki_sha256: tlsSpkiSha256,
+      host,
+      collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+    }
+    const { endsAt, ...judged } = await judgeAci(evidence, subject.policy, options)
+    const sealed = await sealEvidence(judged, JSON.stringify(evidence), {
+      now: options.now,
+      maxAgeSeconds: subject.policy.max_age_seconds,
+    })
+    return { ...sealed, expires_at: Math.min(sealed.expires_at, Math.floor(endsAt / 1000)) }
+  },
+}
+
+function fetchReport(
+  { baseUrl, apiKey }: EvidenceSubject<'aci'>,
+  { observedFetch }: EvidenceDeps,
+  nonce: string,
+) {
+  return observedFetch({
+    url: `${baseUrl}/aci/attestation?nonce=${nonce}`,
+    maxBytes: MAX_REPORT_BYTES,
+    webPki: aciAdapter.webPki,
+    ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
+  })
+}
+
+function textOf(body: Bytes): string {
+  try {
+    return fromUtf8(body)
+  } catch {
+    throw new MalformedEvidence('ACI report', 'not UTF-8')
+  }
+}

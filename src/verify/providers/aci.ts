@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { equalBytes } from '../../protocol/bytes.ts'
+import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
+import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
+import { readAciReport, type AciKeyset } from './aci-report.ts'
+import { replayEventLog } from './dstack-event-log.ts'
+import { checkWorkload } from './dstack-workload.ts'
+import { OS_UNPINNED, type JudgedEvidence, type JudgeOptions } from './judged-evidence.ts'
+
+const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
+
+/** Everything that judging a private gateway takes, as it is kept with receipts. */
+export const aciEvidenceSchema = z.strictObject({
+  adapter: z.literal('aci'),
+  /** The answer to `/v1/aci/attestation`, as it was served. */
+  report: z.string(),
+  /** Ours. */
+  nonce: hex32,
+  /** Of the peer that served the report, and the name it was asked under. */
+  tls_spki_sha256: hex32,
+  host: z.string(),
+  collateral: storedCollateralSchema,
+})
+export type AciEvidence = z.output<typeof aciEvidenceSchema>
+
+interface JudgedAci extends JudgedEvidence {
+  /** When the keyset ends, in milliseconds since 1970. */
+  readonly endsAt: number
+}
+
+/**
+ * Judges a private gateway of the dstack family by its ACI report: keyset bound to our nonce -> the connection's key in
+ * it -> quote -> platform state -> REPORT_DATA -> event log -> workload.
+ * @throws EvidenceRefused when the evidence does not meet the policy
+ * @throws MalformedEvidence when the evidence cannot be read
+ */
+export async function judgeAci(
+  evidence: AciEvidence,
+  policy: PolicyOf<'aci'>,
+  { verifyQuote, now }: JudgeOptions,
+): Promise<JudgedAci> {
+  const { tls_spki_sha256: tlsSpkiSha256, host } = evidence
+  const report = await readAciReport(evidence.report, evidence.nonce)
+  requireAciBinding(report.keyset, { tlsSpkiSha256, host, now })
+  const quote = await verifyQuote(report.quote, evidence.collateral, now)
+  requireTdxState(quote, policy)
+  if (!equalBytes(quote.reportData, report.reportData)) {
+    throw new EvidenceRefused('hardware', ['report_data'])
+  }
+  const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
+  await checkWorkload({ report, quote, facts, policy })
+  const osPinned = policy.allowed_measurements !== undefined
+  const { digest, notAfter, receiptKey } = report.keyset
+  return {
+    endsAt: notAfter,
+    verification_mode: 'aci-tdx',
+    attestation_strength: osPinned ? 'hardware' : OS_UNPINNED,
+    binding: { tls_spki_sha256: tlsSpkiSha256 },
+    evidence_summary: {
+      ...summarizeTdx(quote),
+      nonce_bound: true,
+      compose_hash: facts.composeHash,
+      os_image_hash: facts.osImageHash ?? null,
+      app_id: facts.appId ?? null,
+      instance_id: facts.instanceId ?? null,
+      os_pinned: osPinned,
+      keyset_digest: digest,
+      keyset_expires_at: new Date(notAfter).toISOString(),
+      receipt_key: receiptKey ?? null,
+    },
+    claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
+    ...(receiptKey !== undefined && {
+      messageKey: { algorithm: 'ed25519', address: receiptKey, keyset: digest } as const,
+    }),
+  }
+}
+
+interface Connection {
+  readonly tlsSpkiSha256: string
+  readonly host: string
+  /** Milliseconds. */
+  readonly now: number
+}
+
+/**
+ * The keyset must be in force and hold the very key of the connection, for this host name where it says for which.
+ * @throws EvidenceRefused when it does not
+ */
+export function requireAciBinding(
+  { notAfter, tlsKeys }: AciKeyset,
+  { tlsSpkiSha256, host, now }: Connection,
+): void {
+  if (notAfter <= now) throw new EvidenceRefused('expired', ['keyset'])
+  if (tlsKeys.length === 0) throw new EvidenceRefused('no_binding')
+  const listed = tlsKeys.some(
+    ({ spkiSha256, domain }) =>
+      spkiSha256 === tlsSpkiSha256 && (domain === undefined || domain.toLowerCase() === host),
+  )
+  if (!listed) throw new EvidenceRefused('tls_key')
+}
