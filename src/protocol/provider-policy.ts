@@ -112,6 +112,17 @@ const dstackPolicySchema = z.strictObject({
   adapter: z.literal('dstack'),
   ...dstackWorkloadMembers,
   gpu: z.enum(['required', 'optional']).default('required'),
+  /**
+   * Of a gateway: every node that it shows behind each of these models, by the provider's own names, must run one of these
+   * workloads on such an OS.
+   */
+  models: z
+    .strictObject({
+      names: z.array(z.string().min(1).max(256)).min(1).max(16),
+      allowed_compose_hashes: z.array(hex(32)).min(1),
+      allowed_measurements: z.array(hex(192)).min(1).optional(),
+    })
+    .optional(),
   /** Which of its keys the provider signs finished completions with. */
   signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
   /**

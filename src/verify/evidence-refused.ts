@@ -22,6 +22,7 @@ const REFUSALS = {
   event_log: 'the event log does not add up to the measured register',
   tcb_status: 'the platform is in a state the operator does not allow',
   debug: 'the guest can be debugged by its host',
+  models: 'what stands behind a gateway does not hold',
   gpu: 'the GPU evidence does not hold',
   expired: 'the evidence has no time left',
 } as const

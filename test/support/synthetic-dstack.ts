@@ -21,6 +21,8 @@ export interface DstackNode {
   readonly events: readonly RuntimeEvent[]
   readonly guest: GuestFields
   readonly nvidiaPayload: string | undefined
+  /** What it says beside the quote. */
+  readonly tlsFingerprint?: string
 }
 
 export interface RuntimeEvent {
@@ -65,6 +67,7 @@ export async function dstackReport(intel: SyntheticIntel, node: DstackNode): Pro
     signing_algo: node.algorithm,
     request_nonce: node.nonce,
     intel_quote: toHex(quote),
+    ...(node.tlsFingerprint === undefined ? {} : { tls_cert_fingerprint: node.tlsFingerprint }),
     ...(node.nvidiaPayload === undefined ? {} : { nvidia_payload: node.nvidiaPayload }),
     event_log: JSON.stringify([
       { imr: 0, event_type: 1, digest: '00'.repeat(48), event: '', event_payload: '' },

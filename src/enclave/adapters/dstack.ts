@@ -3,7 +3,12 @@ import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
 import { judgeDstack, pickReport, type DstackEvidence } from '../../verify/providers/dstack.ts'
-import { readDstackReports, type DstackReport } from '../../verify/providers/dstack-report.ts'
+import type { ModelEvidence } from '../../verify/providers/dstack-models.ts'
+import {
+  readDstackReports,
+  readModelReports,
+  type DstackReport,
+} from '../../verify/providers/dstack-report.ts'
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { fetchGpuVerdict } from './gpu-evidence.ts'
@@ -32,6 +37,7 @@ export const dstackAdapter: Adapter<'dstack'> = {
       tls_spki_sha256: tlsSpkiSha256,
       collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
       gpu: await fetchVerdict(report, nonce, subject, deps),
+      ...(await fetchModels({ nonce, tlsSpkiSha256 }, subject, deps)),
     }
     const options = judgeOptions(subject, deps)
     const judged = await judgeDstack(evidence, subject.policy, options)
@@ -42,12 +48,18 @@ export const dstackAdapter: Adapter<'dstack'> = {
   },
 }
 
-function fetchReport({ baseUrl, policy, apiKey }: Subject, deps: EvidenceDeps, nonce: string) {
+function fetchReport(
+  { baseUrl, policy, apiKey }: Subject,
+  deps: EvidenceDeps,
+  nonce: string,
+  model?: string,
+) {
   const query = new URLSearchParams({
     nonce,
     signing_algo: policy.signing_algo,
     include_tls_fingerprint: 'true',
     version: '2',
+    ...(model === undefined ? {} : { model }),
   })
   return deps.observedFetch({
     url: `${baseUrl}/attestation/report?${query.toString()}`,
@@ -55,6 +67,36 @@ function fetchReport({ baseUrl, policy, apiKey }: Subject, deps: EvidenceDeps, n
     webPki: dstackAdapter.webPki,
     ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
   })
+}
+
+interface Gateway {
+  readonly nonce: string
+  readonly tlsSpkiSha256: string
+}
+
+/** What the gateway shows behind each model of the policy, asked over connections to the same key, one after the other. */
+async function fetchModels(
+  { nonce, tlsSpkiSha256 }: Gateway,
+  subject: Subject,
+  deps: EvidenceDeps,
+): Promise<Pick<DstackEvidence, 'models'>> {
+  const { models } = subject.policy
+  if (models === undefined) return {}
+  const shown: ModelEvidence[] = []
+  for (const model of models.names) {
+    // eslint-disable-next-line no-await-in-loop -- a report is large, and a gateway makes each anew
+    const answer = await fetchReport(subject, deps, nonce, model)
+    if (answer.tlsSpkiSha256 !== tlsSpkiSha256) throw new EvidenceRefused('tls_key')
+    // eslint-disable-next-line no-await-in-loop -- as above
+    const nodes = await Promise.all(
+      readModelReports(answer.body).map(async (report) => ({
+        collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+        gpu: await fetchVerdict(report, nonce, subject, deps),
+      })),
+    )
+    shown.push({ model, report: textOf(answer.body), nodes })
+  }
+  return { models: shown }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { canonicalJson } from '../../protocol/canonical-json.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'

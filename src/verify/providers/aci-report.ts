@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { concatBytes, fromHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 import { canonicalJson } from '../../protocol/canonical-json.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'

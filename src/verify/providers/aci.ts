@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { equalBytes } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'

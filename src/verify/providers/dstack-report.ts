@@ -33,6 +33,7 @@ const attestationSchema = z.looseObject({
   intel_quote: hexText,
   /** A string with JSON. Any other value is an error, never treated as absent. */
   nvidia_payload: z.string().nullish(),
+  tls_cert_fingerprint: hexText.nullish(),
   event_log: z.unknown(),
   info: z.looseObject({ tcb_info: z.unknown(), vm_config: z.unknown().optional() }),
   vm_config: z.unknown().optional(),
@@ -43,6 +44,7 @@ const vmConfigSchema = z.looseObject({ mr_config: z.string().nullish() })
 const fleetSchema = z.looseObject({
   gateway_attestation: z.unknown().optional(),
   all_attestations: z.array(z.unknown()).max(64).nullish(),
+  model_attestations: z.array(z.unknown()).max(64).nullish(),
 })
 
 export interface DstackEvent {
@@ -59,6 +61,8 @@ export interface DstackEvent {
 /** One node's attestation. Nothing of it is verified. */
 export interface DstackReport {
   readonly signer: MessageKey
+  /** Of the node's TLS key, as it says itself; REPORT_DATA decides. Lowercase hex. */
+  readonly tlsSpkiSha256: string | undefined
   readonly quote: Bytes
   readonly eventLog: readonly DstackEvent[]
   readonly appCompose: string
@@ -83,10 +87,20 @@ export function readDstackReports(body: Bytes): readonly DstackReport[] {
   return [json, ...(fleet ?? [])].map(readReport)
 }
 
+/**
+ * The attestations of the nodes that a gateway shows behind the model that was asked about.
+ * @throws MalformedEvidence when the input is malformed
+ */
+export function readModelReports(body: Bytes): readonly DstackReport[] {
+  const { model_attestations: nodes } = readDocument(fleetSchema, parseStrictJson(body, NAME), NAME)
+  return (nodes ?? []).map(readReport)
+}
+
 function readReport(json: unknown): DstackReport {
   const node = readDocument(attestationSchema, json, NAME)
   return {
     signer: { algorithm: node.signing_algo, address: node.signing_address },
+    tlsSpkiSha256: /^[0-9a-f]{64}$/.exec(node.tls_cert_fingerprint ?? '')?.[0],
     quote: fromHex(node.intel_quote),
     eventLog: readDstackEvents(node.event_log),
     appCompose: readDocument(tcbInfoSchema, unwrap(node.info.tcb_info), NAME).app_compose,

@@ -3,16 +3,12 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import {
-  gpuVerdictSchema,
-  judgeGpuVerdict,
-  summarizeGpu,
-  type JudgedGpus,
-} from '../nvidia/gpu-evidence.ts'
-import { verifyDeviceReports } from '../nvidia/device-report.ts'
+import { gpuVerdictSchema, summarizeGpu } from '../nvidia/gpu-evidence.ts'
 import { quoteReportData } from '../tdx/quote-layout.ts'
 import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
+import { judgeGpus } from './dstack-gpus.ts'
+import { judgeModels, modelEvidenceSchema } from './dstack-models.ts'
 import { replayEventLog } from './dstack-event-log.ts'
 import { identifyReportData } from './dstack-report-data.ts'
 import { readDstackReports, type DstackReport } from './dstack-report.ts'
@@ -32,6 +28,8 @@ export const dstackEvidenceSchema = z.strictObject({
   tls_spki_sha256: hex32,
   collateral: storedCollateralSchema,
   gpu: gpuVerdictSchema.nullable(),
+  /** Of a gateway, where the policy names models. */
+  models: z.array(modelEvidenceSchema).max(16).optional(),
 })
 export type DstackEvidence = z.output<typeof dstackEvidenceSchema>
 
@@ -54,7 +52,8 @@ export async function judgeDstack(
   await requireTlsLayout(quote.reportData, { signer: report.signer, nonce, tlsSpkiSha256 })
   const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
   await checkWorkload({ report, quote, facts, policy })
-  const gpu = await judgeGpus(report, evidence, policy, options)
+  const gpu = await judgeGpus(report.nvidiaPayload, evidence, policy, options)
+  const models = await judgeModels(evidence.models ?? [], nonce, policy, options)
   const osPinned = policy.allowed_measurements !== undefined
   return {
     verification_mode: 'dstack-tdx',
@@ -71,6 +70,7 @@ export async function judgeDstack(
       signing_algo: report.signer.algorithm,
       signing_address: report.signer.address,
       gpu: gpu === undefined ? null : summarizeGpu(gpu),
+      ...(models.length > 0 && { models: [...models] }),
     },
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
     messageKey: report.signer,
@@ -110,25 +110,4 @@ export async function pickReport(
     }
   }
   throw refusal
-}
-
-/** What is there must hold, whatever the policy; where GPUs are optional, nothing need be there. */
-async function judgeGpus(
-  { nvidiaPayload }: DstackReport,
-  { gpu, nonce }: DstackEvidence,
-  policy: PolicyOf<'dstack'>,
-  { now, gpuRootSpkiSha256 }: JudgeOptions,
-): Promise<JudgedGpus | undefined> {
-  if (nvidiaPayload === undefined) {
-    if (policy.gpu === 'optional') return undefined
-    throw new EvidenceRefused('gpu', ['gpu_missing'])
-  }
-  const root = { rootSpkiSha256: gpuRootSpkiSha256 }
-  const reported = await verifyDeviceReports(nvidiaPayload, { nonce, now, ...root })
-  const verdict =
-    gpu === null ? undefined : await judgeGpuVerdict(nvidiaPayload, gpu, { nonce, now })
-  const held = { nvidia_verdict: verdict !== undefined, device_report: reported !== undefined }
-  const missing = policy.gpu_checks.filter((name) => !held[name])
-  if (missing.length > 0 && policy.gpu === 'required') throw new EvidenceRefused('gpu', missing)
-  return verdict === undefined && reported === undefined ? undefined : { verdict, reported }
 }

@@ -95,7 +95,7 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
 const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
 /** Claims that a policy may add to those of the router's. */
-const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release'])
+const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release', 'models'])
 
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
   const { binding, claims, evidence_summary: summary, verification_mode } = judged

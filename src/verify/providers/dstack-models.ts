@@ -1,0 +1,106 @@
+import * as z from 'zod'
+import { utf8 } from '../../protocol/bytes.ts'
+import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { EvidenceRefused } from '../evidence-refused.ts'
+import { gpuVerdictSchema, summarizeGpu } from '../nvidia/gpu-evidence.ts'
+import { requireTdxState, tdxMeasurement } from '../tdx/state.ts'
+import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
+import { replayEventLog } from './dstack-event-log.ts'
+import { judgeGpus } from './dstack-gpus.ts'
+import { identifyReportData } from './dstack-report-data.ts'
+import { readModelReports, type DstackReport } from './dstack-report.ts'
+import { checkWorkload } from './dstack-workload.ts'
+import type { JudgeOptions } from './judged-evidence.ts'
+
+/** What a gateway shows of the nodes behind one of its models, and the vendors' words on each, in their order. */
+export const modelEvidenceSchema = z.strictObject({
+  model: z.string(),
+  /** The answer to `/attestation/report?model=`, as it was served. */
+  report: z.string(),
+  nodes: z
+    .array(z.strictObject({ collateral: storedCollateralSchema, gpu: gpuVerdictSchema.nullable() }))
+    .max(64),
+})
+export type ModelEvidence = z.output<typeof modelEvidenceSchema>
+
+export type ModelsPolicy = NonNullable<PolicyOf<'dstack'>['models']>
+
+/** What a receipt says of a node behind a gateway. */
+export type ModelNode = {
+  readonly model: string
+  readonly compose_hash: string
+  readonly measurement: string
+  /** False: the compose hash is what an operating system says that nobody compared with anything. */
+  readonly os_pinned: boolean
+  readonly signing_address: string
+  readonly gpu: ReturnType<typeof summarizeGpu> | null
+}
+
+/**
+ * Judges every node that a gateway shows for every model of the policy, each for our nonce and under the policy of models. That
+ * the gateway sends prompts there and nowhere else is for its own, attested code to see to.
+ * @throws EvidenceRefused when a model is missing, has no node, or any node does not meet the policy
+ * @throws MalformedEvidence when a report cannot be read
+ */
+export async function judgeModels(
+  evidence: readonly ModelEvidence[],
+  nonce: string,
+  policy: PolicyOf<'dstack'>,
+  options: JudgeOptions,
+): Promise<readonly ModelNode[]> {
+  const { models } = policy
+  if (models === undefined) return []
+  const shown = new Map(evidence.map((one) => [one.model, one]))
+  const judged = models.names.map(async (name) => {
+    const one = shown.get(name)
+    const reports = one && readModelReports(utf8(one.report))
+    if (one === undefined || reports === undefined || reports.length === 0) {
+      throw new EvidenceRefused('models', ['model_missing'])
+    }
+    if (reports.length !== one.nodes.length) throw new EvidenceRefused('models', ['model_nodes'])
+    return Promise.all(
+      one.nodes.map(async (node, index) => {
+        const report = reports[index]
+        if (report === undefined) throw new EvidenceRefused('models', ['model_nodes'])
+        return {
+          model: name,
+          ...(await judgeNode({ report, nonce, ...node }, policy, models, options)),
+        }
+      }),
+    )
+  })
+  return (await Promise.all(judged)).flat()
+}
+
+interface NodeEvidence extends Pick<ModelEvidence['nodes'][number], 'collateral' | 'gpu'> {
+  readonly report: DstackReport
+  readonly nonce: string
+}
+
+async function judgeNode(
+  { report, nonce, collateral, gpu }: NodeEvidence,
+  policy: PolicyOf<'dstack'>,
+  models: ModelsPolicy,
+  options: JudgeOptions,
+): Promise<Omit<ModelNode, 'model'>> {
+  const nodePolicy = {
+    ...policy,
+    allowed_compose_hashes: models.allowed_compose_hashes,
+    allowed_measurements: models.allowed_measurements,
+    allowed_mr_config_id: undefined,
+  }
+  const quote = await options.verifyQuote(report.quote, collateral, options.now)
+  requireTdxState(quote, policy)
+  const { signer, tlsSpkiSha256 = '00'.repeat(32) } = report
+  await identifyReportData(quote.reportData, { signer, nonce, tlsSpkiSha256 })
+  const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
+  await checkWorkload({ report, quote, facts, policy: nodePolicy })
+  const gpus = await judgeGpus(report.nvidiaPayload, { gpu, nonce }, policy, options)
+  return {
+    compose_hash: facts.composeHash,
+    measurement: tdxMeasurement(quote),
+    os_pinned: models.allowed_measurements !== undefined,
+    signing_address: signer.address,
+    gpu: gpus === undefined ? null : summarizeGpu(gpus),
+  }
+}
