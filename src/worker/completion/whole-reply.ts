@@ -1,4 +1,5 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { jsonText } from '../http/reply.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
@@ -50,5 +51,5 @@ function written(
   const report = tally.report(exchange.usage)
   const body = utf8(admitted.format.encodeWhole(answer, head, report, service))
   const headers = { ...admitted.headers, ...droppedMembersHeader(admitted, [attempt.route]) }
-  return { exchange, body, headers, providerResponseId }
+  return { exchange, body, response: jsonText(body, headers), providerResponseId }
 }

@@ -3,7 +3,6 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { releaseAdmission } from '../admission.ts'
 import { callDeps, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
-import { jsonText } from '../http/reply.ts'
 import type { Once } from '../idempotency/once.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, type ProviderCall } from '../provider/call.ts'
@@ -12,7 +11,7 @@ import { checkAnswerSize } from '../provider/answer-size.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
 import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
 import { Budget, pause } from '../routing/budget.ts'
-import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
+import { CHAT_FAILURE_MAPPING, type FailureMapping } from '../routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
@@ -27,6 +26,9 @@ export interface WholeRequest {
   readonly once: Once | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
+  /** Those of chat unless given. */
+  readonly failureMapping?: FailureMapping
+  readonly outOfTime?: () => ApiError
 }
 
 /** The part of a receipt's proof that comes from a provider's bytes. */
@@ -39,11 +41,12 @@ export type ProviderProof = Omit<
 export interface WrittenAnswer {
   readonly exchange: Exchange
   readonly body: Bytes
-  readonly headers: Readonly<Record<string, string>>
+  /** The answer that carries `body`. */
+  readonly response: Response
   readonly providerResponseId: string | undefined
 }
 
-const outOfTime = () =>
+const chatOutOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
 /**
@@ -56,21 +59,21 @@ const outOfTime = () =>
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
   runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
-  write: (served: Served<T>) => WrittenAnswer,
+  write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>,
 ): Promise<Response> {
   const { context, admission, receiptId, clientRequest, once, attempts } = request
-  const tools = settleDeps(context, admission.customerId)
+  const { failureMapping = CHAT_FAILURE_MAPPING, outOfTime = chatOutOfTime } = request
   const budget = new Budget(context.now)
   budget.limit(request.timeoutMs, outOfTime)
   try {
-    const attemptTools = wholeAttemptDeps(context, budget, CHAT_FAILURE_MAPPING)
+    const attemptDeps = wholeAttemptDeps(context, budget, failureMapping)
     const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget.signal)
-    const served = await attemptRoutes(attempts, attemptFn, attemptTools)
-    const { exchange, body, headers, providerResponseId } = write(served)
-    const response = jsonText(body, headers)
+    const served = await attemptRoutes(attempts, attemptFn, attemptDeps)
+    const { exchange, body, response, providerResponseId } = await write(served)
     const answer = await once?.seal({ headers: response.headers, body })
     const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }
-    await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, tools)
+    const deps = settleDeps(context, admission.customerId)
+    await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, deps)
     return response
   } catch (error) {
     await releaseAdmission(context, admission)

@@ -9,6 +9,7 @@ import { requestWhole, serveWhole, type ReadAnswer } from '../completion/whole-s
 import type { Context, Handler } from '../context.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
+import { jsonText } from '../http/reply.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
@@ -55,8 +56,9 @@ export const createEmbeddings: Handler = async (request, context) => {
       const terms = { admission, constraints, requestedRoute }
       const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
       const service = serviceObject(exchange, receiptId)
-      const json = utf8(answerJson(answer, exchange, service))
-      return { exchange, body: json, headers, providerResponseId: answer.providerResponseId }
+      const body = utf8(answerJson(answer, exchange, service))
+      const response = jsonText(body, headers)
+      return { exchange, body, response, providerResponseId: answer.providerResponseId }
     },
   )
 }

@@ -1,11 +1,9 @@
-import { releaseAdmission } from '../admission.ts'
-import { settleDeps, wholeAttemptDeps } from '../context.ts'
+import { serveWhole, type WrittenAnswer } from '../completion/whole-serving.ts'
 import { ApiError } from '../http/errors.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
-import { attemptRoutes, type Served } from '../routing/attempt.ts'
-import { Budget, pause } from '../routing/budget.ts'
+import type { Served } from '../routing/attempt.ts'
+import { pause } from '../routing/budget.ts'
 import { TRANSCRIPTION_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
-import { settleWhole } from '../settle/settle-whole.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { makeAnswer } from './answer.ts'
 import { measureSeconds } from './duration.ts'
@@ -16,51 +14,42 @@ import { requestTranscript, type TranscriptAnswer } from './attempt.ts'
 /**
  * Answers an admitted transcription: attempts -> transcript -> settlement -> body. If settlement fails, the answer is
  * withheld and costs nothing. The request runs to its end even when the client disconnects.
+ * @throws ApiError when no route served it
+ * @throws LinkUnavailable
+ * @throws StorageUnavailable
  */
-export async function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
-  try {
-    const receiptId = admitted.receipt ? admitted.context.newId() : null
-    return await settled(admitted, await served(admitted), receiptId)
-  } catch (error) {
-    await releaseAdmission(admitted.context, admitted.admission)
-    throw error
-  }
+export function answerTranscription(admitted: AdmittedTranscription): Promise<Response> {
+  const { context, plan } = admitted
+  const receiptId = admitted.receipt ? context.newId() : null
+  return serveWhole<TranscriptAnswer>(
+    {
+      ...admitted,
+      receiptId,
+      attempts: plan.attempts,
+      timeoutMs: context.config.service.timeouts.transcription_ms,
+      failureMapping: TRANSCRIPTION_FAILURE_MAPPING,
+      outOfTime,
+    },
+    (attempt, limitMs, budget) => requestTranscript(admitted, attempt, limitMs, budget),
+    (served) => written(admitted, served, receiptId),
+  )
 }
 
 const outOfTime = () =>
   new ApiError('upstream_error', 'The request ran out of time before a provider answered.')
 
-async function served(admitted: AdmittedTranscription): Promise<Served<TranscriptAnswer>> {
-  const { context, plan } = admitted
-  const budget = new Budget(context.now)
-  budget.limit(context.config.service.timeouts.transcription_ms, outOfTime)
-  try {
-    return await attemptRoutes(
-      plan.attempts,
-      (attempt, limitMs) => requestTranscript(admitted, attempt, limitMs, budget.signal),
-      wholeAttemptDeps(context, budget, TRANSCRIPTION_FAILURE_MAPPING),
-    )
-  } finally {
-    budget.end()
-  }
-}
-
-async function settled(
+async function written(
   admitted: AdmittedTranscription,
-  { attempt, value }: Served<TranscriptAnswer>,
+  { attempt, value: { transcript } }: Served<TranscriptAnswer>,
   receiptId: string | null,
-): Promise<Response> {
-  const { context, admission, parsed, clientRequest, once } = admitted
-  const measuredSeconds = await measureIfUnreported(admitted, value.transcript)
-  const exchange = transcriptionExchange(admitted, attempt, value.transcript, measuredSeconds)
-  const transcript = { ...value.transcript, measuredSeconds }
-  const { body, toResponse } = makeAnswer(parsed, transcript, exchange, receiptId)
-  const response = toResponse({ ...admission.rateLimitHeaders, ...receiptHeader(receiptId) })
-  const answer = await once?.seal({ headers: response.headers, body })
-  const proof = { ...value, clientRequest, clientResponse: body }
-  const tools = settleDeps(context, admission.customerId)
-  await settleWhole({ ...exchange, answer: answer ?? null }, receiptId, proof, tools)
-  return response
+): Promise<WrittenAnswer> {
+  const { admission, parsed } = admitted
+  const measuredSeconds = await measureIfUnreported(admitted, transcript)
+  const exchange = transcriptionExchange(admitted, attempt, transcript, measuredSeconds)
+  const answer = makeAnswer(parsed, { ...transcript, measuredSeconds }, exchange, receiptId)
+  const headers = { ...admission.rateLimitHeaders, ...receiptHeader(receiptId) }
+  const response = answer.toResponse(headers)
+  return { exchange, body: answer.body, response, providerResponseId: undefined }
 }
 
 /** Pause between two slices of a measurement, ms. A slice blocks the thread for about as long. */
