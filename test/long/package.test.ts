@@ -74,6 +74,7 @@ describe('the npm package', () => {
         'lib/cli/main.js',
         'lib/worker.js',
         'lib/verifier.html',
+        'lib/console.html',
         'lib/verify/index.d.ts',
         'config/local.json',
       ]),
