@@ -14,8 +14,10 @@ export const scriptedAnswerSchema = z.strictObject({
   headers: z.record(z.string(), z.string()).default({ 'content-type': 'text/event-stream' }),
   /** Delay before the status line. */
   delay_ms: z.int().min(0).default(0),
-  /** Written one by one, as UTF-8. */
+  /** Written one by one. */
   frames: z.array(z.string()).default([]),
+  /** How the frames spell their bytes. */
+  encoding: z.enum(['utf8', 'base64']).default('utf8'),
   frame_delay_ms: z.int().min(0).default(0),
   /** `end` closes cleanly, `reset` destroys the connection, `hang` stays silent for ever. */
   end: z.enum(['end', 'reset', 'hang']).default('end'),
@@ -61,7 +63,7 @@ export async function play(answer: ScriptedAnswer, sink: AnswerSink): Promise<vo
   if (answer.delay_ms > 0) await delay(answer.delay_ms)
   if (answer.frames.length > 0 || answer.end === 'end') sink.head(answer.status, answer.headers)
   for (const frame of answer.frames) {
-    sink.write(Buffer.from(frame))
+    sink.write(Buffer.from(frame, answer.encoding))
     if (answer.frame_delay_ms > 0) await delay(answer.frame_delay_ms)
   }
   if (answer.end === 'end') sink.end()

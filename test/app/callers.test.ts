@@ -42,6 +42,9 @@ const moderation = JSON.stringify({
 
 const bomb = () => `${WHOLE}${' '.repeat(40 * 1024 * 1024)}`
 
+/** It begins soundly, and goes on with one line that is far longer than any event may be. */
+const streamedBomb = () => `${ROLE}${TEXT}data: ${' '.repeat(40 * 1024 * 1024)}`
+
 const once =
   (script: Script): Script =>
   (call) =>
@@ -54,6 +57,7 @@ const FIRST_ROUTES: Readonly<Record<string, Script>> = {
   limited: once(status(429)),
   zipped: compressed('gzip'),
   bomb: compressed('gzip', bomb),
+  'streamed-bomb': compressed('gzip', streamedBomb),
   brotli: compressed('br'),
 }
 
@@ -162,6 +166,20 @@ describe('an answer that comes compressed unasked', () => {
     const { words } = await ask(world, customer, { model, stream: false })
     expect(words).toBe('502 bad_gateway')
   })
+})
+
+test('a compressed stream that swells ends with an error, and what was delivered is billed once', async () => {
+  const heard = await ask(world, customer, { model: 'streamed-bomb', stream: true })
+  expect(heard.words).toBe('200 "Hello from the first." then bad_gateway')
+  expect(heard.receiptId).toBeUndefined()
+  const headers = { authorization: `Bearer ${customer.key}` }
+  const usage = await world.stack.fetch('/v1/usage?model=alpha/streamed-bomb', { headers })
+  const { data } = z
+    .object({ data: z.array(z.looseObject({ receipt_id: z.null(), completion_tokens: z.int() })) })
+    .parse(await usage.json())
+  expect(data).toHaveLength(1)
+  expect(data[0]?.completion_tokens).toBeGreaterThan(0)
+  expect(data[0]?.completion_tokens).toBeLessThan(100)
 })
 
 describe('members of a request that the router does not know', () => {

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { createRemoteJWKSet, compactVerify, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ReceiptClaims } from '../../src/protocol/receipt.ts'
 import { completionIn, completionOf, usageOf } from '../support/answers.ts'
+import { streamOf } from '../support/provider-frames.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
 
@@ -43,6 +45,29 @@ function digest(text: string): string {
 }
 
 describe('the receipt of a completion', () => {
+  test.each([true, false])(
+    'says what its digest is over where an attested provider compresses unasked (stream: %s)',
+    async (stream) => {
+      const whole = { choices: [{ message: { content: 'zipped' }, finish_reason: 'stop' }] }
+      const sent = stream ? streamOf([{ content: 'zipped' }]).join('') : JSON.stringify(whole)
+      const type = stream ? 'text/event-stream' : 'application/json'
+      await standin.script({
+        provider: 'standin',
+        headers: { 'content-type': type, 'content-encoding': 'gzip' },
+        frames: [gzipSync(sent).toString('base64')],
+        encoding: 'base64',
+      })
+      const answer = await complete({ ...ASK, model: 'standin/glm-5', stream })
+      expect(await answer.text()).toContain('zipped')
+      const claims = await verifiedClaims(answer.headers.get('x-receipt-id') ?? '')
+      expect(claims).toMatchObject({
+        response_digest: digest(sent),
+        response_digest_over: 'decoded',
+        inference_attestation: { verified: true, verification_mode: 'snp-envelope' },
+      })
+    },
+  )
+
   test('says where the trust bundle is, in full, as the evidence does', async () => {
     const { service } = await completionOf(await complete(ASK))
     const claims = await verifiedClaims(service.receipt_id)
