@@ -23,6 +23,7 @@ import type { openMachine } from './open-machine.ts'
 import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
 import { startIdentity, type Identity } from './identity.ts'
+import { Telemetry } from './telemetry/telemetry.ts'
 import { openUpstream } from './upstream.ts'
 
 export interface DaemonDeps {
@@ -66,12 +67,14 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
-  const { proofs, egress } = upstream
+  const { proofs } = upstream
+  const telemetry = new Telemetry(now, first.config.service)
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     async adopt(loaded) {
       await identity.adoptConfig(loaded)
       proofs.configure(loaded)
+      telemetry.configure(loaded.config.service)
       source.adopted(loaded)
     },
     ...outcomes(notify),
@@ -79,12 +82,11 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const routes = createLinkRoutes({
     unsealing: openGate({ ...deps, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
     signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
-    envelopes: identity.envelopes,
+    ...upstream,
+    ...identity,
     hpke,
-    proofs,
-    egress,
+    telemetry,
     generation: current,
-    release: identity.release,
   })
   const server = await startLinkServer(boot.link, createDispatcher(routes, log))
   const unwatch = source.watch(() => void generations.reload())
@@ -109,7 +111,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
       hpke.rotation.close()
       identity.envelopes.close()
       upstream.close()
-      await server.close()
+      await Promise.all([server.close(), telemetry.close()])
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
+import { telemetryProblems } from './telemetry-config.ts'
 import { webhookProblems } from './webhook-config.ts'
 
 /** One problem with a configuration: where, and why. */
@@ -55,6 +56,7 @@ const RULES: readonly Rule[] = [
   originsAreOrigins,
   forwardedMembersAreFree,
   ({ service }) => webhookProblems(service.webhooks, service.mode),
+  ({ service }) => telemetryProblems(service.telemetry),
 ]
 
 const RESERVED_NAME = 'auto'

@@ -3,6 +3,7 @@ import { EFFORTS } from './effort.ts'
 import { DEFAULT_FORWARD } from './forwarded-members.ts'
 import { es256JwkSchema } from './jwk.ts'
 import { providerPolicySchema } from './provider-policy.ts'
+import { telemetrySchema } from './telemetry-config.ts'
 import { webhooksSchema } from './webhook-config.ts'
 
 /**
@@ -104,6 +105,7 @@ export const serviceSchema = z.strictObject({
   release: releaseSchema.optional(),
   unseal: unsealSchema.optional(),
   webhooks: webhooksSchema.optional(),
+  telemetry: telemetrySchema.optional(),
 })
 
 export const providerSchema = z.strictObject({

@@ -24,6 +24,8 @@ export const LINK_PATHS = {
   hpke: '/v1/hpke',
   /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
   unseal: '/v1/unseal',
+  /** POST `TelemetryReport` (telemetry.ts) of one worker: `TelemetryAnswer`, of the others of the host. */
+  telemetry: '/v1/telemetry',
   /** GET: `ProviderProof[]` under `providers`. */
   providers: '/v1/providers',
   /** GET `/v1/evidence/<sha256>`: the raw evidence bytes a receipt refers to by digest. */

@@ -12,10 +12,14 @@ import { errorFields } from './http/error-fields.ts'
 import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
 import { openSharedLimits } from './limits/shared-limits.ts'
+import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HttpLink } from './link/http-link.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
+import { Traces } from './metrics/traces.ts'
+import { WorkerTelemetry } from './metrics/worker-telemetry.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
+import { restingStates } from './routing/resting.ts'
 import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
@@ -61,6 +65,8 @@ export class App {
   readonly #drains = new Drains()
   readonly #env: Env
   readonly #metrics = new Metrics()
+  readonly #traces: Traces
+  readonly #telemetry: WorkerTelemetry
   readonly #watch: InstanceWatch
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
@@ -69,7 +75,8 @@ export class App {
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
     this.#deps = deps
-    this.#log = this.#metrics.counting(consoleLog(deps.now))
+    this.#traces = new Traces(deps.now)
+    this.#log = this.#metrics.counting(this.#traces.noting(consoleLog(deps.now)))
     this.#link = new HttpLink(
       env.LINK,
       deps,
@@ -79,6 +86,14 @@ export class App {
     this.#ehbp = { ...deps, link: this.#link }
     this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
     this.#watch = new InstanceWatch(deps.newId())
+    this.#telemetry = new WorkerTelemetry({
+      instance: this.#watch.id,
+      metrics: this.#metrics,
+      traces: this.#traces,
+      states: () => this.#states(),
+      send: (report) => exchangeTelemetry(env.LINK, env.LINK_ORIGIN, report),
+      pause,
+    })
     this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate(deps.now)
@@ -89,6 +104,9 @@ export class App {
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
     const requestId = this.#deps.newId()
     const startedAt = this.#deps.now()
+    if (this.#settings.known?.config.service.telemetry?.traces === true) {
+      this.#traces.begin(requestId, request.headers.get('traceparent'))
+    }
     const state: RequestState = { endpoint: undefined, error: undefined, permit: undefined }
     const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(request, requestId, execution, state),
@@ -114,7 +132,15 @@ export class App {
       duration_ms: this.#deps.now() - startedAt,
       ...(state.error === undefined ? {} : errorFields(state.error)),
     })
+    this.#telemetry.reportSoon((work) => execution.waitUntil(work))
     return response
+  }
+
+  /** What this worker sees of its routes and its work as of now. */
+  #states() {
+    const { known } = this.#settings
+    const routes = known?.health.snapshot(this.#deps.now(), known.catalogue.routes) ?? []
+    return { open_requests: this.#cap.openRequests, resting: restingStates(routes) }
   }
 
   /**
@@ -199,6 +225,7 @@ export class App {
       metrics: this.#metrics,
       watch: this.#watch,
       consolePage: this.#env.CONSOLE_PAGE,
+      telemetry: this.#telemetry,
       sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
       log: this.#log,
       shared: this.#shared,

@@ -8,6 +8,7 @@ import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
 import type { InstanceWatch } from './metrics/instance-watch.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import type { WorkerTelemetry } from './metrics/worker-telemetry.ts'
 import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { AttemptDeps } from './routing/attempt.ts'
@@ -37,6 +38,7 @@ export interface Context extends Settings {
   readonly watch: InstanceWatch
   /** The operator's console, an HTML page; undefined where the host brought none. */
   readonly consolePage: string | undefined
+  readonly telemetry: WorkerTelemetry
   /** Sends a message to an endpoint of the operator. */
   readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */

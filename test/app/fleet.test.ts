@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { completionOf, usageOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
-import { chatBody, startServe, type Serving } from '../support/serve.ts'
+import { ADMIN_TOKEN, chatBody, startServe, type Serving } from '../support/serve.ts'
 import { startLoad } from '../support/steady-load.ts'
 import { startTcpBalancer, type TcpBalancer } from '../support/tcp-balancer.ts'
 import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
@@ -76,6 +76,22 @@ describe('two stacks on one PostgreSQL', () => {
 
   test('run several workers behind one socket', () => {
     expect(Object.keys(first.at.parts).toSorted()).toEqual(['enclave', 'worker', 'worker-2'])
+  })
+
+  test('are scraped in one answer, whichever worker gives it', async () => {
+    const path = '/v1/models/scraped-by-the-fleet-test'
+    const headers = { authorization: `Bearer ${first.apiKey}`, connection: 'close' }
+    const ask = async () => (await fetch(first.at.http_url + path, { headers })).status
+    const statuses = await Promise.all(Array.from({ length: 40 }, ask))
+    expect(new Set(statuses)).toEqual(new Set([404]))
+    const scrape = async () => {
+      const asAdmin = { authorization: `Bearer ${ADMIN_TOKEN}`, connection: 'close' }
+      const answer = await fetch(`${first.at.http_url}/admin/metrics`, { headers: asAdmin })
+      const counted =
+        /^cmr_requests_total\{endpoint="models.retrieve",status="404",code="model_not_found"\} (\d+)$/m
+      return Number(counted.exec(await answer.text())?.[1])
+    }
+    for (let turn = 0; turn < 6; turn++) await expect.poll(scrape, { timeout: 10_000 }).toBe(40)
   })
 
   test('lose no more than what was in flight on the one that is killed', async () => {

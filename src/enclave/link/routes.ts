@@ -6,6 +6,7 @@ import {
   type LinkConfig,
   type LinkState,
 } from '../../protocol/link.ts'
+import { telemetryReportSchema } from '../../protocol/telemetry.ts'
 import { MAX_UNSEAL_BYTES } from '../../protocol/unseal.ts'
 import { parseEgressTarget, type Egress } from '../open-egress.ts'
 import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
@@ -19,6 +20,7 @@ import type { Unsealing } from '../sealed/open-gate.ts'
 import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from './answer.ts'
 import type { LinkCall, LinkRoute } from './dispatch.ts'
 import { LinkError } from '../link-error.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /** The keys to which request bodies are encrypted, and their rotation. */
 export interface Hpke {
@@ -34,11 +36,13 @@ export interface LinkSubject {
   readonly hpke: Hpke
   readonly proofs: ProviderProofs
   readonly egress: Egress
+  readonly telemetry: Pick<Telemetry, 'exchange'>
   readonly generation: () => Generation
   readonly release: () => Release
 }
 
 const MAX_SIGN_BYTES = 1_048_576
+const MAX_TELEMETRY_BYTES = 8 * 1_048_576
 const MAX_DECAPSULATE_BYTES = 1_024
 
 /** All routes of the link (src/protocol/link.ts). */
@@ -72,6 +76,15 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       handle: async ({ request }) => {
         const document = await readText(request, MAX_UNSEAL_BYTES)
         return jsonAnswer(await subject.unsealing.gate.accept(document.trim()))
+      },
+    },
+    {
+      method: 'POST',
+      path: LINK_PATHS.telemetry,
+      handle: async ({ request }) => {
+        const report = telemetryReportSchema.safeParse(await readJson(request, MAX_TELEMETRY_BYTES))
+        if (!report.success) throw new LinkError('invalid_request', 'not a telemetry report')
+        return jsonAnswer(subject.telemetry.exchange(report.data))
       },
     },
     get(LINK_PATHS.providers, async () => jsonAnswer({ providers: proofs.list() })),

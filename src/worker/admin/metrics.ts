@@ -1,31 +1,40 @@
+import { addExpositions } from '../../protocol/exposition.ts'
+import type { TelemetryAnswer } from '../../protocol/telemetry.ts'
 import type { Context } from '../context.ts'
 import { text } from '../http/reply.ts'
 import { gaugeText } from '../metrics/families.ts'
+import { restingStates } from '../routing/resting.ts'
 import { asAdmin } from './as-admin.ts'
 
-/** GET /admin/metrics in the Prometheus text format: counters since this process started, gauges as of now. */
+/**
+ * GET /admin/metrics in the Prometheus text format: the counts of all workers of this host since they started, and
+ * states as of now. A worker whose daemon is unreachable reports its own.
+ */
 export const showMetrics = asAdmin(async (_request, context) => {
-  const now = `${workText(context)}${breakerText(context)}${await proofText(context)}`
-  const body = `${context.metrics.render()}${now}`
-  return text(body, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+  const others = await context.telemetry.exchange()
+  const counts = addExpositions([context.metrics.render(), ...others.metrics])
+  const states = `${workText(context, others)}${breakerText(context, others)}${await proofText(context)}`
+  return text(`${counts}${states}`, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
 })
 
-function workText({ openRequests }: Context): string {
+function workText({ openRequests }: Context, others: TelemetryAnswer): string {
   return gaugeText('cmr_open_requests', 'Requests of keyed endpoints that are at work.', [
-    { labels: {}, value: openRequests() },
+    { labels: {}, value: openRequests() + others.open_requests },
   ])
 }
 
-function breakerText({ health, catalogue, now }: Context): string {
-  const states = health.snapshot(now(), catalogue.routes)
+/** A route rests where one of the workers lets it rest. */
+function breakerText({ health, catalogue, now }: Context, others: TelemetryAnswer): string {
+  const resting = restingStates(health.snapshot(now(), catalogue.routes))
   return gaugeText(
     'cmr_route_resting',
     'Whether a route is out of service for now: 1 resting, 0.5 being probed, 0 in service.',
-    states.map(({ route, state }) => ({ labels: { route }, value: RESTING[state] })),
+    catalogue.routes.map(({ id }) => ({
+      labels: { route: id },
+      value: Math.max(resting[id] ?? 0, others.resting[id] ?? 0),
+    })),
   )
 }
-
-const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
 
 /** When the daemon is unreachable, the worker still reports its own counters. */
 async function proofText({ link }: Context): Promise<string> {

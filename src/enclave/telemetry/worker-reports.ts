@@ -1,0 +1,50 @@
+import { addExpositions } from '../../protocol/exposition.ts'
+import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.ts'
+
+type Report = Omit<TelemetryReport, 'spans'>
+
+/** States of a worker that was not heard of for so long are those of none; its counts stay. */
+const CURRENT_MS = 300_000
+
+/** Workers that run, and some that have ended; what older ones counted is added up. */
+const MAX_INSTANCES = 64
+
+/** The last report of every worker of the host. Counts of workers that have ended stay in the sum, which never falls. */
+export class WorkerReports {
+  readonly #now: () => number
+  readonly #reports = new Map<string, Report & { readonly at: number }>()
+  #ended = ''
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  take(report: Report): void {
+    this.#reports.delete(report.instance)
+    this.#reports.set(report.instance, { ...report, at: this.#now() })
+    const [oldest] = this.#reports
+    if (this.#reports.size <= MAX_INSTANCES || oldest === undefined) return
+    this.#reports.delete(oldest[0])
+    this.#ended = addExpositions([this.#ended, oldest[1].metrics])
+  }
+
+  /** All but one, for that one to add its own. */
+  others(instance: string): TelemetryAnswer {
+    const others = [...this.#reports.values()].filter((report) => report.instance !== instance)
+    const current = others.filter(({ at }) => this.#now() - at < CURRENT_MS)
+    const resting: Record<string, number> = {}
+    for (const [route, state] of current.flatMap((report) => Object.entries(report.resting))) {
+      resting[route] = Math.max(resting[route] ?? 0, state)
+    }
+    return {
+      metrics: [this.#ended, ...others.map(({ metrics }) => metrics)],
+      open_requests: current.reduce((sum, report) => sum + report.open_requests, 0),
+      resting,
+    }
+  }
+
+  /** The sums of all. */
+  total(): string {
+    return addExpositions([this.#ended, ...[...this.#reports.values()].map((one) => one.metrics)])
+  }
+}

@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import type { ConfigProblem } from './config-rules.ts'
+import { isLoopbackHost } from './loopback.ts'
+
+/** OpenTelemetry over HTTP: the daemon sends what its workers report (docs/observability.md). */
+export const telemetrySchema = z.strictObject({
+  /** Base address of a collector; `/v1/metrics` and `/v1/traces` are appended. */
+  otlp_endpoint: z.url({ protocol: /^https?$/ }),
+  metrics: z.boolean().default(true),
+  traces: z.boolean().default(true),
+  interval_seconds: z.int().min(1).max(3600).default(60),
+})
+
+/** Telemetry tells who is served when and how much. Loopback stays on the machine. */
+export function telemetryProblems(
+  telemetry: z.output<typeof telemetrySchema> | undefined,
+): ConfigProblem[] {
+  if (telemetry === undefined) return []
+  const { protocol, hostname } = new URL(telemetry.otlp_endpoint)
+  if (protocol === 'https:' || isLoopbackHost(hostname)) return []
+  const reason = 'must be https unless it is a loopback address'
+  return [{ path: 'service.telemetry.otlp_endpoint', reason }]
+}

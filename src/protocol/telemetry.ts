@@ -1,0 +1,47 @@
+import { z } from 'zod'
+
+/** What a worker tells its daemon of its work, and what it learns of the other workers of the host. */
+
+const MAX_TEXT = 4 * 1024 * 1024
+export const MAX_SPANS = 2_000
+
+const hex = (digits: number) => z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`))
+const attribute = z.union([z.string().max(256), z.number(), z.boolean()])
+
+/** A finished step of a request. Attributes are names, counts and codes; never content. */
+export const spanSchema = z.object({
+  trace_id: hex(32),
+  span_id: hex(16),
+  parent_id: hex(16).nullable(),
+  name: z.string().max(128),
+  kind: z.enum(['server', 'client', 'internal']),
+  /** Ms since the epoch. */
+  start: z.number(),
+  end: z.number(),
+  error: z.boolean(),
+  attributes: z.record(z.string().max(64), attribute),
+})
+
+export const telemetryReportSchema = z.object({
+  /** The isolate that reports. */
+  instance: z.string().max(64),
+  /** Counters and histograms since its start, in the Prometheus text format. */
+  metrics: z.string().max(MAX_TEXT),
+  open_requests: z.int().min(0),
+  /** Routes that rest, or are being probed, as it sees them: 1 or 0.5. */
+  resting: z.record(z.string(), z.number()),
+  spans: z.array(spanSchema).max(MAX_SPANS),
+})
+
+/** The other workers of the host. */
+export const telemetryAnswerSchema = z.object({
+  metrics: z.array(z.string()),
+  open_requests: z.int(),
+  resting: z.record(z.string(), z.number()),
+})
+
+export type Span = z.output<typeof spanSchema>
+export type TelemetryReport = z.output<typeof telemetryReportSchema>
+export type TelemetryAnswer = z.output<typeof telemetryAnswerSchema>
+
+export const NO_OTHERS: TelemetryAnswer = { metrics: [], open_requests: 0, resting: {} }

@@ -1,0 +1,162 @@
+import { MAX_SPANS, type Span } from '../../protocol/telemetry.ts'
+import type { Log, LogEvent, LogFields } from '../http/log.ts'
+
+/** The trace that a request belongs to. */
+interface Trace {
+  readonly traceId: string
+  /** The span of the caller; null where the trace begins here. */
+  readonly parentId: string | null
+}
+
+/** What is known of a request while it is at work. */
+interface Begun extends Trace {
+  readonly spanId: string
+  readonly startedAt: number
+  /** When the step that is at work began. */
+  stepAt: number
+}
+
+/** W3C Trace Context, version 00; what comes after it in later versions is left out. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/
+const NO_ID = /^0+$/
+const MAX_OPEN = 10_000
+
+/** Kept for requests that were answered, of whose streams more is to come. */
+export class Traces {
+  readonly #now: () => number
+  readonly #open = new Map<string, Begun>()
+  #spans: Span[] = []
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** A request has come, perhaps as a part of a trace of its caller's. */
+  begin(requestId: string, traceparent: string | null): void {
+    const hex = requestId.replaceAll('-', '')
+    const trace = readTraceparent(traceparent) ?? { traceId: hex, parentId: null }
+    const now = this.#now()
+    // The request's id is random, so half of it names its span.
+    this.#open.set(requestId, { ...trace, spanId: hex.slice(16), startedAt: now, stepAt: now })
+    const [oldest] = this.#open.keys()
+    if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
+  }
+
+  /** Takes an event of the log that ends a step. */
+  note(event: LogEvent, fields: LogFields): void {
+    const begun = this.#open.get(fields.request_id ?? '')
+    const step = STEPS[event]
+    if (begun === undefined || step === undefined) return
+    const now = this.#now()
+    const { name, kind, attributes, error } = step(fields)
+    const server = kind === 'server'
+    const attempt = `${event}${fields.attempt ?? ''}`
+    this.#add({
+      trace_id: begun.traceId,
+      span_id: server ? begun.spanId : childId(begun.spanId, attempt),
+      parent_id: server ? begun.parentId : begun.spanId,
+      name,
+      kind,
+      start: server ? begun.startedAt : begun.stepAt,
+      end: now,
+      error,
+      attributes: { 'cmr.request_id': fields.request_id ?? '', ...attributes },
+    })
+    begun.stepAt = now
+    if (event === 'settled' || (server && error)) this.#open.delete(fields.request_id ?? '')
+  }
+
+  /** A log whose events end steps. */
+  noting(log: Log): Log {
+    return (event, fields = {}) => {
+      this.note(event, fields)
+      log(event, fields)
+    }
+  }
+
+  /** The spans since this was last asked. */
+  take(): Span[] {
+    const spans = this.#spans
+    this.#spans = []
+    return spans
+  }
+
+  #add(span: Span): void {
+    if (this.#spans.length < MAX_SPANS) this.#spans.push(span)
+  }
+}
+
+interface Step {
+  readonly name: string
+  readonly kind: Span['kind']
+  readonly error: boolean
+  readonly attributes: Span['attributes']
+}
+
+const providerOf = (route: string) => route.split('/').at(-2) ?? ''
+const modelOf = (route: string) => route.split('/').at(-1) ?? ''
+
+/** OpenTelemetry's names for HTTP, and those for generative models where they fit. */
+const STEPS: Partial<Record<LogEvent, (fields: LogFields) => Step>> = {
+  request: ({ endpoint = 'none', method = '', status = 0, code }) => ({
+    name: `${method} ${endpoint}`,
+    kind: 'server',
+    error: status >= 500,
+    attributes: {
+      'http.request.method': method,
+      'http.route': endpoint,
+      'http.response.status_code': status,
+      ...(code !== undefined && { 'error.type': code }),
+    },
+  }),
+  attempt_served: (fields) => attemptStep(fields),
+  attempt_failed: (fields) => attemptStep(fields, fields.failure ?? 'unknown'),
+  settled: ({ route = '', prompt_tokens = 0, completion_tokens = 0, receipt = false }) => ({
+    name: 'settle',
+    kind: 'internal',
+    error: false,
+    attributes: {
+      'gen_ai.response.model': modelOf(route),
+      'gen_ai.usage.input_tokens': prompt_tokens,
+      'gen_ai.usage.output_tokens': completion_tokens,
+      'cmr.receipt': receipt,
+    },
+  }),
+}
+
+function attemptStep(
+  { route = '', attempt = 0, first_delta_ms: first, failover }: LogFields,
+  failure?: string,
+): Step {
+  return {
+    name: `attempt ${modelOf(route)}`,
+    kind: 'client',
+    error: failure !== undefined,
+    attributes: {
+      'gen_ai.provider.name': providerOf(route),
+      'gen_ai.request.model': modelOf(route),
+      'cmr.route': route,
+      'cmr.attempt': attempt,
+      ...(failover !== undefined && { 'cmr.failover': failover }),
+      ...(first !== undefined && { 'gen_ai.response.time_to_first_chunk': first / 1000 }),
+      ...(failure !== undefined && { 'error.type': failure }),
+    },
+  }
+}
+
+/** The trace of the caller (https://www.w3.org/TR/trace-context/); undefined where there is none or it is malformed. */
+function readTraceparent(text: string | null): Trace | undefined {
+  const [, traceId, parentId] = TRACEPARENT.exec(text?.trim() ?? '') ?? []
+  if (traceId === undefined || parentId === undefined) return undefined
+  return NO_ID.test(traceId) || NO_ID.test(parentId) ? undefined : { traceId, parentId }
+}
+
+/** A step's own id: the request's with the name of the step mixed in (FNV-1a, 64 bits). */
+function childId(spanId: string, step: string): string {
+  let hash = BigInt(`0x${spanId}`) ^ 0xcbf29ce484222325n
+  for (const character of step) {
+    hash ^= BigInt(character.codePointAt(0) ?? 0)
+    hash = BigInt.asUintN(64, hash * 0x100000001b3n)
+  }
+  return hash.toString(16).padStart(16, '0')
+}

@@ -1,0 +1,9 @@
+import type { RouteStatus } from './health.ts'
+
+const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
+
+/** Routes that are not in service, by name: 1 resting, 0.5 being probed. */
+export function restingStates(routes: readonly RouteStatus[]): Record<string, number> {
+  const states = routes.map(({ route, state }) => [route, RESTING[state]] as const)
+  return Object.fromEntries(states.filter(([, state]) => state > 0))
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { WorkerReports } from '../../../src/enclave/telemetry/worker-reports.ts'
+import { addExpositions, readFamilies } from '../../../src/protocol/exposition.ts'
+
+const metrics = (count: number) =>
+  `# HELP cmr_requests_total Answered requests.\n# TYPE cmr_requests_total counter\ncmr_requests_total ${count}\n`
+
+const report = (instance: string, count: number, more: object = {}) => ({
+  instance,
+  metrics: metrics(count),
+  open_requests: 1,
+  resting: {},
+  ...more,
+})
+
+const countOf = (text: string) => readFamilies(text)[0]?.samples.get('cmr_requests_total') ?? 0
+
+describe('the reports of the workers of a host', () => {
+  test('are told to each without its own, so that with its own they are all', () => {
+    const reports = new WorkerReports(() => 0)
+    for (const [instance, count] of [
+      ['a', 1],
+      ['b', 2],
+      ['c', 4],
+      ['a', 8],
+    ] as const) {
+      reports.take(report(instance, count))
+    }
+    expect(countOf(addExpositions(reports.others('a').metrics))).toBe(6)
+    expect(reports.others('a').open_requests).toBe(2)
+    expect(countOf(reports.total())).toBe(14)
+  })
+
+  test('stay in the sum when a worker has ended, while its states do not', () => {
+    let now = 0
+    const reports = new WorkerReports(() => now)
+    reports.take(report('gone', 5, { resting: { 'nova/a': 1 } }))
+    now = 300_000
+    reports.take(report('new', 1, { resting: { 'nova/a': 0.5 } }))
+    const others = reports.others('asking')
+    expect(countOf(addExpositions(others.metrics))).toBe(6)
+    expect(others).toMatchObject({ open_requests: 1, resting: { 'nova/a': 0.5 } })
+  })
+
+  test('never fall and never pile up, however often a worker was started', () => {
+    const reports = new WorkerReports(() => 0)
+    for (let turn = 1; turn <= 500; turn++) {
+      reports.take(report(`start ${turn}`, 1))
+      expect(countOf(reports.total())).toBe(turn)
+    }
+    expect(reports.others('asking').metrics.length).toBeLessThan(100)
+  })
+})
