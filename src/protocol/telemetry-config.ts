@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ConfigProblem } from './config-rules.ts'
 import { isLoopbackHost } from './loopback.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** What a worker tells its daemon of its work, and what it learns of the other workers of the host. */
 
