@@ -19,7 +19,7 @@ import { Metrics } from './metrics/metrics.ts'
 import { Traces } from './metrics/traces.ts'
 import { WorkerTelemetry } from './metrics/worker-telemetry.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
-import { restingStates } from './routing/resting.ts'
+import { restingNow } from './routing/resting.ts'
 import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
@@ -90,7 +90,10 @@ export class App {
       instance: this.#watch.id,
       metrics: this.#metrics,
       traces: this.#traces,
-      states: () => this.#states(),
+      states: () => ({
+        open_requests: this.#cap.openRequests,
+        resting: restingNow(this.#settings.known, deps.now()),
+      }),
       send: (report) => exchangeTelemetry(env.LINK, env.LINK_ORIGIN, report),
       pause,
     })
@@ -134,13 +137,6 @@ export class App {
     })
     this.#telemetry.reportSoon((work) => execution.waitUntil(work))
     return response
-  }
-
-  /** What this worker sees of its routes and its work as of now. */
-  #states() {
-    const { known } = this.#settings
-    const routes = known?.health.snapshot(this.#deps.now(), known.catalogue.routes) ?? []
-    return { open_requests: this.#cap.openRequests, resting: restingStates(routes) }
   }
 
   /**

@@ -1,4 +1,5 @@
-import type { RouteStatus } from './health.ts'
+import type { Catalogue } from './catalogue.ts'
+import type { RouteHealth, RouteStatus } from './health.ts'
 
 const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
 
@@ -6,4 +7,12 @@ const RESTING = { closed: 0, half_open: 0.5, open: 1 } as const
 export function restingStates(routes: readonly RouteStatus[]): Record<string, number> {
   const states = routes.map(({ route, state }) => [route, RESTING[state]] as const)
   return Object.fromEntries(states.filter(([, state]) => state > 0))
+}
+
+/** The same of all routes of a configuration, where there is one yet. `now` in ms. */
+export function restingNow(
+  settings: { readonly health: RouteHealth; readonly catalogue: Catalogue } | undefined,
+  now: number,
+): Record<string, number> {
+  return restingStates(settings?.health.snapshot(now, settings.catalogue.routes) ?? [])
 }
