@@ -7,6 +7,7 @@ import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import {
   addCustomerChanges,
+  addErasure,
   addKeyRotation,
   addOperatorCommands,
   customerPath,
@@ -140,6 +141,7 @@ customers
   .command('show <customer>')
   .action((customer: string) => call('GET', customerPath(customer)))
 addCustomerChanges(customers, call)
+addErasure(customers, call)
 
 const keys = program.command('keys').description('API keys of a customer')
 withKeyLimits(keys.command('create <customer>').requiredOption('--name <name>')).action(

@@ -43,6 +43,7 @@ import { TRANSCRIPTION_OPERATION } from './transcription/operation.ts'
 import { listUsage } from './usage/handler.ts'
 import { showKey } from './usage/key-handler.ts'
 import { KEY_OPERATION } from './usage/key-operation.ts'
+import { summarizeUsage, USAGE_SUMMARY_OPERATION } from './usage/summary-handler.ts'
 import { USAGE_OPERATION } from './usage/operation.ts'
 import { listWebhookDeliveries, runWebhookRound } from './webhooks/handlers.ts'
 import { LIST_DELIVERIES_OPERATION, RUN_WEBHOOKS_OPERATION } from './webhooks/operation.ts'
@@ -116,6 +117,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     ['POST', '/v1/embeddings', 'embeddings', createEmbeddings, EMBEDDINGS_OPERATION],
     ['POST', '/v1/audio/transcriptions', 'transcription', transcribe, TRANSCRIPTION_OPERATION],
     ['GET', '/v1/usage', 'usage', listUsage, USAGE_OPERATION],
+    ['GET', '/v1/usage/summary', 'usage.summary', summarizeUsage, USAGE_SUMMARY_OPERATION],
     ['GET', '/v1/key', 'key', showKey, KEY_OPERATION],
   ]),
   ...rows('keyed', [

@@ -40,6 +40,15 @@ export function addCustomerChanges(customers: Command, call: AdminCall): void {
   }
 }
 
+/** `customers erase`. */
+export function addErasure(customers: Command, call: AdminCall): void {
+  customers
+    .command('erase <customer>')
+    .description('Erase a customer for good; prints the id that its ledger is kept under')
+    .requiredOption('--yes', 'that this cannot be undone')
+    .action((customer: string) => call('DELETE', customerPath(customer)))
+}
+
 /** `keys rotate`. */
 export function addKeyRotation(keys: Command, call: AdminCall): void {
   keys

@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { integerFrom, readParameter } from '../http/query.ts'
 import { json } from '../http/reply.ts'
+import { beginErasure } from '../settle/erase.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import type { Database } from '../storage/database.ts'
 import { customerIds, listCustomer } from '../storage/directory.ts'
@@ -80,9 +81,10 @@ export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
   )
   const after = query.get('after') ?? undefined
   if (after !== undefined && !(await keyring.knows(after))) {
-    throw new ApiError('invalid_parameter', '`after` names no customer.', { param: 'after' })
+    throw unlisted()
   }
   const ids = await customerIds(storage.directory(), { limit: limit + 1, after })
+  if (ids === undefined) throw unlisted()
   const views = await mapConcurrently(ids.slice(0, limit), MAX_CONCURRENT_READS, (id) =>
     findCustomer(storage.customer(id), id),
   )
@@ -90,11 +92,26 @@ export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
   return json({ data, has_more: ids.length > limit })
 })
 
+function unlisted(): ApiError {
+  return new ApiError('invalid_parameter', '`after` names no customer.', { param: 'after' })
+}
+
 /** GET /admin/customers/{id} */
 export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
   const db = await customerDatabase(context, id)
   return json((await findCustomer(db, id)) ?? noSuchCustomer())
 })
+
+/** DELETE /admin/customers/{id}: erases it, for good; the answer alone says which id the ledger is kept under. */
+export const eraseCustomer = audited(
+  { action: 'customers.erase', scope: 'customers', body: noBody },
+  async (_body, context, { id = '' }) => {
+    const db = await customerDatabase(context, id)
+    const newLedgerId = await context.keyring.newCustomerId()
+    const ledgerId = (await beginErasure(db, id, newLedgerId, context.now())) ?? noSuchCustomer()
+    return { answer: { id, deleted: true, ledger_id: ledgerId } }
+  },
+)
 
 /** POST /admin/customers/{id}/keys: the only answer that contains the whole key. */
 export const createKey = audited(

@@ -16,7 +16,7 @@ export async function ledgerPosition(directory: Database): Promise<number> {
   const [rows = []] = await directory.batch([
     {
       sql: `SELECT CAST(
-          (SELECT COALESCE(SUM(usage_count), 0) FROM customers) + (SELECT COUNT(*) FROM customers)
+          (SELECT COALESCE(SUM(usage_count + erased_keys), 0) FROM customers) + (SELECT COUNT(*) FROM customers)
           + (SELECT COUNT(*) FROM credits) + (SELECT COUNT(*) FROM api_keys) AS TEXT) AS position`,
       params: [],
     },

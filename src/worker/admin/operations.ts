@@ -97,6 +97,15 @@ export const ADMIN_OPERATIONS = {
     answer: json('Customer', customer),
     errors: [...refused, ...unknown],
   },
+  eraseCustomer: {
+    summary: 'Erase a customer; the ledger stays under another id, which this answer alone tells',
+    tag,
+    answer: json(
+      'ErasedCustomer',
+      z.object({ id: z.string(), deleted: z.literal(true), ledger_id: z.string() }),
+    ),
+    errors: unknown,
+  },
   createKey: {
     summary: 'Make an API key; it is told this once',
     tag,

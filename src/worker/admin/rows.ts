@@ -48,6 +48,13 @@ export const ADMIN_ROWS: readonly AdminRow[] = [
     ADMIN_OPERATIONS.patchCustomer,
   ],
   [
+    'DELETE',
+    '/admin/customers/:id',
+    'admin.customers.erase',
+    admin.eraseCustomer,
+    ADMIN_OPERATIONS.eraseCustomer,
+  ],
+  [
     'POST',
     '/admin/customers/:id/keys',
     'admin.keys.create',

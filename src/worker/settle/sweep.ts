@@ -1,6 +1,7 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
+import { eraseRound } from './erase.ts'
 
 /** Limits of one round. */
 export interface SweepLimits {
@@ -41,6 +42,7 @@ export async function sweep(
   await dropEvidence(db, now, limits.receipts)
   await dropAnswers(db, now, limits.receipts)
   const released = await releaseExpired(db, now, limits.reservations)
+  await eraseRound(db, now)
   return { released, expired, cleared, next: await nextDue(db) }
 }
 
@@ -154,6 +156,7 @@ const DUE = [
   'SELECT MIN(expires_at) AS due FROM evidence',
   'SELECT MIN(sweep_at) AS due FROM idempotent_requests',
   'SELECT MIN(held_until) AS due FROM idempotent_requests WHERE bytes > 0',
+  'SELECT MIN(next_at) AS due FROM erasures',
 ].map(raw)
 
 async function nextDue(db: Database): Promise<number | undefined> {

@@ -37,19 +37,21 @@ export async function listCustomer(
   ])
 }
 
-/** A page of customer ids, oldest customer first; `after` is the last id of the page before. */
+/** A page of customer ids, oldest customer first; undefined where `after`, the last id of the page before, is listed no more. */
 export async function customerIds(
   directory: Database,
-  page: { readonly limit: number; readonly after: string | undefined },
-): Promise<readonly string[]> {
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): Promise<readonly string[] | undefined> {
   const later =
-    page.after === undefined
+    after === undefined
       ? raw('')
       : sql`WHERE (created_at, customer_id) > (SELECT created_at, customer_id
-          FROM directory_customers WHERE customer_id = ${page.after})`
-  const [rows = []] = await directory.batch([
+          FROM directory_customers WHERE customer_id = ${after})`
+  const [rows = [], listed = []] = await directory.batch([
     sql`SELECT customer_id FROM directory_customers ${later}
-      ORDER BY created_at, customer_id LIMIT ${page.limit}`,
+      ORDER BY created_at, customer_id LIMIT ${limit}`,
+    sql`SELECT customer_id FROM directory_customers WHERE customer_id = ${after ?? ''}`,
   ])
+  if (after !== undefined && listed.length === 0) return undefined
   return rows.map((row) => textOf(row, 'customer_id'))
 }

@@ -1,16 +1,18 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey } from '../auth/authenticate.ts'
+import { csvStream, wantsCsv } from '../http/csv.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { pause } from '../routing/budget.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
-import { readUsagePage, type UsagePage } from './page.ts'
+import { usageCsv } from './export.ts'
+import { readUsagePage, rowsBefore, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
 /** A page of a thousand rows takes the thread for as long as four small requests. */
-const READ_COST = 4
+export const READ_COST = 4
 
 /** How much longer than a query a customer rests after it, and the longest rest, ms. */
 const REST_RATIO = 3
@@ -18,8 +20,9 @@ const MAX_REST_MS = 1_000
 
 const RETRY_AFTER_SECONDS = 5
 
-/** `GET /v1/usage`: the caller's own ledger, newest first. */
+/** `GET /v1/usage`: the caller's own ledger, newest first, in JSON or CSV. */
 export const listUsage: Handler = async (request, context) => {
+  if (wantsCsv(request.headers)) return exportUsage(request, context)
   const { customerId } = await readApiKey(request, context)
   const { rows, total, limit, offset } = await withRest(customerId, context, () =>
     context.inTurn(READ_COST, async () => {
@@ -34,11 +37,28 @@ export const listUsage: Handler = async (request, context) => {
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 
+/** The same in CSV: every row of the query, or as many as `limit`, read bit by bit while the client takes them. */
+async function exportUsage(request: Request, context: Context): Promise<Response> {
+  const { customerId } = await authenticate(request, context)
+  const parameters = new URL(request.url).searchParams
+  const query = readUsageQuery(parameters)
+  const ledger = context.storage.customer(customerId)
+  const readBefore = (seq: number | undefined, count: number) =>
+    withRest(customerId, context, () =>
+      context.inTurn(READ_COST, async () => {
+        const [rows = []] = await ledger.batch([rowsBefore(customerId, query, { seq, count })])
+        return rows
+      }),
+    )
+  const limit = parameters.has('limit') ? query.limit : Number.POSITIVE_INFINITY
+  return csvStream('usage.csv', usageCsv(readBefore, limit))
+}
+
 /**
  * Runs one query of a customer, whose next one waits for some time after it: a filter over hundreds of thousands of rows
  * takes the storage tens of milliseconds, in which nobody else is served.
  */
-async function withRest<Result>(
+export async function withRest<Result>(
   customerId: string,
   { shared, now, waitUntil }: Context,
   query: () => Promise<Result>,

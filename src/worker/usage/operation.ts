@@ -46,6 +46,7 @@ export const USAGE_OPERATION: Operation = {
         offset: z.int(),
       }),
     },
+    'text/csv': { name: 'UsageCsv', schema: z.string() },
   },
   errors: ['invalid_parameter', 'rate_limit_exceeded'],
 }

@@ -36,7 +36,7 @@ const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usag
   CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
   usage.failover, usage.capped, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
 
-const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
+export const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
   AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)
 
 /** Greater than every timestamp. */
@@ -52,6 +52,28 @@ function firstInRange(customerId: string, { start }: UsageQuery): Statement {
 function lastInRange(customerId: string, { end }: UsageQuery): Statement {
   return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
     AND created_at <= ${int64(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
+}
+
+/** The numbers of the first and the last row in the range of times; there is one between them only where `lo <= hi`. */
+export function rangeOf(customerId: string, query: UsageQuery): Statement {
+  return sql`SELECT ${firstInRange(customerId, query)} AS lo, ${lastInRange(customerId, query)} AS hi`
+}
+
+/** The newest rows of a query that are numbered below `seq`; without it the newest of all, less the query's offset. */
+export function rowsBefore(
+  customerId: string,
+  query: UsageQuery,
+  { seq, count }: { readonly seq: number | undefined; readonly count: number },
+): Statement {
+  const older = seq === undefined ? raw('') : sql`AND seq < ${int64(seq)}`
+  return sql`SELECT usage.seq, ${COLUMNS}
+    FROM (SELECT seq FROM usage WHERE customer_id = ${customerId}
+      AND seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
+      ${older} ${filters(customerId, query)} ORDER BY seq DESC
+      LIMIT ${count} OFFSET ${seq === undefined ? query.offset : 0}) AS page
+    JOIN usage ON usage.customer_id = ${customerId} AND usage.seq = page.seq
+    ${LIVE_KEY}
+    ORDER BY usage.seq DESC`
 }
 
 function numberedPage(customerId: string, query: UsageQuery): Statement {
@@ -81,7 +103,7 @@ function filteredPage(customerId: string, query: UsageQuery): Statement {
 }
 
 /** A deleted key's rows show no prefix, so filtering by its prefix finds nothing. */
-function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
+export function filters(customerId: string, { model, keyPrefix }: UsageQuery): Statement {
   const byModel = model === undefined ? raw('') : sql`AND model = ${model}`
   if (keyPrefix === undefined) return byModel
   return sql`${byModel} AND key_prefix = ${keyPrefix} AND EXISTS (SELECT 1 FROM api_keys k

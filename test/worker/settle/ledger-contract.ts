@@ -27,6 +27,7 @@ import {
   settlementOf,
 } from '../../support/ledger.ts'
 import { describeAdministration } from '../admin/contract.ts'
+import { describeErasure } from './erasure-contract.ts'
 import { describeClaims } from './claims-contract.ts'
 import { describeWebhooks } from './webhooks-contract.ts'
 
@@ -180,6 +181,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     describeClaims(instances)
     describeWebhooks(instances)
     describeAdministration(instances)
+    describeErasure(instances)
 
     test('settling a request many times at once bills it once', async () => {
       const [left, right] = instances('once')

@@ -1,0 +1,54 @@
+import type { Bytes } from '../../protocol/bytes.ts'
+import { utf8 } from '../../protocol/bytes.ts'
+
+/** CSV (RFC 4180) that a spreadsheet opens as data and never as formulas. */
+
+export const CSV_TYPE = 'text/csv'
+
+export type CsvCell = string | number | boolean | null
+
+/**
+ * A cell that begins like this is a formula to some spreadsheet (OWASP, "CSV Injection"); an apostrophe in front of it
+ * makes it text. Full-width signs count, because spreadsheets read them alike.
+ */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
+
+const NEEDS_QUOTES = /[",\r\n]/
+
+/** One record with its line end. Null is an empty cell; numbers stay as they are. */
+export function csvRecord(cells: readonly CsvCell[]): string {
+  return `${cells.map(cellOf).join(',')}\r\n`
+}
+
+function cellOf(cell: CsvCell): string {
+  if (cell === null) return ''
+  if (typeof cell !== 'string') return String(cell)
+  const text = FORMULA.test(cell) ? `'${cell}` : cell
+  return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Whether a request asks for CSV: `text/csv` in `Accept`, unless it is refused there with `q=0`. */
+export function wantsCsv(headers: Headers): boolean {
+  return (headers.get('accept') ?? '').split(',').some((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    return type === CSV_TYPE && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+  })
+}
+
+/** A CSV answer of parts that are made as they are read. An error breaks it off, so that it cannot be taken for whole. */
+export function csvStream(fileName: string, parts: AsyncIterator<string>): Response {
+  const body = new ReadableStream<Bytes>({
+    async pull(controller) {
+      const { value, done } = await parts.next()
+      if (done === true) controller.close()
+      else controller.enqueue(utf8(value))
+    },
+  })
+  return new Response(body, {
+    headers: {
+      'content-type': `${CSV_TYPE}; charset=utf-8; header=present`,
+      'content-disposition': `attachment; filename="${fileName}"`,
+      'cache-control': 'no-store',
+    },
+  })
+}

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest'
+import { ledgerPosition } from '../../../src/worker/admin/ledger.ts'
+import { findCustomer } from '../../../src/worker/admin/customers.ts'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
+import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { sweepAll } from '../../../src/worker/settle/sweep.ts'
+import type { Database } from '../../../src/worker/storage/database.ts'
+import { int64, sql } from '../../../src/worker/storage/sql.ts'
+import { usageCsv } from '../../../src/worker/usage/export.ts'
+import { rowsBefore } from '../../../src/worker/usage/page.ts'
+import { readUsageQuery } from '../../../src/worker/usage/query.ts'
+import { summarize } from '../../../src/worker/usage/summary.ts'
+import {
+  addCustomer,
+  askOf,
+  deleteKey,
+  NOW,
+  readBooks,
+  receiptOf,
+  rejectionOf,
+  settlementOf,
+} from '../../support/ledger.ts'
+
+type Instances = (id: string) => readonly [Database, Database]
+
+const everything = readUsageQuery(new URLSearchParams())
+
+const reader = (db: Database) => async (statement: ReturnType<typeof sql>) => {
+  const [rows = []] = await db.batch([statement])
+  return rows
+}
+
+/** What erasure, and sums and exports of the ledger, must do alike on every engine. */
+export function describeErasure(instances: Instances) {
+  describe('an erased customer', () => {
+    test('leaves its ledger under another id and nothing else, once its requests have ended', async () => {
+      const [left, right] = instances('gone')
+      const key = await addCustomer(left, { id: 'gone', balance: 100n })
+      for (const id of ['gone-1', 'gone-2']) {
+        // oxlint-disable-next-line no-await-in-loop -- in this order
+        await admit(left, askOf(key, id, { nano: 20n }))
+      }
+      await commitSettlement(
+        left,
+        settlementOf(key, 'gone-1', { nano: 10n, receipt: receiptOf('gone-receipt-1') }),
+      )
+      const position = await ledgerPosition(left)
+      expect(await beginErasure(left, 'gone', 'ledger-of-gone', NOW)).toBe('ledger-of-gone')
+      expect(await beginErasure(right, 'gone', 'another', NOW)).toBe('ledger-of-gone')
+      expect(await findCustomer(right, 'gone')).toBe(undefined)
+      expect((await rejectionOf(admit(right, askOf(key, 'gone-3')))).code).toBe('unauthorized')
+      await sweepAll(left, NOW)
+      // One request is still at work: it is settled, and its receipt goes like the others.
+      await commitSettlement(
+        right,
+        settlementOf(key, 'gone-2', { nano: 15n, receipt: receiptOf('gone-receipt-2') }),
+      )
+      await sweepAll(left, NOW + 60_000)
+      expect(await findCustomer(left, 'gone')).toBe(undefined)
+      expect(await findCustomer(right, 'ledger-of-gone')).toMatchObject({
+        name: '',
+        erased_at: new Date(NOW).toISOString(),
+        balance_eur: '0.000000075',
+      })
+      const books = { balance: 75n, reserved: 0n, rows: 2, open: 0 }
+      expect(await readBooks(right, 'ledger-of-gone')).toEqual(books)
+      const rows = await reader(left)(
+        sql`SELECT key_prefix, receipt_id FROM usage WHERE customer_id = 'ledger-of-gone'`,
+      )
+      expect(rows).toEqual([
+        { key_prefix: '', receipt_id: null },
+        { key_prefix: '', receipt_id: null },
+      ])
+      const left0 = await left.batch(
+        ['customers', 'api_keys', 'receipts', 'usage', 'credits', 'erasures', 'evidence'].map(
+          (table) => ({ sql: `SELECT * FROM ${table} WHERE customer_id = 'gone'`, params: [] }),
+        ),
+      )
+      expect(left0.flat()).toEqual([])
+      // Of the first and the second request a row each has been added since.
+      expect(await ledgerPosition(left)).toBe(position + 1)
+      expect(await beginErasure(left, 'gone', 'third', NOW)).toBe(undefined)
+      expect(await beginErasure(left, 'ledger-of-gone', 'fourth', NOW)).toBe(undefined)
+    })
+  })
+
+  describe('the ledger', () => {
+    test('is added up by day, model, key and provider, deleted keys without their names', async () => {
+      const [left, right] = instances('sums')
+      const key = await addCustomer(left, { id: 'sums', billing: 'postpaid' })
+      const day = 86_400_000
+      const midnight = Math.floor(NOW / day) * day
+      for (const [index, at] of [midnight - 1, midnight, midnight + 1].entries()) {
+        // oxlint-disable-next-line no-await-in-loop -- in the order of their times
+        await commitSettlement(
+          left,
+          settlementOf(key, `sums-${index}`, {
+            nano: 5n + 2n ** 50n,
+            createdAtMs: at,
+            model: index === 2 ? 'nova/other' : 'nova/glm-5',
+          }),
+        )
+      }
+      const by = (groupings: Parameters<typeof summarize>[3], query = everything) =>
+        summarize(reader(right), 'sums', query, groupings)
+      const days = await by(['day'])
+      expect(days.groups.map(({ members, sums }) => [members['day'], sums.requests])).toEqual([
+        ['2026-11-20', 2],
+        ['2026-11-19', 1],
+      ])
+      expect(days.total).toMatchObject({
+        requests: 3,
+        promptTokens: 30,
+        completionTokens: 15,
+        costNano: 3n * (5n + 2n ** 50n),
+      })
+      const all = await by(['day', 'model', 'key', 'provider'])
+      expect(all.groups[0]?.members).toEqual({
+        day: '2026-11-20',
+        model: 'nova/glm-5',
+        provider: 'nova',
+        key_prefix: 'cmr_sums_k1',
+        key_name: 'name of k1',
+      })
+      const since = { ...everything, start: midnight, model: 'nova/glm-5' }
+      expect((await by(['model'], since)).total.requests).toBe(1)
+      await deleteKey(left, key)
+      expect((await by(['key'])).groups).toMatchObject([
+        { members: { key_prefix: null, key_name: null }, sums: { requests: 3 } },
+      ])
+      expect(await by(['day'], { ...everything, end: 0 })).toMatchObject({ groups: [] })
+    })
+
+    test('is exported page by page, newest first, whatever is added meanwhile', async () => {
+      const [left, right] = instances('export')
+      const key = await addCustomer(left, { id: 'export', billing: 'postpaid' })
+      const settle = (id: string) => commitSettlement(left, settlementOf(key, id, { nano: 1n }))
+      for (const id of ['export-0', 'export-1', 'export-2']) {
+        // oxlint-disable-next-line no-await-in-loop -- in this order
+        await settle(id)
+      }
+      await left.batch([
+        sql`UPDATE api_keys SET name = '=HYPERLINK("x")', created_at = ${int64(NOW)}
+          WHERE customer_id = 'export'`,
+      ])
+      const readBefore = async (seq: number | undefined, count: number) => {
+        const rows = await reader(right)(rowsBefore('export', everything, { seq, count }))
+        await settle(`export-later-${seq}`)
+        return rows
+      }
+      const parts = usageCsv(readBefore, 500, 1)
+      let text = ''
+      for await (const part of parts) text += part
+      const [head, ...records] = text.split('\r\n')
+      expect(head).toBe(
+        'id,model,modality,provider,region,billing_unit,audio_seconds,prompt_tokens,completion_tokens,cost_eur,discount_applied_pct,receipt_id,failover,usage_capped,key_prefix,key_name,created_at',
+      )
+      expect(records).toEqual([
+        ...['export-2', 'export-1', 'export-0'].map(
+          (id) =>
+            `${id},nova/glm-5,chat,nova,eu,token,,10,5,0.000000001,0,,false,false,cmr_export_k1,"'=HYPERLINK(""x"")",2026-11-20T12:00:00.000Z`,
+        ),
+        '',
+      ])
+    })
+  })
+}
