@@ -24,7 +24,7 @@ export const auditEntrySchema = z.object({
   token_name: z.string(),
   action: z.string(),
   target: z.string().nullable(),
-  changes: z.record(z.string(), z.json()),
+  changes: z.record(z.string(), z.unknown()),
   status: z.int().nullable().describe('Of the answer; null where the router broke down before it.'),
   created: z.string().nullable().describe('The id of what the action made.'),
 })
