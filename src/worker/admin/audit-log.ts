@@ -83,7 +83,7 @@ function viewOf(row: Row): z.output<typeof auditEntrySchema> {
     token_name: textOf(row, 'token_name'),
     action: textOf(row, 'action'),
     target: optionalTextOf(row, 'target'),
-    changes: z.record(z.string(), z.json()).parse(JSON.parse(textOf(row, 'changes'))),
+    changes: z.record(z.string(), z.unknown()).parse(JSON.parse(textOf(row, 'changes'))),
     status: optionalNumberOf(row, 'status'),
     created: optionalTextOf(row, 'created'),
   }
