@@ -77,3 +77,44 @@ describe('the page about the interface', () => {
     expect(missing).toEqual([])
   })
 })
+
+/** Headers of HTTP itself, and those that tell browsers what they may do. */
+const COMMON =
+  /^(content-|cache-control$|connection$|date$|keep-alive$|transfer-encoding$|vary$|allow$|etag$|referrer-policy$|strict-transport-security$|x-content-type-options$|access-control-|x-accel-buffering$)/
+
+test('docs/api.md names every header that answers carry beside the common ones', async () => {
+  const page = readFileSync(join(PROJECT_DIR, 'docs/api.md'), 'utf8')
+  const headers = page.split('\n## Headers\n')[1]?.split('\n## ')[0]?.toLowerCase() ?? ''
+  const messages = [{ role: 'user', content: 'Hello!' }]
+  const chat = (more: object, init: RequestInit = {}) => {
+    const body = JSON.stringify({ model: 'glm-5', messages, ...more })
+    return stack.fetch('/v1/chat/completions', { method: 'POST', body, ...init })
+  }
+  const once = { headers: { 'Idempotency-Key': '"header-names"' } }
+  const answers = [
+    await chat({}),
+    await chat({ stream: true }),
+    await chat({ mirostat: 2 }),
+    await chat({}, once),
+    await chat({}, once),
+    await chat({}, { headers: { authorization: 'Bearer none' } }),
+    await stack.fetch('/v1/responses', {
+      method: 'POST',
+      body: '{"model": "glm-5", "input": "Hi"}',
+    }),
+    await stack.fetch('/v1/models'),
+    await stack.fetch('/attestation'),
+  ]
+  for (const answer of answers) await answer.text()
+  const carried = new Set(answers.flatMap((answer) => [...answer.headers.keys()]))
+  expect([...carried]).toContain('x-service-dropped-members')
+  expect([...carried]).toContain('idempotency-replayed')
+  const limits = 'x-ratelimit-'
+  const unnamed = [...carried].filter(
+    (name) =>
+      !COMMON.test(name) &&
+      !headers.includes(`\`${name}\``) &&
+      !(name.startsWith(limits) && headers.includes(`\`${name.slice('x-ratelimit-limit'.length)}`)),
+  )
+  expect(unnamed).toEqual([])
+})

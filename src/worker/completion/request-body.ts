@@ -13,7 +13,7 @@ export interface ReadRequest {
   readonly once: Once | undefined
 }
 
-const MAX_BODY_BYTES = 10 * 1024 * 1024
+export const MAX_BODY_BYTES = 10 * 1024 * 1024
 
 const tooLarge = () => new ApiError('request_too_large', 'The request body is larger than 10 MiB.')
 

@@ -13,7 +13,7 @@ import { scanMessages, type MessagesScan } from './request-messages.ts'
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONING_MEMBERS])
 
 /** More than any client sends; bounds the memory of a request. */
-const MAX_OTHER_MEMBERS = 256
+export const MAX_OTHER_MEMBERS = 256
 
 /** More answers than any provider returns for one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384

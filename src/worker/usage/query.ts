@@ -12,7 +12,7 @@ export interface UsageQuery {
 }
 
 const DEFAULT_LIMIT = 100
-const MAX_PAGE_SIZE = 1000
+export const MAX_PAGE_SIZE = 1000
 
 /** Bounds of all timestamps. */
 const EARLIEST = 0
