@@ -1,12 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { z } from 'zod'
 import { attestationBlockSchema, receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { MAX_BODY_BYTES } from '../../src/worker/completion/request-body.ts'
 import { MAX_OTHER_MEMBERS } from '../../src/worker/completion/request.ts'
 import { MAX_FAILOVERS } from '../../src/worker/completion/request-members.ts'
-import { ENDPOINTS } from '../../src/worker/endpoints.ts'
-import { openapiDocument } from '../../src/worker/openapi/document.ts'
 import { FILE_BYTES } from '../../src/worker/transcription/upload-body.ts'
 import { MAX_PAGE_SIZE } from '../../src/worker/usage/query.ts'
 
@@ -29,30 +26,7 @@ function limit(row: string): string {
   return value.split('|')[1]?.trim() ?? ''
 }
 
-const documentSchema = z.looseObject({
-  paths: z.record(
-    z.string(),
-    z.record(
-      z.string(),
-      z.looseObject({
-        parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).optional(),
-      }),
-    ),
-  ),
-})
-
 describe('docs/api.md', () => {
-  test('names every header that an endpoint reads', () => {
-    const { paths } = documentSchema.parse(openapiDocument(ENDPOINTS, 'router'))
-    const operations = Object.values(paths).flatMap((item) => Object.values(item))
-    const read = operations.flatMap(({ parameters = [] }) =>
-      parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name),
-    )
-    expect(read.length).toBeGreaterThan(5)
-    const described = namesIn('Headers')
-    expect([...new Set(read)].filter((name) => !described.has(name))).toEqual([])
-  })
-
   test('names every claim of a receipt, and every member of its two hops', () => {
     const claims = [
       ...Object.keys(receiptClaimsSchema.shape),
