@@ -49,7 +49,7 @@ export const PROVES = {
   trust_bundle_header: 'the bundle is a bundle, and chooses neither algorithm nor key',
   trust_bundle_signature: 'the holder of the release root signed this bundle',
   trust_bundle_dates: 'the bundle is in force',
-  trust_bundle_version: 'nobody put an older or a forked bundle in its place',
+  trust_bundle_version: 'it was not replaced by an older or a forked bundle',
   trust_bundle_environment: 'the bundle is meant for this environment',
   trust_bundle_origin: 'the bundle comes from the pinned address',
   manifest_key: 'the key that must sign manifests is in force and not revoked',
@@ -92,13 +92,13 @@ export const PROVES = {
   response_digest: 'the bytes are those that came from the provider',
   constraints: 'the provider was attested as the request, or its API key, required',
   hop_verified: 'the router had verified this hop when it signed',
-  hop_evidence: 'the evidence named in the receipt is at hand, unchanged',
+  hop_evidence: 'the evidence named in the receipt is available, unchanged',
   hop_age: 'the evidence was in force for the exchange',
   provider_policy:
     'the evidence holds under your policy, judged by the code that the router judges by',
   message_signature: 'the enclave signed these very bytes of request and answer',
   hop_consistent: 'what the receipt says of the hop is what its evidence says',
-  newest_bundle: 'the newest bundle at hand tells what has been revoked since',
+  newest_bundle: 'the newest available bundle tells what has been revoked since',
   provider_attested: 'the provider ran in an enclave, judged again here under your own policy',
 } as const
 

@@ -47,7 +47,7 @@ export function audited<Schema extends z.ZodType>(
     const { value, given } = await readJson(request, schema, context)
     const directory = context.storage.directory()
     const id = context.requestId
-    const target = params['key_prefix'] ?? params['request_id'] ?? params['id'] ?? null
+    const target = auditTarget(params['key_prefix'] ?? params['request_id'] ?? params['id'])
     const entry = { id, administrator, action, target, changes: auditable(given) }
     await enterAction(directory, entry, context.now())
     const outcome = async (status: number, created: string | null) => {
@@ -66,6 +66,15 @@ export function audited<Schema extends z.ZodType>(
       throw error
     }
   }
+}
+
+/** Ids that the router makes: of a key (its prefix), a customer, a request or a token. */
+const MADE_ID = /^(?:cmr_[0-9a-z]{28}_[0-9a-z]{10}|[0-9a-z]{28}|[0-9a-z]{10}|[0-9a-f-]{36})$/
+
+/** Anything else in the path is not kept: somebody may have pasted a whole key there. */
+function auditTarget(given: string | undefined): string | null {
+  if (given === undefined) return null
+  return MADE_ID.test(given) ? given : '[not an id]'
 }
 
 /** Members whose values people write freely, and so may name persons. */

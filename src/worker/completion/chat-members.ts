@@ -27,7 +27,6 @@ export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('max_completion_tokens', '`max_tokens`; where both are given they must be the same'),
   mapped('failover', 'route selectors to try next, at most 5'),
   mapped('attestation', 'what the provider must meet; never forwarded'),
-  mapped('attestation', 'what the provider must meet; never forwarded'),
   mapped('include_reasoning', '`false` leaves reasoning out of the answer'),
   mapped('reasoning', 'the effort, on the ladder of the route'),
   ...PASSED_MEMBERS.map((member) => mapped(member, `\`${member}\`, handed on unread`)),

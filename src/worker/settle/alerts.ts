@@ -7,9 +7,12 @@ import { periodOf, LIMIT_RESETS } from './key-limits.ts'
  * that this very bill took across a threshold is reported once, and never lost.
  */
 export interface Alerts {
-  /** A prepaid balance that falls below it is reported. */
+  /** A prepaid balance that falls below it is reported, where the customer has no threshold of their own. */
   readonly balanceBelowNano: bigint
 }
+
+/** Percent of a key's limit, where the customer has no threshold of their own. */
+const KEY_LIMIT_PCT = 80
 
 interface Bill {
   readonly requestId: string
@@ -23,7 +26,10 @@ interface Bill {
 /** Statements behind those that took the cost from the balance and added it to the key. */
 export function alertStatements({ balanceBelowNano }: Alerts, bill: Bill): readonly Statement[] {
   const { requestId, customerId, keyPrefix, costNano, now } = bill
-  const [cost, below] = [int64(costNano), int64(balanceBelowNano)]
+  const cost = int64(costNano)
+  const below = sql`COALESCE(alert_balance_nano, ${int64(balanceBelowNano)})`
+  // Divided first: a limit times a hundred may be too large for 64 bits.
+  const near = sql`limit_nano / 100 * COALESCE(alert_key_limit_pct, ${raw(`${KEY_LIMIT_PCT}`)})`
   const settled = sql`customers.customer_id = ${customerId} AND lock_request_id = ${requestId}`
   const ofKey = sql`FROM api_keys JOIN customers ON customers.customer_id = api_keys.customer_id
     WHERE ${settled} AND key_prefix = ${keyPrefix} AND limit_nano IS NOT NULL`
@@ -37,7 +43,7 @@ export function alertStatements({ balanceBelowNano }: Alerts, bill: Bill): reado
     sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
       SELECT ${text(`${requestId}.key`)}, 'key.limit_near', customers.customer_id, key_prefix, spent_nano,
         limit_nano, ${int64(now)}
-      ${ofKey} AND spent_nano >= limit_nano / 5 * 4 AND spent_nano - ${cost} < limit_nano / 5 * 4
+      ${ofKey} AND spent_nano >= ${near} AND spent_nano - ${cost} < ${near}
       ON CONFLICT (id) DO NOTHING`,
     sql`INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano, limit_nano, created_at)
       SELECT ${reachedId(now)}, 'key.limit_reached', customers.customer_id, key_prefix, spent_nano,

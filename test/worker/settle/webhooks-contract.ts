@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { updateKey } from '../../../src/worker/admin/keys.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
+import { changeCustomer } from '../../../src/worker/admin/customers.ts'
 import { reportLimitReached } from '../../../src/worker/settle/alerts.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
@@ -72,6 +73,29 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         ...today,
         ['key.limit_near', key.keyPrefix, '100'],
         ['key.limit_reached', key.keyPrefix, '100'],
+      ])
+    })
+
+    test('of a customer with thresholds of their own go by those', async () => {
+      const [left] = instances('alert-own')
+      const key = await addCustomer(left, { id: 'alert-own', balance: 100n })
+      const limits = { limit_eur: 100n, limit_reset: 'none' } as const
+      await updateKey(left, 'alert-own', key.keyPrefix, limits, NOW)
+      await changeCustomer(
+        left,
+        'alert-own',
+        { alert_balance_eur: 75n, alert_key_limit_pct: 50 },
+        NOW,
+      )
+      for (const [index, nano] of [20n, 20n, 20n].entries()) {
+        const id = `alert-own-${index}`
+        await admit(left, askOf(key, id, { nano }))
+        const settlement = settlementOf(key, id, { nano, createdAtMs: NOW + index })
+        await commitSettlement(left, { ...settlement, alerts: ALERTS })
+      }
+      expect(await eventsOf(left, 'alert-own')).toEqual([
+        ['balance.low', '', '60'],
+        ['key.limit_near', key.keyPrefix, '60'],
       ])
     })
 

@@ -298,6 +298,8 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
         reserved_eur: '0.00',
         remaining_eur: null,
         resets_at: null,
+        rotated_at: null,
+        former_ends_at: null,
       }
       expect(await insertKey(db, 'credited', key, 3)).toEqual(view)
       expect(await listKeysOf(storages[1].customer('credited'), 'credited', 4)).toEqual([view])
