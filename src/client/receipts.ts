@@ -3,8 +3,8 @@ import { copyBytes, fromBase64, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { RECEIPT_ENDPOINTS, type ReceiptClaims } from '../protocol/receipt.ts'
-import { parseStrictJson } from '../protocol/strict-json.ts'
 import type { Check } from '../verify/check.ts'
+import { evidenceReferences } from '../verify/evidence-references.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type Settings } from './options.ts'
 import { streamOf, type Transport } from './transport.ts'
@@ -43,9 +43,6 @@ const answerSchema = z.object({ id: z.string(), receipt: z.string() })
 const keySetSchema = z.looseObject({ keys: z.array(z.looseObject({ kid: z.string().optional() })) })
 const evidenceListSchema = z.object({
   evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
-})
-const hopSchema = z.looseObject({
-  evidence_raw: z.looseObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
 })
 
 /** Fetches receipts over the proven connection and verifies them against what was really sent and got. */
@@ -132,7 +129,7 @@ export class ReceiptVerifier {
     path: string,
     credentials: Exchange['credentials'],
   ): Promise<ReadonlyMap<string, Bytes>> {
-    const references = referencesOf(receipt)
+    const { references } = evidenceReferences(receipt)
     const missing = references.filter((sha256) => !this.#evidence.has(sha256))
     await Promise.all(
       missing.map(async (sha256) => {
@@ -174,19 +171,6 @@ export class ReceiptVerifier {
 
 const MAX_CACHED_ENVELOPES = 64
 const FETCH_TIMEOUT_MS = 60_000
-
-/** Only digests are taken from a receipt that is not verified yet. */
-function referencesOf(receipt: string): string[] {
-  const claims = z
-    .looseObject({})
-    .safeParse(parseStrictJson(parseCompactJws(receipt, 'receipt').payload, 'receipt'))
-  if (!claims.success) return []
-  const hops = ['router_attestation', 'inference_attestation', 'provider_attestation']
-  return hops.flatMap((name) => {
-    const hop = hopSchema.safeParse(claims.data[name])
-    return hop.success ? [hop.data.evidence_raw.sha256] : []
-  })
-}
 
 function parseJson(bytes: Bytes): unknown {
   return JSON.parse(new TextDecoder().decode(bytes))

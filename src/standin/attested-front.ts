@@ -30,7 +30,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 /** The chip comes from the daemon, which starts after the stand-in and requests evidence as soon as it runs. */
 const CHIP_WITHIN_MS = 5_000
 
-/** Passes every path to the plain front, except those of evidence, which wait for the chip and then answer 503. */
+/** Passes every path to the plain front, except those of evidence: they wait for the chip, and answer 503 without one. */
 export function createAttestedFront(
   { root, tls }: StandinIdentity,
   passOn: RequestListener,
