@@ -9,9 +9,9 @@ const nameOf = (test: TestCase) =>
 /**
  * Writes for `.ci/run` what a suite came to, as lines of `<what>\t<text>` in the file that `CI_REPORT` names: `passed`,
  * `failed` and `skipped` with a count, then a line for each failed test, each test that held only at its second try, and
- * each file that failed outside of
- * its tests (`broken`).
+ * each file that failed outside of its tests (`broken`).
  */
+// oxlint-disable-next-line import/no-default-export -- vitest loads a reporter by its default export
 export default class CiReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
     const tests = modules.flatMap((module) => [...module.children.allTests()])
