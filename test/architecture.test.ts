@@ -108,8 +108,10 @@ describe('the architecture', () => {
     expect(offences(broken)).toEqual([])
   })
 
-  it('imports zod as a namespace in what applications bundle, which drops the rest of it', () => {
-    const bundled = SOURCES.filter(({ path }) => /^src\/(protocol|verify|client)\//.test(path))
+  it('imports zod as a namespace in what applications and pages bundle, which drops the rest of it', () => {
+    const bundled = SOURCES.filter(({ path }) =>
+      /^src\/(protocol|verify|client|browser)\//.test(path),
+    )
     const whole = bundled.filter(({ text }) => /^import \{[^}]*\bz\b[^}]*\} from 'zod'/m.test(text))
     expect(whole.map(({ path }) => path)).toEqual([])
   })

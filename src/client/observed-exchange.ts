@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { toHex } from '../protocol/bytes.ts'
 import type { AnswerDigest } from './answer-digest.ts'
+import { requestedConstraints } from './requested-constraints.ts'
 import type { ReceiptOutcome, ReceiptVerifier } from './receipts.ts'
 import type { AnswerBody, OutgoingRequest } from './transport.ts'
 
@@ -43,6 +44,7 @@ export class ObservedExchange {
       receiptId,
       requestSha256: toHex(sha256(body ?? new Uint8Array())),
       responseSha256,
+      constraints: () => requestedConstraints(this.#request),
       credentials: Object.fromEntries(credentials),
     })
   }

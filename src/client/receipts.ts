@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { copyBytes, fromBase64, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
+import type { Constraints } from '../protocol/constraints.ts'
 import { RECEIPT_ENDPOINTS, type ReceiptClaims } from '../protocol/receipt.ts'
 import type { Check } from '../verify/check.ts'
 import { evidenceReferences } from '../verify/evidence-references.ts'
@@ -15,6 +16,11 @@ export interface Exchange {
   readonly receiptId: string | undefined
   readonly requestSha256: string
   readonly responseSha256: string
+  /**
+   * What the request requires of its provider, which its receipt has to repeat.
+   * @throws MalformedEvidence when it cannot be read
+   */
+  readonly constraints: () => Promise<Constraints | undefined>
   /** The headers that identify the customer, to fetch the receipt with. */
   readonly credentials: Readonly<Record<string, string>>
 }
@@ -85,6 +91,7 @@ export class ReceiptVerifier {
 
   async #verify(id: string, exchange: Exchange): Promise<ReceiptOutcome> {
     const path = `/v1/receipts/${encodeURIComponent(id)}`
+    const constraints = await exchange.constraints()
     const { receipt } = answerSchema.parse(parseJson(await this.#get(path, exchange.credentials)))
     const { deps, environments, policy, rootJwk } = this.#settings
     const { ok, checks, notes, claims, simulated } = await verifyReceipt(receipt, {
@@ -98,9 +105,10 @@ export class ReceiptVerifier {
       requireProvider: policy.requireProvider === true,
       expected: {
         id,
-        endpoint: RECEIPT_ENDPOINTS.find((endpoint) => endpoint === exchange.path),
+        endpoint: RECEIPT_ENDPOINTS.find((endpoint) => exchange.path.endsWith(endpoint)),
         clientRequestSha256: exchange.requestSha256,
         clientResponseSha256: exchange.responseSha256,
+        constraints,
       },
     })
     const failed = checks.filter((check) => !check.ok).map(({ name }) => name)

@@ -9,8 +9,10 @@ import {
   createClient,
   memoryState,
   type Client,
+  type ClientOptions,
   type ReceiptOutcome,
 } from '../../src/client/index.ts'
+import { SURROUNDINGS } from '../../src/client/surroundings.ts'
 import { wav } from '../support/audio-samples.ts'
 import { gather } from '../support/gather.ts'
 import { startStack, type Stack } from '../support/stack.ts'
@@ -35,15 +37,18 @@ afterAll(async () => {
 })
 beforeEach(() => void (outcomes.length = 0))
 
-function makeClient(more: object = {}): Client {
-  return createClient({
+function optionsFor(): ClientOptions {
+  return {
     baseURL,
     rootKey: JSON.parse(readFileSync(stack.local.root_key, 'utf8')),
     policy: { allowSimulated: true },
     state: memoryState(),
     onReceipt: (outcome) => outcomes.push(outcome),
-    ...more,
-  })
+  }
+}
+
+function makeClient(more: Partial<ClientOptions> = {}): Client {
+  return createClient({ ...optionsFor(), ...more })
 }
 
 const ASK = { model: 'glm-5', messages: [{ role: 'user' as const, content: 'Hello!' }] }
@@ -202,6 +207,48 @@ describe('receipts', () => {
       await strict.close()
     },
   )
+})
+
+describe('what a request requires of its provider', () => {
+  const ask = async (by: Client, url: string, more: object, headers: Record<string, string>) => {
+    const answer = await by.fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        'content-type': 'application/json',
+        ...headers,
+      },
+      body: JSON.stringify({ ...ASK, ...more }),
+    })
+    await answer.text()
+    return by.receipts.of(answer)
+  }
+
+  test.each([
+    [{ attestation: { providers: ['standin'] } }, {}],
+    [{}, { 'x-service-require': 'providers=standin,nova' }],
+  ])('stands in the receipt of an honest router: %o %o', async (more, headers) => {
+    const outcome = await ask(client, baseURL, more, headers)
+    expect(outcome).toMatchObject({ ok: true, failed: [] })
+    expect(outcome?.checks.map(({ name }) => name)).toContain('constraints')
+  })
+
+  test('is missed where it was taken out on the way', async () => {
+    const stripping: typeof fetch = (input, init = {}) => {
+      const headers = new Headers(init.headers)
+      headers.delete('x-service-require')
+      return fetch(input, { ...init, headers })
+    }
+    const url = `${stack.local.base_url}/v1`
+    const options = { ...optionsFor(), baseURL: url, transport: 'ehbp' } as const
+    const robbed = createClient(options, { ...SURROUNDINGS, fetch: stripping })
+    const outcome = await ask(robbed, url, {}, { 'x-service-require': 'providers=standin' })
+    expect(outcome).toMatchObject({ ok: false, failed: ['constraints'] })
+    expect(outcome?.checks.find(({ ok }) => !ok)?.detail).toBe(
+      'the receipt says that nothing was required',
+    )
+    await robbed.close()
+  })
 })
 
 test('a verification asks for fresh evidence, while requests go on', async () => {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The interface of this very router, as the holder of a token sees it. */
 export interface Api {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { concatBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
 import { ApiFailure, messageOf } from './api.ts'
 

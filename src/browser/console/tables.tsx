@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { z } from 'zod'
+import * as z from 'zod'
 import { ApiFailure, type Api } from './api.ts'
 
 const routeSchema = z.object({

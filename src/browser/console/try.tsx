@@ -1,5 +1,5 @@
 import { useEffect, useId, useState } from 'preact/hooks'
-import { z } from 'zod'
+import * as z from 'zod'
 import { createRouterReader } from '../parts/router-reader.ts'
 import { ReceiptFacts } from '../verifier/facts.tsx'
 import { NO_INPUTS, readDemands, readReceiptInput, type Inputs } from '../verifier/inputs.ts'

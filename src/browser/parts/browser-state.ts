@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import type { BundleState, StoredBundle } from '../../client/options.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * Pages refuse functions made of text by their content security policy, and zod tries one for each schema. Imported

@@ -1,7 +1,7 @@
 // oxlint-disable-next-line import/no-unassigned-import -- it is there for what it does, before all others
 import '../parts/no-eval.ts'
 import { render } from 'preact'
-import { z } from 'zod'
+import * as z from 'zod'
 import { toHex } from '../../protocol/bytes.ts'
 import { memoryState } from '../../client/memory-state.ts'
 import { confineTo } from '../parts/confine.ts'
