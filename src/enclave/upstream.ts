@@ -4,7 +4,12 @@ import type { Egress } from './open-egress.ts'
 import { createPinnedEgress } from './egress/pinned-egress.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
-import { ADAPTER_THREAD, isolateAdapters, THREAD_LIMITS } from './isolated/isolated-adapter.ts'
+import {
+  ADAPTER_THREAD,
+  afterReal,
+  isolateAdapters,
+  THREAD_LIMITS,
+} from './isolated/isolated-adapter.ts'
 import { createProviderProofs } from './proofs/provider-evidence.ts'
 import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
@@ -37,6 +42,7 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
     program: ADAPTER_THREAD,
     data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
     limits: THREAD_LIMITS,
+    after: afterReal,
   })
   const proofs = createProviderProofs({ openAdapter, now, random, log })
   proofs.configure(first)

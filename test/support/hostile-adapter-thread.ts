@@ -5,10 +5,13 @@ import { HEARTBEAT_MS, type Look, type ThreadAnswer } from '../../src/enclave/is
 
 /**
  * An adapter's thread whose reader has every fault that a document can use: what the provider serves is what it does.
+ * Past the daemon, by a channel of its own, it says which fault it is about to commit.
  */
+const faults = new BroadcastChannel('faults of a hostile thread')
 // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)
+tell({ type: 'alive' })
 
 parentPort?.on('message', (look: Look) => void take(look))
 
@@ -19,6 +22,8 @@ async function take({ subject, memory }: Look): Promise<void> {
     webPki: false,
   })
   const document = new TextDecoder().decode(body)
+  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  faults.postMessage(document)
   await FAULTS[document]?.()
   const judged = {
     verification_mode: 'test',

@@ -8,7 +8,10 @@ import type { Look, ThreadAnswer, ThreadData } from './messages.ts'
 
 /** What one provider's evidence may cost. An honest one needs a tenth of it. */
 export interface ThreadLimits {
-  /** Longest time without a sign of life: a document that keeps the thread busy for so long is none to read. */
+  /**
+   * Longest time without a sign of life of a thread that has begun: a document that keeps it busy for so long is none to
+   * read.
+   */
   readonly silenceMs: number
   /** Longest time for one look, whatever the network does. */
   readonly lookMs: number
@@ -26,9 +29,18 @@ export const THREAD_LIMITS: ThreadLimits = {
   idleMs: 90_000,
 }
 
+/** Calls `run` once in so many milliseconds, unless what it returns is called before. */
+export type After = (ms: number, run: () => void) => () => void
+
+export const afterReal: After = (ms, run) => {
+  const timer = setTimeout(run, ms)
+  return () => clearTimeout(timer)
+}
+
 export interface IsolationDeps {
   readonly data: ThreadData
   readonly limits: ThreadLimits
+  readonly after: After
   /** The program of a thread, which answers a `Look` with a `ThreadAnswer`. */
   readonly program: URL
 }
@@ -67,6 +79,8 @@ interface Looked {
 class ThreadHost {
   readonly #deps: IsolationDeps
   #thread: Worker | undefined
+  /** Whether this thread has given a sign of life: what a busy machine needs to start one is no fault of a document. */
+  #begun = false
   #idle: NodeJS.Timeout | undefined
 
   constructor(deps: IsolationDeps) {
@@ -92,6 +106,7 @@ class ThreadHost {
 
   #start(): Worker {
     const { program, data, limits } = this.#deps
+    this.#begun = false
     const thread = new Worker(program, {
       workerData: data,
       // A thread has no business with the daemon's secrets, nor with its output.
@@ -118,7 +133,7 @@ class ThreadHost {
   }
 
   #ask(thread: Worker, look: Look): Promise<Looked> {
-    const { silenceMs, lookMs } = this.#deps.limits
+    const { limits, after } = this.#deps
     return new Promise((resolve, reject) => {
       // A thread that did not answer may be anywhere in its work: the next look begins with a new one.
       const endThread = (code: RefusalCode) => {
@@ -126,17 +141,19 @@ class ThreadHost {
         this.close()
       }
       const exhausting = () => endThread('exhausting')
-      const end = setTimeout(() => endThread('unreachable'), lookMs)
-      let silence = setTimeout(exhausting, silenceMs)
+      const listen = () => after(limits.silenceMs, exhausting)
+      const stopWaiting = after(limits.lookMs, () => endThread('unreachable'))
+      let stopListening = this.#begun ? listen() : undefined
       const settle = (outcome: () => void) => {
-        clearTimeout(silence)
-        clearTimeout(end)
+        stopListening?.()
+        stopWaiting()
         thread.off('message', onAnswer).off('error', onError).off('exit', onExit)
         outcome()
       }
       const onAnswer = (answer: ThreadAnswer) => {
-        clearTimeout(silence)
-        silence = setTimeout(exhausting, silenceMs)
+        this.#begun = true
+        stopListening?.()
+        stopListening = listen()
         if (answer.type === 'verified') settle(() => resolve(answer))
         if (answer.type === 'refused') {
           settle(() => reject(new EvidenceRefused(answer.code, answer.checks)))
