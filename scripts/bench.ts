@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
+import { batchers } from './bench/batchers.ts'
 import { missingDatabase } from './bench/database.ts'
 import { doors } from './bench/doors.ts'
 import { comparison } from './bench/comparison.ts'
@@ -23,6 +24,7 @@ const program = new Command('bench')
   .option('--growth', 'how cost grows with routes, customers, ledger rows and tools instead')
   .option('--workers <n>', 'the router on PostgreSQL with 1 and with n workerd instead', severalOf)
   .option('--doors', 'the front doors of one router beside its chat door instead')
+  .option('--batchers', 'the router without each of its batchers instead')
   .option('--out <folder>', 'where the JSON and the plots go', 'docs/performance')
   .option('--scratch <folder>', 'where state is kept while it runs', tmpdir())
   .action(run)
@@ -35,6 +37,7 @@ interface Options {
   readonly growth?: true
   readonly workers?: number
   readonly doors?: true
+  readonly batchers?: true
   readonly out: string
   readonly scratch: string
 }
@@ -67,10 +70,12 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function suiteOf({ growth: grows, workers, doors: each }: Options, bench: Bench): Suite {
-  if (each) return doors(bench)
+function suiteOf(options: Options, bench: Bench): Suite {
+  const { workers } = options
+  if (options.doors) return doors(bench)
+  if (options.batchers) return batchers(bench)
   if (workers !== undefined) return severalWorkers(bench, workers)
-  return grows ? growth(bench) : comparison(bench)
+  return options.growth ? growth(bench) : comparison(bench)
 }
 
 function publish({ name, show, plots }: Suite, report: Report, out: string): void {

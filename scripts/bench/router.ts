@@ -44,6 +44,8 @@ export interface RouterOptions {
   readonly directory: string
   readonly customers: number
   readonly size: ConfigSize
+  /** Writes the worker's module to a file; the worker as it is unless given. */
+  readonly writeWorker?: (outFile: string) => Promise<void>
   /** Workers behind the same sockets and on the same database, as by `npm run serve`; else one, on files of its own. */
   readonly shared?: { readonly workers: number; readonly database: Database }
 }
@@ -96,7 +98,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
   const configPath = join(directory, 'bench.json')
   writeFileSync(configPath, JSON.stringify(benchConfig(criteria.mock, criteria.size)))
   const bundlePath = join(directory, 'worker.js')
-  await writeWorkerBundle(bundlePath)
+  await (criteria.writeWorker ?? writeWorkerBundle)(bundlePath)
   const storage: StorageSettings = shared
     ? { engine: 'postgres' as const, secret: shared.database.url }
     : { engine: 'durable-object' as const }

@@ -1,4 +1,4 @@
-import { build, type BuildOptions } from 'esbuild'
+import { build, type BuildOptions, type Plugin } from 'esbuild'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -18,7 +18,10 @@ const OPTIONS = {
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** Bundles the worker into one ES module: the same bytes for every host. */
-export async function bundleWorker(outFile: string): Promise<void> {
-  await build({ ...OPTIONS, outfile: resolve(outFile) })
+/**
+ * Bundles the worker into one ES module: the same bytes for every host.
+ * @param plugins change what is bundled, for measurements
+ */
+export async function bundleWorker(outFile: string, plugins: Plugin[] = []): Promise<void> {
+  await build({ ...OPTIONS, outfile: resolve(outFile), plugins })
 }

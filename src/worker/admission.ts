@@ -17,14 +17,14 @@ import { worstCase } from './settle/price.ts'
 import { release, releaseLost } from './settle/release.ts'
 import { StorageUnavailable } from './storage/database.ts'
 
-/** What a request may cost at most, and for how long. */
+/** The maximum cost and duration of a request. */
 export interface CostBound {
   /** The routes that may serve the request. */
   readonly routes: readonly Route[]
   readonly maxUsageOn: (route: Route) => UsageBound | AudioBound
   /** Maximum duration of the request. */
   readonly maxDelayMs: number
-  /** Of a request with an `Idempotency-Key`. */
+  /** Set for a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
 }
 
@@ -58,7 +58,7 @@ export async function admitRequest(
   } catch (error) {
     if (isLimitReached(error) && config.service.webhooks !== undefined) {
       const { customerId, keyPrefix } = key
-      // Each refusal would write it anew; the storage knows it for good.
+      // The storage keeps one report for each key and day; this saves the write for further refusals.
       if (context.watch.isFirst(`${keyPrefix} ${new Date(now).toISOString().slice(0, 10)}`)) {
         context.waitUntil(
           reportLimitReached(ledger, { customerId, keyPrefix }, now).catch(() => {}),
@@ -76,8 +76,8 @@ const isLimitReached = (error: unknown) =>
   error instanceof ApiError && error.code === 'insufficient_quota'
 
 /**
- * The attempts whose providers can be called by what is proven of them, and meet what the request requires, in the order
- * of the operator's selection.
+ * The attempts whose providers are verified as their configuration demands and meet the request's constraints, in the
+ * order of the operator's selection.
  * @throws ApiError `attestation_not_accepted`
  * @throws LinkUnavailable when the daemon cannot tell what is proven
  */

@@ -167,7 +167,7 @@ export class App {
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
       preflight,
     })
-    // A page of this router brings a policy of its own, which names its script.
+    // The router's own pages have a policy of their own, which allows their script.
     const own = headers.get('content-security-policy')
     const kept = own === null ? {} : { 'content-security-policy': own }
     for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...kept, ...crossOrigin })) {
@@ -237,7 +237,7 @@ export class App {
   }
 }
 
-/** What needs the bindings. */
+/** The parts that need the bindings. */
 type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys'>
 
 /** What is recorded about one request while it is handled. */

@@ -36,7 +36,7 @@ export interface Context extends Settings {
   readonly log: Log
   readonly metrics: Metrics
   readonly watch: InstanceWatch
-  /** The operator's console, an HTML page; undefined where the host brought none. */
+  /** The operator's console, an HTML page; undefined where the host provides none. */
   readonly consolePage: string | undefined
   readonly telemetry: WorkerTelemetry
   /** Sends a message to an endpoint of the operator. */
@@ -52,8 +52,8 @@ export interface Context extends Settings {
   /** Number of open requests of keyed endpoints, this one included. */
   readonly openRequests: () => number
   /**
-   * Runs work that uses the thread, in the turn of the request's customer. `cost` is 1 for a small request. The work must
-   * not wait for the client or for a provider.
+   * Runs CPU-bound work when it is the customer's turn. `cost` is 1 for a small request. The work must not wait for the
+   * client or for a provider.
    * @throws ApiError `rate_limit_exceeded` when too many requests of the customer wait
    */
   readonly inTurn: <Result>(cost: number, work: () => Promise<Result>) => Promise<Result>

@@ -63,8 +63,8 @@ export interface Endpoint {
    */
   readonly audience: 'public' | 'keyed' | 'admin'
   /**
-   * A page of any origin may read its answers, if its user gave it a key: the verifier page is opened from disks and
-   * strange servers, and browsers send no key by themselves.
+   * Whether pages of any origin may read the answers: the verifier page is opened from local files and other servers.
+   * It is safe because browsers never send an API key on their own.
    */
   readonly anyOrigin?: boolean
   /** The format of its errors; OpenAI's unless given. */

@@ -10,9 +10,9 @@ export interface Env extends StorageEnv {
   readonly LINK: LinkBinding
   /** The origin that `LINK` leads to, for bindings that do not determine it themselves. */
   readonly LINK_ORIGIN?: string
-  /** Leads to webhooks, over a network of public addresses alone; absent: the runtime's own network. */
+  /** Sends webhooks, over a network that reaches public addresses only; absent: the runtime's own network. */
   readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
-  /** The operator's console, an HTML page; absent where the host brought none. */
+  /** The operator's console, an HTML page; absent where the host provides none. */
   readonly CONSOLE_PAGE?: string
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string

@@ -4,7 +4,7 @@ import { LinkUnavailable, type Link } from './link/link.ts'
 import { compileCatalogue, type Catalogue } from './routing/catalogue.ts'
 import { createRouteHealth, type RouteHealth } from './routing/health.ts'
 
-/** One generation of the configuration, compiled. */
+/** One version of the configuration, compiled. */
 export interface Settings {
   readonly generation: number
   readonly config: RouterConfig
@@ -13,13 +13,14 @@ export interface Settings {
   readonly catalogue: Catalogue
   readonly health: RouteHealth
   readonly adminToken: string
-  /** Endpoint of a webhook to its signing secret. */
+  /** Signing secrets by webhook endpoint. */
   readonly webhookSecrets: Readonly<Record<string, string>>
 }
 
 /**
- * Holds the current generation of the configuration, as the daemon has it. While the daemon is unreachable, the last
- * one stays in force for operations that do not need the daemon. Without a first one there is no service.
+ * The current version of the configuration, which the daemon provides. While the daemon is unreachable, the last known
+ * version remains valid for operations that do not need the daemon. Until the first version arrives there is no
+ * service.
  */
 export class SettingsSource {
   readonly #link: Link
@@ -32,7 +33,7 @@ export class SettingsSource {
     this.#log = log
   }
 
-  /** The last known generation, if any, for operations that must not wait for the daemon. */
+  /** The last known version, if any, for operations that must not wait for the daemon. */
   get known(): Settings | undefined {
     return this.#current
   }

@@ -9,7 +9,7 @@ import { readJson } from './read-body.ts'
 
 type Params = Parameters<Handler>[2]
 
-/** A handler that only reads, for holders of an admin token. */
+/** A handler for holders of an admin token that changes nothing. */
 export function asAdmin(handler: Handler): Handler {
   return async (request, context, params) => {
     await requireAdmin(request, 'read', context)
@@ -17,26 +17,26 @@ export function asAdmin(handler: Handler): Handler {
   }
 }
 
-/** An action as the audit log and the scopes of tokens know it. */
+/** An action: its name in the audit log, and the token scope it requires. */
 interface Action<Schema extends z.ZodType> {
   readonly action: string
   readonly scope: Exclude<AdminScope, 'read'>
   readonly body: Schema
 }
 
-/** What an action answers. */
+/** The result of an action. */
 interface Done {
   readonly answer: unknown
-  /** The id of what it made. */
+  /** The id of what it created. */
   readonly created?: string
 }
 
-/** Without a body, or with one that says nothing. */
+/** The schema of a request that takes no body, or an empty object. */
 export const noBody = z.strictObject({})
 
 /**
- * A handler that changes something: scope -> body -> entered in the audit log -> done -> outcome entered. What cannot be
- * entered is not done.
+ * A handler that changes something: check scope -> read body -> write to the audit log -> act -> write the outcome. If
+ * the audit log cannot be written, the action is not carried out.
  */
 export function audited<Schema extends z.ZodType>(
   { action, scope, body: schema }: Action<Schema>,
@@ -68,19 +68,19 @@ export function audited<Schema extends z.ZodType>(
   }
 }
 
-/** Ids that the router makes: of a key (its prefix), a customer, a request or a token. */
+/** Ids that the router generates: key prefixes, customer ids, request ids and token ids. */
 const MADE_ID = /^(?:cmr_[0-9a-z]{28}_[0-9a-z]{10}|[0-9a-z]{28}|[0-9a-z]{10}|[0-9a-f-]{36})$/
 
-/** Anything else in the path is not kept: somebody may have pasted a whole key there. */
+/** The target for the audit log. Anything but an id is left out: a client may have pasted a whole key into the path. */
 function auditTarget(given: string | undefined): string | null {
   if (given === undefined) return null
   return MADE_ID.test(given) ? given : '[not an id]'
 }
 
-/** Members whose values people write freely, and so may name persons. */
+/** Members with free text, which may contain personal data. */
 const FREE_TEXT: ReadonlySet<string> = new Set(['name', 'reference'])
 
-/** A checked body without what people wrote freely: erasure could not reach it in the log. */
+/** A checked body without its free text: erasing a customer cannot remove it from the log. */
 function auditable(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [

@@ -7,7 +7,7 @@ import { listActions } from './audit-log.ts'
 const DEFAULT_LIMIT = 100
 const MAX_PAGE_SIZE = 1000
 
-/** GET /admin/audit, newest first; pages by `limit` and `before` (the last id of the page before). */
+/** GET /admin/audit, newest first; paged with `limit` and `before` (the last id of the previous page). */
 export const listAudit = asAdmin(async (request, { storage }) => {
   const query = new URL(request.url).searchParams
   const asked = readParameter(query, 'limit', integerFrom(1)) ?? DEFAULT_LIMIT

@@ -4,15 +4,15 @@ import type { Database, Row } from '../storage/database.ts'
 import { numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, raw, small, sql, text } from '../storage/sql.ts'
 
-/** An action before it is carried out. */
+/** An action that is about to be carried out. */
 export interface AuditEntry {
-  /** Of the request. */
+  /** The request's id. */
   readonly id: string
   readonly administrator: Administrator
   readonly action: string
-  /** The customer, key, token or request that it is about. */
+  /** The customer, key, token or request that the action affects. */
   readonly target: string | null
-  /** What the body said, without names and secrets. */
+  /** The request body without names and secrets. */
   readonly changes: Readonly<Record<string, unknown>>
 }
 
@@ -29,7 +29,7 @@ export const auditEntrySchema = z.object({
   created: z.string().nullable().describe('The id of what the action made.'),
 })
 
-/** Enters an action. It must not be carried out where this throws. `now` is ms since the epoch. */
+/** Writes an action to the log. If this throws, the action must not be carried out. `now` is ms since the epoch. */
 export async function enterAction(
   directory: Database,
   { id, administrator, action, target, changes }: AuditEntry,
@@ -42,7 +42,7 @@ export async function enterAction(
   ])
 }
 
-/** Enters how an action ended. */
+/** Writes the outcome of an action. */
 export async function enterOutcome(
   directory: Database,
   {

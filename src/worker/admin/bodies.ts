@@ -7,7 +7,7 @@ import { LIMIT_RESETS } from '../settle/key-limits.ts'
 import { DEFAULT_PLAN } from '../settle/plan-terms.ts'
 import { amountSchema, labelSchema } from './read-body.ts'
 
-/** The bodies that the operator's endpoints take. */
+/** Schemas of the request bodies of the operator's endpoints. */
 
 const wholeDays = z.int().min(1).max(3650)
 
@@ -19,7 +19,7 @@ export const newCustomerSchema = z.strictObject({
   receipt_retention_days: wholeDays.optional(),
 })
 
-/** Members left out stay; null takes the service's default. */
+/** Omitted members stay unchanged; null selects the service's default. */
 export const customerChangesSchema = z.strictObject({
   name: labelSchema.optional(),
   plan: labelSchema.optional(),
@@ -39,7 +39,7 @@ const timeSchema = z.string().transform((text, check) => {
 const selector = z.string().refine(isSelector, 'Give selectors, such as "glm-5" or "nova/glm-5".')
 const atLeastOne = z.int().min(1)
 
-/** The limits of a key; null lifts one. */
+/** The limits of a key; null removes a limit. */
 const keyLimits = {
   expires_at: timeSchema.nullable().optional(),
   models: z.array(selector).min(1).max(100).nullable().optional(),

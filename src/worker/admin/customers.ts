@@ -23,21 +23,21 @@ export interface CustomerView {
   readonly balance_eur: string
   readonly reserved_eur: string
   readonly receipt_retention_days: number | null
-  /** RFC 3339, as all times; null: not suspended. */
+  /** RFC 3339, like all times; null: not suspended. */
   readonly suspended_at: string | null
-  /** When the customer was erased; what is left is its ledger under this id. */
+  /** When the customer was erased; only its ledger remains, under this id. */
   readonly erased_at: string | null
-  /** The balance below which the operator is told; null: the service's own threshold. */
+  /** The operator is notified when the balance falls below this; null: the service's own threshold. */
   readonly alert_balance_eur: string | null
-  /** The part of a key's limit, in percent, from which the operator is told; null: the service's own. */
+  /** The operator is notified when a key has used this percentage of its limit; null: the service's own threshold. */
   readonly alert_key_limit_pct: number | null
   readonly created_at: string
 }
 
-/** The reference of the credit that a customer begins with: empty, which no later credit can be. */
+/** The reference of a customer's opening credit. It is empty, so no later credit can have it. */
 const OPENING = ''
 
-/** Writes a new customer, its balance as its first credit. `now` is ms since the epoch. */
+/** Inserts a new customer with its balance as its first credit. `now` is ms since the epoch. */
 export async function insertCustomer(
   db: Database,
   id: string,
@@ -59,7 +59,7 @@ export async function insertCustomer(
   return viewOf(row)
 }
 
-/** A customer, or undefined when there is none of that id. */
+/** The customer with this id, or undefined. */
 export async function findCustomer(db: Database, id: string): Promise<CustomerView | undefined> {
   const [rows = []] = await db.batch([selectCustomer(id)])
   const [row] = rows
@@ -67,7 +67,7 @@ export async function findCustomer(db: Database, id: string): Promise<CustomerVi
 }
 
 /**
- * Adds a credit unless the customer has one of that reference already, in one batch.
+ * Adds a credit unless the customer already has one with that reference, in one batch.
  * @returns the customer afterwards and whether anything changed; undefined when there is no such customer
  */
 export async function creditCustomer(
@@ -92,7 +92,7 @@ export async function creditCustomer(
 }
 
 /**
- * Changes a customer; members left out stay. Requests that are at work go on when it is suspended.
+ * Changes a customer; omitted members stay unchanged. Requests in progress continue when it is suspended.
  * @returns the customer afterwards; undefined when there is none, or it was erased
  */
 export async function changeCustomer(
@@ -131,14 +131,14 @@ function assignments(
   ]
 }
 
-/** Who is suspended already stays so from the time that it was. */
+/** A customer that is already suspended keeps its original suspension time. */
 function suspension(suspended: boolean, now: number): Statement {
   return suspended
     ? sql`suspended_at = COALESCE(suspended_at, ${int64(now)})`
     : sql`suspended_at = NULL`
 }
 
-/** A customer whose erasure is under way is gone; once it is done there is the one that its ledger belongs to. */
+/** A customer whose erasure has begun no longer exists; once it is complete, its ledger belongs to a new id. */
 function selectCustomer(id: string): Statement {
   return sql`SELECT customer_id, name, plan, billing, receipt_retention_days, created_at,
       suspended_at, erased_at, alert_key_limit_pct,

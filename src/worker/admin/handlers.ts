@@ -28,7 +28,7 @@ import {
   rotationSchema,
 } from './bodies.ts'
 
-/** The operator's interface (docs/admin.md): JSON in and out, for the holder of the admin token alone. */
+/** The handlers of the operator's interface (docs/admin.md): JSON in and out, for holders of an admin token only. */
 
 const DEFAULT_LIMIT = 100
 const MAX_PAGE_SIZE = 1000
@@ -50,7 +50,7 @@ export const createCustomer = audited(
     const now = context.now()
     const view = await insertCustomer(context.storage.customer(id), id, customer, now)
     // Listed only after it is written, so that every listed customer exists. If a crash comes between the two, the id
-    // was never returned to anyone.
+    // was never returned to any client.
     await listCustomer(context.storage.directory(), id, now)
     return { answer: view, created: id }
   },
@@ -61,7 +61,7 @@ function checkPlan(plan: string, { config }: Context): void {
   throw new ApiError('invalid_request_error', 'There is no such plan.', { param: 'plan' })
 }
 
-/** PATCH /admin/customers/{id}: omitted members stay as they are, null takes the service's default. */
+/** PATCH /admin/customers/{id}: omitted members stay unchanged, null selects the service's default. */
 export const patchCustomer = audited(
   { action: 'customers.change', scope: 'customers', body: customerChangesSchema },
   async (changes, context, { id = '' }) => {
@@ -72,7 +72,7 @@ export const patchCustomer = audited(
   },
 )
 
-/** GET /admin/customers, oldest first; pages by `limit` and `after` (the last id of the page before). */
+/** GET /admin/customers, oldest first; paged with `limit` and `after` (the last id of the previous page). */
 export const listCustomers = asAdmin(async (request, { storage, keyring }) => {
   const query = new URL(request.url).searchParams
   const limit = Math.min(
@@ -102,7 +102,9 @@ export const showCustomer = asAdmin(async (_request, context, { id = '' }) => {
   return json((await findCustomer(db, id)) ?? noSuchCustomer())
 })
 
-/** DELETE /admin/customers/{id}: erases it, for good; the answer alone says which id the ledger is kept under. */
+/**
+ * DELETE /admin/customers/{id}: erases it permanently. Only this answer contains the id under which the ledger is kept.
+ */
 export const eraseCustomer = audited(
   { action: 'customers.erase', scope: 'customers', body: noBody },
   async (_body, context, { id = '' }) => {
@@ -146,7 +148,7 @@ export const listKeys = asAdmin(async (_request, context, { id = '' }) => {
   return json({ data: (await listKeysOf(db, id, context.now())) ?? noSuchCustomer() })
 })
 
-/** PATCH /admin/customers/{id}/keys/{key_prefix}: omitted members stay as they are; null lifts a limit. */
+/** PATCH /admin/customers/{id}/keys/{key_prefix}: omitted members stay unchanged; null removes a limit. */
 export const changeKey = audited(
   { action: 'keys.change', scope: 'customers', body: keyChangesSchema },
   async (changes, context, { id = '', key_prefix: keyPrefix = '' }) => {
@@ -167,7 +169,7 @@ export const deleteKey = audited(
   },
 )
 
-/** POST /admin/customers/{id}/credits: a reference that repeats changes nothing. */
+/** POST /admin/customers/{id}/credits: a repeated reference changes nothing. */
 export const addCredit = audited(
   { action: 'credits.add', scope: 'customers', body: creditSchema },
   async (body, context, { id = '' }) => {
@@ -178,7 +180,7 @@ export const addCredit = audited(
   },
 )
 
-/** POST /admin/maintenance: runs the sweeps. In local mode the request may name the time they run for. */
+/** POST /admin/maintenance: runs the sweeps. In local mode the request may set the time that counts as now. */
 export const maintenance = audited(
   { action: 'maintenance.run', scope: 'all', body: maintenanceSchema },
   async (body, context) => {
@@ -192,17 +194,17 @@ export const maintenance = audited(
   },
 )
 
-/** GET /admin/routes: the routes as this isolate sees them. */
+/** GET /admin/routes: the routes and their health as this isolate sees them. */
 export const listRoutes = asAdmin(async (_request, { health, catalogue, now }) =>
   json({ data: health.snapshot(now(), catalogue.routes) }),
 )
 
-/** GET /admin/providers: how far the daemon has verified each provider. */
+/** GET /admin/providers: the verification status of each provider in the daemon. */
 export const listProviders = asAdmin(async (_request, { link }) =>
   json({ data: await link.providers() }),
 )
 
-/** The storage of a customer, reached only for ids that were made here. */
+/** The storage of a customer. Only ids that this service generated reach it. */
 async function customerDatabase(context: Context, id: string): Promise<Database> {
   return (await context.keyring.knows(id)) ? context.storage.customer(id) : noSuchCustomer()
 }

@@ -32,7 +32,7 @@ export async function insertKey(
 }
 
 /**
- * Changes a key's name and limits. Omitted members stay as they are; null lifts a limit. A changed `limit_reset`
+ * Changes a key's name and limits. Omitted members stay unchanged; null removes a limit. Changing `limit_reset`
  * restarts the count.
  * @returns undefined when the customer has no such key
  */
@@ -68,18 +68,18 @@ export async function listKeysOf(
   return customers.length === 0 ? undefined : keys.map((row) => readKeyView(row, now))
 }
 
-/** Former secrets of a key that may be in force at a time. */
+/** Maximum number of former secrets of a key that may be valid at the same time. */
 export const MAX_FORMER_SECRETS = 10
 
 export interface Rotation {
   /** The same key with a new secret. */
   readonly renewed: NewApiKey
-  /** When the secret of today ends, and all former ones that were to end later. */
+  /** When the current secret expires, and every former one that would have expired later, ms from now. */
   readonly graceMs: number
 }
 
 /**
- * Gives a key a new secret. Limits, what was spent and requests at work stay, for it is the same key.
+ * Gives a key a new secret. It remains the same key: limits, spending and requests in progress are unaffected.
  * @returns undefined when there is no such key, `full` when too many former secrets are in force
  */
 export async function rotateKey(
@@ -95,7 +95,7 @@ export async function rotateKey(
     < ${raw(String(MAX_FORMER_SECRETS))}`
   const rows = await db.batch([
     sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`,
-    // From the second on, the new secret is the mark that there was room.
+    // In the following statements, the new hash shows that the key was rotated.
     sql`UPDATE rotated_keys SET ends_at = ${endsAt} WHERE ${key} AND ends_at > ${endsAt}`,
     sql`INSERT INTO rotated_keys (customer_id, key_prefix, key_hash, ends_at)
       SELECT customer_id, key_prefix, key_hash, ${endsAt} FROM api_keys

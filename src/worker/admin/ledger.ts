@@ -11,7 +11,7 @@ export const showLedger = asAdmin(async (_request, context) => {
   return json({ position: await ledgerPosition(context.storage.directory()) })
 })
 
-/** How many rows of usage, credits, customers and keys there have ever been: none of these is ever deleted. */
+/** The number of usage rows, credits, customers and keys ever written: none of these is ever deleted. */
 export async function ledgerPosition(directory: Database): Promise<number> {
   const [rows = []] = await directory.batch([
     {

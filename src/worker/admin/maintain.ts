@@ -1,9 +1,9 @@
 import { sweepAll } from '../settle/sweep.ts'
 import type { Storage } from '../storage/database.ts'
 
-/** What maintenance did. */
+/** The result of maintenance. */
 export interface MaintenanceReport {
-  /** Reservations that were given back. */
+  /** Reservations that were released. */
   readonly released: number
   /** Receipt bodies that were overwritten because their retention period has ended. */
   readonly expired: number

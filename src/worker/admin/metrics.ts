@@ -23,7 +23,7 @@ function workText({ openRequests }: Context, others: TelemetryAnswer): string {
   ])
 }
 
-/** A route rests where one of the workers lets it rest. */
+/** A route counts as resting if it rests in any of the workers. */
 function breakerText({ health, catalogue, now }: Context, others: TelemetryAnswer): string {
   const resting = restingStates(health.snapshot(now(), catalogue.routes))
   return gaugeText(

@@ -17,7 +17,7 @@ import {
 
 import { tokenViewSchema } from './tokens.ts'
 
-/** What the interface description says of the operator's endpoints (docs/admin.md). */
+/** The operator's endpoints in the interface description (docs/admin.md). */
 
 const tag = 'Admin'
 

@@ -16,7 +16,7 @@ type AdminRow = [
   operation: Operation,
 ]
 
-/** The operator's endpoints as the router's table takes them. */
+/** The operator's rows of the router's table. */
 export const ADMIN_ROWS: readonly AdminRow[] = [
   ['GET', '/admin/ledger', 'admin.ledger', showLedger, ADMIN_OPERATIONS.ledger],
   [

@@ -20,7 +20,7 @@ export const tokenViewSchema = z.object({
 
 type TokenView = z.output<typeof tokenViewSchema>
 
-/** POST /admin/tokens: the only time that the token itself is told. */
+/** POST /admin/tokens: the only answer that contains the token itself. */
 export const createToken = audited(
   { action: 'tokens.create', scope: 'all', body: newTokenSchema },
   async ({ name, scope, expires_at: expiresAt = null }, context) => {
@@ -46,7 +46,7 @@ export const listTokens = asAdmin(async (_request, { storage }) => {
   return json({ data: rows.map(viewOf) })
 })
 
-/** DELETE /admin/tokens/{id}: it opens nothing from now on. */
+/** DELETE /admin/tokens/{id}: revokes it at once. */
 export const revokeToken = audited(
   { action: 'tokens.revoke', scope: 'all', body: noBody },
   async (_body, { storage, now }, { id = '' }) => {

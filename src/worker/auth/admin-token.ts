@@ -8,23 +8,26 @@ import { randomSigns, signPattern, type Random } from './api-key.ts'
 import { isExpired, readBearer } from './authenticate.ts'
 
 /**
- * Tokens of operators: the boot token of the configuration, which may do everything, and named ones with a scope,
+ * Tokens of operators: the boot token of the configuration, which has every permission, and named ones with a scope,
  * `cmra_<id>_<secret>`, of which only the SHA-256 is stored.
  */
 
-/** `read` sees, `customers` also changes customers, keys and credit, `all` also tokens, maintenance and quarantine. */
+/**
+ * `read` only reads; `customers` may also change customers, keys and credits; `all` also tokens, maintenance and
+ * quarantine.
+ */
 export const ADMIN_SCOPES = ['read', 'customers', 'all'] as const
 
 export type AdminScope = (typeof ADMIN_SCOPES)[number]
 
-/** What a token of each scope may do. */
+/** The scopes that each scope includes. */
 const INCLUDES: Readonly<Record<AdminScope, readonly AdminScope[]>> = {
   read: ['read'],
   customers: ['read', 'customers'],
   all: ADMIN_SCOPES,
 }
 
-/** Who calls the admin interface. */
+/** The caller of the admin interface. */
 export interface Administrator {
   /** Null: the boot token. */
   readonly tokenId: string | null
@@ -37,13 +40,13 @@ const ID_SIGNS = 10
 const SECRET_SIGNS = 40
 const FORM = new RegExp(`^cmra_(${signPattern(ID_SIGNS)})_${signPattern(SECRET_SIGNS)}$`)
 
-/** A new admin token: the whole of it, which only its holder keeps, and its id. */
+/** A new admin token: the whole token, which only its holder keeps, and its id. */
 export function newAdminToken(random: Random): { readonly id: string; readonly token: string } {
   const id = randomSigns(random, ID_SIGNS)
   return { id, token: `cmra_${id}_${randomSigns(random, SECRET_SIGNS)}` }
 }
 
-/** What recognising an administrator takes of a context. */
+/** What is needed to authenticate an administrator. */
 export interface AdminGate {
   /** The boot token. */
   readonly adminToken: string
@@ -52,9 +55,9 @@ export interface AdminGate {
 }
 
 /**
- * Lets only the holder of an admin token with this scope pass. Of the boot token digests are compared, so that the time
- * tells nothing of its length or beginning; it needs no storage.
- * @throws ApiError `unauthorized`, or `insufficient_scope` for a token that may do less
+ * Accepts only an admin token with this scope. The boot token is compared by digest, so that the duration reveals
+ * neither its length nor a prefix; it needs no storage.
+ * @throws ApiError `unauthorized`, or `insufficient_scope`
  * @throws StorageUnavailable when a named token cannot be looked up
  */
 export async function requireAdmin(

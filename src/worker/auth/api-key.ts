@@ -1,8 +1,8 @@
 import { equalBytes, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 
 /**
- * API keys: `cmr_<customer>_<key id>_<secret>`. The customer part names the storage to look in and ends in
- * a MAC, so that an invented customer is recognised before any storage is touched.
+ * API keys: `cmr_<customer>_<key id>_<secret>`. The customer part names the storage to look in and ends in a MAC, so
+ * that a made-up customer is recognised before any storage is called.
  */
 
 /** Crockford's base32 in lower case: 32 characters, without those that are easily confused. */

@@ -7,7 +7,7 @@ import { ApiError } from '../http/errors.ts'
 import { endOfFormer, wasEverKey } from './held-key.ts'
 import type { Keyring } from './keyring.ts'
 
-/** A key whose form and customer id were checked, but not yet whether the customer has it. */
+/** A key whose form and customer id were checked; whether the customer has such a key was not. */
 export interface PresentedKey {
   readonly customerId: string
   /** `cmr_<customer>_<key id>`; not secret. */
@@ -24,7 +24,7 @@ export interface Caller {
 }
 
 /**
- * Reads the key of a request, the bearer token or else `x-api-key`, without touching the customer's storage.
+ * Reads the key of a request, the bearer token or else `x-api-key`, without calling the customer's storage.
  * @throws ApiError `unauthorized` when there is none or its customer id was not made by this service
  * @throws StorageUnavailable when the storage does not answer
  */

@@ -17,7 +17,7 @@ const MAX_REMEMBERED_KEYS = 10_000
 
 /**
  * Admits only requests whose key exists, before a byte of their body is read or memory is reserved for them. Results
- * are cached for a moment, so that a known key costs no call of the storage.
+ * are cached for a short time, so that a known key costs no storage call.
  */
 export class KeyGate {
   readonly #now: () => number

@@ -1,10 +1,10 @@
-/** How old an outcome may be before it is checked again, ms. */
+/** Maximum age of a cached result, ms. */
 const MAX_AGE_MS = 250
 
 /** After this time a check that has not ended counts as lost, ms. */
 const CHECK_TIMEOUT_MS = 10_000
 
-/** How often a request looks whether the check that another one makes has ended, ms. */
+/** How often a request polls whether another request's check has ended, ms. */
 const POLL_INTERVAL_MS = 25
 
 export interface ReadinessDeps {
@@ -15,7 +15,7 @@ export interface ReadinessDeps {
   readonly check: () => Promise<void>
 }
 
-/** Whether the router is ready: one check serves everybody who asks at about the same time, however many they are. */
+/** Whether the router is ready. One check serves all callers that ask at about the same time. */
 export class Readiness {
   readonly #deps: ReadinessDeps
   #known: { readonly at: number; readonly failure: unknown } | undefined
@@ -52,7 +52,7 @@ export class Readiness {
   }
 }
 
-/** Whether an age is that of something of now; a clock that was set back makes it negative. */
+/** Whether an age is below the maximum; after the clock was set back it is negative. */
 function within(age: number, max: number): boolean {
   return age >= 0 && age < max
 }

@@ -40,8 +40,9 @@ export class ClientStream {
   #gone = false
 
   /**
-   * @param onDisconnect called once nobody is left whom more of the answer could be for
-   * @param recorder gathers what is sent for those who ask again: the answer then outlives its connection
+   * @param onDisconnect called when the rest of the answer is of no use: the client has disconnected, and no repeat can
+   *   receive it
+   * @param recorder records the answer for repeats of the request; it is then completed even without a connection
    */
   constructor(
     keepAliveMs: number,
@@ -115,7 +116,7 @@ export class ClientStream {
     this.leave()
   }
 
-  /** The client was seen to leave. */
+  /** Notes that the client has disconnected. */
   leave(): void {
     if (this.#gone) return
     this.#gone = true
@@ -128,7 +129,7 @@ export class ClientStream {
     this.#wait = undefined
   }
 
-  /** Everything that was sent and `last`, for those who ask again; undefined where it was too much to gather. */
+  /** Everything sent so far and `last`, for repeats of the request; undefined where it was too large to record. */
   recorded(last: Bytes): Bytes | undefined {
     return this.#recorder?.whole(last)
   }
@@ -152,7 +153,7 @@ export class ClientStream {
     this.#wait = undefined
   }
 
-  /** An answer that nobody takes goes on only for as long as it is gathered. */
+  /** Without a client, the answer continues only while it is recorded. */
   #afterLeaving(): Promise<void> {
     if (this.#isRecorded) return Promise.resolve()
     this.#onDisconnect()

@@ -20,9 +20,9 @@ import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
 /**
- * The handler of one front door of the chat models: key -> body -> no repeat -> decoded -> options -> plan -> daemon
- * alive -> admitted -> answered. Everything that can be refused is refused before the reservation; everything after it
- * settles or releases.
+ * The handler of one API format of the chat models: key -> body -> answer of an earlier request -> decode -> options ->
+ * plan -> daemon alive -> admit -> answer. Everything that can be refused is refused before the reservation; everything
+ * after it settles or releases.
  */
 export function serveCompletions(api: ChatApi): Handler {
   return (request, context) => complete(request, context, api)
@@ -40,7 +40,7 @@ async function complete(request: Request, context: Context, api: ChatApi): Promi
   return admitted.chat.stream ? answerStream(admitted) : answerWhole(admitted)
 }
 
-/** decoded -> options -> plan -> daemon alive -> admitted. */
+/** Decode -> options -> plan -> daemon alive -> admit. */
 async function admit(
   request: Request,
   context: Context,

@@ -26,9 +26,10 @@ export const MEMBER_HEADERS_DOC: NonNullable<Operation['headers']> = {
 }
 
 /**
- * The request with what its headers say of failover, reasoning and attestation. A member of the body wins, and must not
- * say something else.
- * @throws ApiError invalid_parameter or invalid_attestation_constraint for a malformed header; invalid_request_error where header and body differ
+ * Adds what the headers say about failover, reasoning and attestation. Where the body has the member too, both must
+ * agree.
+ * @throws ApiError invalid_parameter or invalid_attestation_constraint for a malformed header; invalid_request_error
+ *   where header and body differ
  */
 export function withHeaderMembers(chat: ChatRequest, headers: Headers): ChatRequest {
   const failover = failoverOf(chat.failover, headers)

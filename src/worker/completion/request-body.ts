@@ -5,7 +5,7 @@ import type { Once } from '../idempotency/once.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** What of a request is known before its body is looked into. */
+/** A request before its body is parsed. */
 export interface ReadRequest {
   readonly key: PresentedKey
   readonly clientRequest: Bytes

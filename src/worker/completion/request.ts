@@ -19,11 +19,11 @@ export const MAX_OTHER_MEMBERS = 256
 const MAX_CHOICES = 16_384
 
 /**
- * Reads and checks a chat completion body as far as that needs no catalogue; what hangs on the planned route is
- * left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null
- * counts as absent (see docs/api.md); `attestation` must not be repeated.
- * @throws ApiError missing_field for `model` and `messages`, invalid_attestation_constraint, else invalid_request_error;
- *   none quotes the body
+ * Reads and checks a chat completion body as far as possible without the catalogue; what depends on the planned route
+ * is left to `checkReasoningMembers` and `checkOcrRequest`. Of a repeated member the last one counts, and a null counts
+ * as absent (see docs/api.md); `attestation` must not be repeated.
+ * @throws ApiError missing_field for `model` and `messages`, invalid_attestation_constraint, else
+ *   invalid_request_error; none quotes the body
  */
 export function parseChatRequest(bytes: Bytes): ChatRequest {
   const { members, otherMembers, messages, attestation } = readOutline(bytes)

@@ -114,7 +114,7 @@ class StreamReply {
     }
   }
 
-  /** Nothing was delivered, so it costs nothing, unless the client disconnected while a provider was at work. */
+  /** Nothing was delivered, so it costs nothing, unless the client disconnected while a provider was generating. */
   async #fail(error: unknown): Promise<void> {
     if (this.#gone.signal.aborted && this.#accepted) {
       const { attempt, stream } = this.#accepted

@@ -26,7 +26,7 @@ export interface WholeRequest {
   readonly once: Once | undefined
   readonly attempts: readonly PlannedAttempt[]
   readonly timeoutMs: number
-  /** Those of chat unless given. */
+  /** The chat endpoints' mapping unless given. */
   readonly failureMapping?: FailureMapping
   readonly outOfTime?: () => ApiError
 }
@@ -50,8 +50,8 @@ const chatOutOfTime = () =>
   new ApiError('upstream_timeout', 'The request ran out of time before a provider answered.')
 
 /**
- * Serves a request that is not streamed: attempts -> encoded -> settled. If settlement fails, the answer is withheld
- * and costs nothing. If the client disconnects, the request still runs to its end.
+ * Serves a request that is not streamed: attempts -> encode -> settle. If settlement fails, the answer is withheld and
+ * costs nothing. If the client disconnects, the request still runs to its end.
  * @throws ApiError when no route served it
  * @throws LinkUnavailable
  * @throws StorageUnavailable
@@ -83,7 +83,7 @@ export async function serveWhole<T extends ProviderProof>(
   }
 }
 
-/** Whose answer it is, and how it is read. */
+/** The request that an answer belongs to, and the parser of the answer. */
 export interface AnswerReading<Answer> {
   readonly context: Context
   readonly customerId: string
@@ -93,12 +93,12 @@ export interface AnswerReading<Answer> {
 /** An answer that was read, with the digests for its receipt. */
 export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
 
-/** Answers above this take the thread for more than a few milliseconds when they are parsed, bytes. */
+/** Parsing a larger answer blocks the thread for more than a few milliseconds, bytes. */
 const LARGE_BYTES = 256 * 1024
 
 /**
- * Reads an answer. Parsing takes the thread for up to a quarter of a second and cannot be interrupted, so large answers
- * are read one at a time, and other requests run between them.
+ * Parses an answer. Parsing blocks the thread for up to a quarter of a second and cannot be interrupted, so large
+ * answers are parsed one at a time, and other requests run in between.
  */
 function readInTurn<Answer>(
   bytes: Bytes,

@@ -5,8 +5,8 @@ import { html } from '../http/reply.ts'
 const POLICY = /http-equiv="Content-Security-Policy" content="([^"]+)"/
 
 /**
- * GET /console and /console/try: the page that this host brings along (docs/console.md). Its own policy is sent as a header
- * too, where it also keeps the page out of frames.
+ * GET /console and /console/try: the page that comes with this host (docs/console.md). The page's content security
+ * policy is also sent as a header, because only a header can forbid framing.
  */
 export const showConsole: Handler = async (_request, { consolePage }) => {
   const policy = POLICY.exec(consolePage ?? '')?.[1]

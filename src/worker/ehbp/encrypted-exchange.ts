@@ -33,7 +33,7 @@ export interface EhbpDeps {
 export class EncryptedExchange {
   readonly #enc: string
   readonly #deps: EhbpDeps
-  /** From which the keys of the answer are derived; null where none may be, because the request was refused as such. */
+  /** The secret from which the answer's keys are derived; null where the encryption itself was refused. */
   #secret: Bytes | null | undefined
 
   /** @param enc what the client sent as encapsulated key */
@@ -43,7 +43,7 @@ export class EncryptedExchange {
   }
 
   /**
-   * The request as its client had it before it was encrypted. It is accepted once.
+   * The decrypted request. Each encrypted request is accepted once.
    * @param takeMemory called with numbers of bytes before they are held; throws when they are not available
    * @throws ApiError `invalid_encryption`, `key_config_mismatch`, `request_too_large`, `service_unavailable`
    * @throws LinkUnavailable when the daemon cannot be asked
@@ -65,8 +65,8 @@ export class EncryptedExchange {
   }
 
   /**
-   * The answer encrypted, where there is a key for it. A refusal of the encryption itself is not: its client could not
-   * read it.
+   * The answer, encrypted where there is a key for it. An error about the encryption itself is sent in the clear: the
+   * client could not decrypt it.
    */
   async seal(answer: Response): Promise<Response> {
     const secret = await this.#secretForAnswer()

@@ -1,11 +1,11 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 
-/** Maximum bytes that wait to be taken before the source is paused. */
+/** Maximum number of buffered bytes before the source is paused. */
 const MAX_WAITING_BYTES = 65_536
 
 /**
- * Reads a stream, and joins the chunks that come while the one before is being worked on: a single chunk is passed on at
- * once, and a crowd of small ones costs as much as one.
+ * Reads a stream and joins the chunks that arrive while the previous one is being processed: a single chunk is passed
+ * on at once, and many small ones cost as much as one.
  */
 export class JoinedChunks {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>

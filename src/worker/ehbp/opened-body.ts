@@ -3,12 +3,12 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { TAG_BYTES } from '../../protocol/ehbp.ts'
 import { FrameReader } from '../../protocol/ehbp-frames.ts'
 
-/** A body in smaller frames than this allows costs more to decrypt than it is worth to anybody. */
+/** Maximum number of frames: decrypting a body in very small frames would cost too much CPU. */
 const MAX_FRAMES = 16_384
 
 /** Why an encrypted body is refused. */
 export type BodyFault =
-  /** No key in use decrypts its first frame: it was made for another one, or changed on its way. */
+  /** No current key decrypts its first frame: it was encrypted to another key, or altered in transit. */
   | 'wrong_key'
   /** It does not consist of frames, has too many, or a later frame does not decrypt. */
   | 'malformed'
@@ -18,7 +18,7 @@ export type OpenedBody =
   | {
       readonly ok: false
       readonly fault: BodyFault
-      /** Whose first frame decrypted. */
+      /** The context that decrypted the first frame. */
       readonly recipient?: RecipientContext
     }
 

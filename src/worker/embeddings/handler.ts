@@ -24,7 +24,9 @@ import { parseEmbeddingsRequest, type EmbeddingsRequest } from './request.ts'
 
 type Embedded = ReadAnswer<EmbeddingsAnswer>
 
-/** POST /v1/embeddings: key -> body -> no repeat -> read -> plan -> daemon alive -> admitted -> answered. */
+/**
+ * POST /v1/embeddings: key -> body -> answer of an earlier request -> parse -> plan -> daemon alive -> admit -> answer.
+ */
 export const createEmbeddings: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
   const clientRequest = await readChatBody(request, context)
@@ -63,7 +65,7 @@ export const createEmbeddings: Handler = async (request, context) => {
   )
 }
 
-/** read -> plan -> daemon alive -> admitted. */
+/** Parse -> plan -> daemon alive -> admit. */
 async function admit(
   request: Request,
   context: Context,

@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<number, string>> = {
 /** Statuses that are particular to this format: its clients know 529 as "no capacity at the moment". */
 const STATUSES: Partial<Record<ErrorCode, number>> = { routes_unavailable: 529 }
 
-/** How its clients recognise a prompt that they must shorten. */
+/** The text by which clients recognise a prompt that they must shorten. */
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
   context_length_exceeded: 'prompt is too long: it exceeds the context window of the model',
 }
@@ -41,8 +41,8 @@ export function anthropicErrorBody(error: ApiError): object {
 
 /**
  * The event of a stream that broke after output was delivered. Failures that are not the caller's have a type of their
- * own here: Claude Code asks up to three times more for the usual ones (`api_error`, `overloaded_error`,
- * `timeout_error`), each a paid request, and not at all for a type that it does not know.
+ * own here: Claude Code retries the usual ones (`api_error`, `overloaded_error`, `timeout_error`) up to three times,
+ * each a paid request, and never retries an unknown type.
  */
 export function anthropicStreamError(error: ApiError): object {
   const status = anthropicStatus(error.code)

@@ -5,8 +5,8 @@ const GRACE_MS = 10_000
 const MIN_BYTES_PER_MS = 32
 
 /**
- * The longest that may pass between two looks at the clock, ms; more than this is never counted at a time. What passes
- * beyond it is time in which this program did not run, and may have had bytes to read all along.
+ * Interval between two readings of the clock, ms; a longer gap is counted as this much. In the rest of such a gap this
+ * program did not run, so the client's bytes may have been waiting already.
  */
 const TICK_MS = 1_000
 
@@ -19,9 +19,9 @@ export interface BodyTimes {
 
 /**
  * The time limit of a request body: ten seconds, plus one for every 32 KB of the body. Without it a slow client could
- * keep the memory and the permit of its request for as long as it likes. Only time in which the client's bytes are
- * waited for counts: not what passes between two reads, and not what this program sleeps through on a machine that
- * is short of CPU.
+ * keep the memory and the permit of its request for as long as it likes. Only time spent waiting for the client's bytes
+ * counts: not the time between two reads, and not the time in which this program does not run because the machine is
+ * short of CPU.
  */
 export class BodyClock {
   readonly #now: () => number

@@ -35,7 +35,10 @@ export function wantsCsv(headers: Headers): boolean {
   })
 }
 
-/** A CSV answer of parts that are made as they are read. An error breaks it off, so that it cannot be taken for whole. */
+/**
+ * A streamed CSV answer whose parts are generated as they are read. An error aborts it, so that it cannot be mistaken
+ * for a complete one.
+ */
 export function csvStream(fileName: string, parts: AsyncIterator<string>): Response {
   const body = new ReadableStream<Bytes>({
     async pull(controller) {

@@ -3,7 +3,7 @@ import { anthropicErrorBody, anthropicStatus } from './anthropic-errors.ts'
 import { ERROR_STATUS, errorBody, errorHeaders, type ApiError, type ErrorCode } from './errors.ts'
 import { responsesErrorBody, responsesErrorHeaders, responsesStatus } from './responses-errors.ts'
 
-/** How one format writes its errors. */
+/** Writes errors in one format. */
 interface ErrorWriter {
   readonly statusOf: (code: ErrorCode) => number
   /** To be sent as JSON. */
@@ -42,7 +42,7 @@ export function errorFormatAt(path: string): ErrorFormat {
   return FORMATS.find(([pattern]) => pattern.test(path))?.[1] ?? 'openai'
 }
 
-/** An error in the form of an answer. */
+/** The parts of an error answer. */
 export interface WrittenError {
   readonly status: number
   readonly body: object
@@ -59,7 +59,7 @@ function inFormat(error: ApiError, format: ErrorFormat): WrittenError {
   return { status: statusOf(error.code), body: bodyOf(error), headers: headersOf(error) }
 }
 
-/** The same as a problem document (RFC 9457), from which clients of EHBP learn that they need the current key. */
+/** The same error as a problem document (RFC 9457), which tells clients of EHBP to fetch the current key. */
 function keyConfigProblem({ message }: ApiError, written: WrittenError): WrittenError {
   return {
     status: written.status,

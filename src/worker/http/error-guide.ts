@@ -1,6 +1,6 @@
 import type { ErrorCode } from './errors.ts'
 
-/** The meaning of each code and what its receiver can do; docs/errors.md is generated from this. */
+/** The meaning of each code and what the client can do; docs/errors.md is generated from this. */
 export interface ErrorAdvice {
   readonly means: string
   readonly remedy: string

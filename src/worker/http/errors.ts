@@ -1,5 +1,5 @@
 /**
- * Every error a client can see: one table of codes, one class, one form. Status codes appear nowhere else in the
+ * Every error a client can see: one table of codes, one class, one format. Status codes appear nowhere else in the
  * worker. Messages are written by this service; a provider's text never becomes part of one.
  */
 export const ERROR_TYPES = {
@@ -40,7 +40,7 @@ export const ERROR_STATUS = {
   invalid_model: 400,
   invalid_file: 400,
   unsupported_file_type: 400,
-  /** A route's own limit; the router's own is `upload_too_large`, which clients see as `file_too_large` too. */
+  /** A limit of the route; the router's own limit is `upload_too_large`, which clients also see as `file_too_large`. */
   file_too_large: 400,
   invalid_response_format: 400,
   invalid_encryption: 400,
@@ -64,7 +64,7 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
-  /** Has a form of its own, which clients of EHBP recognise. */
+  /** Answered in the format that clients of EHBP recognise. */
   key_config_mismatch: 422,
   rate_limit_exceeded: 429,
   upstream_rate_limit: 429,
@@ -90,7 +90,9 @@ export function publicCode(code: ErrorCode): string {
   return PUBLIC_CODES[code] ?? code
 }
 
-/** Codes that the same request will meet again, though some clients would retry their status: they are told not to. */
+/**
+ * Codes that a repeated request would get again, although some clients retry their status: a header tells them not to.
+ */
 const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'route_not_priced',
   'unauthorized',
@@ -129,7 +131,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Further members may stand at top level and inside. */
+/** Further members may appear at top level and inside `error`. */
 interface ErrorBody extends Record<string, unknown> {
   readonly error: Readonly<Record<string, unknown>>
 }
@@ -149,7 +151,7 @@ export function errorBody(error: ApiError): ErrorBody {
   }
 }
 
-/** Headers that belong to an error beside the content type. Every 429 carries `Retry-After`. */
+/** Headers of an error answer other than the content type. Every 429 carries `Retry-After`. */
 export function errorHeaders(error: ApiError): Record<string, string> {
   const headers: Record<string, string> = { ...error.details.headers }
   const retryAfter = error.details.retryAfter ?? (error.status === 429 ? 1 : undefined)

@@ -1,8 +1,8 @@
 import type { ErrorTrace } from '../../protocol/error-trace.ts'
 
 /**
- * The structured log. Its fields are an allow-list by type and values are short atoms, so a prompt, a
- * completion, a key or a provider's wording cannot be passed to it.
+ * The structured log. The type allows only listed fields with short values, so a prompt, a completion, a key or a
+ * provider's wording cannot be passed to it.
  */
 /** An unexpected error is named by class, code and place, never by its message. */
 export interface LogFields extends Partial<ErrorTrace> {
@@ -32,7 +32,7 @@ export type LogEvent =
   | 'request'
   | 'attempt_failed'
   | 'attempt_served'
-  /** A stream that had begun to be delivered did not come to its end. */
+  /** A stream ended early after its delivery had begun. */
   | 'stream_cut'
   | 'settled'
   | 'settle_failed'
@@ -52,12 +52,12 @@ export type LogEvent =
    * again.
    */
   | 'kept_answer_unreadable'
-  /** A message to an endpoint of the operator did not arrive; it is tried again. */
+  /** A webhook could not be delivered; it is retried. */
   | 'webhook_failed'
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'
-  /** An action of an operator was carried out, and how it ended is not in the audit log. */
+  /** An action of an operator was carried out, but its outcome could not be written to the audit log. */
   | 'audit_outcome_lost'
   | 'sweep'
 

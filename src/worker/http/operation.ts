@@ -13,12 +13,12 @@ export interface Operation {
   readonly tag: string
   readonly query?: Readonly<Record<string, Described<Pick<ParameterForm<unknown>, 'schema'>>>>
   readonly headers?: Readonly<Record<string, Described<{ readonly schema: z.ZodType }>>>
-  /** By what a path calls them; those left out are plain text. */
+  /** Patterns of the path parameters, by name; parameters that are not listed are plain text. */
   readonly path?: Readonly<Record<string, string>>
   readonly body?: { readonly mediaType: string; readonly content: NamedSchema }
   /** The answer with 200, by media type. */
   readonly answer: Readonly<Record<string, NamedSchema>>
-  /** What it can be refused with, beside what every endpoint can. */
+  /** Error codes besides those that every endpoint can answer with. */
   readonly errors: readonly ErrorCode[]
 }
 

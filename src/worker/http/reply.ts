@@ -2,7 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import { writeError, type ErrorFormat } from './error-format.ts'
 import type { ApiError } from './errors.ts'
 
-/** The few forms in which the worker answers. */
+/** Every response of the worker is built here. */
 
 type HeaderFields = Readonly<Record<string, string>>
 
@@ -56,17 +56,17 @@ export function eventStream(body: ReadableStream | null, headers: HeaderFields =
   return new Response(body, { headers: { ...EVENT_STREAM_HEADERS, ...headers } })
 }
 
-/** An answer that was given before, with its original headers. */
+/** A stored answer with its original headers. */
 export function replayed(body: Bytes, headers: HeaderFields): Response {
   return new Response(body, { headers: { ...headers, 'idempotency-replayed': 'true' } })
 }
 
-/** An answer without a body: to a preflight. */
+/** An answer without a body, for CORS preflights. */
 export function noContent(): Response {
   return new Response(null, { status: 204 })
 }
 
-/** The error with a form of its own: `GET /attestation` without evidence. */
+/** The error of `GET /attestation` without evidence, which has its own format. */
 export function attestationUnavailable(): Response {
   return json({ error: 'attestation_unavailable' }, { 'retry-after': '5' }, 503)
 }
@@ -77,7 +77,7 @@ export function errorReply(error: ApiError, format: ErrorFormat = 'openai'): Res
   return json(body, headers, status)
 }
 
-/** The answer to HEAD: that to GET with all its headers, the length of the body among them, and no body. */
+/** The answer to HEAD: all headers of the answer to GET, including the length of the body, and no body. */
 export async function withoutBody(answer: Response): Promise<Response> {
   const headers = new Headers(answer.headers)
   headers.set('content-length', String((await answer.arrayBuffer()).byteLength))

@@ -7,9 +7,9 @@ import {
   type ErrorCode,
 } from './errors.ts'
 
-/** Errors as clients of the Responses format act on them. */
+/** Errors in the Responses format, chosen by how its clients react to them. */
 
-/** What its clients take for "not now, and asking at once is no use"; nothing else keeps Codex from asking at once. */
+/** The code that makes clients wait before a retry. Codex retries at once for every other code. */
 const OVERLOADED = 'server_is_overloaded'
 
 /** Codes of `response.failed` that clients recognise, where they differ from ours. */
@@ -24,16 +24,15 @@ const CODES: Partial<Record<ErrorCode, string>> = {
 
 /**
  * The code under which a failed response is reported. Failures that the request did not cause are reported as an
- * overload: the client that retries by itself does so six times for `server_error`, each a paid request where output
- * was delivered, and once for this code.
+ * overload: Codex retries `server_error` six times, each a paid request where output was delivered, and this code once.
  */
 export function failureCode(code: ErrorCode): string {
   return CODES[code] ?? OVERLOADED
 }
 
 /**
- * Failures of the moment, answered as 503 with the code above: Codex asks 5 times for it, and 30 for any other 5xx. So it
- * does where the answer has `Retry-After`; the SDKs read `retry-after-ms` as well.
+ * Temporary failures, answered as 503 with the code above: Codex sends the request 5 times for it, and 30 times for any
+ * other 5xx or where the answer has `Retry-After`. The SDKs also read `retry-after-ms`.
  */
 const MOMENTARY: ReadonlySet<ErrorCode> = new Set([
   'bad_gateway',
@@ -47,7 +46,7 @@ export function responsesStatus(code: ErrorCode): number {
   return MOMENTARY.has(code) ? ERROR_STATUS.service_unavailable : ERROR_STATUS[code]
 }
 
-/** The error body; where the code is not the router's own, that one is in `service_code`. */
+/** The error body; where the format has a code of its own, the router's code is in `service_code`. */
 export function responsesErrorBody(error: ApiError): object {
   const body = errorBody(error)
   if (!MOMENTARY.has(error.code)) return body
@@ -55,7 +54,7 @@ export function responsesErrorBody(error: ApiError): object {
   return { ...body, error: { ...body.error, ...known } }
 }
 
-/** The headers of an error, with the wait where only those read it who keep to it. */
+/** The headers of an error. The delay is sent in the header that only clients which honour it read. */
 export function responsesErrorHeaders(error: ApiError): Record<string, string> {
   const { 'retry-after': seconds, ...headers } = errorHeaders(error)
   if (seconds === undefined) return headers

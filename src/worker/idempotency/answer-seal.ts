@@ -11,7 +11,7 @@ import {
 import { sha256Hex } from '../../protocol/digest.ts'
 import type { Random } from '../auth/api-key.ts'
 
-/** An answer as repeats get it. */
+/** An answer in the form that repeats receive. */
 export interface StoredAnswer {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Bytes

@@ -14,7 +14,7 @@ const MAX_CHARACTERS = 255
 const QUOTED = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
 const BARE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+$/
 
-/** The header as the interface description has it. */
+/** The header for the interface description. */
 export const IDEMPOTENCY_HEADER_DOC: NonNullable<Operation['headers']> = {
   [HEADER]: {
     description:
@@ -24,7 +24,7 @@ export const IDEMPOTENCY_HEADER_DOC: NonNullable<Operation['headers']> = {
   },
 }
 
-/** What a request with the header can be refused with. */
+/** The error codes of a request with the header. */
 export const IDEMPOTENCY_ERRORS: readonly ErrorCode[] = [
   'invalid_parameter',
   'idempotency_in_progress',

@@ -14,7 +14,7 @@ const MAX_SEALED_CHARACTERS = 1_500_000
 const MINUTE_MS = 60_000
 const MIB = 1024 * 1024
 
-/** Headers that describe the moment rather than the answer. */
+/** Headers that change from request to request and are not part of the answer. */
 const OF_THE_MOMENT = /^x-ratelimit-/
 
 /** Does not affect the answer, so a repeat may have another value. */
@@ -118,7 +118,7 @@ interface WholeAnswer {
 }
 
 /**
- * Reads the `Idempotency-Key` of a request, where it has one; `content` is what makes the request what it is.
+ * Reads the `Idempotency-Key` of a request, where it has one; `content` is the part of the request that identifies it.
  * @throws ApiError `invalid_parameter` when it is malformed
  */
 export async function readOnce(
@@ -141,7 +141,7 @@ export async function readOnce(
   return new Once(claim, seal, context, customerId)
 }
 
-/** Method, path, and the headers that decide what is done. */
+/** Method, path, and the headers that affect the answer. */
 function headOf({ method, url, headers }: Request): readonly string[] {
   const deciding = [...headers].filter(
     ([name]) => name.startsWith('x-service-') && name !== NOT_FINGERPRINTED,

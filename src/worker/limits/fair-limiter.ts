@@ -20,7 +20,7 @@ export interface WaitDeps {
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** A held amount. `leave` gives it back; a second call has no effect. */
+/** A held amount. `leave` releases it; a second call has no effect. */
 export interface Place {
   leave(): void
 }

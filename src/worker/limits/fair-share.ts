@@ -1,8 +1,8 @@
 /**
- * Divides a scarce resource among owners without a queue and without taking back what was given: an owner may hold at
- * most as much as is still free. A single owner thus gets half, and the more owners there are, the less each can
- * hold, so that something is always left for the next one (dynamic thresholds: Choudhury and Hahne, IEEE/ACM
- * Transactions on Networking 6(2), 1998). The unit of amounts is the caller's choice.
+ * Divides a scarce resource among owners without a queue and without revoking what an owner holds: an owner may hold at
+ * most as much as is still free. A single owner thus gets half, and the more owners there are, the less each can hold,
+ * so that something is always left for the next one (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on
+ * Networking 6(2), 1998). The unit of amounts is the caller's choice.
  */
 export class FairShare {
   readonly #capacity: number
@@ -18,7 +18,7 @@ export class FairShare {
   }
 
   /**
-   * Takes an amount for an owner, to be given back with `giveBack`.
+   * Takes an amount for an owner, to be returned with `giveBack`.
    * @returns `full` when not enough is free; `share` when enough is free but this owner already holds its share
    */
   take(owner: string, amount: number): 'taken' | 'full' | 'share' {

@@ -2,7 +2,7 @@ import type { ApiError } from '../http/errors.ts'
 import type { WaitDeps } from './fair-limiter.ts'
 
 export interface TurnLimits {
-  /** How many requests may be at work while several owners are active; half as many as there are owners, if that is more. */
+  /** How many requests may run while several owners are active; half the number of owners, if that is more. */
   readonly capacity: number
   /** How long after its last request an owner counts as active, ms. */
   readonly activeMs: number
@@ -13,13 +13,13 @@ export interface TurnLimits {
   readonly refusal: () => ApiError
 }
 
-/** Whose request it is, and how much of the thread it takes: 1 is a small request. */
+/** The owner of a request, and its cost in CPU time: 1 is a small request. */
 export interface Turn {
   readonly owner: string
   readonly cost: number
 }
 
-/** What is read and digested in the time that a small request takes, bytes. */
+/** Bytes that are read and digested in the CPU time of a small request. */
 const BYTES_PER_COST = 64 * 1024
 
 /** The cost of a request with a body of so many bytes. */
@@ -27,7 +27,7 @@ export function costOfBytes(bytes: number): number {
   return 1 + bytes / BYTES_PER_COST
 }
 
-/** A request that waits; it may have been woken already. */
+/** A waiting request; it may have been woken already. */
 interface Ticket {
   readonly cost: number
   wake: () => void
@@ -36,34 +36,39 @@ interface Ticket {
 interface Owner {
   atWork: number
   seenAt: number
-  /** Virtual time: the cost of all that it was given, from where the others stood when it came. */
+  /**
+   * Virtual time: the total cost that this owner was given, counted from the virtual time at which it became active.
+   */
   served: number
-  /** In the order in which they go on. */
+  /** In the order in which they run. */
   readonly waiting: Ticket[]
 }
 
-/** When the first of an owner's waiting requests looks for itself, in case that nobody has woken it, ms. */
+/** Interval at which an owner's first waiting request polls, in case it was not woken, ms. */
 const FALLBACK_MS = 100
 const LONGEST_FALLBACK_MS = 5_000
 
-/** Requests farther back look more rarely: the timers of hundreds that wait would take the thread themselves. */
+/**
+ * Requests farther back in the queue poll less often: the timers of hundreds of waiting requests would cost CPU time
+ * themselves.
+ */
 function fallbackMs(place: number): number {
   return Math.min(FALLBACK_MS * (place + 1), LONGEST_FALLBACK_MS)
 }
 
 /**
- * Divides the one thread among owners. While one owner alone is active, it may have as many requests at work as it
- * sends. While several are, only a few requests are at work at a time, and of those that wait one of the owner that has
- * been given least goes on next (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996). A request at work delays
- * everybody's, a waiting one delays nobody: an owner that asks for less than an equal part hardly waits at all.
+ * Divides the one thread among owners. A single active owner may run as many requests as it sends. While several are
+ * active, only a few requests run at a time, and the next to run belongs to the owner that was given the least
+ * (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996). A running request delays all others, a waiting one
+ * delays none, so an owner that uses less than an equal share hardly waits at all.
  */
 export class FairTurns {
   readonly #limits: TurnLimits
-  /** Those that are active, in the order in which they were last seen. */
+  /** The active owners, in the order in which they were last seen. */
   readonly #owners = new Map<string, Owner>()
   readonly #waiting = new Set<Owner>()
   #atWork = 0
-  /** The virtual time at which the latest request began. */
+  /** The virtual time at which the latest request started. */
   #time = 0
 
   constructor(limits: TurnLimits) {
@@ -71,7 +76,7 @@ export class FairTurns {
   }
 
   /**
-   * Runs the work that begins a request.
+   * Runs the first part of a request's work.
    * @throws ApiError made by `refusal` when it waited too long or too many are waiting
    */
   async begin<Result>(turn: Turn, deps: WaitDeps, work: () => Promise<Result>): Promise<Result> {
@@ -85,14 +90,14 @@ export class FairTurns {
     return this.#run(owner, deps, work)
   }
 
-  /** Runs the work that ends a request: before what its owner only begins, and never refused. */
+  /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
   async finish<Result>(turn: Turn, deps: WaitDeps, work: () => Promise<Result>): Promise<Result> {
     const owner = this.#seen(turn.owner, deps.now())
     await this.#enter(owner, 0, turn.cost, deps, Number.POSITIVE_INFINITY)
     return this.#run(owner, deps, work)
   }
 
-  /** Waits at a place in the owner's queue. False: `giveUpAt` is over. */
+  /** Waits at a place in the owner's queue. False: `giveUpAt` has passed. */
   async #enter(
     owner: Owner,
     place: number,
@@ -109,7 +114,7 @@ export class FairTurns {
         const now = deps.now()
         if (this.#hasRoom(now) && this.#next() === ticket) return this.#take(owner, cost)
         if (now >= giveUpAt) return false
-        // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
+        // oxlint-disable-next-line no-await-in-loop -- the queue is checked after each wait
         await Promise.race([wakeUp(ticket), deps.pause(fallbackMs(owner.waiting.indexOf(ticket)))])
       }
     } finally {
@@ -141,7 +146,7 @@ export class FairTurns {
     if (this.#waiting.size > 0 && this.#hasRoom(now)) this.#next()?.wake()
   }
 
-  /** The waiting request that goes on next. */
+  /** The waiting request that runs next. */
   #next(): Ticket | undefined {
     let next: Owner | undefined
     for (const owner of this.#waiting) {
@@ -167,7 +172,7 @@ export class FairTurns {
   #seen(name: string, now: number): Owner {
     const owner = this.#owners.get(name) ?? { atWork: 0, seenAt: now, served: 0, waiting: [] }
     owner.seenAt = now
-    // Who asks for nothing saves nothing up.
+    // An idle owner does not accumulate credit.
     owner.served = Math.max(owner.served, this.#time)
     this.#owners.delete(name)
     this.#owners.set(name, owner)

@@ -2,15 +2,15 @@ import { ApiError } from '../http/errors.ts'
 import { FairLimiter } from './fair-limiter.ts'
 import { FairTurns } from './fair-turns.ts'
 
-/** What all requests of one isolate share, fairly among customers. */
+/** Resources that all requests of one isolate share, divided fairly among customers. */
 export interface SharedLimits {
-  /** Time of the thread: to read a request, plan and admit it. */
+  /** CPU time: to read a request, plan and admit it. */
   readonly turns: FairTurns
   /** Memory for uploads, in bytes. */
   readonly uploads: FairLimiter
-  /** Measurements of audio duration, which occupy the thread. */
+  /** Measurements of audio duration, which block the thread. */
   readonly measuring: FairLimiter
-  /** Parsing of large answers of providers, which uses the thread for up to a quarter of a second each. */
+  /** Parsing of large provider answers, which blocks the thread for up to a quarter of a second each. */
   readonly largeAnswers: FairLimiter
   /** Reads of one row or a few. */
   readonly reads: FairLimiter

@@ -6,7 +6,7 @@ const STATE_MAX_AGE_MS = 250
 /** How often a request checks whether the state that another request fetches has arrived. */
 const POLL_INTERVAL_MS = 5
 
-/** What the daemon last said; times are ms since the epoch. */
+/** The daemon's last answer; times are ms since the epoch. */
 interface KnownState<State> {
   readonly answer: State | LinkUnavailable | undefined
   readonly at: number
@@ -15,7 +15,7 @@ interface KnownState<State> {
 
 const UNKNOWN_STATE: KnownState<never> = { answer: undefined, at: 0, askedAt: 0 }
 
-/** The daemon's state, or that of a part of it, asked for once for all requests of a moment. */
+/** The daemon's state, or a part of it, fetched once for all concurrent requests. */
 export class DaemonState<State> {
   readonly #ask: () => Promise<State>
   readonly #now: () => number
@@ -31,9 +31,9 @@ export class DaemonState<State> {
   }
 
   /**
-   * At most a quarter of a second old. A crowd of requests that come at once asks one time: each question of its own
-   * would open a connection. Those who wait look for themselves, because here a request had better not be woken by
-   * another one's doing.
+   * The state, at most a quarter of a second old. Concurrent requests share one fetch: separate ones would each open a
+   * connection. The waiting requests poll, because in workerd one request cannot safely resolve a promise that another
+   * request awaits.
    */
   async recent(): Promise<State> {
     while (!this.#isFresh() && this.#isRequesting()) await pause(POLL_INTERVAL_MS)

@@ -178,7 +178,7 @@ export class HttpLink implements Link {
     try {
       return await this.#binding.fetch(url, init)
     } catch (cause) {
-      // The reason itself: where a body is aborted with it, the runtime rejects with a copy that has lost its class.
+      // The signal's own reason: where a body is aborted with it, the runtime rejects with a copy of another class.
       if (init.signal?.aborted) throw init.signal.reason
       throw this.#failure('unreachable', cause)
     }

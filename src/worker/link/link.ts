@@ -38,9 +38,9 @@ export interface Link {
   providers(): Promise<readonly ProviderProof[]>
   /** The same, at most a quarter of a second old. */
   recentProofs(): Promise<readonly ProviderProof[]>
-  /** The bytes of one piece of evidence, or undefined when the daemon no longer holds it. */
+  /** The daemon's answer with the bytes of one piece of evidence, or with a 404 when it no longer holds it. */
   evidence(sha256: string): Promise<Response>
-  /** A call through the daemon's pinned egress; resolves when response headers are in. */
+  /** A call through the daemon's pinned egress; resolves when the response headers have arrived. */
   egress(provider: string, path: string, init: RequestInit): Promise<Response>
 }
 
@@ -66,7 +66,7 @@ export type DecapsulatedKey =
   | { readonly ok: true; readonly secrets: readonly Bytes[] }
   | { readonly ok: false; readonly reason: DecapsulateRefusal }
 
-/** Why an encapsulated key is not accepted: unusable, accepted before, or the memory of those accepted is full. */
+/** Why an encapsulated key is not accepted: malformed, accepted before, or the memory of accepted keys is full. */
 export type DecapsulateRefusal = 'malformed' | 'replayed' | 'used_up'
 
 /** The kind of failure of the daemon. */

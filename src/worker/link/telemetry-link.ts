@@ -6,7 +6,7 @@ import {
   type TelemetryReport,
 } from '../../protocol/telemetry.ts'
 
-/** The binding itself decides where a call goes. */
+/** The binding determines the destination, whatever the origin. */
 const ANY_ORIGIN = 'https://enclave'
 
 const TIMEOUT_MS = 3_000
@@ -15,7 +15,10 @@ interface Binding {
   fetch(url: string, init?: RequestInit): Promise<Response>
 }
 
-/** Tells the daemon of this worker's work and learns of the others'. Never rejects: telemetry is no reason to fail. */
+/**
+ * Sends this worker's telemetry to the daemon and returns that of the other workers. Never rejects: a failure of
+ * telemetry must not affect requests.
+ */
 export async function exchangeTelemetry(
   binding: Binding,
   origin: string | undefined,

@@ -67,8 +67,9 @@ export class MessagesEncoder implements AnswerEncoder {
   }
 
   /**
-   * The error event, after the end of a block of text or thinking that is open: where no block has ended Claude Code
-   * asks again without streaming. A tool call is left open, because some clients run it as soon as it has ended.
+   * The error event, after the end of a block of text or thinking that is open: where no block has ended, Claude Code
+   * repeats the request without streaming. A tool call is left open, because some clients run it as soon as it has
+   * ended.
    */
   fail(error: ApiError): string {
     const delivered = this.#index >= 0

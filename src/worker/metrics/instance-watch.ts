@@ -1,8 +1,8 @@
 const MAX_REMEMBERED = 10_000
 
-/** What an instance of the worker remembers for its reports to the operator, from its start to its end. */
+/** What an instance of the worker remembers, for its lifetime, about its reports to the operator. */
 export class InstanceWatch {
-  /** Tells this instance's view of things from that of others. */
+  /** Distinguishes this instance's reports from those of others. */
   readonly id: string
   #outageTold = false
   readonly #seen = new Set<string>()
@@ -11,19 +11,19 @@ export class InstanceWatch {
     this.id = id
   }
 
-  /** Whether the storage's outage has not been told yet; from now on it counts as told. */
+  /** Marks a storage outage as reported. @returns whether it had not been reported yet */
   beginOutage(): boolean {
     const first = !this.#outageTold
     this.#outageTold = true
     return first
   }
 
-  /** The storage answers, or the outage could not be told: the next one is told again. */
+  /** The storage answers again, or the outage could not be reported: the next outage is reported again. */
   endOutage(): void {
     this.#outageTold = false
   }
 
-  /** Whether this is seen for the first time, as far as is remembered. */
+  /** Whether the key is seen for the first time; only recent keys are remembered. */
   isFirst(key: string): boolean {
     if (this.#seen.has(key)) return false
     if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear()

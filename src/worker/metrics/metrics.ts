@@ -88,7 +88,7 @@ export class Metrics {
     storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
   }
 
-  /** How many settlements failed since this was last asked. */
+  /** How many settlements failed since the last call. */
   takeSettlementFaults(): number {
     const count = this.#settlementFaults
     this.#settlementFaults = 0

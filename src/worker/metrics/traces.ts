@@ -4,24 +4,24 @@ import type { Log, LogEvent, LogFields } from '../http/log.ts'
 /** The trace that a request belongs to. */
 interface Trace {
   readonly traceId: string
-  /** The span of the caller; null where the trace begins here. */
+  /** The caller's span; null where the trace begins here. */
   readonly parentId: string | null
 }
 
-/** What is known of a request while it is at work. */
+/** A request in progress. */
 interface Begun extends Trace {
   readonly spanId: string
   readonly startedAt: number
-  /** When the step that is at work began. */
+  /** When the current step began. */
   stepAt: number
 }
 
-/** W3C Trace Context, version 00; what comes after it in later versions is left out. */
+/** W3C Trace Context, version 00; additions of later versions are ignored. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/
 const NO_ID = /^0+$/
 const MAX_OPEN = 10_000
 
-/** Kept for requests that were answered, of whose streams more is to come. */
+/** Maximum number of traced requests, including answered ones whose streams continue. */
 export class Traces {
   readonly #now: () => number
   readonly #open = new Map<string, Begun>()
@@ -31,7 +31,7 @@ export class Traces {
     this.#now = now
   }
 
-  /** A request has come, perhaps as a part of a trace of its caller's. */
+  /** Starts the span of a request, as part of the caller's trace if there is one. */
   begin(requestId: string, traceparent: string | null): void {
     const hex = requestId.replaceAll('-', '')
     const trace = readTraceparent(traceparent) ?? { traceId: hex, parentId: null }
@@ -42,7 +42,7 @@ export class Traces {
     if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
   }
 
-  /** Takes an event of the log that ends a step. */
+  /** Turns a log event that ends a step into a span. */
   note(event: LogEvent, fields: LogFields): void {
     const begun = this.#open.get(fields.request_id ?? '')
     const step = STEPS[event]
@@ -74,7 +74,7 @@ export class Traces {
     }
   }
 
-  /** The spans since this was last asked. */
+  /** The spans since the last call. */
   take(): Span[] {
     const spans = this.#spans
     this.#spans = []

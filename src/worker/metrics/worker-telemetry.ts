@@ -2,7 +2,7 @@ import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.
 import type { Metrics } from './metrics.ts'
 import type { Traces } from './traces.ts'
 
-/** Reports of one worker are at least so far apart, ms. */
+/** Minimum time between two reports of one worker, ms. */
 const REPORT_EVERY_MS = 1_000
 
 export interface TelemetryDeps {
@@ -15,7 +15,7 @@ export interface TelemetryDeps {
   readonly pause: (ms: number) => Promise<void>
 }
 
-/** Tells the daemon of this worker's work, behind the answers and not before them. */
+/** Sends this worker's telemetry to the daemon, after answers and never before them. */
 export class WorkerTelemetry {
   readonly #deps: TelemetryDeps
   #waiting = false
@@ -24,14 +24,14 @@ export class WorkerTelemetry {
     this.#deps = deps
   }
 
-  /** Reports a moment later, together with what happens until then. */
+  /** Schedules a report that includes what happens until it is sent. */
   reportSoon(waitUntil: (work: Promise<unknown>) => void): void {
     if (this.#waiting) return
     this.#waiting = true
     waitUntil(this.#report())
   }
 
-  /** Reports now and learns of the other workers of the host. Never rejects. */
+  /** Reports now and returns the telemetry of the host's other workers. Never rejects. */
   exchange(): Promise<TelemetryAnswer> {
     const { instance, metrics, traces, states, send } = this.#deps
     return send({ instance, metrics: metrics.render(), ...states(), spans: traces.take() })

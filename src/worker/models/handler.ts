@@ -5,7 +5,7 @@ import { BOOLEAN, NAME, oneOf, readParameter, SELECTOR } from '../http/query.ts'
 import { text } from '../http/reply.ts'
 import { filterModels, findModel, type ListedModel } from './listing.ts'
 
-/** The parameters of both endpoints; the list alone has the filters. */
+/** The parameters of both endpoints; only the list has the filters. */
 export const MODEL_PARAMETERS = {
   detail: BOOLEAN,
   model_key: NAME,
@@ -47,7 +47,10 @@ export const retrieveModel: Handler = async (request, context, params) => {
   return printedJson(printed)
 }
 
-/** The daemon is asked only where a proof is to be shown; its absence is shown, and fails nothing. */
+/**
+ * The daemon is asked only where a verification status is to be shown. If it is unreachable, the status is shown as
+ * unknown.
+ */
 async function printedModels(
   models: readonly ListedModel[],
   detail: boolean | undefined,

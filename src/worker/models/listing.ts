@@ -16,9 +16,9 @@ export interface ListedModel {
   readonly resolution: Resolution
   readonly type: RouteType
   readonly brief: string
-  /** With what is proven now of the routes that need a proof; null where the daemon cannot tell. */
+  /** With the current verification status of attested routes; null where the daemon does not report it. */
   readonly detailed: (proofs: readonly ProviderProof[] | null, now: number) => string
-  /** Whether any route needs one. */
+  /** Whether any of its routes is attested. */
   readonly needsProof: boolean
 }
 
@@ -38,7 +38,7 @@ export function buildListing(catalogue: Catalogue): Listing {
   return { models, byResolution: new Map(models.map((model) => [model.resolution, model])) }
 }
 
-/** The model that a selector names, by any spelling. */
+/** The model that a selector of any form names. */
 export function findModel(catalogue: Catalogue, selector: string): ListedModel | undefined {
   const resolution = resolveSelector(catalogue, selector)
   return resolution && catalogue.derived(buildListing).byResolution.get(resolution)
@@ -71,7 +71,7 @@ function listedModel(resolution: Resolution, { service }: Catalogue): ListedMode
   }
 }
 
-/** Printed once where no proof is needed, else anew each time. */
+/** Serialised once where no route is attested, otherwise for each answer. */
 function detailing(
   { routes }: Resolution,
   entry: ModelEntry & { readonly service: ModelDetails },

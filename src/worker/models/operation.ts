@@ -45,7 +45,7 @@ const details = z.looseObject({
     .optional(),
 })
 
-/** An entry; `entry.ts` makes it. */
+/** An entry; built in `entry.ts`. */
 export const modelSchema = z.object({
   id: z.string().describe('A route selector.'),
   object: z.literal('model'),

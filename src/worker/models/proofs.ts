@@ -1,14 +1,14 @@
 import type { ProviderProof } from '../../protocol/link.ts'
 import type { Route } from '../provider/route.ts'
 
-/** What is proven now of the provider behind a route. */
+/** The verification status of the provider of a route. */
 export interface RouteProof {
   /** The concrete route. */
   readonly route: string
   /** The kind of evidence: its adapter. */
   readonly kind: string
   readonly state: ProviderProof['state']
-  /** Null where nothing is proven. */
+  /** Null where no evidence is verified. */
   readonly strength: string | null
   /** Seconds since the evidence was verified. */
   readonly age_seconds: number | null
@@ -16,7 +16,7 @@ export interface RouteProof {
   readonly expires_at: string | null
 }
 
-/** A proof for each route whose provider needs one, in the order of the routes. `now` in ms since the epoch. */
+/** The status of each route whose provider is attested, in the order of the routes. `now` in ms since the epoch. */
 export function proofsOf(
   routes: readonly Route[],
   proofs: readonly ProviderProof[],

@@ -25,7 +25,7 @@ const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly Err
   admin: ['unauthorized', 'insufficient_scope', 'internal', 'service_unavailable'],
 }
 
-/** What a body that is encrypted by EHBP can be refused with besides. */
+/** Further error codes where the body is encrypted with EHBP. */
 const ENCRYPTION_ERRORS: readonly ErrorCode[] = ['invalid_encryption', 'key_config_mismatch']
 
 const SECURITY = { public: [], keyed: [{ apiKey: [] }], admin: [{ adminToken: [] }] } as const
@@ -50,7 +50,7 @@ const ANTHROPIC_ERROR: NamedSchema = {
   }),
 }
 
-/** How the errors of each format are described. */
+/** The schemas of the errors of each format. */
 const ERROR_SCHEMAS = {
   openai: ERROR,
   responses: ERROR,

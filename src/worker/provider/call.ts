@@ -25,7 +25,7 @@ export interface ProviderCall {
   readonly now: () => number
   readonly connectMs: number
   readonly probeConnect: ProbeConnect
-  /** What the provider must meet, judged again by the connection that carries the request. */
+  /** What the provider must meet; the daemon checks it again on the connection that carries the request. */
   readonly constraints: Constraints | undefined
   /** Classifies an answer other than 200 of this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
@@ -131,7 +131,10 @@ async function send(call: ProviderCall): Promise<Response> {
   }
 }
 
-/** No daemon stands between the worker and a provider without attestation, which meets only what needs no evidence. */
+/**
+ * A provider without attestation is called without the daemon, so its constraints are checked here: it meets only those
+ * that need no evidence.
+ */
 function requireWithoutEvidence(constraints: Constraints, { name }: Provider): void {
   const peer = { provider: name, strength: 'none', evidenceSha256: null }
   if (unmetConstraint(constraints, peer) === undefined) return

@@ -3,7 +3,7 @@ import type { Constraints } from '../../protocol/constraints.ts'
 import type { Effort } from '../../protocol/effort.ts'
 import type { Range } from '../json/scan.ts'
 
-/** Members forwarded byte for byte and unread; the provider answers for those it does not support. */
+/** Members that are forwarded byte for byte and never read; the provider rejects those it does not support. */
 export const PASSED_MEMBERS = [
   'top_p',
   'top_k',

@@ -28,7 +28,7 @@ export function estimateCompletionTokens(producedBytes: number): number {
   return Math.ceil(producedBytes / BYTES_PER_TOKEN)
 }
 
-/** Base64 of the slowest codec, 6 kbit/s, has 20 characters for each token of an encoder that makes 50 a second. */
+/** Base64 of the slowest codec, 6 kbit/s, has 20 characters for each token of an encoder that produces 50 a second. */
 const AUDIO_CHARACTERS_PER_TOKEN = 16
 
 /**

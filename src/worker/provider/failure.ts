@@ -48,8 +48,8 @@ export class AttemptFailure extends Error {
 }
 
 /**
- * Failure kinds by status, on every endpoint. 408 and 425 ask for a later try as 503 does; 521 to 524 are how a proxy
- * in front of a provider reports a connection that was refused, lost or timed out.
+ * Failure kinds by status, on every endpoint. 408 and 425 ask for a later retry like 503; with 521 to 524 a proxy in
+ * front of a provider reports a connection that was refused, lost or timed out.
  */
 const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
   401: 'unauthorized_upstream',
@@ -73,7 +73,7 @@ const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
 /** Statuses that reject the request; the body says why. */
 const REFUSAL_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 
-/** Missing permission, and the moderation of some providers. */
+/** Missing permission; some providers also use it for moderation. */
 const FORBIDDEN = 403
 
 /** Classifies a provider's answer other than 200 to a chat attempt. `body` may be cut off; 64 KiB are enough. */

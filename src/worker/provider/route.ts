@@ -1,6 +1,6 @@
 import type { ProviderConfig, RouteConfig } from '../../protocol/config.ts'
 
-/** An upstream provider as the worker needs it. */
+/** An upstream provider, as far as the worker needs it. */
 export interface Provider {
   readonly name: string
   /** Without a trailing slash; endpoint paths are appended to it. */

@@ -14,7 +14,7 @@ export interface OutputItem {
 
 /** The parts of a request and answer that items depend on. */
 export interface ItemOptions {
-  /** Makes item ids differ from those of other answers. */
+  /** Part of the item ids, which keeps them distinct from those of other answers. */
   readonly answerId: string
   readonly tools: ReadonlyMap<string, ToolIdentity>
   readonly encryptedContent: boolean

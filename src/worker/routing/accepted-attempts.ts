@@ -4,9 +4,9 @@ import { ApiError } from '../http/errors.ts'
 import type { PlannedAttempt } from './plan.ts'
 
 /**
- * The attempts whose providers meet the caller's constraints by what is proven of them now, in their order. The daemon judges
- * each again by the connection that it opens.
- * @param proofs of all providers, or none where the constraints hang on no evidence
+ * The attempts whose providers meet the caller's constraints according to their current verification status, in their
+ * order. The daemon checks each again on the connection that it opens.
+ * @param proofs of all providers, or none where the constraints depend on no evidence
  * @throws ApiError `attestation_not_accepted` when none is left
  */
 export function acceptedAttempts(
@@ -16,7 +16,7 @@ export function acceptedAttempts(
 ): readonly PlannedAttempt[] {
   const byProvider = new Map(proofs.map((proof) => [proof.provider, proof]))
   const accepted = attempts.filter(({ route: { provider } }) => {
-    // Whatever the daemon says of it: a provider without an adapter is called without looking at evidence.
+    // Ignored where there is no adapter: such a provider is called without checking evidence.
     const proof = provider.adapter === 'none' ? undefined : byProvider.get(provider.name)
     const peer = {
       provider: provider.name,
@@ -29,7 +29,7 @@ export function acceptedAttempts(
   throw notAccepted()
 }
 
-/** Whether constraints can be judged without evidence. */
+/** Whether the constraints can only be checked against evidence. */
 export function needsProofs({ min = 'none', evidence_sha256: evidence }: Constraints): boolean {
   return min !== 'none' || evidence !== undefined
 }

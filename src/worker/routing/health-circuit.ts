@@ -49,7 +49,7 @@ interface Span {
   readonly until: number
 }
 
-/** Spans also have a beginning, so that a clock that is set back cannot keep a circuit open for ever. */
+/** Spans also have a beginning, so that a clock that is set back cannot keep a circuit open forever. */
 function covers(span: Span | undefined, now: number): boolean {
   return span !== undefined && now >= span.since && now < span.until
 }

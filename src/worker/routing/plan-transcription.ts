@@ -25,7 +25,7 @@ export interface TranscriptionPlan {
 
 /**
  * Decides which routes may transcribe a file, and in which order. The hints only filter. Every attempt but the first
- * has `failover`, which means that the first eligible route was not used, also where its circuit moved it to the end.
+ * has `failover`, which means that the first eligible route was not used, even if its circuit only moved it to the end.
  * @throws ApiError `invalid_model` (param `model`, or the hint that leaves no route), `unsupported_file_type` or
  *   `file_too_large` when the routes' own limits exclude the file, `route_not_priced`
  */

@@ -52,11 +52,11 @@ interface Entry {
 
 /**
  * Decides which routes may serve a chat request, and in which order: the primary's candidates, then those of each
- * alternative. Routes that lack the effort, a price or (decided by the primary) the OCR kind are removed; nothing is
- * ever added, so a pinned selector is never left and a model key never changed.
+ * alternative. Routes that lack the effort, a price or (where the primary is an OCR model) OCR are removed. None is
+ * ever added, so a request never leaves the selectors it named.
  * @throws ApiError `model_not_found` (param `model` or `failover`), `invalid_request_error` for a model of another
- *   endpoint (same params) or an effort that no candidate has (param `reasoning`), `route_not_priced` when every
- *   candidate left is without a price
+ *   endpoint (same params) or an effort that no candidate has (param `reasoning`), `route_not_priced` when no remaining
+ *   candidate has a price
  */
 export function planChat(
   catalogue: Catalogue,

@@ -3,8 +3,8 @@ import type { ProviderProof } from '../../protocol/link.ts'
 import type { PlannedAttempt } from './plan.ts'
 
 /**
- * The attempts without those whose provider has no proof in force: the daemon would refuse to call it, and the refusal
- * would be one of the attempts that a request has. Where no other is left all stay, so that the daemon says why.
+ * The attempts whose providers are verified now. The daemon would refuse to call any other, and each refusal would use
+ * up one of the request's attempts. Where none is left all are kept, so that the daemon reports the reason.
  * @param now ms since the epoch
  */
 export function provenAttempts(
@@ -21,7 +21,7 @@ export function provenAttempts(
   return proven.length === 0 ? attempts : proven
 }
 
-/** Within each entry of the request the strongest attestation first; equals stay as they were. */
+/** Sorts the attempts of each entry of the request by strength of attestation, strongest first; stable. */
 export function strongestFirst(
   attempts: readonly PlannedAttempt[],
   proofs: readonly ProviderProof[],
@@ -34,7 +34,7 @@ export function strongestFirst(
   return attempts.toSorted((a, b) => a.entry - b.entry || rankOf(b) - rankOf(a))
 }
 
-/** Whether what is proven can make a difference to these attempts. */
+/** Whether the choice among these attempts depends on verification status. */
 export function dependsOnProof(attempts: readonly PlannedAttempt[]): boolean {
   return attempts.length > 1 && attempts.some(({ route }) => route.provider.adapter !== 'none')
 }

@@ -9,7 +9,7 @@ export function restingStates(routes: readonly RouteStatus[]): Record<string, nu
   return Object.fromEntries(states.filter(([, state]) => state > 0))
 }
 
-/** The same of all routes of a configuration, where there is one yet. `now` in ms. */
+/** The same for all routes of the configuration, if one has been loaded. `now` in ms. */
 export function restingNow(
   settings: { readonly health: RouteHealth; readonly catalogue: Catalogue } | undefined,
   now: number,

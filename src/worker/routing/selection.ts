@@ -29,7 +29,7 @@ export function preferByLatency<
   return candidates.toSorted((a, b) => (a.latency.ms ?? slowest) - (b.latency.ms ?? slowest))
 }
 
-/** What routes of one unit are compared by. */
+/** The values by which routes are compared. */
 interface Rank {
   readonly unit: number
   readonly nano: Nano

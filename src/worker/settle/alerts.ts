@@ -3,15 +3,15 @@ import { int64, raw, sql, text } from '../storage/sql.ts'
 import { periodOf, LIMIT_RESETS } from './key-limits.ts'
 
 /**
- * What a settlement reports to the operator (docs/webhooks.md), in the batch that settles: a balance or a key's limit
- * that this very bill took across a threshold is reported once, and never lost.
+ * The thresholds that settlements report to the operator (docs/webhooks.md). The report is written in the settlement's
+ * own batch, so that crossing a threshold is reported exactly once and never lost.
  */
 export interface Alerts {
-  /** A prepaid balance that falls below it is reported, where the customer has no threshold of their own. */
+  /** A prepaid balance below this is reported, unless the customer has a threshold of its own. */
   readonly balanceBelowNano: bigint
 }
 
-/** Percent of a key's limit, where the customer has no threshold of their own. */
+/** Percent of a key's limit, unless the customer has a threshold of its own. */
 const KEY_LIMIT_PCT = 80
 
 interface Bill {
@@ -23,7 +23,7 @@ interface Bill {
   readonly now: number
 }
 
-/** Statements behind those that took the cost from the balance and added it to the key. */
+/** Statements that run after those that charged the balance and the key. */
 export function alertStatements({ balanceBelowNano }: Alerts, bill: Bill): readonly Statement[] {
   const { requestId, customerId, keyPrefix, costNano, now } = bill
   const cost = int64(costNano)
@@ -54,8 +54,8 @@ export function alertStatements({ balanceBelowNano }: Alerts, bill: Bill): reado
 }
 
 /**
- * Reports that the limit of a key left no room for a request. A request is refused before the limit is spent to the last
- * cent, so this is how most limits are reached. Once for each limit and period.
+ * Reports that the limit of a key left no room for a request. A request is refused before the limit is spent to the
+ * last cent, so this is how most limits are reached. Reported once for each limit and period.
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function reportLimitReached(
@@ -73,7 +73,7 @@ export async function reportLimitReached(
   ])
 }
 
-/** The same for a key, its limit and its period. */
+/** The id of the report, the same for one key, limit and period. */
 function reachedId(now: number): Statement {
   const periods = LIMIT_RESETS.map(
     (reset) => `WHEN '${reset}' THEN '${periodOf(reset, now).start}'`,

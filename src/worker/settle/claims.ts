@@ -22,7 +22,7 @@ export interface Claim {
   readonly customerBytes: number
 }
 
-/** Seconds after which a client should ask again for the answer of a request that is in progress. */
+/** Seconds after which a client should repeat a request that is still in progress. */
 const REPEAT_AFTER_SECONDS = 2
 
 /** The answer to a repeat of a request that is in progress. */

@@ -3,27 +3,27 @@ import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
 
 /**
- * Erasure of customers (docs/admin.md). Keys and names go at once; the rest in bounded rounds, because one transaction
- * over all receipts of a customer would hold up everybody. Requests that are at work are settled under the old id
- * first. What is left in the end is the ledger, under an id that nothing leads to from the old one.
+ * Erasure of customers (docs/admin.md). Keys and names are erased at once; the rest follows in bounded rounds, because
+ * one transaction over all receipts of a customer would delay all other requests. Requests in progress are settled
+ * under the old id first. Finally only the ledger remains, under a new id that cannot be linked to the old one.
  */
 
-/** Receipts and rows of the ledger that one round takes. */
+/** Receipts and ledger rows processed in one round. */
 const RECEIPTS_OF_A_ROUND = 200
 const ROWS_OF_A_ROUND = 500
 
-/** Customers that one round takes. */
+/** Customers processed in one round. */
 const CUSTOMERS_OF_A_ROUND = 4
 
-/** The admin interface takes no longer ones, in UTF-16 units. */
+/** The admin interface accepts no longer names, in UTF-16 units. */
 const MAX_NAME_CHARACTERS = 400
 
-/** How long a customer whose requests are still at work is left alone. */
+/** Delay before a customer with requests in progress is tried again, ms. */
 const WAIT_MS = 10_000
 
 /**
- * Begins to erase a customer: from now on nobody can use or see it. Done twice it changes nothing.
- * @param ledgerId the id that the ledger is kept under, where this is the first time
+ * Begins to erase a customer: from now on it can be neither used nor seen. Idempotent.
+ * @param ledgerId the id under which the ledger is kept, used by the first call
  * @returns that id; undefined when there is no such customer, or it was erased
  */
 export async function beginErasure(
@@ -39,7 +39,7 @@ export async function beginErasure(
     sql`INSERT INTO erasures (customer_id, ledger_id, next_at)
       SELECT customer_id, ${text(ledgerId)}, ${int64(now)} FROM customers
       WHERE ${own} AND erased_at IS NULL ON CONFLICT (customer_id) DO NOTHING`,
-    // Names are written over in their own length: what is only cleared stays in the file.
+    // Names are overwritten at their own length: clearing alone would leave the bytes in the file.
     sql`UPDATE customers SET name = ${filler('name')},
         suspended_at = COALESCE(suspended_at, ${int64(now)}),
         erased_at = COALESCE(erased_at, ${int64(now)}), erased_keys = erased_keys +
@@ -56,12 +56,12 @@ export async function beginErasure(
   return row === undefined ? undefined : textOf(row, 'ledger_id')
 }
 
-/** As many zeros as the text has characters, as a part of a statement. */
+/** SQL expression: as many zeros as the text has characters. */
 function filler(column: string): Statement {
   return raw(`SUBSTR('${'0'.repeat(MAX_NAME_CHARACTERS)}', 1, LENGTH(${column}))`)
 }
 
-/** One bounded round for each of the customers whose turn it is. */
+/** One bounded round for each customer that is due. */
 export async function eraseRound(db: Database, now: number): Promise<void> {
   const [due = []] = await db.batch([
     sql`SELECT customer_id, ledger_id FROM erasures WHERE next_at <= ${int64(now)}
@@ -69,7 +69,7 @@ export async function eraseRound(db: Database, now: number): Promise<void> {
   ])
   for (const row of due) {
     const [customerId, ledgerId] = [textOf(row, 'customer_id'), textOf(row, 'ledger_id')]
-    // oxlint-disable-next-line no-await-in-loop -- each is a transaction of its own, in turns with those of requests
+    // oxlint-disable-next-line no-await-in-loop -- separate transactions, so that requests run in between
     const waitMs = await eraseSome(db, customerId, ledgerId)
     // oxlint-disable-next-line no-await-in-loop -- as above
     await db.batch([
@@ -78,7 +78,7 @@ export async function eraseRound(db: Database, now: number): Promise<void> {
   }
 }
 
-/** Takes the next part of a customer's data. Answers how long the one after it must wait, ms. */
+/** Erases the next part of a customer's data. @returns the delay before the part after it, ms */
 async function eraseSome(db: Database, customerId: string, ledgerId: string): Promise<number> {
   const receiptsLeft = await eraseReceipts(db, customerId)
   if (receiptsLeft) return 0
@@ -92,8 +92,8 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
 }
 
 /**
- * Deletes receipts whose bodies an earlier round wrote over, and writes over the next ones in their own length, so that
- * nothing of them stays in the file.
+ * Deletes receipts whose bodies an earlier round overwrote, and overwrites the next ones at their own length, so that
+ * none of their bytes stay in the file.
  */
 async function eraseReceipts(db: Database, customerId: string): Promise<boolean> {
   const some = (state: string) => sql`customer_id = ${customerId} AND receipt_id IN (
@@ -121,7 +121,7 @@ async function hasReceipts(db: Database, customerId: string): Promise<boolean> {
   return rows.length > 0
 }
 
-/** The rows of the ledger stay, without the key and the receipt that they were for. */
+/** Moves ledger rows to the new id, without their key and receipt. */
 function moveLedger(customerId: string, ledgerId: string): Statement {
   return sql`UPDATE usage SET customer_id = ${ledgerId}, key_prefix = '', receipt_id = NULL
     WHERE customer_id = ${customerId} AND seq IN (SELECT seq FROM usage
@@ -129,7 +129,7 @@ function moveLedger(customerId: string, ledgerId: string): Statement {
     RETURNING id`
 }
 
-/** What belongs to the customer alone and is small; all or nothing, and only once the rest is gone. */
+/** Small tables of the customer, deleted in one transaction after everything else. */
 const OWN_TABLES = ['evidence', 'idempotent_requests', 'webhook_events'] as const
 
 function finish(customerId: string, ledgerId: string): readonly Statement[] {

@@ -6,7 +6,7 @@ export const LIMIT_RESETS = ['none', 'daily', 'weekly', 'monthly'] as const
 
 export type LimitReset = (typeof LIMIT_RESETS)[number]
 
-/** A span of time in ms; without an end it never ends. */
+/** A span of time in ms; no end means forever. */
 interface Period {
   readonly start: number
   readonly end: number | null

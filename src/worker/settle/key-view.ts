@@ -11,7 +11,7 @@ import { LIMIT_RESETS, periodOf, RESERVED_OF_KEY, spentInPeriod } from './key-li
 export interface KeyView {
   readonly key_prefix: string
   readonly name: string
-  /** RFC 3339, as all times. */
+  /** RFC 3339, like all times. */
   readonly created_at: string
   readonly expires_at: string | null
   /** Null: all. */
@@ -19,7 +19,7 @@ export interface KeyView {
   readonly requests_per_minute: number | null
   readonly tokens_per_minute: number | null
   readonly concurrent_requests: number | null
-  /** Null: none is required. */
+  /** Null: no attestation is required. */
   readonly min_attestation: string | null
   /** Decimal text in euros; null: no limit. */
   readonly limit_eur: string | null
@@ -31,9 +31,9 @@ export interface KeyView {
   /** Available for further requests; null: no limit. */
   readonly remaining_eur: string | null
   readonly resets_at: string | null
-  /** When it was last given a new secret. */
+  /** When its secret was last rotated. */
   readonly rotated_at: string | null
-  /** When the last of its former secrets ends; null: none is in force. */
+  /** When the last of its former secrets expires; null: none is valid. */
   readonly former_ends_at: string | null
 }
 

@@ -17,7 +17,7 @@ export interface Settlement {
   readonly receipt: StoredReceipt | null
   /** The sealed answer for repeats of a request with a claim; null: it is not kept. */
   readonly answer?: string | null
-  /** What it reports to the operator, where that is wished for. */
+  /** The thresholds to report, where the operator has webhooks. */
   readonly alerts?: Alerts | undefined
 }
 
@@ -207,7 +207,7 @@ function countOnKey({ requestId, admission, row }: Settlement): Statement {
       SELECT 1 FROM customers WHERE customer_id = ${customerId} AND lock_request_id = ${requestId})`
 }
 
-/** What this bill is reason to report. */
+/** Reports the thresholds that this bill crosses. */
 function alerts({ requestId, admission, row, alerts: wanted }: Settlement): readonly Statement[] {
   if (wanted === undefined) return []
   const { customerId, keyPrefix } = admission

@@ -12,7 +12,7 @@ import type { Route } from '../provider/route.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { AudioBound, UsageBound } from './cap-tokens.ts'
 
-/** What one exchange is billed for. */
+/** The billable usage of one exchange. */
 export interface BilledUsage {
   readonly tokens: TokenUsage
   /** Seconds of audio; undefined for chat. Rounded up to whole seconds here. */

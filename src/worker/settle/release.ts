@@ -18,8 +18,8 @@ export async function release(requestId: string, { ledger, log }: ReleaseDeps): 
 }
 
 /**
- * An admission may still be committed after its call timed out, within the ten seconds that a storage has for a batch.
- * One of the attempts is therefore made after that time.
+ * An admission may still be committed after its call timed out, within the ten seconds that a storage may take for a
+ * batch, so the last attempt comes after that time.
  */
 const RELEASE_DELAYS_MS = [500, 2_500, 12_000]
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The extension object `service` as the interface description has it; `serviceObject` makes it. */
+/** The extension object `service` in the interface description; built by `serviceObject`. */
 export const serviceObjectSchema = z.object({
   receipt_id: z.uuid().optional().describe('Id of the signed receipt; absent without one.'),
   requested_route: z.string().describe('Canonical selector that was asked for.'),

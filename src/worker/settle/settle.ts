@@ -25,7 +25,7 @@ export interface SettleDeps {
   /** Digest of the configuration in force when the exchange began. */
   readonly configurationSha256: string
   readonly usdEur: number | undefined
-  /** What settlements report to the operator, where that is wished for. */
+  /** The thresholds to report, where the operator has webhooks. */
   readonly alerts?: Alerts | undefined
   readonly defaultRetentionDays: number
   readonly now: () => number

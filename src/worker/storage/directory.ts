@@ -7,8 +7,8 @@ import { int64, raw, sql } from './sql.ts'
 const KEYRING_SECRET = 'keyring'
 
 /**
- * The directory's keyring secret as text, made once: whoever asks first stores `candidate`, and everybody,
- * on every instance, gets the one that was stored.
+ * The directory's keyring secret as text, created once: the first caller stores `candidate`, and every caller on every
+ * instance gets the stored one.
  */
 export async function keyringSecret(
   directory: Database,
@@ -37,7 +37,10 @@ export async function listCustomer(
   ])
 }
 
-/** A page of customer ids, oldest customer first; undefined where `after`, the last id of the page before, is listed no more. */
+/**
+ * A page of customer ids, oldest customer first; undefined where `after`, the last id of the previous page, no longer
+ * exists.
+ */
 export async function customerIds(
   directory: Database,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },

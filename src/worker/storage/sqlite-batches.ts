@@ -5,7 +5,7 @@ import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 type Batch = readonly Statement[]
 
-/** What became of one batch, and whether it changed rows. */
+/** The outcome of one batch, and whether it changed rows. */
 export interface SqliteAnswer {
   readonly outcome: BatchOutcome
   readonly wrote: boolean
@@ -23,12 +23,12 @@ export function sqliteDatabase(storage: DurableObjectStorage): Database {
 }
 
 /**
- * Runs batches one after another and commits them, and waits for the disk, once for all of them. Each happens
- * whole or not at all.
+ * Runs batches one after another and commits them, and waits for the disk, once for all of them. Each is applied
+ * completely or not at all.
  *
- * They share one transaction without savepoints, for which SQLite would copy each page before it changes. Only
- * where a statement is refused is everything undone, and each batch run again by itself. A failure of the
- * engine (a full disk) fails all of them.
+ * They share one transaction without savepoints, for which SQLite would copy each page before it changes. Only where a
+ * statement is refused is everything undone, and each batch run again by itself. A failure of the engine (a full disk)
+ * fails all of them.
  */
 export async function runBatches(
   storage: DurableObjectStorage,

@@ -1,8 +1,8 @@
 import type { Database } from './database.ts'
 
 /**
- * One bounded round of a database's maintenance, and when the next one is due (ms since the epoch; undefined:
- * nothing is left that time alone would make due). What it does is not the engines' business.
+ * One bounded round of a database's maintenance, and when the next one is due (ms since the epoch; undefined: none is
+ * scheduled). The engines only run it.
  */
 export type Sweep = (db: Database, now: number) => Promise<{ readonly next: number | undefined }>
 

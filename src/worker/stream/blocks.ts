@@ -74,7 +74,7 @@ export class Blocks {
     this.#waiting = []
   }
 
-  /** Ends the open block, and forgets those that wait: nobody will know whether they are whole. */
+  /** Ends the open block, and discards those that wait, which may be incomplete. */
   abandon(): void {
     this.#waiting = []
     this.#close()

@@ -3,7 +3,7 @@ import type { ToolFragment } from './tool-calls.ts'
 
 /**
  * One step of an answer in the internal format, independent of the provider's frames and of the client's format. The
- * members of one delta happen in the order in which they are listed.
+ * members of one delta take effect in the order in which they are listed.
  */
 export interface Delta {
   readonly reasoning: string | undefined

@@ -43,7 +43,7 @@ function planByHealth(
   return { ...plan, attempts: health.openCircuitsLast(plan.attempts, at) }
 }
 
-/** body -> form -> no repeat -> admitted -> answered. */
+/** Body -> form -> answer of an earlier request -> admit -> answer. */
 async function transcribeUpload(
   request: Request,
   context: Context,
@@ -65,7 +65,7 @@ async function transcribeUpload(
   }
 }
 
-/** checked -> plan -> daemon alive -> admitted. */
+/** Check -> plan -> daemon alive -> admit. */
 async function admit(
   request: Request,
   context: Context,

@@ -28,8 +28,8 @@ export interface Word {
 const FILLERS = { seek: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 /**
- * A provider's segments in one shape: times as numbers and in order, ids counted anew, fillers where fields are
- * missing. `temperature` is the one in the request.
+ * A provider's segments in one shape: times as numbers and in order, ids renumbered, defaults where fields are missing.
+ * `temperature` is the one in the request.
  * @throws BrokenStream `malformed` when a segment has no text or no times
  */
 export function readSegments(value: unknown, temperature: number): readonly Segment[] {

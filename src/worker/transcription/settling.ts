@@ -27,7 +27,7 @@ const NO_TOKENS: TokenUsage = {
 
 /**
  * The record of a transcription for settlement. The provider's own figures are billed, limited to what the file can
- * contain; the price never depends on the response format. Audio whose duration no one reports is billed as measured.
+ * contain; the price never depends on the response format. Audio without a reported duration is billed as measured.
  * `measuredSeconds` is the router's own measurement, made where the provider reported no duration.
  */
 export function transcriptionExchange(

@@ -10,7 +10,7 @@ import {
   textOf,
 } from '../storage/row.ts'
 
-/** Rows that one read of an export takes from the ledger. */
+/** Rows of the ledger that an export reads at a time. */
 const EXPORT_PAGE = 500
 
 /** The columns of a usage export, by the names of the JSON rows. */
@@ -21,7 +21,7 @@ const COLUMNS: readonly (readonly [name: string, read: (row: Row) => CsvCell])[]
   ['audio_seconds', (row) => optionalNumberOf(row, 'audio_seconds')],
   ['prompt_tokens', (row) => numberOf(row, 'prompt_tokens')],
   ['completion_tokens', (row) => numberOf(row, 'completion_tokens')],
-  // All digits: a double does not hold every amount.
+  // Written with all digits: a double cannot represent every amount.
   ['cost_eur', (row) => formatNano(bigintOf(row, 'cost_nano'))],
   ['discount_applied_pct', (row) => numberOf(row, 'discount_pct')],
   optionalTextColumn('receipt_id'),
@@ -42,8 +42,8 @@ function optionalTextColumn(name: string): readonly [string, (row: Row) => CsvCe
 
 /**
  * A usage export, page by page.
- * @param readBefore reads the newest rows of the query that are numbered below `seq`, or the newest of all
- * @param limit of rows in all
+ * @param readBefore reads the newest rows of the query with numbers below `seq`, or the newest of all
+ * @param limit maximum number of rows
  */
 export async function* usageCsv(
   readBefore: (seq: number | undefined, count: number) => Promise<readonly Row[]>,

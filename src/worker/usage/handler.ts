@@ -11,10 +11,10 @@ import { readUsagePage, rowsBefore, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
-/** A page of a thousand rows takes the thread for as long as four small requests. */
+/** A page of a thousand rows takes as much CPU time as four small requests. */
 export const READ_COST = 4
 
-/** How much longer than a query a customer rests after it, and the longest rest, ms. */
+/** Ratio of the pause after a customer's query to the query's own duration, and the maximum pause, ms. */
 const REST_RATIO = 3
 const MAX_REST_MS = 1_000
 
@@ -37,7 +37,7 @@ export const listUsage: Handler = async (request, context) => {
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))
 }
 
-/** The same in CSV: every row of the query, or as many as `limit`, read bit by bit while the client takes them. */
+/** The same in CSV: every row of the query, or as many as `limit`, read in pages as the client consumes them. */
 async function exportUsage(request: Request, context: Context): Promise<Response> {
   const { customerId } = await authenticate(request, context)
   const parameters = new URL(request.url).searchParams
@@ -55,8 +55,8 @@ async function exportUsage(request: Request, context: Context): Promise<Response
 }
 
 /**
- * Runs one query of a customer, whose next one waits for some time after it: a filter over hundreds of thousands of rows
- * takes the storage tens of milliseconds, in which nobody else is served.
+ * Runs one query of a customer, whose next one waits for some time after it: a filter over hundreds of thousands of
+ * rows takes the storage tens of milliseconds, in which no other request is served.
  */
 export async function withRest<Result>(
   customerId: string,

@@ -3,7 +3,7 @@ import { BILLING_UNITS } from '../../protocol/config.ts'
 import type { Operation } from '../http/operation.ts'
 import { USAGE_PARAMETERS } from './query.ts'
 
-/** A row of the ledger; `row-json.ts` writes it. */
+/** A row of the ledger; written by `row-json.ts`. */
 export const usageRowSchema = z.object({
   id: z.uuid(),
   model: z.string(),

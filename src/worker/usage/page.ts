@@ -48,7 +48,7 @@ function firstInRange(customerId: string, { start }: UsageQuery): Statement {
     AND created_at >= ${int64(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
 }
 
-/** The number of the last row in the range of times; below the first one's where the range is empty. */
+/** The number of the last row in the range of times; less than the first where the range is empty. */
 function lastInRange(customerId: string, { end }: UsageQuery): Statement {
   return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
     AND created_at <= ${int64(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
@@ -59,7 +59,7 @@ export function rangeOf(customerId: string, query: UsageQuery): Statement {
   return sql`SELECT ${firstInRange(customerId, query)} AS lo, ${lastInRange(customerId, query)} AS hi`
 }
 
-/** The newest rows of a query that are numbered below `seq`; without it the newest of all, less the query's offset. */
+/** The newest rows of a query with numbers below `seq`; without `seq` the newest of all, after the query's offset. */
 export function rowsBefore(
   customerId: string,
   query: UsageQuery,

@@ -6,15 +6,15 @@ import { int64, raw, sql } from '../storage/sql.ts'
 import { filters, LIVE_KEY, rangeOf } from './page.ts'
 import type { UsageQuery } from './query.ts'
 
-/** What a summary can be by, alone or together. */
+/** The properties by which a summary can be grouped, in any combination. */
 export const GROUPINGS = ['day', 'model', 'key', 'provider'] as const
 
 export type Grouping = (typeof GROUPINGS)[number]
 
-/** Rows of the ledger that one read adds up: some tens of milliseconds, in which the engine may do nothing else. */
+/** Ledger rows summed up by one read: some tens of milliseconds, in which the engine may do nothing else. */
 const ROWS_AT_A_TIME = 10_000
 
-/** More than a person reads, or a chart shows. */
+/** Maximum number of groups: more than any table or chart shows. */
 const MAX_GROUPS = 10_000
 
 const DAY_MS = 86_400_000
@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<Grouping, readonly string[]>> = {
   key: ['key_prefix', 'key_name'],
 }
 
-/** What was used, and what it cost. */
+/** Totals of usage and cost. */
 export interface Sums {
   requests: number
   promptTokens: number
@@ -45,7 +45,7 @@ export interface Sums {
 }
 
 export interface SummaryGroup {
-  /** By name; days as `2026-11-22`, UTC. */
+  /** Values by member name; days as `2026-11-22`, UTC. */
   readonly members: Readonly<Record<string, string | null>>
   readonly sums: Sums
 }
@@ -62,10 +62,10 @@ export function memberNames(groupings: readonly Grouping[]): readonly string[] {
 }
 
 /**
- * Adds up a customer's ledger. Rows are only ever added, so reading them bit by bit up to a row that was there at the
- * beginning gives the sums of that moment, and no read is long.
+ * Adds up a customer's ledger. Rows are only ever added, so reading them in parts up to the row that was the last at
+ * the beginning gives consistent sums, and no read is long.
  * @param read runs one statement
- * @throws ApiError `invalid_parameter` where there are more groups than anybody reads
+ * @throws ApiError `invalid_parameter` where there are too many groups
  */
 export async function summarize(
   read: (statement: Statement) => Promise<readonly Row[]>,
@@ -81,7 +81,7 @@ export async function summarize(
   const [first, last] = [numberOf(bounds, 'lo'), numberOf(bounds, 'hi')]
   for (let from = first; from <= last; from += ROWS_AT_A_TIME) {
     const to = Math.min(last, from + ROWS_AT_A_TIME - 1)
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that others get their turn
+    // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
     for (const row of await read(sumOf(customerId, query, groupings, { from, to }))) {
       addRow(row, names, groups, total)
     }
@@ -137,7 +137,7 @@ function nothing(): Sums {
   return { requests: 0, promptTokens: 0, completionTokens: 0, audioSeconds: 0, costNano: 0n }
 }
 
-/** The newest day first, everything else from A to Z, what has no name last. */
+/** Newest day first, other members from A to Z, groups without a name last. */
 function byName(names: readonly string[]) {
   return (left: SummaryGroup, right: SummaryGroup): number => {
     for (const name of names) {
@@ -153,7 +153,7 @@ function tooManyGroups(): ApiError {
   return new ApiError('invalid_parameter', message, { param: 'group_by' })
 }
 
-/** The sums as members of an answer; the money as all its digits. */
+/** The sums as members of an answer; money is written with all its digits. */
 export function sumMembers(sums: Sums): readonly (readonly [name: string, text: string])[] {
   return [
     ['requests', String(sums.requests)],

@@ -10,7 +10,7 @@ const MAX_LISTED = 1000
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const
 
-/** GET /admin/webhooks/deliveries: what was reported where, newest event first. */
+/** GET /admin/webhooks/deliveries: the deliveries of events to endpoints, newest event first. */
 export const listWebhookDeliveries: Handler = async (request, context) => {
   await requireAdmin(request, 'read', context)
   const query = new URL(request.url).searchParams
@@ -21,8 +21,8 @@ export const listWebhookDeliveries: Handler = async (request, context) => {
 }
 
 /**
- * POST /admin/webhooks/run: looks for what is to be reported and delivers what is due. The host calls it again and again, so it
- * is no action of the audit log.
+ * POST /admin/webhooks/run: detects changes to report and delivers what is due. The host calls it periodically, so it
+ * is not written to the audit log.
  */
 export const runWebhookRound: Handler = async (request, context) => {
   await requireAdmin(request, 'all', context)

@@ -5,21 +5,21 @@ import { bigintOf, numberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, list, sql, text } from '../storage/sql.ts'
 
 /**
- * The outbox: what is to be reported and how far each endpoint has it. An event is stored before anything is sent, and
- * its delivery is over only when the endpoint said so: each is delivered at least once.
+ * The outbox: events, and the state of their delivery to each endpoint. An event is stored before anything is sent, and
+ * its delivery is complete only when the endpoint has confirmed it: each is delivered at least once.
  */
 
-/** Pauses before the next attempt, ms; after the last one a delivery has failed. About three days together. */
+/** Pauses before the next attempt, ms; after the last one a delivery has failed. About three days in total. */
 export const BACK_OFF_MS = [
   5_000, 60_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 72_000_000, 86_400_000,
 ]
 
-/** A delivery that is being attempted is left alone for so long. */
+/** How long a delivery is reserved for the instance that attempts it. */
 const ATTEMPT_LEASE_MS = 60_000
 const MAX_QUEUED = 100
 const MAX_ATTEMPTED = 16
 
-/** Events, and what came of them, are kept for so long. */
+/** How long events and their deliveries are kept. */
 const KEPT_MS = 30 * 86_400_000
 
 export interface Endpoint {
@@ -35,14 +35,14 @@ export interface DueDelivery {
   readonly body: string
 }
 
-/** What came of an attempt: `delivered`, or a word for what went wrong. */
+/** The outcome of an attempt. */
 export interface AttemptResult {
   readonly delivered: boolean
   /** A status, or `unreachable`, `timeout`, `redirected`, `not_configured`. */
   readonly word: string
 }
 
-/** Makes deliveries of the events that are new, oldest first. */
+/** Creates deliveries for new events, oldest first. */
 export async function queueNew(
   db: Database,
   endpoints: readonly Endpoint[],
@@ -68,7 +68,7 @@ export async function queueNew(
   return rows.length
 }
 
-/** Takes the deliveries that are due, so that nobody else attempts them meanwhile. */
+/** Reserves the deliveries that are due, so that no other instance attempts them meanwhile. */
 export async function takeDue(db: Database, now: number): Promise<readonly DueDelivery[]> {
   const [rows = []] = await db.batch([
     sql`UPDATE webhook_deliveries SET next_at = ${int64(now + ATTEMPT_LEASE_MS)}
@@ -93,7 +93,7 @@ export async function takeDue(db: Database, now: number): Promise<readonly DueDe
   })
 }
 
-/** Stores what came of an attempt. */
+/** Stores the outcome of an attempt. */
 export async function recordAttempt(
   db: Database,
   { eventId, endpoint, attempts }: DueDelivery,
@@ -110,7 +110,7 @@ export async function recordAttempt(
   ])
 }
 
-/** Drops what is older than a month. */
+/** Deletes events and deliveries older than a month. */
 export async function dropOld(db: Database, now: number): Promise<void> {
   const before = int64(now - KEPT_MS)
   await db.batch([
@@ -121,7 +121,7 @@ export async function dropOld(db: Database, now: number): Promise<void> {
   ])
 }
 
-/** The members that an event's amounts and subject have in its message. */
+/** The members of an event's `data`, by event type. */
 const DATA: Readonly<Record<WebhookEventType, (row: Row) => Readonly<Record<string, unknown>>>> = {
   'balance.low': (row) => ({
     customer_id: optionalTextOf(row, 'customer_id'),
@@ -151,7 +151,10 @@ function euros(row: Row, column: string): string {
   return formatNano(bigintOf(row, column))
 }
 
-/** The body of an event's message: `type`, `timestamp`, `data` (Standard Webhooks). Ids and amounts, never names. */
+/**
+ * The body of an event's message: `type`, `timestamp`, `data` (Standard Webhooks). It holds ids and amounts, never
+ * names.
+ */
 export function messageOf(row: Row): string {
   const type = textOf(row, 'type')
   const read = new Map(Object.entries(DATA)).get(type)

@@ -5,18 +5,18 @@ import { dropOld, queueNew, recordAttempt, takeDue, type DueDelivery } from './o
 import { sendMessage, type Target } from './send.ts'
 import { observe, reportChanges } from './watch.ts'
 
-/** What one run did. */
+/** The result of one run. */
 export interface RunReport {
-  /** Changes that were noticed. */
+  /** Changes that were detected. */
   readonly reported: number
   readonly delivered: number
-  /** Attempts that are tried again or were the last. */
+  /** Failed attempts, including last ones. */
   readonly failed: number
 }
 
 /**
- * One round: looks for what changed, makes deliveries of what is new, and attempts those that are due. While the storage
- * is away, which is itself to be reported, that is told without having been stored.
+ * One round: detects changes, creates deliveries for new events, and attempts those that are due. An outage of the
+ * storage is reported too; that event is sent without being stored.
  */
 export async function runWebhooks(context: Context, config: WebhooksConfig): Promise<RunReport> {
   try {

@@ -1,7 +1,7 @@
 import type { AttemptResult } from './outbox.ts'
 import { signedHeaders } from './signature.ts'
 
-/** How an endpoint is reached: over a network that leads to public addresses alone, where the runtime has one. */
+/** Reaches an endpoint, over a network restricted to public addresses where the runtime has one. */
 export type SendWebhook = (url: string, init: RequestInit) => Promise<Response>
 
 const RESPONSE_TIMEOUT_MS = 10_000

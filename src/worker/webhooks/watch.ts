@@ -6,12 +6,12 @@ import type { Database } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, small, sql, text } from '../storage/sql.ts'
 
-/** One thing that is either in order or not, as this instance sees it now. */
+/** The state of one monitored object, healthy or not, as this instance sees it. */
 export interface Observation {
-  /** Names the thing for good: `provider nova`. */
+  /** Stable name of the object: `provider nova`. */
   readonly key: string
   readonly bad: boolean
-  /** What the message says of it. */
+  /** Its name in the message. */
   readonly subject: string
   readonly onBad: WebhookEventType
   readonly onGood?: WebhookEventType
@@ -19,7 +19,7 @@ export interface Observation {
 
 const HOUR_MS = 3_600_000
 
-/** Everything that is watched beside customers and their keys. */
+/** The states of everything that is monitored except customers and their keys. */
 export async function observe(context: Context, hours: number): Promise<readonly Observation[]> {
   const { link, health, catalogue, now, metrics } = context
   const state = await link.freshState().catch(() => undefined)
@@ -68,7 +68,7 @@ export async function observe(context: Context, hours: number): Promise<readonly
 const documentSchema = z.object({ trust_bundle_jws: z.string() })
 const bundleSchema = z.object({ expires_at: z.iso.datetime({ offset: true }) })
 
-/** When the bundle ends. Its signature is the relying party's business; the daemon has checked it. */
+/** When the bundle expires. The daemon has checked its signature. */
 function expiryOf(document: string): string | undefined {
   const { trust_bundle_jws: jws } = documentSchema.parse(JSON.parse(document))
   const payload: unknown = JSON.parse(fromUtf8(fromBase64Url(jws.split('.')[1] ?? '')))
@@ -76,9 +76,9 @@ function expiryOf(document: string): string | undefined {
 }
 
 /**
- * Stores an event for everything that changed since this instance last looked; what it sees for the first time counts
- * as having been in order. Two that look at once report a change once.
- * @returns how many events there were
+ * Stores an event for each state that changed since this instance's previous round; an object seen for the first time
+ * counts as previously healthy. Concurrent instances report a change once.
+ * @returns the number of events
  */
 export async function reportChanges(
   db: Database,

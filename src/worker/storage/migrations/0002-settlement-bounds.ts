@@ -1,11 +1,11 @@
 /**
- * What a customer's lock holds gets a name that says so; a row tells whether its usage was capped; settlements that
- * the storage refuses are kept for the operator. Every column is explained in docs/storage.md.
+ * Renames the column of a customer's lock, marks rows whose usage was capped, and adds the quarantine for settlements
+ * that the storage refuses. Every column is explained in docs/storage.md.
  */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'
 
-/** `settlement` is JSON of counts, amounts and names: nothing of what was asked or answered. */
+/** `settlement` is JSON of counts, amounts and names: no prompts or answers. */
 const QUARANTINED_SETTLEMENTS = `CREATE TABLE IF NOT EXISTS quarantined_settlements (
   request_id TEXT PRIMARY KEY,
   customer_id TEXT NOT NULL,

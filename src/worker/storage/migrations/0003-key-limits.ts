@@ -1,6 +1,6 @@
 /**
- * Limits of a single key. Every column is explained in docs/storage.md. What keys have spent so far is taken from
- * the ledger once; from then on each settlement adds to it.
+ * Limits of a single key. Every column is explained in docs/storage.md. Past spending of keys is computed from the
+ * ledger once; from then on each settlement adds to it.
  */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'

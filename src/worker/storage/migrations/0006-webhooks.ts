@@ -1,4 +1,6 @@
-/** What is reported to the operator's endpoints, and how far. Every column is explained in docs/storage.md. */
+/**
+ * Events for the operator's endpoints, and the state of their delivery. Every column is explained in docs/storage.md.
+ */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'
 

@@ -1,6 +1,6 @@
 /**
- * Suspension and erasure of customers, secrets of keys that were rotated away, admin tokens and the audit log. Every
- * column is explained in docs/storage.md.
+ * Suspension and erasure of customers, former secrets of rotated keys, admin tokens and the audit log. Every column is
+ * explained in docs/storage.md.
  */
 
 const SAFE = 'BETWEEN 0 AND 9007199254740991'
