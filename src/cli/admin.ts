@@ -1,21 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { readSecrets } from '../host/serve/secrets.ts'
 import { AdminApi, AdminCallFailed } from '../host/stack/admin-api.ts'
 import { readLocalFile } from '../host/stack/local-file.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import { days, eur, whole } from './admin/arguments.ts'
 import {
   addCustomerChanges,
   addErasure,
   addKeyRotation,
-  addOperatorCommands,
   customerPath,
 } from './admin/customer-changes.ts'
+import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
- * `admin`: the admin interface from the command line. Every answer is printed as JSON; a
+ * `admin`: the admin interface from the command line. Every answer is printed as JSON, text as it is; a
  * refused call prints the router's answer on standard error and ends with status 1.
  */
 const program = new Command('admin')
@@ -33,7 +34,7 @@ type Body = Record<string, unknown>
 /** Calls the router and prints its answer. */
 async function call(method: string, path: string, body?: Body): Promise<void> {
   const answer = await openApi().call(method, path, body)
-  console.log(JSON.stringify(answer, null, 2))
+  console.log(typeof answer === 'string' ? answer.trimEnd() : JSON.stringify(answer, null, 2))
 }
 
 function openApi(): AdminApi {
@@ -55,17 +56,6 @@ function givenToken(file: string | undefined): string | undefined {
   const { values, problems } = readSecrets(['ADMIN_TOKEN'], source)
   if (problems[0] !== undefined) throw new StartError(problems[0])
   return values['ADMIN_TOKEN']
-}
-
-/** Money stays text from the command line to the ledger. */
-function amount(text: string): string {
-  if (/^\d+(\.\d+)?$/.test(text)) return text
-  throw new InvalidArgumentError('give a decimal number of euros, such as 5.00')
-}
-
-function days(text: string): number {
-  if (/^[1-9]\d*$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('give a whole number of days')
 }
 
 /** The limits of a key, by the names of the interface. */
@@ -125,7 +115,7 @@ customers
       .makeOptionMandatory(),
   )
   .option('--plan <plan>', 'a plan of the configuration')
-  .option('--balance <eur>', 'opening balance of a prepaid customer', amount)
+  .option('--balance <eur>', 'opening balance of a prepaid customer', eur)
   .option('--receipt-retention-days <days>', 'where it differs from the service', days)
   .action((given: Record<string, unknown>) =>
     call('POST', '/admin/customers', {
@@ -136,7 +126,12 @@ customers
       receipt_retention_days: given['receiptRetentionDays'],
     }),
   )
-customers.command('list').action(() => call('GET', '/admin/customers'))
+customers
+  .command('list')
+  .description('Oldest first')
+  .option('--limit <count>', 'customers of a page', whole)
+  .option('--after <customer>', 'the last id of the page before')
+  .action((given: Record<string, unknown>) => call('GET', withQuery('/admin/customers', given)))
 customers
   .command('show <customer>')
   .action((customer: string) => call('GET', customerPath(customer)))
@@ -173,7 +168,7 @@ program
   .command('credits')
   .description('Credit of a customer')
   .command('add <customer>')
-  .requiredOption('--amount <eur>', 'euros', amount)
+  .requiredOption('--amount <eur>', 'euros', eur)
   .requiredOption('--reference <text>', 'a reference that repeats changes nothing')
   .action((customer: string, given: { amount: string; reference: string }) =>
     call('POST', customerPath(customer, 'credits'), {
@@ -183,44 +178,6 @@ program
   )
 
 addOperatorCommands(program, call)
-
-const quarantine = program
-  .command('quarantine')
-  .description('Settlements that the storage refused although their answers were delivered')
-quarantine.command('list').action(() => call('GET', '/admin/quarantine'))
-quarantine
-  .command('settle <request>')
-  .action((request: string) =>
-    call('POST', `/admin/quarantine/${encodeURIComponent(request)}/settle`),
-  )
-
-const webhooks = program.command('webhooks').description('What is reported to the operator')
-webhooks
-  .command('deliveries')
-  .description('What was reported where, newest first')
-  .addOption(new Option('--state <state>').choices(['pending', 'delivered', 'failed']))
-  .action(({ state }: { state?: string }) =>
-    call('GET', `/admin/webhooks/deliveries${state === undefined ? '' : `?state=${state}`}`),
-  )
-webhooks
-  .command('run')
-  .description('Look for what is to be reported and deliver what is due, now')
-  .action(() => call('POST', '/admin/webhooks/run'))
-
-program
-  .command('maintenance')
-  .description('Release stale reservations and expire receipts')
-  .option('--now <time>', 'as if it were this time, RFC 3339 (local mode only)')
-  .action(({ now }: { now?: string }) =>
-    call('POST', '/admin/maintenance', now === undefined ? {} : { now }),
-  )
-
-for (const name of ['routes', 'providers']) {
-  program
-    .command(name)
-    .description(`The state of all ${name}, as the answering instance sees it`)
-    .action(() => call('GET', `/admin/${name}`))
-}
 
 export function adminSubcommand(): Subcommand {
   return { command: program, explain }

@@ -2,8 +2,10 @@ import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { callsOfAdminCommands } from '../support/admin-calls.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 let stack: Stack
@@ -86,6 +88,53 @@ describe('the admin command', () => {
     ])
   })
 
+  test('erases a customer for good, only when told that it is meant', async () => {
+    const { id = '' } = await newCustomer()
+    const { key = '' } = await admin('keys', 'create', id, '--name', 'k')
+    const headers = { authorization: `Bearer ${key}` }
+    await expect(admin('customers', 'erase', id)).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("required option '--yes' not specified"),
+    })
+    expect((await stack.fetch('/v1/key', { headers })).status).toBe(200)
+    const { ledger_id: ledgerId = '', ...erased } = await admin('customers', 'erase', id, '--yes')
+    expect(erased).toEqual({ id, deleted: true })
+    expect((await stack.fetch('/v1/key', { headers })).status).toBe(401)
+    await expect(admin('customers', 'show', id)).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('"code": "not_found"'),
+    })
+    await admin('maintenance')
+    expect(await admin('customers', 'show', ledgerId)).toMatchObject({
+      id: ledgerId,
+      name: '',
+      balance_eur: '10.00',
+      erased_at: expect.any(String),
+    })
+  })
+
+  test('prints the metrics as they are, the ledger’s position and the webhooks', async () => {
+    const program = [join(PROJECT_DIR, 'src/cli/main.ts'), 'admin', 'metrics']
+    const env = { ...process.env, STATE_DIR: stack.stateDir }
+    const { stdout } = await promisify(execFile)(process.execPath, program, { env })
+    expect(stdout).toMatch(/^# HELP cmr_requests_total /)
+    expect(await admin('ledger')).toEqual({ position: expect.any(Number) })
+    expect(await admin('webhooks', 'run')).toEqual({ reported: 0, delivered: 0, failed: 0 })
+    const listed = ['webhooks', 'deliveries', '--state', 'failed', '--limit', '5']
+    expect(await admin(...listed)).toEqual({ data: [] })
+    await expect(admin('webhooks', 'deliveries', '--state', 'lost')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Allowed choices are pending, delivered, failed.'),
+    })
+  })
+
+  test('pages the list of customers', async () => {
+    const made = [await newCustomer(), await newCustomer()]
+    const after = made[0]?.['id'] ?? ''
+    const page = await admin('customers', 'list', '--limit', '1', '--after', after)
+    expect(page).toEqual({ data: [made[1]], has_more: false })
+  })
+
   test('adds a credit once for each reference', async () => {
     const { id = '' } = await newCustomer()
     const credit = ['credits', 'add', id, '--amount', '5.00', '--reference', 'r-1']
@@ -146,5 +195,59 @@ describe('the admin command', () => {
       code: 1,
       stderr: expect.stringContaining('give a decimal number of euros'),
     })
+  })
+})
+
+describe('the admin commands and the operator’s endpoints', () => {
+  const operation = z.looseObject({
+    parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).default([]),
+    requestBody: z
+      .object({
+        content: z.record(z.string(), z.object({ schema: z.object({ $ref: z.string() }) })),
+      })
+      .loose()
+      .optional(),
+  })
+  const documentSchema = z.object({
+    paths: z.record(z.string(), z.record(z.string(), operation)),
+    components: z.object({
+      schemas: z.record(
+        z.string(),
+        z.looseObject({ properties: z.record(z.string(), z.unknown()).default({}) }),
+      ),
+    }),
+  })
+
+  test('are the same: each action, parameter and member of a body can be given', async () => {
+    const { paths, components } = documentSchema.parse(
+      await (await stack.fetch('/openapi.json')).json(),
+    )
+    const print = vi.spyOn(console, 'log').mockImplementation(() => {})
+    const calls = await callsOfAdminCommands()
+    expect(print).toHaveBeenCalledTimes(calls.length)
+    print.mockRestore()
+    const endpoints = Object.entries(paths)
+      .filter(([path]) => path.startsWith('/admin'))
+      .flatMap(([path, item]) =>
+        Object.entries(item).map(([method, { parameters, requestBody }]) => {
+          const pattern = new RegExp(`^${method} ${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`, 'i')
+          const schema = requestBody?.content['application/json']?.schema.$ref.split('/').at(-1)
+          const query = parameters.filter((one) => one.in === 'query').map(({ name }) => name)
+          const body = Object.keys(components.schemas[schema ?? '']?.properties ?? {})
+          return { name: `${method} ${path}`, pattern, query, body }
+        }),
+      )
+    expect(endpoints.length).toBeGreaterThan(20)
+    const lacking = endpoints.flatMap(({ name, pattern, query, body }) => {
+      const own = calls.filter(({ method, path }) => pattern.test(`${method} ${path}`))
+      if (own.length === 0) return [name]
+      const given = new Set(own.flatMap((call) => [...call.query, ...call.body]))
+      return [...query, ...body].filter((one) => !given.has(one)).map((one) => `${name}: ${one}`)
+    })
+    expect(lacking).toEqual([])
+    const unknown = calls.filter(
+      ({ method, path }) => !endpoints.some(({ pattern }) => pattern.test(`${method} ${path}`)),
+    )
+    expect(unknown).toEqual([])
   })
 })

@@ -1,4 +1,5 @@
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { Command } from 'commander'
+import { eurOrDefault, whole, wholeOrDefault } from './arguments.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -60,54 +61,4 @@ export function addKeyRotation(keys: Command, call: AdminCall): void {
         grace_seconds: graceSeconds,
       }),
     )
-}
-
-/** `tokens` and `audit`. */
-export function addOperatorCommands(program: Command, call: AdminCall): void {
-  const tokens = program.command('tokens').description('Named admin tokens')
-  tokens
-    .command('create')
-    .requiredOption('--name <name>')
-    .addOption(
-      new Option('--scope <scope>', 'what it may do')
-        .choices(['read', 'customers', 'all'])
-        .makeOptionMandatory(),
-    )
-    .option('--expires-at <time>', 'RFC 3339')
-    .action((given: { name: string; scope: string; expiresAt?: string }) =>
-      call('POST', '/admin/tokens', {
-        name: given.name,
-        scope: given.scope,
-        expires_at: given.expiresAt,
-      }),
-    )
-  tokens.command('list').action(() => call('GET', '/admin/tokens'))
-  tokens
-    .command('revoke <token>')
-    .action((token: string) => call('DELETE', `/admin/tokens/${encodeURIComponent(token)}`))
-  program
-    .command('audit')
-    .description('What operators did, newest first')
-    .option('--limit <count>', 'entries of a page', whole)
-    .option('--before <id>', 'the last id of the page before')
-    .action((given: { limit?: number; before?: string }) => {
-      const query = new URLSearchParams()
-      for (const [name, value] of Object.entries(given)) query.set(name, String(value))
-      return call('GET', `/admin/audit?${query}`)
-    })
-}
-
-function whole(text: string): number {
-  if (/^\d+$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('give a whole number')
-}
-
-function wholeOrDefault(text: string): number | null {
-  return text === 'default' ? null : whole(text)
-}
-
-function eurOrDefault(text: string): string | null {
-  if (text === 'default') return null
-  if (/^\d+(\.\d+)?$/.test(text)) return text
-  throw new InvalidArgumentError('give a decimal number of euros, such as 5.00')
 }

@@ -11,7 +11,7 @@ export class AdminCallFailed extends Error {
   }
 }
 
-/** The router's admin interface, JSON in and JSON out. */
+/** The router's admin interface: JSON in, JSON out, and text where an answer is text. */
 export class AdminApi {
   readonly #baseUrl: string
   readonly #token: string
@@ -44,6 +44,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return { text }
+    return text
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { providerProofSchema } from '../../protocol/link.ts'
+import type { AdminOperation } from '../auth/admin-token.ts'
 import type { Operation } from '../http/operation.ts'
 import { integerFrom } from '../http/query.ts'
 import { keyViewSchema } from '../settle/key-view.ts'
@@ -70,6 +71,7 @@ export const ADMIN_OPERATIONS = {
   createCustomer: {
     summary: 'Make a customer',
     tag,
+    scope: 'customers',
     body: body('NewCustomer', newCustomerSchema),
     answer: json('Customer', customer),
     errors: refused,
@@ -77,6 +79,7 @@ export const ADMIN_OPERATIONS = {
   listCustomers: {
     summary: 'List customers, oldest first',
     tag,
+    scope: 'read',
     query: {
       limit: { ...integerFrom(1), description: 'Customers of a page: 100, at most 1000.' },
       after: { schema: { type: 'string' }, description: 'The last id of the page before.' },
@@ -87,12 +90,14 @@ export const ADMIN_OPERATIONS = {
   showCustomer: {
     summary: 'Show a customer',
     tag,
+    scope: 'read',
     answer: json('Customer', customer),
     errors: unknown,
   },
   patchCustomer: {
     summary: 'Change, suspend or resume a customer; null takes the default of the service',
     tag,
+    scope: 'customers',
     body: body('CustomerChanges', customerChangesSchema),
     answer: json('Customer', customer),
     errors: [...refused, ...unknown],
@@ -100,6 +105,7 @@ export const ADMIN_OPERATIONS = {
   eraseCustomer: {
     summary: 'Erase a customer; the ledger stays under another id, which this answer alone tells',
     tag,
+    scope: 'customers',
     answer: json(
       'ErasedCustomer',
       z.object({ id: z.string(), deleted: z.literal(true), ledger_id: z.string() }),
@@ -109,6 +115,7 @@ export const ADMIN_OPERATIONS = {
   createKey: {
     summary: 'Make an API key; it is told this once',
     tag,
+    scope: 'customers',
     body: body('NewKey', newKeySchema),
     answer: json('CreatedKey', key.extend({ key: z.string() })),
     errors: [...refused, ...unknown],
@@ -116,12 +123,14 @@ export const ADMIN_OPERATIONS = {
   listKeys: {
     summary: 'List the keys of a customer',
     tag,
+    scope: 'read',
     answer: json('KeyList', z.object({ data: z.array(key) })),
     errors: unknown,
   },
   changeKey: {
     summary: 'Change the name and the limits of a key; null lifts a limit',
     tag,
+    scope: 'customers',
     body: body('KeyChanges', keyChangesSchema),
     answer: json('Key', key),
     errors: [...refused, ...unknown],
@@ -129,6 +138,7 @@ export const ADMIN_OPERATIONS = {
   rotateKey: {
     summary: 'Give a key a new secret, told this once; the old one ends after a grace time',
     tag,
+    scope: 'customers',
     body: body('KeyRotation', rotationSchema),
     answer: json('CreatedKey', key.extend({ key: z.string() })),
     errors: [...refused, ...unknown],
@@ -136,12 +146,14 @@ export const ADMIN_OPERATIONS = {
   deleteKey: {
     summary: 'Delete a key',
     tag,
+    scope: 'customers',
     answer: json('DeletedKey', z.object({ key_prefix: z.string(), deleted: z.literal(true) })),
     errors: unknown,
   },
   addCredit: {
     summary: 'Add credit; a reference that repeats changes nothing',
     tag,
+    scope: 'customers',
     body: body('Credit', creditSchema),
     answer: json('CreditedCustomer', customer.extend({ applied: z.boolean() })),
     errors: [...refused, ...unknown],
@@ -149,6 +161,7 @@ export const ADMIN_OPERATIONS = {
   createToken: {
     summary: 'Make a named admin token; it is told this once',
     tag,
+    scope: 'all',
     body: body('NewAdminToken', newTokenSchema),
     answer: json('CreatedAdminToken', tokenViewSchema.extend({ token: z.string() })),
     errors: refused,
@@ -156,18 +169,21 @@ export const ADMIN_OPERATIONS = {
   listTokens: {
     summary: 'List the named admin tokens',
     tag,
+    scope: 'read',
     answer: json('AdminTokenList', z.object({ data: z.array(tokenViewSchema) })),
     errors: [],
   },
   revokeToken: {
     summary: 'Revoke a named admin token',
     tag,
+    scope: 'all',
     answer: json('RevokedAdminToken', z.object({ id: z.string(), revoked: z.literal(true) })),
     errors: unknown,
   },
   audit: {
     summary: 'List the actions of operators, newest first',
     tag,
+    scope: 'read',
     query: {
       limit: { ...integerFrom(1), description: 'Entries of a page: 100, at most 1000.' },
       before: { schema: { type: 'string' }, description: 'The last id of the page before.' },
@@ -178,12 +194,14 @@ export const ADMIN_OPERATIONS = {
   listQuarantine: {
     summary: 'List the settlements that the storage refused although their answers were delivered',
     tag,
+    scope: 'read',
     answer: json('QuarantineList', z.object({ data: z.array(quarantined) })),
     errors: [],
   },
   settleQuarantined: {
     summary: 'Settle one of them, if the storage takes it by now',
     tag,
+    scope: 'all',
     answer: json(
       'SettledQuarantine',
       z.object({ request_id: z.string(), settled: z.literal(true) }),
@@ -193,6 +211,7 @@ export const ADMIN_OPERATIONS = {
   maintenance: {
     summary: 'Run the sweeps',
     tag,
+    scope: 'all',
     body: body('Maintenance', maintenanceSchema),
     answer: json(
       'MaintenanceReport',
@@ -203,25 +222,29 @@ export const ADMIN_OPERATIONS = {
   ledger: {
     summary: 'Show the position of the ledger, which never falls',
     tag,
+    scope: 'read',
     answer: json('LedgerPosition', z.object({ position: z.int() })),
     errors: [],
   },
   routes: {
     summary: 'Show the health of the routes',
     tag,
+    scope: 'read',
     answer: json('RouteHealthList', z.object({ data: z.array(route) })),
     errors: [],
   },
   metrics: {
     summary: 'Show the metrics, in the text format of Prometheus',
     tag,
+    scope: 'read',
     answer: { 'text/plain': { name: 'Metrics', schema: z.string() } },
     errors: [],
   },
   providers: {
     summary: 'Show how far each provider is verified',
     tag,
+    scope: 'read',
     answer: json('ProviderList', z.object({ data: z.array(providerProofSchema) })),
     errors: [],
   },
-} satisfies Record<string, Operation>
+} satisfies Record<string, AdminOperation>

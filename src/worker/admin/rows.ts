@@ -1,5 +1,5 @@
 import type { Handler } from '../context.ts'
-import type { Operation } from '../http/operation.ts'
+import type { AdminOperation } from '../auth/admin-token.ts'
 import { ADMIN_OPERATIONS } from './operations.ts'
 import { listAudit } from './audit-handler.ts'
 import * as admin from './handlers.ts'
@@ -13,7 +13,7 @@ type AdminRow = [
   path: string,
   name: string,
   handler: Handler,
-  operation: Operation,
+  operation: AdminOperation,
 ]
 
 /** The operator's rows of the router's table. */

@@ -1,6 +1,7 @@
 import { equalBytes, utf8 } from '../../protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import { ApiError } from '../http/errors.ts'
+import type { Operation } from '../http/operation.ts'
 import type { Storage } from '../storage/database.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
@@ -19,6 +20,9 @@ import { isExpired, readBearer } from './authenticate.ts'
 export const ADMIN_SCOPES = ['read', 'customers', 'all'] as const
 
 export type AdminScope = (typeof ADMIN_SCOPES)[number]
+
+/** The description of an endpoint of the operator. */
+export type AdminOperation = Operation & { readonly scope: AdminScope }
 
 /** The scopes that each scope includes. */
 const INCLUDES: Readonly<Record<AdminScope, readonly AdminScope[]>> = {

@@ -18,6 +18,8 @@ export interface Operation {
   readonly body?: { readonly mediaType: string; readonly content: NamedSchema }
   /** The answer with 200, by media type. */
   readonly answer: Readonly<Record<string, NamedSchema>>
+  /** The scope that an operator's token must have, where it takes one. */
+  readonly scope?: string
   /** Error codes besides those that every endpoint can answer with. */
   readonly errors: readonly ErrorCode[]
 }

@@ -28,7 +28,14 @@ const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly Err
 /** Further error codes where the body is encrypted with EHBP. */
 const ENCRYPTION_ERRORS: readonly ErrorCode[] = ['invalid_encryption', 'key_config_mismatch']
 
-const SECURITY = { public: [], keyed: [{ apiKey: [] }], admin: [{ adminToken: [] }] } as const
+/** Of tokens with scopes the one that is needed is named, as OpenAPI 3.1 has it for roles. */
+const SECURITY: Readonly<
+  Record<DescribedEndpoint['audience'], (operation: Operation) => readonly Json[]>
+> = {
+  public: () => [],
+  keyed: () => [{ apiKey: [] }],
+  admin: ({ scope }) => [{ adminToken: scope === undefined ? [] : [scope] }],
+}
 
 const ERROR: NamedSchema = {
   name: 'Error',
@@ -104,7 +111,7 @@ function operationOf(endpoint: DescribedEndpoint, path: string, schemas: Map<str
     ),
     summary: operation.summary,
     tags: [operation.tag],
-    security: SECURITY[audience],
+    security: SECURITY[audience](operation),
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
       requestBody: {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { WEBHOOK_EVENTS } from '../../protocol/webhook-config.ts'
-import type { Operation } from '../http/operation.ts'
+import type { AdminOperation } from '../auth/admin-token.ts'
 import { integerFrom, oneOf } from '../http/query.ts'
 import { DELIVERY_STATES } from './handlers.ts'
 
@@ -18,9 +18,10 @@ const delivery = z.object({
   next_attempt_at: z.iso.datetime().nullable(),
 })
 
-export const LIST_DELIVERIES_OPERATION: Operation = {
+export const LIST_DELIVERIES_OPERATION: AdminOperation = {
   summary: 'List what was reported to which webhook, newest event first',
   tag,
+  scope: 'read',
   query: {
     limit: { ...integerFrom(1), description: 'Deliveries of a page: 100, at most 1000.' },
     state: { ...oneOf(DELIVERY_STATES), description: 'Only those in this state.' },
@@ -34,9 +35,10 @@ export const LIST_DELIVERIES_OPERATION: Operation = {
   errors: ['invalid_parameter'],
 }
 
-export const RUN_WEBHOOKS_OPERATION: Operation = {
+export const RUN_WEBHOOKS_OPERATION: AdminOperation = {
   summary: 'Look for what is to be reported, and deliver what is due',
   tag,
+  scope: 'all',
   answer: {
     'application/json': {
       name: 'WebhookRun',
