@@ -12,6 +12,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          maxWorkers: '100%',
           // No module keeps state that one file could leave to another; loading all of them for each takes a third of the time.
           isolate: false,
           include: ['test/**/*.test.ts'],
