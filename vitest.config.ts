@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, three at a time, because
+ * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, four at a time, because
  * they often wait. The long suites (crashes, restarts, load, memory of uploads, many mutated inputs) take minutes and run one at a time:
  * `npm run test:long`.
  */
@@ -26,7 +26,7 @@ export default defineConfig({
         test: {
           name: 'app',
           include: ['test/app/**/*.test.ts'],
-          maxWorkers: 3,
+          maxWorkers: 4,
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
