@@ -8,14 +8,13 @@ import type { Route } from '../provider/route.ts'
 import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
-import type { AdmittedChat } from './admitted.ts'
+import { maxUsage, type AdmittedChat } from './admitted.ts'
 import type { ChatApi } from './format.ts'
 import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
 import { checkReasoningMembers } from './reasoning-members.ts'
 import { readChatBody, type ReadRequest } from './request-body.ts'
-import { maxUsage } from './settling.ts'
 import { answerStream } from './stream-reply.ts'
 import { answerWhole } from './whole-reply.ts'
 
@@ -25,19 +24,17 @@ import { answerWhole } from './whole-reply.ts'
  * after it settles or releases.
  */
 export function serveCompletions(api: ChatApi): Handler {
-  return (request, context) => complete(request, context, api)
-}
-
-async function complete(request: Request, context: Context, api: ChatApi): Promise<Response> {
-  const key = await readApiKey(request, context)
-  const clientRequest = await readChatBody(request, context)
-  const once = await readOnce(request, context, key, [clientRequest])
-  const earlier = await once?.earlierAnswer(request)
-  if (earlier) return earlier
-  const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
-    admit(request, context, api, { key, clientRequest, once }),
-  )
-  return admitted.chat.stream ? answerStream(admitted) : answerWhole(admitted)
+  return async (request, context) => {
+    const key = await readApiKey(request, context)
+    const clientRequest = await readChatBody(request, context)
+    const once = await readOnce(request, context, key, [clientRequest])
+    const earlier = await once?.earlierAnswer(request)
+    if (earlier) return earlier
+    const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
+      admit(request, context, api, { key, clientRequest, once }),
+    )
+    return admitted.chat.stream ? answerStream(admitted) : answerWhole(admitted)
+  }
 }
 
 /** Decode -> options -> plan -> daemon alive -> admit. */

@@ -5,6 +5,7 @@ import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, lostConnection } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { AttemptFailure, classifyResponse } from '../provider/failure.ts'
+import type { AttemptFn } from '../routing/attempt.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
@@ -31,62 +32,72 @@ export interface OpenStream {
   readonly decoded: boolean
 }
 
+/** An attempt whose provider has accepted the prompt, and its stream. */
+export interface AcceptedAttempt {
+  readonly attempt: PlannedAttempt
+  readonly stream: AnswerStream
+}
+
 /**
- * One streaming attempt on one route, up to the commit point. Opening frames are held back, so a failure here is
- * invisible to the client. `onAccepted` receives the stream once the provider has accepted the prompt.
- * @throws AttemptFailure
+ * The streaming attempt of a request on one route, up to the commit point. Opening frames are held back, so a failure
+ * here is invisible to the client.
+ * @param onAccepted called once the provider has accepted the prompt, and with undefined when it fails after that
+ * @returns a function that throws AttemptFailure
  */
-export async function openStream(
+export function streamAttempt(
   admitted: AdmittedChat,
-  attempt: PlannedAttempt,
   budget: AbortSignal,
-  onAccepted: (stream: AnswerStream) => void,
-): Promise<OpenStream> {
+  onAccepted: (accepted: AcceptedAttempt | undefined) => void,
+): AttemptFn<OpenStream> {
   const { context, chat } = admitted
   const { timeouts } = context.config.service
-  const clock = new AttemptClock(budget, context.now)
-  try {
-    clock.enter(timeouts.headers_ms)
-    const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
-    const reply = await callProvider({
-      route: attempt.route,
-      path: '/chat/completions',
-      body,
-      contentType: 'application/json',
-      accept: 'text/event-stream',
-      clock,
-      constraints: admitted.constraints,
-      ...callDeps(context),
-      classify: classifyResponse,
-    })
-    clock.enter(timeouts.first_delta_ms)
-    const head = answerHead(admitted, attempt.route.id)
-    const encoder = admitted.format.streamEncoder(head)
-    const { includeReasoning } = chat
-    const stream = new AnswerStream({ id: head.id, includeReasoning }, encoder)
-    onAccepted(stream)
-    const responseDigest = createDigest()
-    const reader = reply.body.getReader()
-    const opening = await readToCommit(reader, stream, responseDigest, clock)
-    clock.enter(timeouts.idle_ms)
-    const { evidenceSha256, decoded } = reply
-    const requestDigest = await sha256Hex(body)
-    return {
-      attempt,
-      clock,
-      reader,
-      stream,
-      encoder,
-      ...opening,
-      requestDigest,
-      responseDigest,
-      evidenceSha256,
-      decoded,
+  return async (attempt) => {
+    const clock = new AttemptClock(budget, context.now)
+    try {
+      clock.enter(timeouts.headers_ms)
+      const body = buildChatBody(chat, attempt.route, attempt.effort, admitted.cacheSalt)
+      const reply = await callProvider({
+        route: attempt.route,
+        path: '/chat/completions',
+        body,
+        contentType: 'application/json',
+        accept: 'text/event-stream',
+        clock,
+        constraints: admitted.constraints,
+        ...callDeps(context),
+        classify: classifyResponse,
+      })
+      clock.enter(timeouts.first_delta_ms)
+      const head = answerHead(admitted, attempt.route.id)
+      const encoder = admitted.format.streamEncoder(head)
+      const { includeReasoning } = chat
+      const stream = new AnswerStream({ id: head.id, includeReasoning }, encoder)
+      onAccepted({ attempt, stream })
+      const responseDigest = createDigest()
+      const reader = reply.body.getReader()
+      const opening = await readToCommit(reader, stream, responseDigest, clock)
+      clock.enter(timeouts.idle_ms)
+      const { evidenceSha256, decoded } = reply
+      const requestDigest = await sha256Hex(body)
+      return {
+        attempt,
+        clock,
+        reader,
+        stream,
+        encoder,
+        ...opening,
+        requestDigest,
+        responseDigest,
+        evidenceSha256,
+        decoded,
+      }
+    } catch (error) {
+      const reason = toAttemptFailure(error)
+      clock.abort(reason)
+      // A request that was aborted by its client is still billed for what the provider has produced.
+      if (!budget.aborted) onAccepted(undefined)
+      throw reason
     }
-  } catch (error) {
-    const reason = toAttemptFailure(error)
-    clock.abort(reason)
-    throw reason
   }
 }
 

@@ -7,18 +7,16 @@ import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import type { Route } from '../provider/route.ts'
-import { attemptRoutes, type AttemptFn } from '../routing/attempt.ts'
+import { attemptRoutes } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
-import type { AnswerStream } from '../stream/answer-stream.ts'
 import { answerHead } from './answer-head.ts'
-import type { AdmittedChat } from './admitted.ts'
+import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
-import { chatExchange } from './settling.ts'
 import { endStream, settleUnreceipted } from './stream-end.ts'
 import { relayStream } from './stream-relay.ts'
-import { openStream, type OpenStream } from './stream-attempt.ts'
+import { streamAttempt, type AcceptedAttempt } from './stream-attempt.ts'
 
 /**
  * Answers a request with a stream: attempts up to the commit point -> relay -> settle -> last event.
@@ -54,9 +52,8 @@ class StreamReply {
   readonly #gone = new AbortController()
   /** Set once the time limit has passed. */
   #overdue: ReturnType<typeof setInterval> | undefined
-  /** The route that has accepted the prompt and has not failed since, and its stream. */
-  #accepted: { readonly attempt: PlannedAttempt; readonly stream: AnswerStream } | undefined
-
+  /** The attempt whose provider has accepted the prompt and has not failed since. */
+  #accepted: AcceptedAttempt | undefined
   /** The attempt whose answer is relayed. */
   #served: PlannedAttempt | undefined
 
@@ -86,8 +83,11 @@ class StreamReply {
     const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
-      const tools = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
-      const served = await attemptRoutes(this.#admitted.plan.attempts, this.#attempt, tools)
+      const deps = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
+      const attempt = streamAttempt(this.#admitted, this.#budget.signal, (accepted) => {
+        this.#accepted = accepted
+      })
+      const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       this.client.start()
@@ -99,18 +99,6 @@ class StreamReply {
       clearTimeout(headers)
       this.#budget.end()
       clearInterval(this.#overdue ?? null)
-    }
-  }
-
-  readonly #attempt: AttemptFn<OpenStream> = async (attempt) => {
-    const { signal } = this.#budget
-    try {
-      return await openStream(this.#admitted, attempt, signal, (stream) => {
-        this.#accepted = { attempt, stream }
-      })
-    } catch (error) {
-      if (!signal.aborted) this.#accepted = undefined
-      throw error
     }
   }
 

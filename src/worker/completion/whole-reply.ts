@@ -6,9 +6,8 @@ import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import type { Served } from '../routing/attempt.ts'
 import { serviceObject } from '../settle/service-object.ts'
 import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answer.ts'
-import type { AdmittedChat } from './admitted.ts'
+import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
-import { chatExchange } from './settling.ts'
 import { requestWhole, serveWhole, type ReadAnswer, type WrittenAnswer } from './whole-serving.ts'
 
 type WholeAnswer = ReadAnswer<ProviderAnswer>

@@ -72,9 +72,12 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
  * @throws LinkUnavailable when the egress needs a daemon that does not answer
  */
 export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
-  const response = await send(call)
+  const { provider } = call.route
+  const pinned = provider.adapter !== 'none'
+  const response = pinned
+    ? await call.link.egress(provider.name, call.path, requestInit(call))
+    : await callDirectly(call)
   // The evidence header is read only from the daemon: a provider that is called directly could forge it.
-  const pinned = call.route.provider.adapter !== 'none'
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
     await response.body?.cancel()
@@ -101,29 +104,31 @@ function lengthOf(headers: Headers): number | undefined {
   return declared === null ? undefined : Number(declared)
 }
 
-async function send(call: ProviderCall): Promise<Response> {
-  const { constraints } = call
-  const { provider } = call.route
-  const pinned = provider.adapter !== 'none'
-  if (!pinned && constraints !== undefined) requireWithoutEvidence(constraints, provider)
-  const init: RequestInit = {
+function requestInit({ route, constraints, ...call }: ProviderCall): RequestInit {
+  const { adapter, apiKey } = route.provider
+  const forDaemon = adapter === 'none' ? undefined : constraints
+  return {
     method: 'POST',
     headers: {
-      ...(pinned && constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
+      ...(forDaemon && { [EGRESS_REQUIRE_HEADER]: formatConstraints(forDaemon) }),
       'content-type': call.contentType,
       accept: call.accept,
       'accept-encoding': 'identity',
-      ...(provider.apiKey === undefined ? {} : { authorization: `Bearer ${provider.apiKey}` }),
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     },
     body: call.body,
     redirect: 'manual',
     signal: call.clock.signal,
   }
-  if (pinned) return call.link.egress(provider.name, call.path, init)
+}
+
+async function callDirectly(call: ProviderCall): Promise<Response> {
+  const { provider } = call.route
+  if (call.constraints !== undefined) requireWithoutEvidence(call.constraints, provider)
   const { baseUrl } = provider
   const endWatch = watchConnect(baseUrl, call.connectMs, call.clock, call.probeConnect)
   try {
-    return await fetch(`${baseUrl}${call.path}`, init)
+    return await fetch(`${baseUrl}${call.path}`, requestInit(call))
   } catch {
     throw lostConnection(call.clock, true)
   } finally {

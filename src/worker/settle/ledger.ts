@@ -73,7 +73,7 @@ export async function commitSettlement(
     ...completion(settlement),
     ...(receipt === null ? [] : writeReceipt(settlement, receipt)),
   ]
-  const rows = await withOneRetry(() => db.batch(statements))
+  const rows = await batchWithOneRetry(db, statements)
   if (rows[0]?.length !== 1) throw new Error('internal error: the customer has no account')
   const owner = admission.claim === undefined ? undefined : rows[1]?.[0]
   if (owner && textOf(owner, 'request_id') !== settlement.requestId) throw new ClaimLost()
@@ -86,11 +86,14 @@ export async function commitSettlement(
  * Runs an idempotent batch again when the storage did not answer. The first one may have been committed although its
  * result was lost; the client has then been billed, so its answer must not be withheld.
  */
-async function withOneRetry<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+async function batchWithOneRetry(
+  db: Database,
+  statements: readonly Statement[],
+): ReturnType<Database['batch']> {
   try {
-    return await call()
+    return await db.batch(statements)
   } catch (error) {
-    if (error instanceof StorageUnavailable) return call()
+    if (error instanceof StorageUnavailable) return db.batch(statements)
     throw error
   }
 }

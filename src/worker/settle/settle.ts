@@ -45,7 +45,33 @@ export function settleWithReceipt(
   id: string,
   deps: SettleDeps,
 ): Promise<void> {
-  return deps.together(() => signAndCommit(exchange, proof, id, deps))
+  return deps.together(async () => {
+    const now = deps.now()
+    const receipt = await deps.link.sign({
+      claims: claimsOf(exchange, proof, id, now),
+      provider: exchange.route.provider.name,
+      configuration_sha256: deps.configurationSha256,
+      evidence_sha256: proof.evidenceSha256,
+      upstream_model: exchange.route.config.upstream_model,
+      ...(proof.providerResponseId === undefined
+        ? {}
+        : { provider_response_id: proof.providerResponseId }),
+    })
+    await deps.rememberKey(receipt.kid)
+    const days = exchange.admission.receiptRetentionDays ?? deps.defaultRetentionDays
+    const stored = {
+      id,
+      jws: receipt.jws,
+      sha256: await sha256Hex(receipt.jws),
+      expiresAtMs: now + days * DAY_MS,
+      evidenceRefs: receipt.evidence_refs,
+      kid: receipt.kid,
+    }
+    const { missingEvidence } = await commit(exchange, deps, stored, now)
+    const { customerId } = exchange.admission
+    const { expiresAtMs } = stored
+    await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
+  })
 }
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
@@ -73,39 +99,6 @@ export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Pro
     })
     await release(requestId, deps)
   }
-}
-
-async function signAndCommit(
-  exchange: Exchange,
-  proof: ExchangeProof,
-  id: string,
-  deps: SettleDeps,
-): Promise<void> {
-  const now = deps.now()
-  const receipt = await deps.link.sign({
-    claims: claimsOf(exchange, proof, id, now),
-    provider: exchange.route.provider.name,
-    configuration_sha256: deps.configurationSha256,
-    evidence_sha256: proof.evidenceSha256,
-    upstream_model: exchange.route.config.upstream_model,
-    ...(proof.providerResponseId === undefined
-      ? {}
-      : { provider_response_id: proof.providerResponseId }),
-  })
-  await deps.rememberKey(receipt.kid)
-  const days = exchange.admission.receiptRetentionDays ?? deps.defaultRetentionDays
-  const stored = {
-    id,
-    jws: receipt.jws,
-    sha256: await sha256Hex(receipt.jws),
-    expiresAtMs: now + days * DAY_MS,
-    evidenceRefs: receipt.evidence_refs,
-    kid: receipt.kid,
-  }
-  const { missingEvidence } = await commit(exchange, deps, stored, now)
-  const { customerId } = exchange.admission
-  const { expiresAtMs } = stored
-  await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
 }
 
 async function commit(

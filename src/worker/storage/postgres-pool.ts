@@ -1,8 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { outcomeOf, type BatchOutcome } from './batch-outcome.ts'
-import type { Statement } from './database.ts'
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
-import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './sweep.ts'
+import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
 const DEADLINE_MS = 10_000
 

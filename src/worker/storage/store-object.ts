@@ -4,7 +4,7 @@ import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
 import { runBatches, sqliteDatabase } from './sqlite-batches.ts'
-import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './sweep.ts'
+import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
 
 /**
  * The class of the Durable Object whose SQLite database holds everything.

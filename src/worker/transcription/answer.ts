@@ -2,7 +2,7 @@ import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { jsonText, text } from '../http/reply.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import type { TranscriptionRequest } from './request.ts'
-import { transcriptionService } from './settling.ts'
+import { transcriptionService } from './admitted.ts'
 import type { Transcript } from './transcript.ts'
 
 /** An answer before it is sent: the exact body, so that it can be hashed, and its headers. */

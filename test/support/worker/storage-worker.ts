@@ -9,7 +9,7 @@ import {
 import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
 import { makePostgresPool } from '../../../src/worker/storage/postgres-pool.ts'
 import { makeStoreObject } from '../../../src/worker/storage/store-object.ts'
-import { SWEEP_AFTER_WRITE_MS } from '../../../src/worker/storage/sweep.ts'
+import { SWEEP_AFTER_WRITE_MS } from '../../../src/worker/storage/database.ts'
 
 /** A worker that runs batches sent to it over HTTP, so that a test in Node can drive each real engine. */
 

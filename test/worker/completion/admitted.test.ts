@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chatExchange } from '../../../src/worker/completion/settling.ts'
+import { chatExchange } from '../../../src/worker/completion/admitted.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
 /** The tokens that an exchange is billed for, and what was logged of them. */
