@@ -1,6 +1,7 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
+import { withoutCustomer } from './quarantine.ts'
 
 /**
  * Erasure of customers (docs/admin.md). Keys and names are erased at once; the rest follows in bounded rounds, because
@@ -87,7 +88,9 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
   ])
   if (open[0] !== undefined && numberOf(open[0], 'count') > 0) return WAIT_MS
   const [moved = []] = await db.batch([moveLedger(customerId, ledgerId)])
-  if (moved.length === 0) await db.batch(finish(customerId, ledgerId))
+  if (moved.length > 0) return 0
+  const quarantined = await withoutCustomer(db, customerId, ledgerId)
+  await db.batch(finish(customerId, ledgerId, quarantined))
   return 0
 }
 
@@ -132,20 +135,28 @@ function moveLedger(customerId: string, ledgerId: string): Statement {
 /** Small tables of the customer, deleted in one transaction after everything else. */
 const OWN_TABLES = ['evidence', 'idempotent_requests', 'webhook_events'] as const
 
-function finish(customerId: string, ledgerId: string): readonly Statement[] {
+/** Changes nothing while rows are left, or when a settlement was quarantined since `quarantined` was read. */
+function finish(
+  customerId: string,
+  ledgerId: string,
+  quarantined: Awaited<ReturnType<typeof withoutCustomer>>,
+): readonly Statement[] {
   const own = sql`customer_id = ${customerId}`
   const done = sql`EXISTS (SELECT 1 FROM customers WHERE customers.customer_id = ${ledgerId})`
   const left = ['usage', 'reservations', 'receipts'].map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${raw(table)} WHERE ${own})`,
   )
-  const nothingLeft = left.reduce((one, other) => sql`${one} AND ${other}`)
+  const allRead = sql`(SELECT COUNT(*) FROM quarantined_settlements WHERE ${own}) = ${raw(String(quarantined.length))}`
+  const nothingLeft = left.reduce((one, other) => sql`${one} AND ${other}`, allRead)
   return [
     sql`UPDATE customers SET lock_request_id = '' WHERE ${own}`,
     sql`UPDATE customers SET customer_id = ${ledgerId}, name = '' WHERE ${own} AND ${nothingLeft}`,
     sql`UPDATE credits SET customer_id = ${ledgerId} WHERE ${own} AND ${done}`,
-    sql`UPDATE quarantined_settlements SET customer_id = ${ledgerId},
-        settlement = REPLACE(settlement, ${text(customerId)}, ${text(ledgerId)})
-      WHERE ${own} AND ${done}`,
+    ...quarantined.map(
+      ({ requestId, settlement }) => sql`UPDATE quarantined_settlements
+        SET customer_id = ${ledgerId}, settlement = ${settlement}
+        WHERE request_id = ${requestId} AND ${own} AND ${done}`,
+    ),
     sql`DELETE FROM webhook_deliveries WHERE ${done} AND event_id IN (
       SELECT id FROM webhook_events WHERE ${own})`,
     ...OWN_TABLES.map((table) => sql`DELETE FROM ${raw(table)} WHERE ${own} AND ${done}`),

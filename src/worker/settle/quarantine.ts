@@ -45,18 +45,38 @@ const settlementSchema = z.object({
  * @throws StorageUnavailable when it could not be stored
  */
 export async function quarantine(db: Database, settlement: Settlement, now: number): Promise<void> {
-  const { requestId, admission, row } = settlement
-  const { customerId, keyPrefix, claim } = admission
-  const kept = { requestId, admission: { customerId, keyPrefix }, row }
-  const text = JSON.stringify(kept, (_name, value: unknown) =>
-    typeof value === 'bigint' ? value.toString() : value,
-  )
+  const { requestId, admission } = settlement
+  const { customerId, claim } = admission
   await db.batch([
     sql`INSERT INTO quarantined_settlements (request_id, customer_id, settlement, created_at)
-      VALUES (${requestId}, ${customerId}, ${text}, ${int64(now)})
+      VALUES (${requestId}, ${customerId}, ${settlementText(settlement)}, ${int64(now)})
       ON CONFLICT (request_id) DO NOTHING`,
     ...(claim === undefined ? [] : [closeClaim({ claim, requestId, customerId, now })]),
   ])
+}
+
+function settlementText({ requestId, admission, row }: Settlement): string {
+  const { customerId, keyPrefix } = admission
+  const kept = { requestId, admission: { customerId, keyPrefix }, row }
+  return JSON.stringify(kept, (_name, value: unknown) =>
+    typeof value === 'bigint' ? value.toString() : value,
+  )
+}
+
+/** The quarantined settlements of a customer as they are kept once it is erased: under another id, without its keys. */
+export async function withoutCustomer(
+  db: Database,
+  customerId: string,
+  ledgerId: string,
+): Promise<readonly { readonly requestId: string; readonly settlement: string }[]> {
+  const [rows = []] = await db.batch([
+    sql`SELECT request_id, customer_id, settlement, created_at FROM quarantined_settlements
+      WHERE customer_id = ${customerId}`,
+  ])
+  return rows.map(readRow).map(({ requestId, settlement }) => {
+    const admission = { customerId: ledgerId, keyPrefix: '', claim: undefined }
+    return { requestId, settlement: settlementText({ ...settlement, admission }) }
+  })
 }
 
 /** The oldest quarantined settlements. */

@@ -3,14 +3,20 @@ import { ledgerPosition } from '../../../src/worker/admin/ledger.ts'
 import { findCustomer } from '../../../src/worker/admin/customers.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { beginErasure } from '../../../src/worker/settle/erase.ts'
-import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, storeEvidence } from '../../../src/worker/settle/ledger.ts'
+import { quarantine, settleQuarantined } from '../../../src/worker/settle/quarantine.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
-import { int64, sql } from '../../../src/worker/storage/sql.ts'
+import { listCustomer } from '../../../src/worker/storage/directory.ts'
+import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { int64, raw, sql } from '../../../src/worker/storage/sql.ts'
 import { usageCsv } from '../../../src/worker/usage/export.ts'
 import { rowsBefore } from '../../../src/worker/usage/page.ts'
 import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { summarize } from '../../../src/worker/usage/summary.ts'
+import { queueNew } from '../../../src/worker/webhooks/outbox.ts'
+import { WEBHOOK_EVENTS } from '../../../src/protocol/webhook-config.ts'
+import { rotateKey } from '../../../src/worker/admin/keys.ts'
 import {
   addCustomer,
   askOf,
@@ -23,6 +29,28 @@ import {
 } from '../../support/ledger.ts'
 
 type Instances = (id: string) => readonly [Database, Database]
+
+/** Every table that the migrations make. */
+const TABLES = MIGRATIONS.flatMap(({ statements }) =>
+  statements.flatMap((statement) => /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? []),
+)
+
+/** Those that hold something of a customer. A table that is added is erased too, or it must say why not. */
+const OF_CUSTOMERS = [
+  'customers',
+  'api_keys',
+  'credits',
+  'reservations',
+  'usage',
+  'receipts',
+  'evidence',
+  'directory_customers',
+  'quarantined_settlements',
+  'idempotent_requests',
+  'webhook_events',
+  'webhook_deliveries',
+  'rotated_keys',
+]
 
 const everything = readUsageQuery(new URLSearchParams())
 
@@ -83,6 +111,52 @@ export function describeErasure(instances: Instances) {
       expect(await beginErasure(left, 'gone', 'third', NOW)).toBe(undefined)
       expect(await beginErasure(left, 'ledger-of-gone', 'fourth', NOW)).toBe(undefined)
     })
+  })
+
+  test('nothing in any table tells of an erased customer, whatever there was of it', async () => {
+    const [left, right] = instances('XGONEX')
+    const key = await addCustomer(left, { id: 'XGONEX', balance: 100n })
+    const everyTable = async (): Promise<readonly (readonly [string, string])[]> => {
+      const rows = await right.batch(TABLES.map((table) => sql`SELECT * FROM ${raw(table)}`))
+      return TABLES.map((table, index) => [table, JSON.stringify(rows[index])])
+    }
+    const telling = (tables: readonly (readonly [string, string])[]) =>
+      tables.filter(([, rows]) => /X[A-Z]+X/.test(rows)).map(([table]) => table)
+    const settle = (id: string, more: object = {}) =>
+      commitSettlement(left, {
+        ...settlementOf(key, id, { nano: 30n, ...more }),
+        alerts: { balanceBelowNano: 80n },
+      })
+    const claim = { name: 'XCLAIMX', fingerprint: 'f', lifetimeMs: 1_800_000, customerBytes: 1_000 }
+    const evidenceRefs = ['e'.repeat(64)]
+    const receipt = receiptOf('XRECEIPTX', { evidenceRefs })
+    await admit(left, askOf(key, 'XREQUESTX-1', { nano: 40n, claim }))
+    await admit(left, askOf(key, 'XREQUESTX-2', { nano: 10n }))
+    await settle('XREQUESTX-1', { receipt, claim, answer: 'XANSWERX' })
+    const proof = { sha256: 'e'.repeat(64), dataB64: 'XPROOFX', expiresAtMs: NOW + 1 }
+    await storeEvidence(left, { customerId: 'XGONEX', ...proof })
+    const renewed = { key: 'XSECRETX', prefix: key.keyPrefix }
+    await rotateKey(left, 'XGONEX', { renewed, graceMs: 60_000 }, NOW)
+    await listCustomer(left, 'XGONEX', NOW)
+    await queueNew(left, [{ name: 'ops', events: WEBHOOK_EVENTS }], NOW)
+    await quarantine(left, settlementOf(key, 'XREQUESTX-3', { nano: 5n }), NOW)
+    expect(telling(await everyTable())).toEqual(OF_CUSTOMERS)
+
+    await beginErasure(left, 'XGONEX', 'ledger-of-nobody', NOW)
+    await settle('XREQUESTX-2')
+    await sweepAll(right, NOW)
+    const after = await everyTable()
+    expect(telling(after)).toEqual(['usage', 'quarantined_settlements'])
+    // The ids of requests stay: they are those of rows of the ledger.
+    const left0 = after.map(([table, rows]) => [table, rows.replaceAll('XREQUESTX', '')] as const)
+    expect(telling(left0)).toEqual([])
+
+    const storage = { directory: left, customer: () => left }
+    expect(await settleQuarantined(storage, 'XREQUESTX-3')).toBe(true)
+    const books = { balance: 35n, reserved: 0n, rows: 3, open: 0 }
+    expect(await readBooks(right, 'ledger-of-nobody')).toEqual(books)
+    const keys = sql`SELECT DISTINCT key_prefix FROM usage WHERE customer_id = 'ledger-of-nobody'`
+    expect(await reader(left)(keys)).toEqual([{ key_prefix: '' }])
   })
 
   describe('the ledger', () => {
