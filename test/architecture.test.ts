@@ -64,7 +64,7 @@ const WORKER_RANKS: readonly (readonly string[])[] = [
   ['storage', 'stream', 'link'],
   ['http'],
   ['auth', 'limits', 'browser-rules.ts'],
-  ['metrics'],
+  ['metrics', 'history'],
   ['provider'],
   ['routing'],
   ['settle'],

@@ -1,7 +1,7 @@
 import { Readiness } from './batching/readiness.ts'
 import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
-import type { Endpoint } from './endpoints.ts'
+import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders, SECURITY_HEADERS } from './browser-rules.ts'
 import type { Random } from './auth/api-key.ts'
@@ -13,6 +13,8 @@ import { consoleLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
 import { openSharedLimits } from './limits/shared-limits.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
+import { HistoryRecorder } from './history/recorder.ts'
+import { addCounts } from './history/store.ts'
 import { HttpLink } from './link/http-link.ts'
 import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -41,6 +43,10 @@ const SETTLEMENTS = {
   timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
 }
 
+const KEYED_ENDPOINTS = new Set(
+  ENDPOINTS.filter(({ audience }) => audience === 'keyed').map(({ name }) => name),
+)
+
 /** The clock, randomness and platform calls; passed in so that tests control them. */
 export interface RuntimeDeps {
   readonly now: () => number
@@ -67,6 +73,7 @@ export class App {
   readonly #metrics = new Metrics()
   readonly #traces: Traces
   readonly #telemetry: WorkerTelemetry
+  readonly #history: HistoryRecorder
   readonly #watch: InstanceWatch
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
@@ -76,7 +83,17 @@ export class App {
     this.#env = env
     this.#deps = deps
     this.#traces = new Traces(deps.now)
-    this.#log = this.#metrics.counting(this.#traces.noting(consoleLog(deps.now)))
+    this.#history = new HistoryRecorder({
+      now: deps.now,
+      pause,
+      isKeyed: (name) => KEYED_ENDPOINTS.has(name),
+      store: async (counts) => {
+        const { storage } = (this.#parts ??= this.#openParts())
+        await addCounts(storage.directory(), counts, deps.now())
+      },
+    })
+    const printed = this.#traces.noting(consoleLog(deps.now))
+    this.#log = this.#history.counting(this.#metrics.counting(printed))
     this.#link = new HttpLink(
       env.LINK,
       deps,
@@ -136,6 +153,7 @@ export class App {
       ...(state.error === undefined ? {} : errorFields(state.error)),
     })
     this.#telemetry.reportSoon((work) => execution.waitUntil(work))
+    execution.waitUntil(this.#history.writeSoon())
     return response
   }
 
@@ -230,7 +248,8 @@ export class App {
         this.#shared.turns.begin({ owner, cost }, { now: this.#deps.now, pause }, work),
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
-        execution.waitUntil(work)
+        // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
+        execution.waitUntil(work.finally(() => execution.waitUntil(this.#history.writeSoon())))
         permit?.keepDuring(work)
       },
     }

@@ -6,6 +6,7 @@ import type { AdminCall } from './customer-changes.ts'
 export function addOperatorCommands(program: Command, call: AdminCall): void {
   addTokens(program, call)
   addAudit(program, call)
+  addHistory(program, call)
   addQuarantine(program, call)
   addWebhooks(program, call)
   addMaintenance(program, call)
@@ -57,6 +58,16 @@ function addAudit(program: Command, call: AdminCall): void {
     .option('--before <id>', 'the last id of the page before')
     .action((given: Readonly<Record<string, unknown>>) =>
       call('GET', withQuery('/admin/audit', given)),
+    )
+}
+
+function addHistory(program: Command, call: AdminCall): void {
+  program
+    .command('history')
+    .description('Requests, errors, times, tokens and spend over time')
+    .option('--hours <hours>', 'how far back, at most 2160 (default: 24)', whole)
+    .action((given: Readonly<Record<string, unknown>>) =>
+      call('GET', withQuery('/admin/history', given)),
     )
 }
 

@@ -8,7 +8,7 @@ import { int64, raw, small, sql, text } from '../storage/sql.ts'
 export interface AuditEntry {
   /** The request's id. */
   readonly id: string
-  readonly administrator: Administrator
+  readonly administrator: Pick<Administrator, 'tokenId' | 'name'>
   readonly action: string
   /** The customer, key, token or request that the action affects. */
   readonly target: string | null

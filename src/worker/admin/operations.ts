@@ -16,6 +16,7 @@ import {
   rotationSchema,
 } from './bodies.ts'
 
+import { sessionSchema } from './sessions.ts'
 import { tokenViewSchema } from './tokens.ts'
 
 /** The operator's endpoints in the interface description (docs/admin.md). */
@@ -179,6 +180,27 @@ export const ADMIN_OPERATIONS = {
     scope: 'all',
     answer: json('RevokedAdminToken', z.object({ id: z.string(), revoked: z.literal(true) })),
     errors: unknown,
+  },
+  createSession: {
+    summary: 'Begin a session of the console with an admin token; the cookie is in `Set-Cookie`',
+    tag,
+    scope: 'read',
+    answer: json('Session', sessionSchema),
+    errors: refused,
+  },
+  showSession: {
+    summary: 'Show whose token or session this is',
+    tag,
+    scope: 'read',
+    answer: json('Session', sessionSchema),
+    errors: [],
+  },
+  deleteSession: {
+    summary: 'End the session of the console',
+    tag,
+    scope: 'read',
+    answer: json('EndedSession', z.object({ ended: z.literal(true) })),
+    errors: [],
   },
   audit: {
     summary: 'List the actions of operators, newest first',

@@ -3,9 +3,11 @@ import type { AdminOperation } from '../auth/admin-token.ts'
 import { ADMIN_OPERATIONS } from './operations.ts'
 import { listAudit } from './audit-handler.ts'
 import * as admin from './handlers.ts'
+import { HISTORY_OPERATION, showHistory } from './history.ts'
 import { showLedger } from './ledger.ts'
 import { showMetrics } from './metrics.ts'
 import { listQuarantine, settleOne } from './quarantine.ts'
+import { createSession, deleteSession, showSession } from './sessions.ts'
 import { createToken, listTokens, revokeToken } from './tokens.ts'
 
 type AdminRow = [
@@ -99,6 +101,10 @@ export const ADMIN_ROWS: readonly AdminRow[] = [
   ['POST', '/admin/tokens', 'admin.tokens.create', createToken, ADMIN_OPERATIONS.createToken],
   ['GET', '/admin/tokens', 'admin.tokens.list', listTokens, ADMIN_OPERATIONS.listTokens],
   ['DELETE', '/admin/tokens/:id', 'admin.tokens.revoke', revokeToken, ADMIN_OPERATIONS.revokeToken],
+  ['POST', '/admin/session', 'admin.session.begin', createSession, ADMIN_OPERATIONS.createSession],
+  ['GET', '/admin/session', 'admin.session.show', showSession, ADMIN_OPERATIONS.showSession],
+  ['DELETE', '/admin/session', 'admin.session.end', deleteSession, ADMIN_OPERATIONS.deleteSession],
+  ['GET', '/admin/history', 'admin.history', showHistory, HISTORY_OPERATION],
   ['GET', '/admin/audit', 'admin.audit', listAudit, ADMIN_OPERATIONS.audit],
   [
     'GET',

@@ -2,9 +2,10 @@ import { equalBytes, utf8 } from '../../protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Operation } from '../http/operation.ts'
-import type { Storage } from '../storage/database.ts'
+import type { Statement } from '../storage/database.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
-import { sql } from '../storage/sql.ts'
+import { raw, sql } from '../storage/sql.ts'
+import { findSession, sessionEnded, type AdminGate } from './admin-session.ts'
 import { randomSigns, signPattern, type Random } from './api-key.ts'
 import { isExpired, readBearer } from './authenticate.ts'
 
@@ -36,9 +37,20 @@ export interface Administrator {
   /** Null: the boot token. */
   readonly tokenId: string | null
   readonly name: string
+  readonly scope: AdminScope
+  /** When the token ends, ms since the epoch; null: never. */
+  readonly tokenEndsAt: number | null
+  /** When the session ends that the request came in; null where it brought the token itself. */
+  readonly sessionEndsAt: number | null
 }
 
-const BOOT: Administrator = { tokenId: null, name: 'boot' }
+const BOOT: Administrator = {
+  tokenId: null,
+  name: 'boot',
+  scope: 'all',
+  tokenEndsAt: null,
+  sessionEndsAt: null,
+}
 
 const ID_SIGNS = 10
 const SECRET_SIGNS = 40
@@ -50,35 +62,53 @@ export function newAdminToken(random: Random): { readonly id: string; readonly t
   return { id, token: `cmra_${id}_${randomSigns(random, SECRET_SIGNS)}` }
 }
 
-/** What is needed to authenticate an administrator. */
-export interface AdminGate {
-  /** The boot token. */
-  readonly adminToken: string
-  readonly storage: Storage
-  readonly now: () => number
-}
-
 /**
- * Accepts only an admin token with this scope. The boot token is compared by digest, so that the duration reveals
- * neither its length nor a prefix; it needs no storage.
- * @throws ApiError `unauthorized`, or `insufficient_scope`
- * @throws StorageUnavailable when a named token cannot be looked up
+ * Accepts only an admin token with this scope, or a session that was begun with one. The boot token is compared by digest, so
+ * that the duration reveals neither its length nor a prefix; it needs no storage.
+ * @throws ApiError `unauthorized`, `session_ended`, `cross_site_request`, or `insufficient_scope`
+ * @throws StorageUnavailable when a named token or a session cannot be looked up
  */
 export async function requireAdmin(
   request: Request,
   scope: AdminScope,
   gate: AdminGate,
 ): Promise<Administrator> {
-  const given = readBearer(request) ?? ''
-  if (await isBootToken(given, gate.adminToken)) return BOOT
-  const [, id] = FORM.exec(given) ?? []
-  const known = id === undefined ? undefined : await findToken(id, given, gate)
-  if (known === undefined) {
-    throw new ApiError('unauthorized', 'The admin token is missing or not valid.')
-  }
+  const known = await findAdministrator(request, gate)
   if (INCLUDES[known.scope].includes(scope)) return known
   const message = `This needs an admin token of scope "${scope}"; the given one has "${known.scope}".`
   throw new ApiError('insufficient_scope', message)
+}
+
+async function findAdministrator(request: Request, gate: AdminGate): Promise<Administrator> {
+  const inSession = request.headers.has('authorization')
+    ? undefined
+    : await bySession(request, gate)
+  return inSession ?? requireToken(request, gate)
+}
+
+/**
+ * The holder of the admin token that the request itself brings.
+ * @throws ApiError `unauthorized`
+ * @throws StorageUnavailable
+ */
+export async function requireToken(request: Request, gate: AdminGate): Promise<Administrator> {
+  const given = readBearer(request) ?? ''
+  if (await isBootToken(given, gate.adminToken)) return BOOT
+  const [, id] = FORM.exec(given) ?? []
+  const isGiven = sql`token_hash = ${await sha256Hex(given)}`
+  const known = id === undefined ? undefined : await findToken(id, isGiven, gate)
+  if (known !== undefined) return known
+  throw new ApiError('unauthorized', 'The admin token is missing or not valid.')
+}
+
+async function bySession(request: Request, gate: AdminGate): Promise<Administrator | undefined> {
+  const session = await findSession(request, gate)
+  if (session === undefined) return undefined
+  const { tokenId, expiresAt: sessionEndsAt } = session
+  if (tokenId === null) return { ...BOOT, sessionEndsAt }
+  const known = await findToken(tokenId, raw('1 = 1'), gate)
+  if (known === undefined) throw sessionEnded()
+  return { ...known, sessionEndsAt }
 }
 
 async function isBootToken(given: string, adminToken: string): Promise<boolean> {
@@ -86,13 +116,20 @@ async function isBootToken(given: string, adminToken: string): Promise<boolean> 
   return adminToken !== '' && equalBytes(left, right)
 }
 
-async function findToken(id: string, given: string, { storage, now }: AdminGate) {
+/** A named token in force that meets a condition. */
+async function findToken(
+  id: string,
+  condition: Statement,
+  { storage, now }: AdminGate,
+): Promise<Administrator | undefined> {
   const [rows = []] = await storage.directory().batch([
-    sql`SELECT name, scope, expires_at FROM admin_tokens WHERE token_id = ${id}
-      AND token_hash = ${await sha256Hex(given)} AND revoked_at IS NULL`,
+    sql`SELECT name, scope, expires_at FROM admin_tokens
+      WHERE token_id = ${id} AND ${condition} AND revoked_at IS NULL`,
   ])
   const [row] = rows
-  if (row === undefined || isExpired(optionalNumberOf(row, 'expires_at'), now())) return undefined
+  if (row === undefined) return undefined
+  const tokenEndsAt = optionalNumberOf(row, 'expires_at')
   const scope = ADMIN_SCOPES.find((name) => name === textOf(row, 'scope'))
-  return scope === undefined ? undefined : { tokenId: id, name: textOf(row, 'name'), scope }
+  if (scope === undefined || isExpired(tokenEndsAt, now())) return undefined
+  return { tokenId: id, name: textOf(row, 'name'), scope, tokenEndsAt, sessionEndsAt: null }
 }

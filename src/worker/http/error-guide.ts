@@ -89,6 +89,11 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means: 'The time of the API key is over.',
     remedy: 'Use another key.',
   },
+  session_ended: {
+    means:
+      'The session of the console is over: its time, its end by sign-out, or the end of its token.',
+    remedy: 'Sign in again.',
+  },
   insufficient_balance: {
     means: 'The balance does not cover the most that the request may cost.',
     remedy: 'Add credit, or set a smaller `max_tokens`.',
@@ -110,6 +115,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   insufficient_scope: {
     means: 'The admin token is valid, and its scope does not include this.',
     remedy: 'Use a token of the scope that the message names.',
+  },
+  cross_site_request: {
+    means: 'A request came with the cookie of a session, and not from the page of the console.',
+    remedy: 'Programs send an admin token in `Authorization`.',
   },
   not_found: {
     means: 'There is nothing of this id that the key may see, or nothing at this path.',

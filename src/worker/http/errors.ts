@@ -46,12 +46,14 @@ export const ERROR_STATUS = {
   invalid_encryption: 400,
   unauthorized: 401,
   key_expired: 401,
+  session_ended: 401,
   insufficient_balance: 402,
   unseal_refused: 403,
   insufficient_quota: 402,
   model_not_allowed: 403,
   customer_suspended: 403,
   insufficient_scope: 403,
+  cross_site_request: 403,
   not_found: 404,
   model_not_found: 404,
   unsupported_endpoint: 404,
@@ -97,6 +99,7 @@ const NOT_RETRYABLE: ReadonlySet<ErrorCode> = new Set([
   'route_not_priced',
   'unauthorized',
   'key_expired',
+  'session_ended',
 ])
 
 const MAX_RETRY_AFTER_SECONDS = 59

@@ -21,6 +21,8 @@ export interface LogFields extends Partial<ErrorTrace> {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly receipt?: boolean
+  /** Nano-EUR. */
+  readonly cost_nano?: number
   readonly generation?: number
   readonly count?: number
 }

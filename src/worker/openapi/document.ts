@@ -22,7 +22,14 @@ type Json = Readonly<Record<string, unknown>>
 const COMMON_ERRORS: Readonly<Record<DescribedEndpoint['audience'], readonly ErrorCode[]>> = {
   public: ['internal', 'service_unavailable'],
   keyed: ['sealed', 'unauthorized', 'key_expired', 'internal', 'service_unavailable'],
-  admin: ['unauthorized', 'insufficient_scope', 'internal', 'service_unavailable'],
+  admin: [
+    'unauthorized',
+    'session_ended',
+    'insufficient_scope',
+    'cross_site_request',
+    'internal',
+    'service_unavailable',
+  ],
 }
 
 /** Further error codes where the body is encrypted with EHBP. */
@@ -34,7 +41,10 @@ const SECURITY: Readonly<
 > = {
   public: () => [],
   keyed: () => [{ apiKey: [] }],
-  admin: ({ scope }) => [{ adminToken: scope === undefined ? [] : [scope] }],
+  admin: ({ scope }) => {
+    const scopes = scope === undefined ? [] : [scope]
+    return [{ adminToken: scopes }, { consoleSession: scopes }]
+  },
 }
 
 const ERROR: NamedSchema = {
@@ -96,6 +106,12 @@ export function openapiDocument(endpoints: readonly DescribedEndpoint[], name: s
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' },
         adminToken: { type: 'http', scheme: 'bearer', description: "The operator's token." },
+        consoleSession: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-cmr_console',
+          description: 'A session of the console, for its own page alone.',
+        },
       },
     },
   }

@@ -116,6 +116,7 @@ async function commit(
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,
+    cost_nano: Number(settlement.row.cost.nano),
     duration_ms: deps.now() - startedAt,
   })
   return committed

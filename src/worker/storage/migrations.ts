@@ -6,6 +6,7 @@ import { statements as idempotentRequests } from './migrations/0004-idempotent-r
 import { statements as keyAttestation } from './migrations/0005-key-attestation.ts'
 import { statements as webhooks } from './migrations/0006-webhooks.ts'
 import { statements as administration } from './migrations/0007-administration.ts'
+import { statements as operatorConsole } from './migrations/0008-console.ts'
 
 /** Every step of the schema, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0005-key-attestation', statements: keyAttestation },
   { id: '0006-webhooks', statements: webhooks },
   { id: '0007-administration', statements: administration },
+  { id: '0008-console', statements: operatorConsole },
 ]

@@ -1,11 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../../src/protocol/digest.ts'
-import {
-  ADMIN_SCOPES,
-  newAdminToken,
-  requireAdmin,
-  type AdminGate,
-} from '../../../src/worker/auth/admin-token.ts'
+import type { AdminGate } from '../../../src/worker/auth/admin-session.ts'
+import { ADMIN_SCOPES, newAdminToken, requireAdmin } from '../../../src/worker/auth/admin-token.ts'
 import { StorageUnavailable, type Storage } from '../../../src/worker/storage/database.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import { told } from '../../support/refusal.ts'
@@ -47,7 +43,7 @@ describe('the boot token', () => {
     const gone = { batch: () => Promise.reject(new StorageUnavailable('gone')) }
     const down = { ...gate, storage: { customer: () => gone, directory: () => gone } }
     const boot = { tokenId: null, name: 'boot' }
-    expect(await requireAdmin(requestWith('Bearer boot-token'), 'all', down)).toEqual(boot)
+    expect(await requireAdmin(requestWith('Bearer boot-token'), 'all', down)).toMatchObject(boot)
     for (const text of [
       undefined,
       'Bearer',

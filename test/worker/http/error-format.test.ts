@@ -89,7 +89,9 @@ describe('errors on /v1/responses', () => {
 
 describe('errors of all formats', () => {
   test.each(CODES)('%s says whether the same request is worth another try', (code) => {
-    const lasting = ['route_not_priced', 'unauthorized', 'key_expired'].includes(code)
+    const lasting = ['route_not_priced', 'unauthorized', 'key_expired', 'session_ended'].includes(
+      code,
+    )
     for (const format of ['openai', 'responses', 'anthropic'] as const) {
       const answer = errorReply(new ApiError(code, 'It failed.'), format)
       expect(answer.headers.get('x-should-retry')).toBe(lasting ? 'false' : null)

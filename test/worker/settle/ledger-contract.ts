@@ -27,6 +27,8 @@ import {
   settlementOf,
 } from '../../support/ledger.ts'
 import { describeAdministration } from '../admin/contract.ts'
+import { describeSessions } from '../auth/session-contract.ts'
+import { describeHistory } from '../history/contract.ts'
 import { describeErasure } from './erasure-contract.ts'
 import { describeClaims } from './claims-contract.ts'
 import { describeWebhooks } from './webhooks-contract.ts'
@@ -181,6 +183,8 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     describeClaims(instances)
     describeWebhooks(instances)
     describeAdministration(instances)
+    describeSessions(instances)
+    describeHistory(instances)
     describeErasure(instances)
 
     test('settling a request many times at once bills it once', async () => {
