@@ -2,7 +2,10 @@ import type { ApiError } from '../http/errors.ts'
 import type { WaitDeps } from './fair-limiter.ts'
 
 export interface TurnLimits {
-  /** How many requests may run while several owners are active; half the number of owners, if that is more. */
+  /**
+   * How many requests may run while several owners are active and have at least as many requests as there are owners; half the
+   * number of owners, if that is more.
+   */
   readonly capacity: number
   /** How long after its last request an owner counts as active, ms. */
   readonly activeMs: number
@@ -27,9 +30,11 @@ export function costOfBytes(bytes: number): number {
   return 1 + bytes / BYTES_PER_COST
 }
 
-/** A waiting request; it may have been woken already. */
+/** A waiting request. */
 interface Ticket {
   readonly cost: number
+  /** When it was called to run, ms. */
+  calledAt: number | undefined
   wake: () => void
 }
 
@@ -67,6 +72,9 @@ export class FairTurns {
   /** The active owners, in the order in which they were last seen. */
   readonly #owners = new Map<string, Owner>()
   readonly #waiting = new Set<Owner>()
+  #waitingRequests = 0
+  /** Called requests that have not started yet, in the order of the calls. */
+  readonly #called = new Set<Ticket>()
   #atWork = 0
   /** The virtual time at which the latest request started. */
   #time = 0
@@ -105,22 +113,31 @@ export class FairTurns {
     deps: WaitDeps,
     giveUpAt: number,
   ): Promise<boolean> {
-    if (this.#waiting.size === 0 && this.#hasRoom(deps.now())) return this.#take(owner, cost)
-    const ticket: Ticket = { cost, wake: () => {} }
+    const isFirst = this.#waiting.size === 0
+    this.#waitingRequests += 1
+    if (isFirst && this.#room(deps.now()) > 0) {
+      this.#waitingRequests -= 1
+      return this.#take(owner, cost)
+    }
+    const ticket: Ticket = { cost, calledAt: undefined, wake: () => {} }
     owner.waiting.splice(place, 0, ticket)
     this.#waiting.add(owner)
     try {
       for (;;) {
         const now = deps.now()
-        if (this.#hasRoom(now) && this.#next() === ticket) return this.#take(owner, cost)
+        if (this.#mayRun(ticket, now)) return this.#take(owner, cost)
         if (now >= giveUpAt) return false
+        this.#called.delete(ticket)
+        ticket.calledAt = undefined
         // oxlint-disable-next-line no-await-in-loop -- the queue is checked after each wait
         await Promise.race([wakeUp(ticket), deps.pause(fallbackMs(owner.waiting.indexOf(ticket)))])
       }
     } finally {
       owner.waiting.splice(owner.waiting.indexOf(ticket), 1)
+      this.#called.delete(ticket)
+      this.#waitingRequests -= 1
       if (owner.waiting.length === 0) this.#waiting.delete(owner)
-      this.#wakeNext(deps.now())
+      this.#callNext(deps.now())
     }
   }
 
@@ -130,7 +147,7 @@ export class FairTurns {
     } finally {
       owner.atWork -= 1
       this.#atWork -= 1
-      this.#wakeNext(deps.now())
+      this.#callNext(deps.now())
     }
   }
 
@@ -142,22 +159,61 @@ export class FairTurns {
     return true
   }
 
-  #wakeNext(now: number): void {
-    if (this.#waiting.size > 0 && this.#hasRoom(now)) this.#next()?.wake()
+  #mayRun(ticket: Ticket, now: number): boolean {
+    if (ticket.calledAt !== undefined) return this.#atWork < this.#maxAtWork(now)
+    return this.#room(now) > 0 && this.#next() === ticket
   }
 
-  /** The waiting request that runs next. */
-  #next(): Ticket | undefined {
-    let next: Owner | undefined
-    for (const owner of this.#waiting) {
-      if (next === undefined || owner.served < next.served) next = owner
+  /**
+   * Calls as many of the waiting requests as may run, all at the same time: requests that run side by side share their
+   * calls to the storage and the daemon (src/worker/batching), a request that is woken by another one comes too late.
+   */
+  #callNext(now: number): void {
+    if (this.#waiting.size === 0) return
+    for (let room = this.#room(now); room > 0; room -= 1) {
+      const next = this.#next()
+      if (next === undefined) return
+      next.calledAt = now
+      this.#called.add(next)
+      next.wake()
     }
-    return next?.waiting[0]
   }
 
-  #hasRoom(now: number): boolean {
+  /** The waiting request that runs next, among those that were not called yet. */
+  #next(): Ticket | undefined {
+    let next: Ticket | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (const { served, waiting } of this.#waiting) {
+      let given = served
+      for (const ticket of waiting) {
+        if (given >= least) break
+        if (ticket.calledAt === undefined) {
+          next = ticket
+          least = given
+          break
+        }
+        given += ticket.cost
+      }
+    }
+    return next
+  }
+
+  /** How many more requests may run, besides those that were called. */
+  #room(now: number): number {
+    for (const ticket of this.#called) {
+      // The runtime may have ended its request before it could start.
+      if (now - (ticket.calledAt ?? now) < FALLBACK_MS) break
+      this.#called.delete(ticket)
+    }
+    return this.#maxAtWork(now) - this.#atWork - this.#called.size
+  }
+
+  /** No limit while there are fewer requests than active owners: then no owner crowds out the others. */
+  #maxAtWork(now: number): number {
     const active = this.#countActive(now)
-    return active <= 1 || this.#atWork < Math.max(this.#limits.capacity, active / 2)
+    if (active <= 1 || this.#atWork + this.#waitingRequests < active)
+      return Number.POSITIVE_INFINITY
+    return Math.max(this.#limits.capacity, active / 2)
   }
 
   #countActive(now: number): number {

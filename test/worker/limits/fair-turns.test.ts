@@ -70,6 +70,30 @@ describe('turns', () => {
     expect(order).toEqual(['gate', 'a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c'])
   })
 
+  it('tell all that there is room for to go on at once, so that they can share their calls', async () => {
+    const { turns, deps, open, settle } = opened({ capacity: 3 })
+    const gates = ['a', 'b', 'c'].map((name) => open(name))
+    await settle()
+    const events: string[] = []
+    const looking = (owner: string) => {
+      const now = () => {
+        events.push('looks')
+        return 0
+      }
+      const work = async () => void events.push('begins')
+      return turns.begin(
+        { owner, cost: 1 },
+        { ...deps, now, pause: () => new Promise(() => {}) },
+        work,
+      )
+    }
+    const waiting = ['d', 'e', 'f'].map(looking)
+    events.length = 0
+    for (const gate of gates) gate.end()
+    await Promise.all(waiting)
+    expect(events.slice(0, events.indexOf('begins'))).toHaveLength(6)
+  })
+
   it('give an owner of large requests fewer turns', async () => {
     const { order, open, settle } = opened({ capacity: 1 })
     const gate = open('gate')
@@ -117,6 +141,15 @@ describe('turns', () => {
     await settle()
     expect(order).toEqual(['b'])
     next.end()
+  })
+
+  it('let all requests be at work while there are fewer of them than owners', async () => {
+    const { atWork, order, open, settle } = opened()
+    for (let count = 0; count < 100; count += 1) open(`owner ${count}`).end()
+    await settle()
+    for (let count = 0; count < 98; count += 1) open(`owner ${count}`)
+    await settle()
+    expect([order.length, atWork.length]).toEqual([198, 98])
   })
 
   it('let half of many owners have one request at work each', async () => {
