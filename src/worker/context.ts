@@ -11,6 +11,7 @@ import type { Metrics } from './metrics/metrics.ts'
 import type { WorkerTelemetry } from './metrics/worker-telemetry.ts'
 import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
+import type { ReadingTurn } from './provider/read-answer.ts'
 import type { AttemptDeps } from './routing/attempt.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
@@ -121,6 +122,11 @@ export function callDeps({
   probeConnect,
 }: Context): Pick<ProviderCall, 'link' | 'now' | 'connectMs' | 'probeConnect'> {
   return { link, now, connectMs: config.service.timeouts.connect_ms, probeConnect }
+}
+
+/** The part of a context that reading a provider's answer needs. */
+export function readingTurn({ shared, now }: Context, customerId: string): ReadingTurn {
+  return { customerId, largeAnswers: shared.largeAnswers, now, pause }
 }
 
 /** The part of a context that settlement needs. */

@@ -1,7 +1,7 @@
-import { chatStreamEncoder, encodeChatCompletion } from '../../src/worker/chat/encoder.ts'
+import { chatStreamEncoder, chatCompletionBody } from '../../src/worker/chat/encoder.ts'
 import type { AnswerFormat } from '../../src/worker/completion/format.ts'
-import { MessagesEncoder, encodeMessage } from '../../src/worker/messages/encoder.ts'
-import { ResponsesEncoder, encodeResponse } from '../../src/worker/responses/encoder.ts'
+import { MessagesEncoder, messageBody } from '../../src/worker/messages/encoder.ts'
+import { ResponsesEncoder, responseBody } from '../../src/worker/responses/encoder.ts'
 
 /** What a client can read of an answer, whichever door it came through. */
 export interface Reading {
@@ -33,7 +33,7 @@ export const DOORS: Readonly<Record<string, ReadableDoor>> = {
     format: {
       idPrefix: 'chatcmpl-',
       streamEncoder: (head) => chatStreamEncoder(head, true),
-      encodeWhole: encodeChatCompletion,
+      wholeBody: chatCompletionBody,
     },
     readStream: readChunks,
     readWhole: ({ choices: [{ message }] }) => ({
@@ -46,8 +46,8 @@ export const DOORS: Readonly<Record<string, ReadableDoor>> = {
     format: {
       idPrefix: 'resp_',
       streamEncoder: (head) => new ResponsesEncoder(head, responsesOptions),
-      encodeWhole: (answer, head, usage, service) =>
-        encodeResponse(answer, head, usage, service, responsesOptions),
+      wholeBody: (answer, head, usage, service) =>
+        responseBody(answer, head, usage, service, responsesOptions),
     },
     readStream: readResponseEvents,
     readWhole: readResponse,
@@ -56,7 +56,7 @@ export const DOORS: Readonly<Record<string, ReadableDoor>> = {
     format: {
       idPrefix: 'msg_',
       streamEncoder: (head) => new MessagesEncoder(head, 7),
-      encodeWhole: encodeMessage,
+      wholeBody: messageBody,
     },
     readStream: readMessageEvents,
     readWhole: ({ content }) => readBlocks(content),

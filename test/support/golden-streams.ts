@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { BrokenStream } from '../../src/worker/stream/broken-stream.ts'
-import { chatStreamEncoder, encodeChatCompletion } from '../../src/worker/chat/encoder.ts'
+import { chatStreamEncoder, chatCompletionBody } from '../../src/worker/chat/encoder.ts'
 import { AnswerStream } from '../../src/worker/stream/answer-stream.ts'
+import { runAtOnce } from '../../src/worker/json/steps.ts'
+import { decodeAnswer, parseJsonObject } from '../../src/worker/stream/json-object.ts'
 import { readProviderAnswer } from '../../src/worker/stream/provider-answer.ts'
 import type { TokenUsage } from '../../src/worker/stream/token-usage.ts'
 import { concatBytes, fromHex, fromUtf8, utf8 } from '../../src/protocol/bytes.ts'
@@ -64,7 +66,9 @@ export function createChatStream(options: ChatStreamOptions): AnswerStream {
 
 /** A provider's whole answer as the chat door passes it on. */
 export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) {
-  const { choices, tally, ...facts } = readProviderAnswer(body, options)
+  const { choices, tally, ...facts } = runAtOnce(
+    readProviderAnswer(parseJsonObject(decodeAnswer(body)), options),
+  )
   return {
     ...facts,
     usage: tally.tokens,
@@ -72,7 +76,7 @@ export function rebuildCompletion(body: Uint8Array, options: ChatStreamOptions) 
     finishReasons: choices.map(({ finishReason }) => finishReason),
     json: (service: object, billed?: TokenUsage) => {
       const answer = { choices, tally, ...facts }
-      return encodeChatCompletion(answer, options, tally.report(billed), service)
+      return JSON.stringify(chatCompletionBody(answer, options, tally.report(billed), service))
     },
   }
 }

@@ -30,13 +30,13 @@ export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): Answ
 }
 
 /** The body of a chat completion that is not streamed. */
-export function encodeChatCompletion(
+export function chatCompletionBody(
   { choices }: ProviderAnswer,
   { id, created, model }: AnswerHead,
   usage: UsageReport | undefined,
   service: object,
-): string {
-  return JSON.stringify({
+): object {
+  return {
     id,
     object: 'chat.completion',
     created,
@@ -44,7 +44,7 @@ export function encodeChatCompletion(
     choices: choices.map(choiceMembers),
     ...(usage !== undefined && { usage: chatUsage(usage) }),
     service,
-  })
+  }
 }
 
 function deltaMembers({ reasoning, content, refusal, toolCalls }: Delta): object {

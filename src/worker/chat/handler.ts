@@ -1,6 +1,6 @@
 import { serveCompletions } from '../completion/handler.ts'
 import { parseChatRequest } from '../completion/request.ts'
-import { chatStreamEncoder, encodeChatCompletion } from './encoder.ts'
+import { chatStreamEncoder, chatCompletionBody } from './encoder.ts'
 
 /** POST /v1/chat/completions: the format of the internal request, so its bytes are forwarded unchanged. */
 export const completeChat = serveCompletions({
@@ -13,7 +13,7 @@ export const completeChat = serveCompletions({
       format: {
         idPrefix: 'chatcmpl-',
         streamEncoder: (head) => chatStreamEncoder(head, chat.includeUsage),
-        encodeWhole: encodeChatCompletion,
+        wholeBody: chatCompletionBody,
       },
     }
   },

@@ -26,13 +26,13 @@ export interface AnswerFormat {
   /** Precedes the request's id in the answer's own id. */
   readonly idPrefix: string
   streamEncoder(head: AnswerHead): AnswerEncoder
-  /** The body of an answer that is not streamed. */
-  encodeWhole(
+  /** The body of an answer that is not streamed, to be written as JSON. */
+  wholeBody(
     answer: ProviderAnswer,
     head: AnswerHead,
     usage: UsageReport | undefined,
     service: object,
-  ): string
+  ): object
 }
 
 /** A decoded request of one API format. */

@@ -1,10 +1,12 @@
-import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { jsonText } from '../http/reply.ts'
-import { toAttemptFailure } from '../provider/attempt-failure.ts'
+import { printInParts } from '../json/print-in-parts.ts'
+import { runWithPauses } from '../json/steps.ts'
+import { pause } from '../routing/budget.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import type { Served } from '../routing/attempt.ts'
 import { serviceObject } from '../settle/service-object.ts'
+import type { JsonObject } from '../stream/json-object.ts'
 import { readProviderAnswer, type ProviderAnswer } from '../stream/provider-answer.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { answerHead, answerId } from './answer-head.ts'
@@ -16,7 +18,9 @@ type WholeAnswer = ReadAnswer<ProviderAnswer>
 export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const { context, chat, plan, options } = admitted
   const { customerId } = admitted.admission
-  const read = (bytes: Bytes) => readAnswer(bytes, admitted)
+  const { includeReasoning } = admitted.chat
+  const readOptions = { id: answerId(admitted), includeReasoning }
+  const read = (answer: JsonObject) => readProviderAnswer(answer, readOptions)
   return serveWhole<WholeAnswer>(
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
     async ({ route: planned, effort }, limitMs, budget) => {
@@ -29,26 +33,18 @@ export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   )
 }
 
-function readAnswer(bytes: Bytes, admitted: AdmittedChat): ProviderAnswer {
-  try {
-    const { includeReasoning } = admitted.chat
-    return readProviderAnswer(bytes, { id: answerId(admitted), includeReasoning })
-  } catch (error) {
-    throw toAttemptFailure(error)
-  }
-}
-
-function written(
+async function written(
   admitted: AdmittedChat,
   { attempt, value: { answer } }: Served<WholeAnswer>,
-): WrittenAnswer {
+): Promise<WrittenAnswer> {
   const { tally, providerResponseId } = answer
   const { tokens: usage, uncountedTextBytes } = tally
   const exchange = chatExchange(admitted, attempt, { usage, uncountedTextBytes })
   const head = answerHead(admitted, attempt.route.id)
   const service = serviceObject(exchange, admitted.receiptId)
   const report = tally.report(exchange.usage)
-  const body = utf8(admitted.format.encodeWhole(answer, head, report, service))
+  const whole = admitted.format.wholeBody(answer, head, report, service)
+  const body = await runWithPauses(printInParts(whole), () => pause(0))
   const headers = { ...admitted.headers, ...droppedMembersHeader(admitted, [attempt.route]) }
   return { exchange, body, response: jsonText(body, headers), providerResponseId }
 }

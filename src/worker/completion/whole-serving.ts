@@ -1,20 +1,22 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import type { Steps } from '../json/steps.ts'
 import { releaseAdmission } from '../admission.ts'
-import { callDeps, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
+import { callDeps, readingTurn, settleDeps, wholeAttemptDeps, type Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Once } from '../idempotency/once.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { callProvider, type ProviderCall } from '../provider/call.ts'
 import { classifyResponse } from '../provider/failure.ts'
-import { checkAnswerSize } from '../provider/answer-size.ts'
+import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
 import { attemptRoutes, type AttemptFn, type Served } from '../routing/attempt.ts'
-import { Budget, pause } from '../routing/budget.ts'
+import { Budget } from '../routing/budget.ts'
 import { CHAT_FAILURE_MAPPING, type FailureMapping } from '../routing/failure-mapping.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { Exchange } from '../settle/exchange.ts'
+import type { JsonObject } from '../stream/json-object.ts'
 import { settleWhole, type WholeProof } from '../settle/settle-whole.ts'
 
 /** An admitted request whose answer is not streamed. */
@@ -87,34 +89,12 @@ export async function serveWhole<T extends ProviderProof>(
 export interface AnswerReading<Answer> {
   readonly context: Context
   readonly customerId: string
-  readonly read: (bytes: Bytes) => Answer
+  /** Throws BrokenStream on an answer that cannot be passed on. */
+  readonly read: (answer: JsonObject) => Steps<Answer>
 }
 
 /** An answer that was read, with the digests for its receipt. */
 export type ReadAnswer<Answer> = ProviderProof & { readonly answer: Answer }
-
-/** Parsing a larger answer blocks the thread for more than a few milliseconds, bytes. */
-const LARGE_BYTES = 256 * 1024
-
-/**
- * Parses an answer. Parsing blocks the thread for up to a quarter of a second and cannot be interrupted, so large
- * answers are parsed one at a time, and other requests run in between.
- */
-function readInTurn<Answer>(
-  bytes: Bytes,
-  { context, customerId, read }: AnswerReading<Answer>,
-): Answer | Promise<Answer> {
-  if (bytes.length <= LARGE_BYTES) return read(bytes)
-  const deps = { now: context.now, pause }
-  return context.shared.largeAnswers.during(customerId, 1, deps, async () => {
-    const answer = read(bytes)
-    await pause(READING_PAUSE_MS)
-    return answer
-  })
-}
-
-/** Time for other requests after a large answer was parsed, ms. */
-const READING_PAUSE_MS = 20
 
 /**
  * One attempt on one route without streaming. Providers send headers with the finished answer, so only the request's
@@ -139,9 +119,8 @@ export async function requestWhole<Answer>(
       classify: classifyResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)
-    await checkAnswerSize(bytes, () => pause(0))
     return {
-      answer: await readInTurn(bytes, { context, customerId, read }),
+      answer: await readAnswer(bytes, readingTurn(context, customerId), read),
       requestDigest: await sha256Hex(call.body),
       responseDigest: await sha256Hex(bytes),
       evidenceSha256: reply.evidenceSha256,

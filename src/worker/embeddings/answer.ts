@@ -1,6 +1,7 @@
-import { fromUtf8, toBase64 } from '../../protocol/bytes.ts'
+import { toBase64 } from '../../protocol/bytes.ts'
+import type { Steps } from '../json/steps.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
-import { optionalObjects, parseJsonObject } from '../stream/json-object.ts'
+import { optionalObjects, type JsonObject } from '../stream/json-object.ts'
 import { refuseProviderError } from '../stream/provider-error.ts'
 import { readResponseId } from '../stream/response-id.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
@@ -22,15 +23,14 @@ type Vector = readonly number[] | string
 const FLOAT_BYTES = 4
 
 /**
- * Reads a provider's answer. Some providers support one encoding only, so either is converted to the requested one.
+ * Reads a provider's answer, in a step for each vector. Some providers support one encoding only, so either is converted to the requested one.
  * @throws BrokenStream on an error object, and unless there is one valid vector for each input, all of the same
  *   length, and of the requested length if any
  */
-export function readEmbeddings(
-  body: Uint8Array,
+export function* readEmbeddings(
+  answer: JsonObject,
   { inputs, base64, dimensions }: AskedVectors,
-): EmbeddingsAnswer {
-  const answer = parseJsonObject(decode(body))
+): Steps<EmbeddingsAnswer> {
   refuseProviderError(answer)
   const entries = optionalObjects(answer['data'])
   const vectors = Array.from<Float32Array | undefined>({ length: inputs })
@@ -44,6 +44,7 @@ export function readEmbeddings(
     const vector = vectorOf(embedding)
     vectors[index] = vector
     exact[index] = base64 ? toBase64(littleEndian(vector)) : numbersOf(embedding, vector)
+    yield
   }
   const length = dimensions ?? vectors[0]?.length
   if (entries.length !== inputs || !vectors.every((one) => one?.length === length)) {
@@ -87,12 +88,4 @@ function littleEndian(vector: Float32Array): Uint8Array {
   const view = new DataView(bytes.buffer)
   for (const [at, number] of vector.entries()) view.setFloat32(at * FLOAT_BYTES, number, true)
   return bytes
-}
-
-function decode(body: Uint8Array): string {
-  try {
-    return fromUtf8(body)
-  } catch {
-    throw new BrokenStream('malformed')
-  }
 }

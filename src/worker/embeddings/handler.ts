@@ -1,4 +1,4 @@
-import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import { utf8 } from '../../protocol/bytes.ts'
 import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
@@ -10,7 +10,9 @@ import type { Context, Handler } from '../context.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { jsonText } from '../http/reply.ts'
-import { toAttemptFailure } from '../provider/attempt-failure.ts'
+import { printInParts } from '../json/print-in-parts.ts'
+import { runWithPauses } from '../json/steps.ts'
+import { pause } from '../routing/budget.ts'
 import { droppedNamesHeader } from '../provider/dropped-members.ts'
 import { planEmbedding } from '../routing/plan-embedding.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
@@ -19,6 +21,7 @@ import type { PlannedAttempt } from '../routing/plan.ts'
 import { capTokens, type UsageBound } from '../settle/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { serviceObject } from '../settle/service-object.ts'
+import type { JsonObject } from '../stream/json-object.ts'
 import { readEmbeddings, type EmbeddingsAnswer } from './answer.ts'
 import { parseEmbeddingsRequest, type EmbeddingsRequest } from './request.ts'
 
@@ -40,7 +43,7 @@ export const createEmbeddings: Handler = async (request, context) => {
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
   const { customerId } = key
-  const read = (bytes: Bytes) => readAnswer(bytes, parsed)
+  const read = (answer: JsonObject) => readEmbeddings(answer, parsed)
   const named = request.headers.has('x-service-reasoning') ? ['X-Service-Reasoning'] : []
   const headers = {
     ...admission.rateLimitHeaders,
@@ -54,11 +57,12 @@ export const createEmbeddings: Handler = async (request, context) => {
       const call = { route, path: '/embeddings', body: sent, constraints }
       return requestWhole({ context, customerId, read }, call, limitMs, budget)
     },
-    ({ attempt, value: { answer } }) => {
+    async ({ attempt, value: { answer } }) => {
       const terms = { admission, constraints, requestedRoute }
       const exchange = embeddingExchange(context, attempt, terms, answer, parsed)
       const service = serviceObject(exchange, receiptId)
-      const body = utf8(answerJson(answer, exchange, service))
+      const whole = answerBody(answer, exchange, service)
+      const body = await runWithPauses(printInParts(whole), () => pause(0))
       const response = jsonText(body, headers)
       return { exchange, body, response, providerResponseId: answer.providerResponseId }
     },
@@ -98,14 +102,6 @@ async function admit(
   })
   const { requestedRoute } = plan
   return { parsed, options, requestedRoute, admission, attempts, constraints }
-}
-
-function readAnswer(bytes: Bytes, parsed: EmbeddingsRequest): EmbeddingsAnswer {
-  try {
-    return readEmbeddings(bytes, parsed)
-  } catch (error) {
-    throw toAttemptFailure(error)
-  }
 }
 
 /** Tokens that tokenizers add to each input. */
@@ -153,13 +149,13 @@ function embeddingExchange(
   }
 }
 
-function answerJson({ vectors }: EmbeddingsAnswer, exchange: Exchange, service: object): string {
+function answerBody({ vectors }: EmbeddingsAnswer, exchange: Exchange, service: object): object {
   const { promptTokens } = exchange.usage
-  return JSON.stringify({
+  return {
     object: 'list',
     data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
     model: exchange.route.id,
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
     service,
-  })
+  }
 }

@@ -155,12 +155,12 @@ function messageJson({ id, model, content, stop, usage }: MessageState): object 
 }
 
 /** The body of a message that is not streamed. The format has one choice: the first. */
-export function encodeMessage(
+export function messageBody(
   { choices: [choice] }: ProviderAnswer,
   { id, model }: AnswerHead,
   usage: UsageReport | undefined,
   service: object,
-): string {
+): object {
   if (choice === undefined) throw new Error('internal error: an answer without a choice')
   const written: { readonly head: BlockHead; text: string }[] = []
   const blocks = new Blocks({
@@ -177,5 +177,5 @@ export function encodeMessage(
   const contains = { tool: toolCalls.length > 0, refusal: refusal !== undefined }
   const stop = stopReason(finishReason, contains)
   const json = written.map(({ head, text }) => blockJson(head, text))
-  return JSON.stringify({ ...messageJson({ id, model, content: json, stop, usage }), service })
+  return { ...messageJson({ id, model, content: json, stop, usage }), service }
 }

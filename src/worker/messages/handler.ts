@@ -1,6 +1,6 @@
 import { serveCompletions } from '../completion/handler.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
-import { MessagesEncoder, encodeMessage } from './encoder.ts'
+import { MessagesEncoder, messageBody } from './encoder.ts'
 import { parseMessagesRequest } from './request.ts'
 
 /** POST /v1/messages. */
@@ -14,7 +14,7 @@ export const createMessage = serveCompletions({
       format: {
         idPrefix: 'msg_',
         streamEncoder: (head) => new MessagesEncoder(head, estimatePromptTokens(chat)),
-        encodeWhole: encodeMessage,
+        wholeBody: messageBody,
       },
     }
   },

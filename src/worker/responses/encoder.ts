@@ -183,13 +183,13 @@ const PIECES = {
 }
 
 /** The body of a response that is not streamed. The format has one choice: the first. */
-export function encodeResponse(
+export function responseBody(
   { choices: [choice] }: ProviderAnswer,
   head: AnswerHead,
   usage: UsageReport | undefined,
   service: object,
   options: AnswerOptions,
-): string {
+): object {
   if (choice === undefined) throw new Error('internal error: an answer without a choice')
   const itemOptions = { ...options, answerId: head.id }
   const incomplete = incompleteReason(choice)
@@ -209,5 +209,5 @@ export function encodeResponse(
     itemJson(item, index === items.length - 1 ? status : 'completed', options),
   )
   const state = { status, output, usage, ...(incomplete && { incomplete }) } as const
-  return JSON.stringify({ ...responseJson(head, options.echo, state), service })
+  return { ...responseJson(head, options.echo, state), service }
 }

@@ -1,5 +1,5 @@
 import { serveCompletions } from '../completion/handler.ts'
-import { ResponsesEncoder, encodeResponse } from './encoder.ts'
+import { ResponsesEncoder, responseBody } from './encoder.ts'
 import { parseResponsesRequest } from './request.ts'
 
 /** POST /v1/responses, stateless: the whole conversation comes with each request. */
@@ -13,8 +13,8 @@ export const createResponse = serveCompletions({
       format: {
         idPrefix: 'resp_',
         streamEncoder: (head) => new ResponsesEncoder(head, options),
-        encodeWhole: (answer, head, usage, service) =>
-          encodeResponse(answer, head, usage, service, options),
+        wholeBody: (answer, head, usage, service) =>
+          responseBody(answer, head, usage, service, options),
       },
     }
   },

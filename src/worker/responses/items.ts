@@ -42,7 +42,8 @@ function identityOf(name: string, { tools }: ItemOptions): ToolIdentity {
 /** Adds to an item's text. */
 export function extendItem(item: OutputItem, text: string, logprobs: Logprobs | null): void {
   item.text += text
-  if (logprobs?.content) item.logprobs.push(...logprobs.content)
+  // Not by spreading: that fails for some hundred thousand tokens.
+  for (const token of logprobs?.content ?? []) item.logprobs.push(token)
 }
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'

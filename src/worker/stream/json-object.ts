@@ -1,3 +1,4 @@
+import { fromUtf8 } from '../../protocol/bytes.ts'
 import { BrokenStream } from './broken-stream.ts'
 
 /**
@@ -24,6 +25,19 @@ export function parseJsonObject(text: string): JsonObject {
   }
   if (!isJsonObject(value)) throw new BrokenStream('malformed')
   return value
+}
+
+/**
+ * The text of a whole answer. Some servers send a byte order mark, which is not JSON white space.
+ * @throws BrokenStream `malformed` when it is not UTF-8
+ */
+export function decodeAnswer(body: Uint8Array): string {
+  try {
+    const text = fromUtf8(body)
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  } catch {
+    throw new BrokenStream('malformed')
+  }
 }
 
 /**

@@ -1,8 +1,8 @@
-import { fromUtf8 } from '../../protocol/bytes.ts'
+import type { Steps } from '../json/steps.ts'
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
 import { readFinishReason } from './finish-reason.ts'
-import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
+import { optionalObject, optionalObjects, type JsonObject } from './json-object.ts'
 import { readLogprobs, type Logprobs } from './logprobs.ts'
 import { readMessageText } from './message-text.ts'
 import { producedTextBytes } from './produced-text.ts'
@@ -32,16 +32,19 @@ export interface AnswerChoice {
 }
 
 /**
- * Reads an answer that is not streamed by an allow-list of fields, so that nothing of the provider's identity leaks.
- * Blank lines before the body are accepted.
- * @throws BrokenStream on an error object, malformed JSON or members, no choices, and a choice without a valid finish
- *   reason
+ * Reads an answer that is not streamed, in steps, by an allow-list of fields, so that nothing of the provider's identity leaks.
+ * @throws BrokenStream on an error object, malformed members, no choices, and a choice without a valid finish reason
  */
-export function readProviderAnswer(body: Uint8Array, options: ReadOptions): ProviderAnswer {
-  const answer = parseJsonObject(decode(body))
+export function* readProviderAnswer(
+  answer: JsonObject,
+  options: ReadOptions,
+): Steps<ProviderAnswer> {
   refuseProviderError(answer)
   const produced = optionalObjects(answer['choices'])
-  const choices = produced.map((choice, position) => readChoice(choice, position, options))
+  const choices: AnswerChoice[] = []
+  for (const [position, choice] of produced.entries()) {
+    choices.push(yield* readChoice(choice, position, options))
+  }
   if (choices.length === 0) throw new BrokenStream('malformed')
   const tally = new UsageTally()
   for (const { message } of produced) tally.addText(producedTextBytes(message))
@@ -54,7 +57,11 @@ export function readProviderAnswer(body: Uint8Array, options: ReadOptions): Prov
   }
 }
 
-function readChoice(choice: JsonObject, position: number, options: ReadOptions): AnswerChoice {
+function* readChoice(
+  choice: JsonObject,
+  position: number,
+  options: ReadOptions,
+): Steps<AnswerChoice> {
   const finishReason = readFinishReason(choice['finish_reason'])
   if (finishReason === undefined) throw new BrokenStream('no_finish')
   const message = optionalObject(choice['message'])
@@ -69,7 +76,7 @@ function readChoice(choice: JsonObject, position: number, options: ReadOptions):
     refusal,
     toolCalls: readToolCalls(message['tool_calls'], options.id),
     // Log probabilities contain the tokens, including those of hidden reasoning.
-    logprobs: stripped ? null : readLogprobs(choice['logprobs']),
+    logprobs: stripped ? null : yield* readLogprobs(choice['logprobs']),
     finishReason,
   }
 }
@@ -83,15 +90,5 @@ export function choiceDelta(choice: AnswerChoice): Delta {
     refusal,
     toolCalls: toolCalls.map((call, index) => ({ index, ...call })),
     logprobs,
-  }
-}
-
-/** Some servers send a byte order mark, which is not JSON white space. */
-function decode(body: Uint8Array): string {
-  try {
-    const text = fromUtf8(body)
-    return text.startsWith('\uFEFF') ? text.slice(1) : text
-  } catch {
-    throw new BrokenStream('malformed')
   }
 }

@@ -1,13 +1,13 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import { callDeps } from '../context.ts'
+import { callDeps, readingTurn } from '../context.ts'
+import { inOneStep } from '../json/steps.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { callProvider } from '../provider/call.ts'
 import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failure.ts'
 import { streamPieces } from '../provider/streamed-body.ts'
-import { checkAnswerSize } from '../provider/answer-size.ts'
+import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
-import { pause } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { providerForm } from './provider-form.ts'
@@ -32,7 +32,7 @@ const DIGEST_MS = 30_000
  * @throws AttemptFailure
  */
 export async function requestTranscript(
-  { context, parsed, constraints }: AdmittedTranscription,
+  { context, admission, parsed, constraints }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
   budget: AbortSignal,
@@ -54,10 +54,13 @@ export async function requestTranscript(
       classify: classifyTranscriptionResponse,
     })
     const bytes = await readWholeBody(reply, clock, context.takeMemory)
-    await checkAnswerSize(bytes, () => pause(0))
+    const turn = readingTurn(context, admission.customerId)
+    const transcript = await readAnswer(bytes, turn, (answer) =>
+      inOneStep(() => readTranscript(answer, Number(parsed.temperature ?? 0))),
+    )
     clock.enter(DIGEST_MS)
     return {
-      transcript: readTranscript(bytes, Number(parsed.temperature ?? 0)),
+      transcript,
       requestDigest: await body.digest.catch(() => {
         throw timeoutOf(clock)
       }),

@@ -1,6 +1,5 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
-import { isJsonObject, parseJsonObject, type JsonObject } from '../stream/json-object.ts'
+import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 import { refuseProviderError } from '../stream/provider-error.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
@@ -18,11 +17,10 @@ export interface Transcript {
 }
 
 /**
- * Reads a provider's answer in JSON. `temperature` is the one in the request.
+ * Reads a provider's answer. `temperature` is the one in the request.
  * @throws BrokenStream when the answer is an error object, is malformed, or has no text
  */
-export function readTranscript(body: Bytes, temperature: number): Transcript {
-  const answer = parseJsonObject(decode(body))
+export function readTranscript(answer: JsonObject, temperature: number): Transcript {
   refuseProviderError(answer)
   const { text, language } = answer
   if (typeof text !== 'string') throw new BrokenStream('malformed')
@@ -52,12 +50,4 @@ function secondsOf(answer: JsonObject): number | undefined {
     numberIn(usage['prompt_audio_seconds']),
   ]
   return reported.find((seconds) => seconds !== undefined && seconds > 0)
-}
-
-function decode(body: Bytes): string {
-  try {
-    return fromUtf8(body).replace(/^\uFEFF/, '')
-  } catch {
-    throw new BrokenStream('malformed')
-  }
 }

@@ -3,6 +3,8 @@ import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { runAtOnce } from '../../../src/worker/json/steps.ts'
+import { parseJsonObject } from '../../../src/worker/stream/json-object.ts'
 import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
 import { DOORS, eventsOf, type Reading, type ReadableDoor } from '../../support/doors.ts'
 import { OPTIONS, SERVICE, goldenStreams, providerBytes } from '../../support/golden-streams.ts'
@@ -95,9 +97,9 @@ describe.each(OTHERS)('%s', (_, door) => {
     ]
     for (const message of messages) {
       const body = JSON.stringify({ choices: [{ message, finish_reason: 'stop' }] })
-      const answer = readProviderAnswer(utf8(body), OPTIONS)
+      const answer = runAtOnce(readProviderAnswer(parseJsonObject(body), OPTIONS))
       const read = ({ format, readWhole }: ReadableDoor) =>
-        readWhole(JSON.parse(format.encodeWhole(answer, OPTIONS, undefined, SERVICE)))
+        readWhole(JSON.parse(JSON.stringify(format.wholeBody(answer, OPTIONS, undefined, SERVICE))))
       expect(read(door)).toEqual(read(CHAT))
     }
   })

@@ -319,3 +319,19 @@ test('model, id, created and fingerprints of the provider never leak', () => {
   expect(text).not.toContain('"p"')
   expect(stream.providerResponseId).toBe('p')
 })
+
+describe('the values of one event', () => {
+  test('are bounded: a million empty objects end the stream before they are parsed', () => {
+    const stream = started(TEXT)
+    const more = { ignored: Array.from({ length: 1_000_000 }, () => ({})) }
+    expect(brokenBy(() => push(stream, event({ delta: {} }, more))).reason).toBe('malformed')
+  })
+
+  test('may be 4,000 tokens with 20 alternatives each', () => {
+    const alternative = { token: 'a', logprob: -1, bytes: [97] }
+    const token = { ...alternative, top_logprobs: Array.from({ length: 20 }, () => alternative) }
+    const logprobs = { content: Array.from({ length: 4_000 }, () => token), refusal: null }
+    const text = push(started(), event({ delta: { content: 'a' }, logprobs }))
+    expect(text.length).toBeGreaterThan(4_000 * 20 * 30)
+  })
+})

@@ -143,7 +143,7 @@ test.each([
   ],
   [
     'nested thinking',
-    'opening_too_long',
+    'malformed',
     `data: {"choices":[{"delta":{"content":${'[{"type":"thinking","thinking":'.repeat(100_000)}1${'}]'.repeat(100_000)}}}]}\n\n`,
   ],
 ])('deep %s ends the stream', (_, reason, text) => {

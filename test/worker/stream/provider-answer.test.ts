@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { concatBytes, utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { runAtOnce } from '../../../src/worker/json/steps.ts'
+import { parseJsonObject } from '../../../src/worker/stream/json-object.ts'
+import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
+import { DOORS } from '../../support/doors.ts'
 import { OPTIONS, SERVICE, rebuildCompletion } from '../../support/golden-streams.ts'
 
 const FIXED = {
@@ -268,4 +272,15 @@ describe('answers that are none', () => {
   test('a byte order mark harms nothing', () => {
     expect(rebuild(`\uFEFF${answer({ content: 'a' })}`).finishReasons).toEqual(['stop'])
   })
+})
+
+test('an answer with 200,000 tokens of log probabilities is written by every door', () => {
+  const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
+  const content = Array.from({ length: 200_000 }, () => token)
+  const text = answer({ content: 'a' }, { logprobs: { content, refusal: null } })
+  for (const { format } of Object.values(DOORS)) {
+    const read = runAtOnce(readProviderAnswer(parseJsonObject(text), OPTIONS))
+    const body = JSON.stringify(format.wholeBody(read, OPTIONS, undefined, SERVICE))
+    expect(body).toContain('"service":')
+  }
 })

@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../../src/protocol/bytes.ts'
 import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { decodeAnswer, parseJsonObject } from '../../../src/worker/stream/json-object.ts'
 import { readTranscript } from '../../../src/worker/transcription/transcript.ts'
 
 function read(answer: unknown, temperature = 0) {
-  return readTranscript(utf8(JSON.stringify(answer)), temperature)
+  return readTranscript(parseJsonObject(JSON.stringify(answer)), temperature)
 }
 
 function fault(body: string): unknown {
   try {
-    readTranscript(utf8(body), 0)
+    readTranscript(parseJsonObject(body), 0)
     return undefined
   } catch (error) {
     return error instanceof BrokenStream ? error.reason : error
@@ -105,7 +106,9 @@ describe('segments', () => {
 
 describe('an answer', () => {
   it('is trimmed and may begin with a byte order mark', () => {
-    expect(readTranscript(utf8('\uFEFF {"text": " hi\\n"}'), 0).text).toBe('hi')
+    expect(
+      readTranscript(parseJsonObject(decodeAnswer(utf8('\uFEFF {"text": " hi\\n"}'))), 0).text,
+    ).toBe('hi')
   })
 
   it.each([

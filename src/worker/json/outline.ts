@@ -1,0 +1,182 @@
+import { JsonSyntaxError, MAX_NESTING } from './scan.ts'
+
+/** A stretch of JSON text that is parsed in one go: a value, or the elements or members between two commas. */
+export interface PlainPart {
+  readonly start: number
+  readonly end: number
+}
+
+/** A value inside a container with what stands before it: the name and colon of a member, nothing in an array. */
+export interface NestedPart extends PlainPart {
+  readonly valueStart: number
+  /** Undefined: the value is parsed in one go. */
+  readonly container: LargeContainer | undefined
+}
+
+/** An array or an object that is parsed in parts. */
+export interface LargeContainer {
+  readonly isObject: boolean
+  readonly parts: readonly (PlainPart | NestedPart)[]
+}
+
+/** What the values of a text take in memory once parsed, about, bytes: measured in V8. */
+const CONTAINER_BYTES = 64
+const VALUE_BYTES = 16
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+/**
+ * Finds where JSON text can be cut so that it can be parsed in parts, in one pass that can be interrupted. Only brackets,
+ * commas and strings are looked at: whether the parts are JSON is left to their parser.
+ */
+export class JsonOutline {
+  readonly #bytes: Uint8Array
+  readonly #partBytes: number
+  #at = 0
+  #inString = false
+  #escaped = false
+  #memory = 0
+  #depth = 0
+  #root: NestedPart | undefined
+  // Of the open container at each depth; the text around the root is depth 0.
+  readonly #starts: number[] = [0]
+  readonly #isObject: boolean[] = [false]
+  /** Where the text begins that is in no part yet. */
+  readonly #from: number[] = [0]
+  readonly #lastComma: number[] = [-1]
+  /** Whether nothing but a comma may follow: a nested part has just ended. */
+  readonly #afterNested: boolean[] = [false]
+  readonly #parts: ((PlainPart | NestedPart)[] | undefined)[] = [undefined]
+
+  /** @param partBytes about how many bytes are parsed in one go; a single string may be longer */
+  constructor(bytes: Uint8Array, partBytes: number) {
+    this.#bytes = bytes
+    this.#partBytes = partBytes
+  }
+
+  /** About how much memory the values found so far take once parsed, bytes. */
+  get memory(): number {
+    return this.#memory
+  }
+
+  /**
+   * Reads on up to the position `end`.
+   * @throws JsonSyntaxError
+   */
+  readTo(end: number): void {
+    const bytes = this.#bytes
+    let inString = this.#inString
+    let escaped = this.#escaped
+    let at = this.#at
+    for (; at < end; at++) {
+      const byte = bytes[at]
+      if (inString) {
+        if (escaped) escaped = false
+        else if (byte === BACKSLASH) escaped = true
+        else if (byte === QUOTE) inString = false
+      } else if (byte === QUOTE) inString = true
+      else if (byte === COMMA) this.#comma(at)
+      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#open(at, byte === OPEN_BRACE)
+      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+        this.#close(at, byte === CLOSE_BRACE)
+      }
+    }
+    this.#inString = inString
+    this.#escaped = escaped
+    this.#at = at
+  }
+
+  /**
+   * The outermost value, an array or an object, once everything was read.
+   * @throws JsonSyntaxError
+   */
+  root(): NestedPart {
+    const root = this.#root
+    if (root === undefined) throw this.#malformed(this.#at)
+    this.#requireBlank(root.end, this.#at)
+    return root
+  }
+
+  #open(at: number, isObject: boolean): void {
+    if (this.#root !== undefined || this.#depth === MAX_NESTING) throw this.#malformed(at)
+    if (this.#depth === 0) this.#requireBlank(0, at)
+    this.#memory += CONTAINER_BYTES
+    const depth = (this.#depth += 1)
+    this.#starts[depth] = at
+    this.#isObject[depth] = isObject
+    this.#from[depth] = at + 1
+    this.#lastComma[depth] = at
+    this.#afterNested[depth] = false
+    this.#parts[depth] = undefined
+  }
+
+  #comma(at: number): void {
+    const depth = this.#depth
+    if (depth === 0) throw this.#malformed(at)
+    this.#memory += VALUE_BYTES
+    const from = this.#from[depth] ?? 0
+    if (this.#afterNested[depth]) this.#endNested(depth, at)
+    else if (at - from >= this.#partBytes) this.#add(depth, { start: from, end: at }, at + 1)
+    this.#lastComma[depth] = at
+  }
+
+  #close(at: number, isObject: boolean): void {
+    const depth = this.#depth
+    if (depth === 0 || this.#isObject[depth] !== isObject) throw this.#malformed(at)
+    const start = this.#starts[depth] ?? 0
+    const parts = this.#parts[depth]
+    const from = this.#from[depth] ?? 0
+    if (this.#afterNested[depth]) this.#requireBlank(from, at)
+    else parts?.push({ start: from, end: at })
+    const container = parts === undefined ? undefined : { isObject, parts }
+    const outer = (this.#depth -= 1)
+    const value = { valueStart: start, end: at + 1, container }
+    if (outer === 0) this.#root = { start, ...value }
+    else if (parts !== undefined || at - (this.#from[outer] ?? 0) >= this.#partBytes) {
+      this.#addNested(outer, value)
+    }
+  }
+
+  /** A value that is parsed by itself; what stands before it in its container is a part of its own. */
+  #addNested(depth: number, value: Omit<NestedPart, 'start'>): void {
+    const from = this.#from[depth] ?? 0
+    const lastComma = this.#lastComma[depth] ?? 0
+    if (this.#afterNested[depth]) throw this.#malformed(value.valueStart)
+    if (lastComma >= from) this.#add(depth, { start: from, end: lastComma }, lastComma + 1)
+    this.#add(depth, { start: Math.max(from, lastComma + 1), ...value }, value.end)
+    this.#afterNested[depth] = true
+  }
+
+  #endNested(depth: number, at: number): void {
+    this.#requireBlank(this.#from[depth] ?? 0, at)
+    this.#from[depth] = at + 1
+    this.#afterNested[depth] = false
+  }
+
+  #add(depth: number, part: PlainPart | NestedPart, next: number): void {
+    const parts = (this.#parts[depth] ??= [])
+    parts.push(part)
+    this.#from[depth] = next
+  }
+
+  #requireBlank(start: number, end: number): void {
+    for (let at = start; at < end; at++) {
+      if (!isBlank(this.#bytes[at])) throw this.#malformed(at)
+    }
+  }
+
+  #malformed(at: number): JsonSyntaxError {
+    return new JsonSyntaxError(`unexpected byte at position ${at}`)
+  }
+}
+
+/** White space of RFC 8259 section 2. */
+function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
