@@ -7,6 +7,7 @@ import { defaultStatePath, fileState } from '../client/node/bundle-state.ts'
 import { createProxy, type ProxiedRequest } from '../client/node/proxy.ts'
 import type { Subcommand } from './subcommand.ts'
 import { InputError } from './verify/input-error.ts'
+import { readJson } from './verify/read-input.ts'
 import { readRoot } from './verify/release-trust.ts'
 
 interface ProxyOptions {
@@ -17,6 +18,7 @@ interface ProxyOptions {
   readonly environment?: string
   readonly allowSimulated?: boolean
   readonly requireCrl?: boolean
+  readonly logPolicy?: string
   readonly state: string
 }
 
@@ -34,6 +36,7 @@ export function proxySubcommand(): Subcommand {
     .option('--api-key-file <file>', 'the key to send, so that tools need none (or CMR_API_KEY)')
     .option('--environment <name>', 'the environment it must be for (default: production)')
     .option('--require-crl', "refuse evidence without AMD's revocation list")
+    .option('--log-policy <file>', 'the public log of releases that must have bundle and manifest')
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
     .action(async (options: ProxyOptions) => {
@@ -44,11 +47,22 @@ export function proxySubcommand(): Subcommand {
 }
 
 async function serve(options: ProxyOptions): Promise<void> {
-  const { allowSimulated = false, environment, port, requireCrl = false, router } = options
+  const {
+    allowSimulated = false,
+    environment,
+    logPolicy,
+    port,
+    requireCrl = false,
+    router,
+  } = options
   const client = createClient({
     baseURL: router,
     rootKey: await readRoot(options.rootKey),
-    policy: { allowSimulated, requireCrl },
+    policy: {
+      allowSimulated,
+      requireCrl,
+      ...(logPolicy === undefined ? {} : { logPolicy: await readJson(logPolicy) }),
+    },
     state: fileState(options.state),
     ...(environment === undefined ? {} : { environment }),
   })

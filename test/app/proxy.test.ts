@@ -7,6 +7,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { gather } from '../support/gather.ts'
+import { LOG_POLICY } from '../support/release-log.ts'
 import { startStack, until, type Stack } from '../support/stack.ts'
 
 /** `confidential-model-router proxy` in front of a real router, used as tools use it. */
@@ -46,6 +47,12 @@ afterAll(async () => {
 function flags(): string[] {
   const { root_key: rootKey, tls_base_url: router } = stack.local
   return ['--router', router, '--root-key', rootKey, '--port', '0', '--state', 'none']
+}
+
+function logPolicy(): string {
+  const path = join(stack.stateDir, 'log-policy.json')
+  writeFileSync(path, JSON.stringify(LOG_POLICY))
+  return path
 }
 
 const ASK = {
@@ -110,19 +117,22 @@ describe('the proxy command', () => {
     expect(state.status).toBe(200)
   })
 
-  test('refuses to pass anything to a router that it cannot prove, and says why', async () => {
-    const strict = spawn(process.execPath, [PROGRAM, 'proxy', ...flags()])
+  test.each([
+    ['trust_bundle_environment', () => []],
+    ['trust_bundle_logged', () => ['--allow-simulated', '--log-policy', logPolicy()]],
+  ])('passes nothing to a router that it cannot prove, and says why: %s', async (failed, more) => {
+    const strict = spawn(process.execPath, [PROGRAM, 'proxy', ...flags(), ...more()])
     let text = ''
     for (const stream of [strict.stdout, strict.stderr]) {
       stream.on('data', (part: Buffer) => (text += part.toString()))
     }
     await until(() => text.includes('not proven'))
-    expect(text).toContain('trust_bundle_environment')
+    expect(text).toContain(failed)
     const at = /proxy +(http:\S+)/.exec(text)?.[1] ?? ''
     const answer = await fetch(`${at}/v1/models`)
     expect(answer.status).toBe(503)
     expect(await answer.json()).toMatchObject({
-      error: { code: 'router_not_proven', failed: ['trust_bundle_environment'] },
+      error: { code: 'router_not_proven', failed: expect.arrayContaining([failed]) },
     })
     strict.kill('SIGTERM')
     expect((await once(strict, 'close'))[0]).toBe(0)

@@ -9,6 +9,8 @@ import { buildVerifierPage } from '../../src/cli/build/browser-page.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { CHROMIUM, launchChromium } from '../support/chromium.ts'
 import { listen } from '../support/listen.ts'
+import { encodeKeyConfig } from '../../src/protocol/hpke-key-config.ts'
+import { LOG_POLICY, logProofsOf } from '../support/release-log.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import {
   inBinding,
@@ -37,6 +39,18 @@ const configSchema = z.looseObject({
     z.looseObject({ attestation: z.looseObject({ root_key: z.unknown().optional() }) }),
   ),
 })
+
+/** The documents of the stack's release, as it publishes them. */
+async function releaseOf(of: Stack): Promise<readonly [manifest: string, bundle: string]> {
+  const read = async (path: string) => (await fetch(of.local.base_url + path)).json()
+  const { workload_identity_manifest_jws: manifest } = z
+    .looseObject({ workload_identity_manifest_jws: z.string() })
+    .parse(await read('/attestation'))
+  const { trust_bundle_jws: bundle } = z
+    .looseObject({ trust_bundle_jws: z.string() })
+    .parse(await read('/.well-known/trust.json'))
+  return [manifest, bundle]
+}
 
 let stack: Stack
 let browser: Browser
@@ -79,9 +93,12 @@ describe.skipIf(CHROMIUM === undefined)(
     })
 
     const fillTrust = (on = page) => fillTrustInto(on, stack.local)
-    const verify = (on = page) => pressVerify(on)
+    const verifyOn = (on: Page) => pressVerify(on)
+    const verify = () => verifyOn(page)
     const boxes = (state: string) => boxesIn(page, state)
     const withTampered = createTamperer(() => context)
+    /** Judges the evidence that was made before for the page's nonce: a router makes few reports a minute. */
+    const verifyAgain = () => withTampered('/attestation', (text) => text, verify)
 
     describe('with a running router', () => {
       beforeAll(() => fillTrust())
@@ -148,6 +165,32 @@ describe.skipIf(CHROMIUM === undefined)(
         expect(await boxes('failed')).toEqual([box])
       })
 
+      test('another HPKE key than the one that the report names turns the binding red', async () => {
+        const other = Buffer.from(encodeKeyConfig(crypto.getRandomValues(new Uint8Array(32))))
+        const path = '/.well-known/hpke-keys'
+        expect(await withTampered(path, () => other, verifyAgain)).toMatch(/^NOT VALID.*hpke_key/)
+        expect(await boxes('failed')).toEqual(['binding'])
+      })
+
+      test('a release turns the public record red or green, where a log is demanded', async () => {
+        const policy = { ...LOG_POLICY, max_age_seconds: 600 }
+        const file = { name: 'log-policy.json', mimeType: 'application/json' }
+        const given = { ...file, buffer: Buffer.from(JSON.stringify(policy)) }
+        await page.getByLabel('Log policy').setInputFiles(given)
+        expect(await verifyAgain()).toMatch(/^NOT VALID.*trust_bundle_logged/)
+        expect(await boxes('failed')).toEqual(['logged'])
+        const [manifest, bundle] = await releaseOf(stack)
+        const proofs = await logProofsOf([manifest, bundle], Date.now())
+        const change = (text: string) =>
+          JSON.stringify({ ...z.looseObject({}).parse(JSON.parse(text)), log_proofs: proofs })
+        expect(await withTampered('/.well-known/trust.json', change, verifyAgain)).toMatch(
+          /^VALID ON A SIMULATED/,
+        )
+        expect(await boxes('holds')).toContain('bundle')
+        expect(await boxes('simulated')).toContain('logged')
+        await page.getByRole('button', { name: 'Remove log-policy.json' }).click()
+      })
+
       test('an answer to another nonce turns the nonce red', async () => {
         const other = await (
           await fetch(`${stack.local.base_url}/attestation?nonce=${'ab'.repeat(32)}`)
@@ -166,7 +209,7 @@ describe.skipIf(CHROMIUM === undefined)(
         'one changed byte in part %i of the bundle turns the bundle red',
         async (part) => {
           const change = inPart('trust_bundle_jws', part)
-          expect(await withTampered('/.well-known/trust.json', change, () => verify())).toMatch(
+          expect(await withTampered('/.well-known/trust.json', change, verifyAgain)).toMatch(
             /^NOT VALID/,
           )
           expect(await boxes('failed')).toEqual(['bundle'])
@@ -342,7 +385,7 @@ describe.skipIf(CHROMIUM === undefined)(
         const other = await phone.newPage()
         await other.goto(`file://${file}`)
         await fillTrust(other)
-        await verify(other)
+        await verifyOn(other)
         const width = await other.evaluate(() => document.documentElement.scrollWidth)
         expect(width).toBeLessThanOrEqual(360)
       } finally {
@@ -362,7 +405,7 @@ describe.skipIf(CHROMIUM === undefined)(
       try {
         await other.goto(`http://127.0.0.1:${port}/verifier.html`)
         await fillTrust(other)
-        expect(await verify(other)).toMatch(/^VALID ON A SIMULATED/)
+        expect(await verifyOn(other)).toMatch(/^VALID ON A SIMULATED/)
         expect(asked.filter((path) => path !== '/favicon.ico')).toEqual(['/verifier.html'])
       } finally {
         await other.close()

@@ -8,10 +8,12 @@ import {
   type LoopbackProxy,
   type ProxiedRequest,
 } from '../../src/client/node/proxy.ts'
-import { clientOf, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
+import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { listen } from '../support/listen.ts'
+import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
+import { LOG_POLICY } from '../support/release-log.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
-import { TAMPERINGS } from '../support/tamperings.ts'
+import { LOG_TAMPERINGS, TAMPERINGS } from '../support/tamperings.ts'
 
 let world: World
 let host: FakeRouter
@@ -35,8 +37,8 @@ interface Running extends LoopbackProxy {
   readonly answered: ProxiedRequest[]
 }
 
-async function proxyFor(router: FakeRouter, apiKey?: string): Promise<Running> {
-  const { options, deps } = clientOf(world, router)
+async function proxyFor(router: Pick<FakeRouter, 'baseURL'>, apiKey?: string): Promise<Running> {
+  const { options, deps } = clientOf(world, router, { policy: { logPolicy: LOG_POLICY } })
   const client = createClient(options, deps)
   const answered: ProxiedRequest[] = []
   const plan = { client, router: new URL(router.baseURL), apiKey, now: deps.now }
@@ -170,7 +172,7 @@ describe('the loopback proxy', () => {
 })
 
 describe('a tampered proof', () => {
-  test.each(TAMPERINGS)(
+  test.each([...TAMPERINGS, ...LOG_TAMPERINGS])(
     '$name is refused as $failed, and no byte of the prompt leaves',
     async (one) => {
       const proxy = await proxyFor(host, 'SECRET')
@@ -188,4 +190,37 @@ describe('a tampered proof', () => {
       })
     },
   )
+})
+
+describe('somebody else in the place of the router', () => {
+  test('with a certificate that everybody trusts, and its evidence, gets nothing', async () => {
+    const middle = await startManInTheMiddle(host)
+    open.push(middle)
+    const proxy = await proxyFor(middle, 'SECRET')
+    const answer = await call(proxy, `${CHAT}?SECRET`, {}, 'SECRET')
+    expect(answer.status).toBe(503)
+    expect(JSON.parse(answer.body)).toMatchObject({
+      error: { code: 'router_not_proven', failed: ['tls_key'] },
+    })
+    expect(middle.read.length).toBeGreaterThan(0)
+    expect(middle.read.join()).not.toContain('SECRET')
+    expect(proxy.state()).toMatchObject({ proven: false, problem: { failed: ['tls_key'] } })
+  })
+
+  test('since it was proven gets nothing', async () => {
+    const swapping = await startFakeRouter(world)
+    open.push(swapping)
+    const proxy = await proxyFor(swapping, 'key')
+    expect((await call(proxy, CHAT, {}, '{}')).status).toBe(200)
+    // Its receipt was asked for too.
+    await expect.poll(() => proxy.answered.length, { timeout: 30_000 }).toBe(1)
+    const [honest, before] = [swapping.spki, swapping.received.length]
+    swapping.swapKey(await newKeyPair())
+    swapping.misbehave({ envelopeSpki: honest })
+    const answer = await call(proxy, CHAT, {}, 'SECRET')
+    expect([502, 503]).toContain(answer.status)
+    expect(JSON.parse(answer.body)).toHaveProperty('error.type', 'proxy_error')
+    expect((await call(proxy, CHAT, {}, 'SECRET')).body).toContain('"failed":["tls_key"]')
+    expect(swapping.received.slice(before)).toEqual([])
+  })
 })

@@ -1,8 +1,17 @@
+import { Agent, fetch as undiciFetch } from 'undici'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createClient, type TransportName } from '../../src/client/index.ts'
+import { makeHpkeKey } from '../../src/enclave/hpke/hpke-key.ts'
 import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
+import { startManInTheMiddle, type ManInTheMiddle } from '../support/man-in-the-middle.ts'
+import { LOG_POLICY } from '../support/release-log.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
-import { HPKE_TAMPERINGS, TAMPERINGS, type Tampering } from '../support/tamperings.ts'
+import {
+  HPKE_TAMPERINGS,
+  LOG_TAMPERINGS,
+  TAMPERINGS,
+  type Tampering,
+} from '../support/tamperings.ts'
 
 /** One changed byte anywhere in a proof: the library names it, and not one byte of a prompt has left. */
 
@@ -16,8 +25,11 @@ beforeAll(async () => {
 afterAll(() => host.close())
 beforeEach(() => host.misbehave({}))
 
-async function ask(to = host, transport: TransportName = 'tls'): Promise<Response> {
-  const { options, deps } = clientOf(world, to, { transport })
+async function ask(
+  to: Pick<FakeRouter, 'baseURL'> = host,
+  transport: TransportName = 'tls',
+): Promise<Response> {
+  const { options, deps } = clientOf(world, to, { transport, policy: { logPolicy: LOG_POLICY } })
   const client = createClient(options, deps)
   try {
     const prompt = {
@@ -36,8 +48,12 @@ const TRANSPORTS = ['tls', 'ehbp'] as const
 /** Over EHBP the connection proves nothing, and the HPKE key is compared in its place. */
 const tamperingsOf = (transport: TransportName): readonly Tampering[] =>
   transport === 'tls'
-    ? TAMPERINGS
-    : [...TAMPERINGS.filter(({ failed }) => failed !== 'tls_key'), ...HPKE_TAMPERINGS]
+    ? [...TAMPERINGS, ...LOG_TAMPERINGS]
+    : [
+        ...TAMPERINGS.filter(({ failed }) => failed !== 'tls_key'),
+        ...HPKE_TAMPERINGS,
+        ...LOG_TAMPERINGS,
+      ]
 
 describe.each(TRANSPORTS)('a tampered proof, with the transport %s', (transport) => {
   test.each(tamperingsOf(transport))(
@@ -57,6 +73,54 @@ describe.each(TRANSPORTS)('a tampered proof, with the transport %s', (transport)
     const before = host.received.length
     expect((await ask(host, transport)).status).toBe(200)
     expect(host.received.slice(before)).toHaveLength(1)
+  })
+})
+
+describe('a man in the middle with a certificate that everybody trusts', () => {
+  let middle: ManInTheMiddle
+
+  beforeAll(async () => {
+    middle = await startManInTheMiddle(host)
+  })
+  afterAll(() => middle.close())
+  beforeEach(() => {
+    middle.meddle = undefined
+  })
+
+  /** What he read, without the headers: whoever ends TLS reads those. */
+  const bodiesRead = (since: number) =>
+    middle.read.slice(since).map((one) => one.slice(one.lastIndexOf('} ')))
+
+  test('reads whatever an ordinary client sends', async () => {
+    const connect = { ca: middle.authorityPem }
+    const init = { method: 'POST', body: 'SECRET', dispatcher: new Agent({ connect }) }
+    const answer = await undiciFetch(`${middle.baseURL}/v1/chat/completions`, init)
+    expect(answer.status).toBe(200)
+    expect(middle.read.join()).toContain('SECRET')
+  })
+
+  test('gets nothing of a client that compares the key of its connection', async () => {
+    const [before, beyond] = [middle.read.length, host.received.length]
+    await expect(ask(middle)).rejects.toMatchObject({ failed: ['tls_key'] })
+    expect(middle.read.slice(before).join()).not.toContain('SECRET')
+    expect(host.received.slice(beyond)).toEqual([])
+  })
+
+  test('reads no body of a client that encrypts it', async () => {
+    const before = middle.read.length
+    const answer = await ask(middle, 'ehbp')
+    expect(answer.status).toBe(200)
+    expect(await answer.text()).toContain('receipt_id')
+    expect(bodiesRead(before).join()).not.toContain('SECRET')
+    expect(host.ehbp.opened.at(-1)).toContain('SECRET')
+  })
+
+  test('gets nothing by a key of his own in place of the one that is served', async () => {
+    const { config } = await makeHpkeKey()
+    middle.meddle = (path, answer) => (path === '/.well-known/hpke-keys' ? config : answer)
+    const before = middle.read.length
+    await expect(ask(middle, 'ehbp')).rejects.toMatchObject({ failed: ['hpke_key'] })
+    expect(middle.read.slice(before).join()).not.toContain('SECRET')
   })
 })
 

@@ -1,16 +1,14 @@
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import type { ServerResponse } from 'node:http'
-import { ed25519 } from '@noble/curves/ed25519.js'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
 import type { Client } from '../../src/client/client.ts'
 import { memoryState } from '../../src/client/memory-state.ts'
 import type { ClientOptions } from '../../src/client/options.ts'
-import { toBase64, toHex, utf8 } from '../../src/protocol/bytes.ts'
-import { sha256 } from '../../src/protocol/digest.ts'
 import { clientOf, newKeyPair, startFakeRouter, type FakeRouter } from '../support/fake-router.ts'
 import { listen } from '../support/listen.ts'
+import { LOG_POLICY } from '../support/release-log.ts'
 import { makeWorld, type World } from '../support/synthetic-world.ts'
 import { startTcpBalancer } from '../support/tcp-balancer.ts'
 
@@ -38,13 +36,6 @@ function clientFor(started: Pick<FakeRouter, 'baseURL'>, more: Partial<ClientOpt
   const client = createClient(options, deps)
   open.unshift(client)
   return { client, pass }
-}
-
-/** A verifier key of C2SP signed notes for Ed25519: `<hex id>+<base64 of 0x01 and the key>`. */
-async function noteKeyOf(name: string): Promise<string> {
-  const key = Uint8Array.of(1, ...ed25519.getPublicKey(new Uint8Array(32).fill(7)))
-  const id = await sha256(new Uint8Array([...utf8(`${name}\n`), ...key]))
-  return `${toHex(id.slice(0, 4))}+${toBase64(key)}`
 }
 
 const PROMPT = 'the prompt that nobody else may read'
@@ -238,16 +229,27 @@ describe('a pinned fetch', () => {
     expect(() => createClient(options, deps)).toThrow(message)
   })
 
+  test('proves that a release is in the public log where its policy names one', async () => {
+    const host = await router()
+    const { client } = clientFor(host, { policy: { logPolicy: LOG_POLICY } })
+    expect((await ask(client, host)).status).toBe(200)
+    const [{ checks = [] } = {}] = client.proofs()
+    expect(checks.filter(({ name }) => name.endsWith('_logged'))).toMatchObject([
+      { name: 'trust_bundle_logged', ok: true, detail: expect.stringContaining('entry 1 of 2 in') },
+      { name: 'manifest_logged', ok: true, detail: expect.stringContaining(', 1 witnesses') },
+    ])
+  })
+
   test('refuses a release that is not in the public log where its policy requires that', async () => {
     const host = await router()
-    const log = `log.test+${await noteKeyOf('log.test')}`
-    const strict = clientFor(host, { policy: { logPolicy: { log, quorum: 0 } } }).client
+    host.misbehave({ logProofs: () => undefined })
+    const strict = clientFor(host, { policy: { logPolicy: LOG_POLICY } }).client
     await expect(ask(strict, host)).rejects.toMatchObject({
       code: 'attestation_refused',
       failed: ['trust_bundle_logged', 'manifest_logged'],
     })
     expect(host.received).toEqual([])
-    const lenient = { log, quorum: 0, required: false }
+    const lenient = { ...LOG_POLICY, required: false }
     const { client } = clientFor(host, { policy: { logPolicy: lenient } })
     expect((await ask(client, host)).status).toBe(200)
     expect(client.proofs()[0]?.notes.join()).toContain('trust_bundle_logged: no_proof')

@@ -5,12 +5,13 @@ import { buffer } from 'node:stream/consumers'
 import { makeLinkCertificates, type KeyPair } from '../../src/host/stack/link-certificates.ts'
 import { Agent, fetch as undiciFetch } from 'undici'
 import type { Envelope } from '../../src/protocol/envelope.ts'
-import type { TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
+import type { LogProofs, TrustBundleInput } from '../../src/protocol/trust-bundle.ts'
 import type { ClientDeps, ClientOptions } from '../../src/client/options.ts'
 import { streamOf } from '../../src/client/transport.ts'
 import { memoryState } from '../../src/client/memory-state.ts'
 import { FakeEhbp } from './fake-ehbp.ts'
 import { listen } from './listen.ts'
+import { logProofsOf } from './release-log.ts'
 import { NOW } from './synthetic-snp.ts'
 import { envelopeOf, signBundle, type EnvelopeChanges, type World } from './synthetic-world.ts'
 
@@ -22,6 +23,8 @@ export interface Misdeeds {
   readonly envelopeText?: (honest: string) => string
   readonly bundle?: Partial<TrustBundleInput>
   readonly bundleJws?: (honest: string) => string
+  /** The proofs that bundle and manifest are in the public log. */
+  readonly logProofs?: (honest: LogProofs) => LogProofs | undefined
   /** The nonce that is used in place of the one that was asked for. */
   readonly nonce?: string
   /** The key of the envelope in place of the one that the connection shows. */
@@ -106,7 +109,12 @@ export async function startFakeRouter(world: World, answer: Answer = hello): Pro
     const jws = await (misdeeds.bundle === undefined
       ? bundleOnce(world)
       : signBundle(world, misdeeds.bundle))
-    return JSON.stringify({ trust_bundle_jws: misdeeds.bundleJws?.(jws) ?? jws })
+    const logged = await logProofsOf([world.manifestJws, jws], NOW - 60_000)
+    const logProofs = misdeeds.logProofs === undefined ? logged : misdeeds.logProofs(logged)
+    return JSON.stringify({
+      trust_bundle_jws: misdeeds.bundleJws?.(jws) ?? jws,
+      log_proofs: logProofs,
+    })
   }
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'https://router.test')

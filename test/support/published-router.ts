@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { makeHpkeKey } from '../../src/enclave/hpke/hpke-key.ts'
 import { makeTlsIdentity } from '../../src/enclave/keys/tls-identity.ts'
 import { issueSimulatedChain } from '../../src/enclave/simulated/chain.ts'
 import { toBase64, type Bytes } from '../../src/protocol/bytes.ts'
@@ -22,6 +23,12 @@ export interface PublishedRouter {
   readonly captured: string
   /** Its envelopes bring the platform's revocation list. */
   readonly listed: string
+  /** Serves an HPKE key, which its envelopes name. */
+  readonly sealing: string
+  /** Serves an HPKE key, and its envelopes name another. */
+  readonly swapped: string
+  /** Serves an HPKE key that is none. */
+  readonly garbled: string
   /** Path of a file: `root.json`, `jwks.json`, `bundle.jws`, `receipt.json`, `request`, `response`, `revoked.crl`. */
   file(name: string): string
   write(name: string, content: string | Bytes): Promise<string>
@@ -71,6 +78,9 @@ export async function startPublishedRouter(): Promise<PublishedRouter> {
     secure,
     captured: `${secure}/captured`,
     listed: `${secure}/listed`,
+    sealing: `${secure}/sealing`,
+    swapped: `${secure}/swapped`,
+    garbled: `${secure}/garbled`,
     file,
     write,
     publish: (bundle, logProofs) => void Object.assign(published, { bundle, logProofs }),
@@ -87,16 +97,27 @@ interface Published {
   readonly logProofs?: LogProofs
 }
 
+type Document = string | Bytes
+
 async function answers(world: World, published: Published): Promise<RequestListener> {
   const { jwk, kid } = world.receiptKey
   const crl = await currentList([], world)
-  const documents: Record<string, (query: URLSearchParams) => Promise<string> | string> = {
+  const hpke = await makeHpkeKey()
+  const sealing = (query: URLSearchParams) =>
+    currentEnvelope(world, query.get('nonce') ?? '', { hpke: hpke.configSha256 })
+  const documents: Record<string, (query: URLSearchParams) => Promise<Document> | Document> = {
     '/.well-known/trust.json': () =>
       JSON.stringify({ trust_bundle_jws: published.bundle, log_proofs: published.logProofs }),
     '/.well-known/jwks.json': () => JSON.stringify({ keys: [{ ...jwk, kid }] }),
     '/attestation': (query) => currentEnvelope(world, query.get('nonce') ?? ''),
     '/captured/attestation': () => currentEnvelope(world, ''),
-    '/listed/attestation': (query) => currentEnvelope(world, query.get('nonce') ?? '', crl),
+    '/listed/attestation': (query) => currentEnvelope(world, query.get('nonce') ?? '', { crl }),
+    '/sealing/attestation': sealing,
+    '/sealing/.well-known/hpke-keys': () => hpke.config,
+    '/swapped/attestation': sealing,
+    '/swapped/.well-known/hpke-keys': async () => (await makeHpkeKey()).config,
+    '/garbled/attestation': sealing,
+    '/garbled/.well-known/hpke-keys': () => hpke.config.slice(1),
   }
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://router.test')
@@ -130,12 +151,21 @@ function currentList(serials: readonly number[], { chain }: World): Promise<Byte
   return revocationList(serials, { issuer: chain.arkName, days })
 }
 
-async function currentEnvelope(world: World, nonce: string, crl?: Bytes): Promise<string> {
-  const binding = {
-    label: 'cmr/report-data/v1',
-    receipt_key_thumbprint: world.receiptKey.kid,
-    nonce,
-  } as const
+async function currentEnvelope(
+  world: World,
+  nonce: string,
+  { crl, hpke }: { readonly crl?: Bytes; readonly hpke?: string } = {},
+): Promise<string> {
+  const bound = { receipt_key_thumbprint: world.receiptKey.kid, nonce }
+  const binding =
+    hpke === undefined
+      ? ({ label: 'cmr/report-data/v1', ...bound } as const)
+      : ({
+          label: 'cmr/report-data/v2',
+          ...bound,
+          configuration_sha256: 'c0'.repeat(32),
+          hpke_key_config_sha256: hpke,
+        } as const)
   const claimed = {
     issued_at: new Date().toISOString(),
     report_data_binding: binding,

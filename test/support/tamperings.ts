@@ -200,3 +200,56 @@ export const HPKE_TAMPERINGS: readonly Tampering[] = [
     misdeeds: () => ({ envelopeHpke: '' }),
   },
 ]
+
+/** A character in one line of a proof that an entry is in the log. */
+const inLogProof = (name: 'manifest' | 'trust_bundle', line: number, at: number): Misdeeds => ({
+  logProofs: (honest) => {
+    const lines = (honest[name] ?? '').split('\n')
+    lines[line] = otherDigit(lines[line] ?? '', at)
+    return { ...honest, [name]: lines.join('\n') }
+  },
+})
+
+/** What concerns those alone who demand that a release is in a public log (`LOG_POLICY`). */
+export const LOG_TAMPERINGS: readonly Tampering[] = [
+  {
+    name: 'the log: no proofs',
+    failed: 'trust_bundle_logged',
+    misdeeds: () => ({ logProofs: () => undefined }),
+  },
+  {
+    name: 'the log: proofs of each other',
+    failed: 'manifest_logged',
+    misdeeds: () => ({
+      logProofs: ({ manifest, trust_bundle }) => ({
+        manifest: trust_bundle,
+        trust_bundle: manifest,
+      }),
+    }),
+  },
+  {
+    name: 'the log: place of the manifest',
+    failed: 'manifest_logged',
+    misdeeds: () => inLogProof('manifest', 1, 6),
+  },
+  {
+    name: 'the log: way to its root',
+    failed: 'trust_bundle_logged',
+    misdeeds: () => inLogProof('trust_bundle', 2, 10),
+  },
+  {
+    name: 'the log: its root',
+    failed: 'trust_bundle_logged',
+    misdeeds: () => inLogProof('trust_bundle', 6, 10),
+  },
+  {
+    name: 'the log: its signature',
+    failed: 'trust_bundle_logged',
+    misdeeds: () => inLogProof('trust_bundle', 8, 60),
+  },
+  {
+    name: 'the log: the signature of its witness',
+    failed: 'manifest_logged',
+    misdeeds: () => inLogProof('manifest', 9, 60),
+  },
+]

@@ -58,7 +58,7 @@ interface Answer {
 /** Changes what the router answers at a path for as long as some work takes, and complains where nothing was asked there. */
 export type Tamper = <Value>(
   path: string | RegExp,
-  change: (text: string) => string,
+  change: (text: string) => string | Buffer,
   work: () => Promise<Value>,
 ) => Promise<Value>
 

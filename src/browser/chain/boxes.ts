@@ -28,6 +28,7 @@ const BINDING: readonly BoxDefinition[] = [
     says: 'The report names the key that signs receipts, the one that bodies may be encrypted to, and the configuration in force.',
     checks: ['report_data_binding', 'receipt_key', 'hpke_key', 'configuration'],
     restsOn: ['report'],
+    documents: ['HPKE key configuration'],
     members: ['report_data_binding'],
   },
 ]

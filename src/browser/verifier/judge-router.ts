@@ -1,5 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
+import { KEY_CONFIG_PATH } from '../../protocol/ehbp.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { TrustBundle } from '../../protocol/trust-bundle.ts'
@@ -13,11 +14,12 @@ import type { Anchor } from '../../verify/snp/anchors.ts'
 import type { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { policyOfBundle } from '../../verify/snp/policy.ts'
 import type { SnpOptions } from '../../verify/snp/verify-snp.ts'
+import { readServedHpkeKey } from '../../verify/served-hpke-key.ts'
 import { checkLogged } from '../../verify/transparency/check-logged.ts'
 import type { LogPolicy } from '../../verify/transparency/log-policy.ts'
 import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
 import type { Findings } from '../chain/picture.ts'
-import { RouterUnavailable, type RouterReader } from '../parts/router-reader.ts'
+import { RouterUnavailable, type ReadAnswer, type RouterReader } from '../parts/router-reader.ts'
 
 /** What the user of the page decided on. */
 export interface Demands {
@@ -71,12 +73,13 @@ export async function judgeRouter(
   around: Surroundings,
 ): Promise<RouterReport> {
   const nonce = around.nonce()
-  const [trust, answer] = await Promise.all([
+  const [trust, answer, hpkeKey] = await Promise.all([
     judgeBundle(router, demands, around),
     router.get(`/attestation?nonce=${nonce}`),
+    router.get(KEY_CONFIG_PATH),
   ])
   if (answer.status !== 200) throw new RouterUnavailable(refusalOf(answer.status))
-  const judged = await judgeEnvelope(answer.body, nonce, trust, demands, around)
+  const judged = await judgeEnvelope({ body: answer.body, hpkeKey, nonce }, trust, demands, around)
   const logged = judgeLog(judged.envelope, trust, demands, around)
   const checks = [...trust.checks, ...judged.checks, ...logged.checks]
   const malformed = [...trust.malformed, ...judged.malformed]
@@ -148,9 +151,15 @@ interface JudgedEnvelope extends Findings {
   readonly result?: Pick<EnvelopeResult, 'report' | 'chain' | 'manifest'>
 }
 
+/** What a router answered about itself. */
+interface Shown {
+  readonly body: Bytes
+  readonly hpkeKey: ReadAnswer
+  readonly nonce: string
+}
+
 async function judgeEnvelope(
-  body: Bytes,
-  nonce: string,
+  { body, hpkeKey, nonce }: Shown,
   { bundle }: JudgedTrust,
   demands: Demands,
   { now, anchors }: Surroundings,
@@ -175,9 +184,11 @@ async function judgeEnvelope(
     crl,
     ...(anchors === undefined ? {} : { anchors }),
   }
+  const served = await attempt(() => readServedHpkeKey(hpkeKey))
+  const live = { nonce, hpkeKeyConfigSha256: served?.hpkeKeyConfigSha256 }
   const trust = bundle && { bundle, rootJwk }
   const whole =
-    trust && (await attempt(() => verifyEnvelope(envelope, { ...options, trust, live: { nonce } })))
+    trust && (await attempt(() => verifyEnvelope(envelope, { ...options, trust, live })))
   // Where the bundle is refused or the manifest is none, the hardware still tells what it tells.
   const policy = bundle && policyOfBundle(bundle)
   const alone = policy === undefined ? options : { ...options, policy }
@@ -186,9 +197,9 @@ async function judgeEnvelope(
   return {
     checks,
     // The second look meets the same fault again.
-    malformed: malformed.slice(0, 1),
+    malformed: [...new Map(malformed.map((one) => [one.document, one])).values()],
     read: ['attestation envelope'],
-    notes,
+    notes: [...notes, ...(served?.notes ?? [])],
     envelope,
     ...(result === undefined ? {} : { result }),
   }

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { toHex } from '../../protocol/bytes.ts'
+import { KEY_CONFIG_PATH } from '../../protocol/ehbp.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
 import type { LogProofs } from '../../protocol/trust-bundle.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
@@ -11,6 +12,7 @@ import {
 } from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
 import { headline } from '../../verify/headline.ts'
+import { readServedHpkeKey } from '../../verify/served-hpke-key.ts'
 import { checkLogged } from '../../verify/transparency/check-logged.ts'
 import { readLogPolicy, type LogPolicy } from '../../verify/transparency/log-policy.ts'
 import { TransparencyError } from '../../verify/transparency/transparency-error.ts'
@@ -26,7 +28,12 @@ import { localOption, readLocalStack } from './local-stack.ts'
 import { report, type Outcome } from './print.ts'
 import { readInput, readJson } from './read-input.ts'
 import { publishedBundle, readRoot } from './release-trust.ts'
-import { createRouterClient, type Answer, type RouterClient } from './router-client.ts'
+import {
+  createRouterClient,
+  type Answer,
+  type FleetClient,
+  type RouterClient,
+} from './router-client.ts'
 
 interface AttestationOptions {
   readonly rootKey: string
@@ -108,9 +115,10 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
     return { ...trusted, notes, summary: headline(trusted, { proven: PROVEN }) }
   }
   const nonce = options.cached === true ? null : (options.nonce ?? randomNonce())
-  const answer = await fetchAttestation(client, nonce)
+  const { answer, hpkeKey } = await fetchEvidence(client, nonce)
   const envelope = readEnvelope(answer.body)
   const connection = judgeConnection(client.base, answer)
+  const { hpkeKeyConfigSha256, notes: unserved } = await readServedHpkeKey(hpkeKey)
   const result = await verifyEnvelope(envelope, {
     ...(await envelopePolicy(options)),
     trust: {
@@ -118,7 +126,7 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
       rootJwk,
       acceptBeforeRevocation: options.acceptBeforeRevocation,
     },
-    live: { ...connection.live, nonce },
+    live: { ...connection.live, nonce, hpkeKeyConfigSha256 },
   })
   const logged = await judgeLogged(envelope.workload_identity_manifest_jws, trusted, options)
   const judged = verdict([
@@ -135,7 +143,7 @@ async function verifyRouter(address: string, options: AttestationOptions): Promi
   return {
     ...judged,
     summary,
-    notes: [...result.notes, ...(logged.notes ?? []), ...connection.notes],
+    notes: [...result.notes, ...(logged.notes ?? []), ...connection.notes, ...unserved],
   }
 }
 
@@ -150,10 +158,15 @@ async function envelopePolicy(
   }
 }
 
-async function fetchAttestation(client: RouterClient, nonce: string | null): Promise<Answer> {
-  const answer = await client.get(`/attestation${nonce === null ? '' : `?nonce=${nonce}`}`)
-  if (answer.status === 200) return answer
-  throw new InputError(`${client.base.origin}/attestation answers ${answer.status}`)
+/** The envelope, and the answer of the same host about its HPKE key. */
+async function fetchEvidence(
+  client: FleetClient,
+  nonce: string | null,
+): Promise<{ readonly answer: Answer; readonly hpkeKey: Answer }> {
+  const path = `/attestation${nonce === null ? '' : `?nonce=${nonce}`}`
+  const [answer, hpkeKey] = await client.getTogether(path, KEY_CONFIG_PATH)
+  if (answer?.status === 200 && hpkeKey !== undefined) return { answer, hpkeKey }
+  throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}`)
 }
 
 /** A trust bundle as a router published it, with what proves that it is public. */

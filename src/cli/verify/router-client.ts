@@ -10,7 +10,7 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 export interface Answer {
   readonly status: number
-  readonly body: Buffer
+  readonly body: Buffer<ArrayBuffer>
   readonly headers: http.IncomingHttpHeaders
   /** SHA-256 over the SPKI of the peer of this very connection, in hex; undefined over plain HTTP. */
   readonly tlsSpkiSha256: string | undefined
@@ -25,6 +25,12 @@ export interface RouterClient {
   get(path: string, headers?: Record<string, string>): Promise<Answer>
 }
 
+/** A client of a router that may be several hosts: each call goes over a connection of its own. */
+export interface FleetClient extends RouterClient {
+  /** Several of them over one connection, so that one host of a fleet answers them all. */
+  getTogether(...paths: readonly string[]): Promise<Answer[]>
+}
+
 /**
  * A client of a router that makes each call over a new connection. `trust` decides how the peer is authenticated:
  * `evidence` where its key is compared with attested evidence, so that any certificate is accepted, `authorities`
@@ -33,13 +39,20 @@ export interface RouterClient {
 export function createRouterClient(
   address: string,
   trust: 'evidence' | 'authorities',
-): RouterClient {
+): FleetClient {
   const base = parseBase(address)
+  const at = (path: string) => new URL(base.pathname.replace(/\/$/, '') + path, base)
   return {
     base,
-    get: (path, headers = {}) => {
-      const prefix = base.pathname.replace(/\/$/, '')
-      return send(new URL(prefix + path, base), headers, trust)
+    get: (path, headers = {}) => send(at(path), { headers, agent: false }, trust),
+    getTogether: async (...paths) => {
+      const { Agent } = base.protocol === 'http:' ? http : https
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      try {
+        return await Promise.all(paths.map((path) => send(at(path), { agent }, trust)))
+      } finally {
+        agent.destroy()
+      }
     },
   }
 }
@@ -54,7 +67,7 @@ function parseBase(address: string): URL {
 
 function send(
   url: URL,
-  headers: Record<string, string>,
+  how: Pick<http.RequestOptions, 'headers' | 'agent'>,
   trust: 'evidence' | 'authorities',
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
@@ -69,7 +82,7 @@ function send(
       fail,
     )
   }
-  const options = { headers, timeout: TIMEOUT_MS, agent: false } as const
+  const options = { ...how, timeout: TIMEOUT_MS }
   const request =
     url.protocol === 'http:'
       ? http.get(url, options, receive)
@@ -89,7 +102,7 @@ function peerKey(socket: TLSSocket): string | undefined {
   return key && createHash('sha256').update(key).digest('hex')
 }
 
-async function readBody(response: http.IncomingMessage): Promise<Buffer> {
+async function readBody(response: http.IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const parts: Buffer[] = []
   let size = 0
   for await (const part of response) {

@@ -13,7 +13,7 @@ import { copyBytes } from '../../../src/protocol/bytes.ts'
 import { startFakeRouter, type FakeRouter } from '../../support/fake-router.ts'
 import { NOW, revocationList } from '../../support/synthetic-snp.ts'
 import { makeWorld, type World } from '../../support/synthetic-world.ts'
-import { TAMPERINGS } from '../../support/tamperings.ts'
+import { HPKE_TAMPERINGS, TAMPERINGS } from '../../support/tamperings.ts'
 
 let world: World
 let host: FakeRouter
@@ -102,16 +102,19 @@ describe('the verdict on a router', () => {
     expect(states.filter((one) => !one.endsWith(' holds'))).toEqual(['logged open'])
   })
 
-  test.each(TAMPERINGS)('turns exactly one box red: $name', async ({ name, misdeeds }) => {
-    host.misbehave(await misdeeds(host))
-    const report = await judge()
-    const box = RED.find(([pattern]) => pattern.test(name))
-    expect([name, box]).toEqual([name, expect.anything()])
-    const expected = box?.[1] === undefined ? [] : [box[1]]
-    expect(redBoxes(report)).toEqual(expected)
-    expect(report.ok).toBe(expected.length === 0)
-    expect(report.summary).toMatch(expected.length > 0 ? /^NOT VALID/ : /^VALID: /)
-  })
+  test.each([...TAMPERINGS, ...HPKE_TAMPERINGS])(
+    'turns exactly one box red: $name',
+    async ({ name, misdeeds }) => {
+      host.misbehave(await misdeeds(host))
+      const report = await judge()
+      const box = RED.find(([pattern]) => pattern.test(name))
+      expect([name, box]).toEqual([name, expect.anything()])
+      const expected = box?.[1] === undefined ? [] : [box[1]]
+      expect(redBoxes(report)).toEqual(expected)
+      expect(report.ok).toBe(expected.length === 0)
+      expect(report.summary).toMatch(expected.length > 0 ? /^NOT VALID/ : /^VALID: /)
+    },
+  )
 
   test('turns the bundle red under another release root, and still tells what the hardware says', async () => {
     host.misbehave({})

@@ -38,6 +38,19 @@ describe('verify attestation', () => {
     expect(run.code).toBe(0)
   })
 
+  test('the HPKE key that it serves must be the one that the report names', async () => {
+    const judged = (address: string) => judgeRouter(address, '--allow-simulated', ...stateless)
+    const honest = await judged(router.sealing)
+    expect(failedChecks(honest)).toEqual([])
+    expect(honest.out).toMatch(/"name": "hpke_key",\s+"ok": true/)
+    expect(failedChecks(await judged(router.swapped))).toEqual(['hpke_key'])
+    const garbled = await judged(router.garbled)
+    expect(garbled.err).toContain('malformed HPKE key configuration: not one key for X25519')
+    expect(garbled.code).toBe(2)
+    const without = await judged(router.secure)
+    expect(without.out).toContain('hpke_key: the router serves no key for bodies (404)')
+  })
+
   test('a simulated platform that is not allowed fails by that name', async () => {
     const run = await judgeRouter(router.secure, '--environment', 'local', ...stateless)
     expect(failedChecks(run)).toEqual(['simulated_platform'])

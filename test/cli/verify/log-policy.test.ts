@@ -1,20 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { utf8 } from '../../../src/protocol/bytes.ts'
-import { noteSigner } from '../../../src/cli/release/log/note-signer.ts'
-import { formatCheckpoint } from '../../../src/verify/transparency/checkpoint.ts'
-import { formatNote, formatNoteKey } from '../../../src/verify/transparency/signed-note.ts'
-import { formatTlogProof } from '../../../src/verify/transparency/tlog-proof.ts'
-import { merkleRoot, treeOf } from '../../support/merkle-reference.ts'
 import {
   currentBundle,
   startPublishedRouter,
   type PublishedRouter,
 } from '../../support/published-router.ts'
+import { LOG_POLICY, logProofsOf } from '../../support/release-log.ts'
 import { signBundle } from '../../support/synthetic-world.ts'
 import { failedChecks, verify } from '../../support/verify-command.ts'
-
-const LOG = noteSigner('router.example/releases', 'ed25519', new Uint8Array(32).fill(1))
-const WITNESS = noteSigner('witness.example', 'cosignature', new Uint8Array(32).fill(2))
 
 let router: PublishedRouter
 let bundle: string
@@ -22,30 +14,15 @@ let bundle: string
 beforeAll(async () => {
   router = await startPublishedRouter()
   bundle = await signBundle(router.world, currentBundle(router.world))
-  const policy = {
-    log: formatNoteKey(LOG.key),
-    witnesses: [formatNoteKey(WITNESS.key)],
-    quorum: 1,
-    max_age_seconds: 3600,
-  }
-  await router.write('policy.json', JSON.stringify(policy))
-  await router.write('reporting.json', JSON.stringify({ ...policy, required: false }))
-  await router.write('mistaken.json', JSON.stringify({ ...policy, quorum: 3 }))
+  await router.write('policy.json', JSON.stringify(LOG_POLICY))
+  await router.write('reporting.json', JSON.stringify({ ...LOG_POLICY, required: false }))
+  await router.write('mistaken.json', JSON.stringify({ ...LOG_POLICY, quorum: 3 }))
 }, 60_000)
 afterAll(() => router.close())
 
 /** Proofs of a log that has the two documents as its entries, cosigned so long ago. */
-async function proofsOf(documents: readonly [string, string], ageSeconds = 60) {
-  const entries = documents.map(utf8)
-  const head = { origin: LOG.key.name, size: entries.length, root: merkleRoot(entries) }
-  const text = formatCheckpoint(head)
-  const seconds = Math.floor(Date.now() / 1_000) - ageSeconds
-  const signatures = [LOG.sign(text, seconds), WITNESS.sign(text, seconds)]
-  const checkpoint = formatNote({ text, signatures })
-  const proof = async (index: number) =>
-    formatTlogProof({ index, hashes: await treeOf(entries).inclusion(index), checkpoint })
-  return { manifest: await proof(0), trust_bundle: await proof(1) }
-}
+const proofsOf = (documents: readonly [string, string], ageSeconds = 60) =>
+  logProofsOf(documents, Date.now() - ageSeconds * 1_000)
 
 function judge(policy: string) {
   const root = ['--root-key', router.file('root.json')]
