@@ -12,14 +12,7 @@ import { listen } from '../support/listen.ts'
 import { encodeKeyConfig } from '../../src/protocol/hpke-key-config.ts'
 import { LOG_POLICY, logProofsOf } from '../support/release-log.ts'
 import { startStack, type Stack } from '../support/stack.ts'
-import {
-  inBinding,
-  inCertificate,
-  inEnvelope,
-  inPart,
-  inReport,
-} from '../support/document-tamperings.ts'
-import { flipByte, otherDigit } from '../support/tamperings.ts'
+import { EVIDENCE_TAMPERINGS, inPart } from '../support/document-tamperings.ts'
 import {
   askOnce,
   boxesIn,
@@ -114,56 +107,14 @@ describe.skipIf(CHROMIUM === undefined)(
         )
       })
 
-      test.each([
-        ['the report: its version', inReport(0), 'report'],
-        ['the report: the policy of the guest', inReport(8), 'report'],
-        ['the report: the data that it binds', inReport(0x50), 'report'],
-        ['the report: the measurement', inReport(0x90), 'report'],
-        ['the report: the id of the chip', inReport(0x1a0), 'report'],
-        ['the report: the signature', inReport(0x2a0), 'report'],
-        ['the chain: the chip', inCertificate(0), 'chip'],
-        ['the chain: the authority', inCertificate(1), 'chip'],
-        ['the chain: the root', inCertificate(2), 'chip'],
-        [
-          'the revocation list',
-          inEnvelope(({ snp_crl_b64: list }) => ({ snp_crl_b64: flipByte(list, 200) })),
-          'revocation',
-        ],
-        [
-          'the manifest',
-          inEnvelope(({ workload_identity_manifest_jws: jws }) => ({
-            workload_identity_manifest_jws: otherDigit(jws, jws.length - 20),
-          })),
-          'manifest',
-        ],
-        [
-          'the TLS key',
-          inEnvelope(({ tls_spki_sha256: key }) => ({ tls_spki_sha256: otherDigit(key, 5) })),
-          'identity',
-        ],
-        [
-          'the release tag',
-          inEnvelope(({ workload_identity_tag: tag }) => ({
-            workload_identity_tag: otherDigit(tag, 5),
-          })),
-          'identity',
-        ],
-        ['the receipt key', inBinding('receipt_key_thumbprint'), 'binding'],
-        ['the configuration', inBinding('configuration_sha256'), 'binding'],
-        [
-          'the HPKE key',
-          inEnvelope(({ report_data_binding: binding }) => ({
-            report_data_binding: { ...binding, hpke_key_config_sha256: 'ab'.repeat(32) },
-          })),
-          'binding',
-        ],
-        ['the nonce, after the report', inBinding('nonce'), 'binding'],
-        ['the text', (text: string) => `[${text.slice(1)}`, 'evidence'],
-      ])('one changed byte in the evidence turns one box red: %s', async (_part, change, box) => {
-        const verdict = await withTampered('/attestation', change, () => verify())
-        expect(verdict).toMatch(/^NOT VALID/)
-        expect(await boxes('failed')).toEqual([box])
-      })
+      test.each(EVIDENCE_TAMPERINGS)(
+        'one changed byte in the evidence turns one box red: %s',
+        async (_part, change, box) => {
+          const verdict = await withTampered('/attestation', change, () => verify())
+          expect(verdict).toMatch(/^NOT VALID/)
+          expect(await boxes('failed')).toEqual([box])
+        },
+      )
 
       test('another HPKE key than the one that the report names turns the binding red', async () => {
         const other = Buffer.from(encodeKeyConfig(crypto.getRandomValues(new Uint8Array(32))))
@@ -174,8 +125,8 @@ describe.skipIf(CHROMIUM === undefined)(
 
       test('a release turns the public record red or green, where a log is demanded', async () => {
         const policy = { ...LOG_POLICY, max_age_seconds: 600 }
-        const file = { name: 'log-policy.json', mimeType: 'application/json' }
-        const given = { ...file, buffer: Buffer.from(JSON.stringify(policy)) }
+        const buffer = Buffer.from(JSON.stringify(policy))
+        const given = { name: 'log-policy.json', mimeType: 'application/json', buffer }
         await page.getByLabel('Log policy').setInputFiles(given)
         expect(await verifyAgain()).toMatch(/^NOT VALID.*trust_bundle_logged/)
         expect(await boxes('failed')).toEqual(['logged'])

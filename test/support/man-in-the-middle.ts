@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import {
@@ -42,21 +43,23 @@ export async function startManInTheMiddle(host: {
   }
   const read: string[] = []
   const onward = new Agent({ connect: { rejectUnauthorized: false } })
-  const server = createServer(identity, async (incoming, outgoing) => {
-    const { method = 'GET', url = '/' } = incoming
+  const relay = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { method = 'GET', url = '/', rawHeaders } = incoming
     const body = await buffer(incoming)
     read.push([method, url, JSON.stringify(incoming.headers), body].join(' '))
-    const { connection: _connection, host: _host, ...headers } = incoming.headers
     const answer = await undiciFetch(host.baseURL + url, {
       dispatcher: onward,
       method,
-      headers: Object.entries(headers).map(([name, value]): [string, string] => [name, `${value}`]),
+      headers: pairsOf(rawHeaders).filter(([name]) => !/^(host|connection)$/i.test(name)),
       ...(body.length === 0 ? {} : { body }),
     })
     const bytes = Buffer.from(await answer.arrayBuffer())
     const nonce = answer.headers.get('ehbp-response-nonce')
     outgoing.writeHead(answer.status, nonce === null ? {} : { 'ehbp-response-nonce': nonce })
     outgoing.end(middle.meddle?.(url.split('?')[0] ?? '', bytes) ?? bytes)
+  }
+  const server = createServer(identity, (incoming, outgoing) => {
+    relay(incoming, outgoing).catch(() => outgoing.destroy())
   })
   const middle: ManInTheMiddle = {
     baseURL: `https://127.0.0.1:${await listen(server)}`,
@@ -70,4 +73,10 @@ export async function startManInTheMiddle(host: {
     },
   }
   return middle
+}
+
+function pairsOf(rawHeaders: readonly string[]): [string, string][] {
+  return rawHeaders.flatMap((name, at): [string, string][] =>
+    at % 2 === 0 ? [[name, rawHeaders[at + 1] ?? '']] : [],
+  )
 }
