@@ -34,7 +34,7 @@ export interface DaemonDeps {
   readonly random: () => number
   readonly notify: (message: FromDaemon) => void
   readonly log: Log
-  /** Lets the supervisor put secrets into force. */
+  /** Passes unsealed secrets to the supervisor, which puts them into effect. */
   readonly offers: Pick<Offers, 'offer'>
   readonly openMachine: typeof openMachine
 }

@@ -12,7 +12,7 @@ import { fetchFile } from './snp/fetch-file.ts'
 import { createKds } from './snp/kds.ts'
 import { createRevocationLists } from './snp/revocation-lists.ts'
 
-/** What upstream evidence is fetched and verified with on a real network. `now` in milliseconds. */
+/** The dependencies for fetching and verifying provider evidence over a real network. `now` in milliseconds. */
 export function createEvidenceDeps(
   { stateDir }: Pick<DaemonBoot, 'stateDir'>,
   ownSimulated: SimulatedPolicy,

@@ -20,7 +20,10 @@ export interface Identity {
   readonly release: () => Release
   /** SHA-256 over the SPKI of the TLS key in service, lowercase hex. */
   readonly tlsSpkiSha256: () => string
-  /** This instance's hop under the configuration with that SHA-256; undefined where it was never in force here. */
+  /**
+   * This instance's hop under the configuration with that SHA-256; undefined where that configuration was never in
+   * effect here.
+   */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /**
    * Moves to the release of a new configuration.
@@ -146,7 +149,7 @@ async function bind(
   }
 }
 
-/** An absolute address: evidence is read by verifiers who have it from elsewhere. */
+/** An absolute address, because verifiers may have received the evidence from another source. */
 function trustBundleUrlOf({ config }: LoadedConfig, { ownUrl }: DaemonBoot): string {
   const given = config.service.trust_bundle_url
   if (given !== undefined) return given

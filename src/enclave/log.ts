@@ -6,7 +6,7 @@ import type { ErrorTrace } from '../protocol/error-trace.ts'
  */
 export interface LogFields extends Partial<ErrorTrace> {
   readonly provider?: string
-  /** Why evidence was not accepted, in this project's own words. */
+  /** Why evidence was not accepted: a message of this program, never the provider's text. */
   readonly reason?: string
   /** The link's path, without what follows the route. */
   readonly path?: string

@@ -4,7 +4,7 @@ import type { MessageKey } from '../verify/providers/judged-evidence.ts'
 import type { VerifiedEvidence } from './adapters/verified-evidence.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 
-/** What the daemon knows about the attestation of its providers. */
+/** The attestation status of the daemon's providers. */
 export interface ProviderProofs {
   /** Adopts the providers of a configuration, and starts to verify new ones. */
   configure(loaded: LoadedConfig): void

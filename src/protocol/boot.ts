@@ -41,13 +41,13 @@ export const daemonBootSchema = z.strictObject({
   mode: z.enum(MODES),
   configPath: z.string().min(1),
   /**
-   * The configuration to put into force; files that it names are relative to `configPath`. Null: it is read from there,
-   * and again when it changes. In production the supervisor gives it, so that a write to the file changes nothing
-   * before a reload is requested, not even when the daemon is restarted.
+   * The configuration to use; files that it names are relative to `configPath`. Null: the daemon reads it from there,
+   * and again when it changes. In production the supervisor supplies it, so that a changed file has no effect before a
+   * reload is requested, not even when the daemon is restarted.
    */
   configText: z.string().nullable(),
   stateDir: z.string().min(1),
-  /** Null: the router is sealed, and gets this and every other secret by a document of its operator. */
+  /** Null: the router is sealed, and receives this and every other secret in a document of its operator. */
   adminToken: z.string().min(1).nullable(),
   link: z.strictObject({
     /** 0 = any free port. */
@@ -59,34 +59,36 @@ export const daemonBootSchema = z.strictObject({
     workerCertPem: pemSchema,
   }),
   platform: z.enum(PLATFORMS),
-  /** Where clients of a local stack reach it; null in production, whose configuration names its address. */
+  /**
+   * The address at which clients reach a local stack; null in production, where the configuration states the address.
+   */
   ownUrl: z.url().nullable(),
-  /** Handed back after a restart of the daemon; null: the daemon makes a key and a certificate. */
+  /** Passed back after a restart of the daemon; null: the daemon generates a key and a certificate. */
   tls: tlsMaterialSchema.nullable(),
   /** `DaemonReady.release` of an earlier start in the same run of the stack. */
   release: localReleaseSchema.nullable(),
-  /** Values of variables that the configuration names; they count before the environment's. */
+  /** Values of variables that the configuration names; they take precedence over the environment. */
   secrets: z.record(z.string(), z.string()).optional(),
   /** The worker's bundle, whose digest the local manifest names. */
   workerBundlePath: z.string().optional(),
 })
 
-/** Messages to the daemon. `boot` comes first and once. */
+/** Messages to the daemon. `boot` is the first and is sent once. */
 export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('boot'), boot: daemonBootSchema }),
   z.strictObject({
     type: z.literal('reload'),
-    /** As in `boot`; without it, what was given last is checked again, or the file is read again. */
+    /** As in `boot`; without it, the last supplied text is checked again, or the file is read again. */
     configText: z.string().optional(),
-    /** As in `boot`; those of before are kept. */
+    /** As in `boot`; earlier values are kept. */
     secrets: z.record(z.string(), z.string()).optional(),
     adminToken: z.string().min(1).optional(),
   }),
-  /** The answer to `unseal_offered`: null where the secrets are in force, else why they are not. */
+  /** The answer to `unseal_offered`: null where the secrets took effect, else the reason why not. */
   z.strictObject({ type: z.literal('unseal_answered'), problem: z.string().nullable() }),
-  /** Asks for a key that is not in service yet, so that a certificate for it can be ordered. */
+  /** Requests a key that is not in use yet, so that a certificate for it can be ordered. */
   z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
-  /** Moves to this key, or to a new one. */
+  /** Switches to this key, or to a new one. */
   z.strictObject({ type: z.literal('renew_tls'), tls: tlsMaterialSchema.optional() }),
 ])
 
@@ -110,20 +112,20 @@ export interface DaemonReady {
 export type FromDaemon =
   | { readonly type: 'ready'; readonly ready: DaemonReady }
   | { readonly type: 'refused'; readonly reason: string }
-  /** In force from now on: the configuration of this text. */
+  /** The configuration with this text is now in effect. */
   | { readonly type: 'reloaded'; readonly generation: number; readonly configText: string }
   | { readonly type: 'reload_refused'; readonly reason: string }
-  /** What was read is in force already. */
+  /** The configuration that was read is already in effect. */
   | { readonly type: 'reload_unchanged' }
-  /** An unseal document was accepted; the supervisor puts its secrets into force and answers. One at a time. */
+  /** An unseal document was accepted; the supervisor applies its secrets and answers. One at a time. */
   | { readonly type: 'unseal_offered'; readonly document: UnsealDocument }
   | { readonly type: 'tls_prepared'; readonly tls: DaemonTls }
-  /** The envelope in service names this key from now on. */
+  /** The current envelope names this key from now on. */
   | { readonly type: 'tls_renewed'; readonly tls: DaemonTls }
   | { readonly type: 'tls_refused'; readonly reason: string }
   | { readonly type: 'attestation_failed'; readonly reason: string }
   | { readonly type: 'attestation_restored' }
-  /** The current envelope has no revocation list of AMD. */
+  /** The current envelope lacks AMD's revocation list. */
   | { readonly type: 'revocation_list_missing'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]

@@ -1,6 +1,6 @@
 /**
- * Bytes and their text forms. Decoders are strict: one spelling for each value, because two spellings
- * of one digest or signature are a way past a comparison.
+ * Bytes and their text forms. Decoders are strict: one spelling for each value, because two spellings of one digest or
+ * signature could evade a comparison.
  */
 
 /** Bytes in memory of their own, which WebCrypto accepts without a cast. */

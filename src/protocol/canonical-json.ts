@@ -1,4 +1,4 @@
-/** A value that JSON can carry. */
+/** A value that JSON can represent. */
 export type JsonValue =
   | null
   | boolean

@@ -5,8 +5,8 @@ import { MalformedEvidence } from './malformed-evidence.ts'
 import { parseStrictJson } from './strict-json.ts'
 
 /**
- * Compact JWS (RFC 7515 section 7.1), strictly: three segments in canonical base64url, no member twice in the
- * header. The algorithm is the reader's choice and never the header's.
+ * Compact JWS (RFC 7515 section 7.1), strictly: three segments in canonical base64url, no repeated member in the
+ * header. The reader chooses the algorithm, never the header.
  */
 
 /** Larger documents are refused unread. */

@@ -6,7 +6,7 @@ import { webhookProblems } from './webhook-config.ts'
 
 /** One problem with a configuration: where, and why. */
 export interface ConfigProblem {
-  /** As a reader would write it: `routes[2].provider`. */
+  /** Such as `routes[2].provider`. */
   readonly path: string
   readonly reason: string
 }

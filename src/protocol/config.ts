@@ -56,9 +56,9 @@ const breakerSchema = z.strictObject({
 /** Answers kept for requests that are repeated under the same `Idempotency-Key`. */
 const idempotencySchema = z.strictObject({
   lifetime_minutes: z.int().min(1).max(1440).default(30),
-  /** Of one customer; beyond it the oldest answers go. */
+  /** Maximum for one customer; beyond it the oldest answers are removed. */
   customer_mib: z.int().min(1).max(4096).default(16),
-  /** Of all customers; beyond it further answers are not kept. */
+  /** Maximum for all customers; beyond it no further answers are kept. */
   total_mib: z.int().min(1).max(65_536).default(256),
 })
 
@@ -69,12 +69,12 @@ const tlsSchema = z.strictObject({
   chain_file: z.string().optional(),
 })
 
-/** No member but those of a public key: a private half in a configuration would be everybody's. */
+/** Only the members of a public key: a private key in a configuration file would be disclosed to every reader. */
 const { d: _private, ...publicMembers } = es256JwkSchema.shape
 const operatorKeySchema = z.strictObject(publicMembers)
 
 const unsealSchema = z.strictObject({
-  /** Public half (JWK, P-256) of the key whose documents give this router its secrets. */
+  /** Public key (JWK, P-256) of the operator, whose documents supply this router's secrets. */
   operator_key: operatorKeySchema,
 })
 
@@ -146,9 +146,9 @@ const audioSchema = z.strictObject({
  */
 const inputBoundSchema = z.strictObject({
   tokens_per_byte: z.number().positive().max(4).default(1),
-  /** What a chat template adds of itself. */
+  /** Tokens that the chat template adds. */
   base_tokens: z.int().min(0).max(1_000_000).default(1024),
-  /** Tokens of each part of that kind; the bytes of an inline image or video are not counted otherwise. */
+  /** Tokens for each part of that kind; the bytes of an inline image or video are not counted in addition. */
   image_tokens: z.int().min(0).max(10_000_000).default(16_384),
   audio_tokens: z.int().min(0).max(10_000_000).default(32_768),
   video_tokens: z.int().min(0).max(10_000_000).default(131_072),
@@ -171,7 +171,7 @@ export const routeSchema = z.strictObject({
   audio: audioSchema.optional(),
   embedding: embeddingSchema.optional(),
   cache_salt_field: name.optional(),
-  /** Members of chat requests that the provider gets besides those that every provider gets. */
+  /** Members of chat requests that are forwarded in addition to those that every provider receives. */
   forward: z
     .array(name)
     .max(64)

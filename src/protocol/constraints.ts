@@ -2,13 +2,14 @@ import * as z from 'zod'
 import { isName } from './selector.ts'
 
 /**
- * What a caller requires of the provider that gets the request ("Attestation constraints" in docs/api.md): the body
- * member `attestation`, the header `X-Service-Require`, the header of the link and the receipt claim `constraints`.
+ * The caller's requirements on the provider that receives the request ("Attestation constraints" in docs/api.md): the
+ * body member `attestation`, the header `X-Service-Require`, the header of the link and the receipt claim
+ * `constraints`.
  */
 
 /**
- * Strengths of attestation, weakest first. Simulated evidence proves nothing of any machine; genuine hardware under an
- * operating system that nobody pinned proves the machine and not the workload (docs/egress.md).
+ * Strengths of attestation, weakest first. Simulated evidence proves nothing about any machine; genuine hardware under
+ * an operating system that is not pinned proves the machine but not the workload (docs/egress.md).
  */
 export const STRENGTHS = ['none', 'simulated', 'hardware-os-unpinned', 'hardware'] as const
 
@@ -39,7 +40,7 @@ export const constraintsSchema = z
 
 export type Constraints = z.output<typeof constraintsSchema>
 
-/** What is known of the provider at the other end of a connection. */
+/** The proven properties of the provider at the other end of a connection. */
 export interface ProvenPeer {
   readonly provider: string
   readonly strength: string
@@ -47,7 +48,7 @@ export interface ProvenPeer {
   readonly evidenceSha256: string | null
 }
 
-/** The place of a strength in the order; one that is not known is weaker than all. */
+/** The rank of a strength; an unknown one is weaker than all others. */
 export function strengthRank(strength: string): number {
   return STRENGTHS.findIndex((known) => known === strength)
 }
@@ -66,7 +67,10 @@ export function unmetConstraint(
   return undefined
 }
 
-/** The same constraints in the one form that is compared, signed and sent over the link: lists sorted, each entry once. */
+/**
+ * The same constraints in normal form, in which they are compared, signed and sent over the link: lists sorted, without
+ * duplicates.
+ */
 export function normalized({
   min,
   providers,
@@ -79,7 +83,7 @@ export function normalized({
   }
 }
 
-/** These constraints, and that evidence has at least the strength `min`, where one is given. */
+/** Adds the requirement that evidence has at least the strength `min`, where one is given. */
 export function withMinimum(
   given: Constraints | undefined,
   min: Strength | null,
@@ -105,7 +109,7 @@ export function formatConstraints(constraints: Constraints): string {
     .join('; ')
 }
 
-/** Reads the compact form; undefined where it is malformed in any way, a name given twice included. */
+/** Reads the compact form; undefined where it is malformed in any way, including a repeated name. */
 export function parseConstraints(text: string): Constraints | undefined {
   const given = new Map<string, unknown>()
   for (const part of text.split(';')) {

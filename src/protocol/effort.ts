@@ -3,7 +3,7 @@ export const EFFORTS = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max
 
 export type Effort = (typeof EFFORTS)[number]
 
-/** The effort a request names; `none` is an alias of `off`; undefined when it names none of the ladder. */
+/** The effort a request names; `none` is an alias of `off`; undefined for an unknown name. */
 export function parseEffort(text: string): Effort | undefined {
   const name = text === 'none' ? 'off' : text
   return EFFORTS.find((effort) => effort === name)

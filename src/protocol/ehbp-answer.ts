@@ -1,6 +1,6 @@
 import { concatBytes, copyBytes, utf8, type Bytes } from './bytes.ts'
 
-/** Highest number of frames of one answer: counters are 32 bits here, which is some 2 PiB of events. */
+/** Highest number of frames of one answer: the counter has 32 bits, enough for some 2 PiB of events. */
 const MAX_FRAMES = 0x1_0000_0000
 
 const KEY_BITS = 256

@@ -3,7 +3,7 @@ import { concatBytes, type Bytes } from './bytes.ts'
 /** Each frame of an encrypted body: the length of its ciphertext as a big-endian uint32, then the ciphertext. */
 const LENGTH_BYTES = 4
 
-/** A body that is not made of frames, or has one that is too large. */
+/** A body that does not consist of frames, or has a frame that is too large. */
 export class FramingError extends Error {
   constructor(message: string) {
     super(message)
@@ -11,26 +11,26 @@ export class FramingError extends Error {
   }
 }
 
-/** A frame as it goes over the wire. */
+/** The wire format of a frame. */
 export function encodeFrame(ciphertext: Uint8Array): Bytes {
   const length = new Uint8Array(LENGTH_BYTES)
   new DataView(length.buffer).setUint32(0, ciphertext.length)
   return concatBytes(length, ciphertext)
 }
 
-/** Takes a body in pieces of any size and gives the ciphertexts of its frames. */
+/** Splits a body, given in pieces of any size, into the ciphertexts of its frames. */
 export class FrameReader {
   readonly #maxBytes: number
   #rest: Uint8Array = new Uint8Array()
 
-  /** @param maxBytes of one ciphertext: what is announced larger is refused before it is held */
+  /** @param maxBytes maximum size of one ciphertext; a larger announced size is refused before memory is allocated */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
   /**
-   * The ciphertexts that are complete with this piece. Empty frames are skipped, as the protocol has it.
-   * @throws FramingError when a frame is announced larger than it may be
+   * The ciphertexts that are complete with this piece. Empty frames are skipped, as the protocol requires.
+   * @throws FramingError when the announced size of a frame exceeds the maximum
    */
   *push(piece: Uint8Array): Generator<Uint8Array, void, undefined> {
     this.#rest = this.#rest.length === 0 ? piece : concatBytes(this.#rest, piece)

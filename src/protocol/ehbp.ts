@@ -13,7 +13,7 @@ export const RESPONSE_NONCE_HEADER = 'ehbp-response-nonce'
 export const KEY_CONFIG_PATH = '/.well-known/hpke-keys'
 export const KEY_CONFIG_TYPE = 'application/ohttp-keys'
 
-/** `type` of the problem (RFC 9457) that tells of a key that is no longer in use; the answer is 422 and not encrypted. */
+/** `type` of the problem (RFC 9457) for a key that is no longer in use; the answer is 422 and not encrypted. */
 export const KEY_CONFIG_PROBLEM = 'urn:ietf:params:ehbp:error:key-config'
 export const PROBLEM_TYPE = 'application/problem+json'
 
@@ -25,5 +25,5 @@ export const RESPONSE_LABEL = 'ehbp response'
 export const SECRET_BYTES = 32
 export const RESPONSE_NONCE_BYTES = 32
 
-/** What AES-256-GCM adds to each frame. */
+/** Length of the AES-256-GCM tag of each frame, bytes. */
 export const TAG_BYTES = 16

@@ -10,8 +10,8 @@ export const ENVELOPE_SCHEMA = 'service.attestation/v1'
 export const WORKLOAD = 'router'
 
 /**
- * The versions of what REPORT_DATA bytes 32..63 bind. The label keeps the digest apart from every other use of SHA-256,
- * and one version apart from the other. Builders write version 2; verifiers take both.
+ * The versions of the statement bound by REPORT_DATA bytes 32..63. The label separates the digest from every other use
+ * of SHA-256, and the versions from each other. Builders write version 2; verifiers accept both.
  */
 export const REPORT_DATA_V1 = 'cmr/report-data/v1'
 export const REPORT_DATA_V2 = 'cmr/report-data/v2'
@@ -39,7 +39,7 @@ export const reportDataBindingSchema = z.discriminatedUnion('label', [
     ...receiptKeyAndNonce,
     /** SHA-256 of the HPKE key configuration that requests may be encrypted to; empty where none is served. */
     hpke_key_config_sha256: hex32OrEmpty,
-    /** SHA-256 of the exact bytes of the configuration file in force. */
+    /** SHA-256 of the exact bytes of the configuration file in effect. */
     configuration_sha256: hex32,
   }),
 ])
@@ -57,7 +57,10 @@ export const envelopeSchema = z.looseObject({
   workload: z.string().min(1),
   snp_report_b64: z.string(),
   vcek_chain_pem: z.string(),
-  /** AMD's revocation list for the chain in DER, standard base64. Signed by the chain's root; absent where none was had. */
+  /**
+   * AMD's revocation list for the chain in DER, standard base64. Signed by the chain's root; absent where none was
+   * available.
+   */
   snp_crl_b64: z.string().optional(),
   tls_spki_sha256: hex32,
   workload_identity_tag: hex32,
@@ -65,7 +68,7 @@ export const envelopeSchema = z.looseObject({
   trust_bundle_url: z.string(),
   issued_at: timestampSchema,
   max_age_seconds: z.int().min(1).max(MAX_AGE_LIMIT_SECONDS),
-  /** Absent in envelopes of other builders, which bind no receipt key to the hardware. */
+  /** Absent in envelopes of other implementations, which bind no receipt key to the hardware. */
   report_data_binding: reportDataBindingSchema.optional(),
 })
 

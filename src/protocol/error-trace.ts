@@ -2,7 +2,7 @@
 export interface ErrorTrace {
   /** The name of its class. */
   readonly error: string
-  /** Its code, or the code of what caused it, such as `ECONNREFUSED`. */
+  /** Its code, or that of its cause, such as `ECONNREFUSED`. */
   readonly error_code?: string
   /** `function (file:line:column)`, the innermost first. */
   readonly frames: readonly string[]
@@ -11,7 +11,7 @@ export interface ErrorTrace {
 const MAX_FRAMES = 8
 const MAX_CAUSES = 4
 
-/** Codes of Node, of SQLite and of OpenSSL; anything freer might be text. */
+/** The form of the codes of Node, SQLite and OpenSSL; anything else might be text. */
 const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 const FRAME = /^ {4}at (.{1,300})$/

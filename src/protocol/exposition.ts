@@ -1,4 +1,4 @@
-/** Metrics in the Prometheus text format (exposition format 0.0.4), as the workers of one host add them up. */
+/** Metrics in the Prometheus text format (exposition format 0.0.4), and their sums over the workers of one host. */
 
 /** A family of counters or histograms, read from its text. */
 export interface MetricFamily {
@@ -13,7 +13,7 @@ const HELP = /^# HELP (\S+) (.*)$/
 const TYPE = /^# TYPE (\S+) (\S+)$/
 const SAMPLE = /^(.*) (\S+)$/
 
-/** Reads what `Metrics.render` wrote. Lines of any other form are left out. */
+/** Reads what `Metrics.render` wrote. Other lines are ignored. */
 export function readFamilies(text: string): MetricFamily[] {
   const families: MetricFamily[] = []
   let help = ''

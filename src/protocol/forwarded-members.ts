@@ -1,7 +1,7 @@
 /**
- * Members of a chat request that a route forwards besides those every route does, where its configuration names no
- * others: what vLLM, SGLang, llama.cpp and the hosted engines of the format understand alike, and what neither
- * multiplies the answers nor tells a provider to keep anything.
+ * Members of a chat request that a route forwards by default, in addition to those that every route forwards. vLLM,
+ * SGLang, llama.cpp and the hosted engines interpret them alike, and none of them multiplies answers or makes a
+ * provider store data.
  */
 export const DEFAULT_FORWARD = [
   'logit_bias',
@@ -11,7 +11,7 @@ export const DEFAULT_FORWARD = [
   'stop_token_ids',
 ] as const
 
-/** Members that the router reads, answers for or refuses; a route cannot have them forwarded as they are. */
+/** Members that the router itself reads or refuses; a route cannot forward them unchanged. */
 export const OWN_CHAT_MEMBERS: ReadonlySet<string> = new Set([
   'model',
   'messages',

@@ -12,7 +12,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether a header belongs to this connection alone.
+ * Tests for headers that belong to this connection only.
  * @param connection the value of the `Connection` header, which may list further ones
  * @returns a test for header names in lower case
  */

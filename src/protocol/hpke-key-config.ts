@@ -11,10 +11,10 @@ const AEAD_ID = 0x0002
 const PUBLIC_KEY_BYTES = 32
 const HEAD_BYTES = 3
 
-/** The one cipher suite: two bytes that tell its length, then KDF and AEAD. */
+/** The one cipher suite: its length in two bytes, then KDF and AEAD. */
 const SUITES = Uint8Array.of(0, 4, 0, KDF_ID, 0, AEAD_ID)
 
-/** One key configuration of RFC 9458 section 3, with key id 0 and one cipher suite, as EHBP 0.3.1 has it. */
+/** One key configuration of RFC 9458 section 3, with key id 0 and one cipher suite, as in EHBP 0.3.1. */
 export function encodeKeyConfig(publicKey: Uint8Array): Bytes {
   return concatBytes(Uint8Array.of(0, 0, KEM_ID), publicKey, SUITES)
 }

@@ -28,7 +28,7 @@ export const es256JwkSchema = z.looseObject({
 
 export type Es256Jwk = z.output<typeof es256JwkSchema>
 
-/** The members that make a key, and nothing else. */
+/** Only the members that define the key. */
 export interface EcPoint {
   readonly kty: 'EC'
   readonly crv: string
@@ -36,7 +36,7 @@ export interface EcPoint {
   readonly y: string
 }
 
-/** RFC 7638 thumbprint of an EC public key: base64url of SHA-256. It is the `kid` of every key of ours. */
+/** RFC 7638 thumbprint of an EC public key: base64url of SHA-256. Every key of this project has it as its `kid`. */
 export async function jwkThumbprint({ kty, crv, x, y }: EcPoint): Promise<string> {
   return toBase64Url(await sha256(utf8(canonicalJson({ crv, kty, x, y }))))
 }

@@ -13,7 +13,7 @@ export const LINK_PATHS = {
   config: '/v1/config',
   /** POST `SignRequest`: `SignResponse`. All or nothing. */
   sign: '/v1/sign',
-  /** GET `?nonce=<64 hex>&source=<who asks, opaque>`: the attestation envelope as served to clients. */
+  /** GET `?nonce=<64 hex>&source=<opaque id of the requester>`: the attestation envelope as served to clients. */
   attestation: '/v1/attestation',
   /** GET: `{"trust_bundle_jws"}` as served to clients. */
   trust: '/v1/trust',
@@ -24,7 +24,7 @@ export const LINK_PATHS = {
   hpke: '/v1/hpke',
   /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
   unseal: '/v1/unseal',
-  /** POST `TelemetryReport` (telemetry.ts) of one worker: `TelemetryAnswer`, of the others of the host. */
+  /** POST `TelemetryReport` (telemetry.ts) of one worker: `TelemetryAnswer`, that of the host's other workers. */
   telemetry: '/v1/telemetry',
   /** GET: `ProviderProof[]` under `providers`. */
   providers: '/v1/providers',
@@ -37,15 +37,18 @@ export const LINK_PATHS = {
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */
 export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
 
-/** On an egress call: what the provider must meet on the very connection, in the compact form of constraints. */
+/**
+ * On an egress call: the caller's constraints in compact form, to be checked on the connection that carries the
+ * request.
+ */
 export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 
-/** Set on an egress answer that is the daemon's own refusal and not the provider's; holds its code. */
+/** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** Far beyond what any provider uses. A longer id, or one that is no text in UTF-8, counts as none. */
+/** Longer than any provider's ids. A longer id, or one that is not UTF-8 text, counts as absent. */
 export const MAX_RESPONSE_ID_CHARS = 256
 
 const publicJwkSchema = z.object({
@@ -59,7 +62,7 @@ const publicJwkSchema = z.object({
 })
 
 export const linkStateSchema = z.object({
-  /** Rises by one with every configuration the daemon accepts. */
+  /** Increases by one with every configuration that the daemon accepts. */
   generation: z.int().min(1),
   kid: z.string(),
   jwk: publicJwkSchema,
@@ -76,7 +79,7 @@ export const linkConfigSchema = z.object({
     admin_token: z.string().min(1),
     /** Provider name to API key, for providers that have one. */
     provider_api_keys: z.record(z.string(), z.string()),
-    /** Endpoint of a webhook to signing secret. */
+    /** Signing secrets by webhook endpoint. */
     webhook_secrets: z.record(z.string(), z.string()).default({}),
   }),
 })
@@ -93,7 +96,7 @@ export const signRequestSchema = z.object({
         evidence_sha256: z.string().nullable(),
         /** The provider's own id of the finished completion, under which it may have signed it. */
         provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).optional(),
-        /** What the provider calls the model; part of what some providers sign. */
+        /** The provider's name for the model; some providers sign it. */
         upstream_model: z.string().optional(),
       }),
     )
@@ -112,7 +115,7 @@ export const providerProofSchema = z.object({
   reason: z.string().nullable(),
   verified_at: z.string().nullable(),
   expires_at: z.string().nullable(),
-  /** Of the evidence in force: how strong it is, and its SHA-256 in lowercase hex. */
+  /** The strength of the current evidence, and its SHA-256 in lowercase hex. */
   attestation_strength: z.string().nullable(),
   evidence_sha256: z.string().nullable(),
 })
@@ -125,7 +128,7 @@ export const hpkeAnswerSchema = z.object({
 export const decapsulateRequestSchema = z.strictObject({
   /** The encapsulated key of one request, lowercase hex. */
   enc: hex32,
-  /** Whether it is accepted, which it is one time only; else just an error is encrypted with what comes of it. */
+  /** True for a request, whose key is then never accepted again; false where only an error is to be encrypted. */
   once: z.boolean(),
 })
 

@@ -1,7 +1,7 @@
 /**
- * Whether what is sent to this host cannot leave the machine: an address of 127.0.0.0/8, `::1` (with or without the
- * brackets of a URL), or the name `localhost` itself. Names below `localhost` are none: whether they lead here is up to
- * the resolver.
+ * Whether data sent to this host cannot leave the machine: an address of 127.0.0.0/8, `::1` (with or without the
+ * brackets of a URL), or the name `localhost` itself. Names below `localhost` do not count: the resolver decides where
+ * they lead.
  */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || LOOPBACK_V4.test(host)

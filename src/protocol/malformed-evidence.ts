@@ -1,11 +1,11 @@
 /**
- * Input that is not even a document of its kind: wrong length, bad encoding, a broken structure. A document
- * that is well-formed and wrong is never an exception but a failed check.
+ * Input that cannot be parsed: wrong length, bad encoding, a broken structure. (A document that is well-formed but
+ * wrong is a failed check, not an exception.)
  *
- * What to do: nothing can be said about the evidence; ask the sender for it again.
+ * What to do: request the evidence again; nothing can be said about it.
  */
 export class MalformedEvidence extends Error {
-  /** What could not be read, for instance `SNP report`. */
+  /** The kind of document, for instance `SNP report`. */
   readonly document: string
   readonly reason: string
 

@@ -1,7 +1,6 @@
 /**
- * Exact money. Amounts are nano-EUR (10^-9 EUR) in bigint; prices, rates and factors are exact decimals.
- * Nothing here passes through a float, and each bill is rounded once, half to even, at its very end.
- * No other file does arithmetic on prices.
+ * Exact money. Amounts are nano-EUR (10^-9 EUR) in bigint; prices, rates and factors are exact decimals. No float is
+ * used, and each bill is rounded once, half to even, at the end. No other file does arithmetic on prices.
  */
 
 /** Integer nano-EUR. */
@@ -13,7 +12,7 @@ export interface Decimal {
   readonly scale: number
 }
 
-/** The factor that changes nothing: the rate of a price in EUR. */
+/** One: the rate of a price in EUR. */
 export const ONE: Decimal = { digits: 1n, scale: 0 }
 
 const NANO_SCALE = 9
@@ -32,7 +31,7 @@ export function parseDecimal(text: string): Decimal {
   return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale }
 }
 
-/** The decimal a number is written as: a price of 0.6 in the configuration means exactly 0.6. */
+/** The decimal value as a number is written: a price of 0.6 in the configuration means exactly 0.6. */
 export function decimalOf(value: number): Decimal {
   return parseDecimal(String(value))
 }
@@ -46,7 +45,7 @@ export function formatDecimal({ digits, scale }: Decimal): string {
   return fraction === '' ? `${sign}${whole}` : `${sign}${whole}.${fraction}`
 }
 
-/** EUR as decimal text, which is a JSON number too: 1500000001 is `1.500000001`. */
+/** EUR as decimal text, which is also a JSON number: 1500000001 is `1.500000001`. */
 export function formatNano(nano: Nano): string {
   return formatDecimal({ digits: nano, scale: NANO_SCALE })
 }
@@ -62,7 +61,7 @@ export function parseNano(text: string): Nano {
   return digits * 10n ** BigInt(NANO_SCALE - scale)
 }
 
-/** One line of a bill: so many units at a price each `Bill.per` units. */
+/** One line of a bill: a number of units, and the price of `Bill.per` units. */
 export interface BillLine {
   readonly count: number
   readonly price: Decimal

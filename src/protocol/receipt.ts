@@ -8,16 +8,16 @@ import { constraintsSchema } from './constraints.ts'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** The end of the year 9999: later times have no spelling in RFC 3339. */
+/** The end of the year 9999: RFC 3339 cannot express later times. */
 const LAST_SECOND = 253_402_300_799
 
-/** A moment that can be written down. */
+/** A time that RFC 3339 can express. */
 const unixSeconds = z.int().min(0).max(LAST_SECOND)
 
-/** Evidence up to this size, in bytes of JSON, stands in the receipt itself. */
+/** Evidence up to this size, in bytes of JSON, is included in the receipt. */
 export const INLINE_EVIDENCE_BYTES = 8192
 
-/** Evidence too large for a JWS stands in it by digest (docs/receipts.md). */
+/** Larger evidence is referred to by digest (docs/receipts.md). */
 const evidenceReference = z.object({ sha256: hex32, bytes: z.int().min(0) })
 
 export const attestationBlockSchema = z.looseObject({
@@ -36,7 +36,7 @@ export const attestationBlockSchema = z.looseObject({
   evidence_raw: z.union([evidenceReference, z.record(z.string(), z.json())]).optional(),
 })
 
-/** The front doors that receipts are issued for. */
+/** The endpoints for which receipts are issued. */
 export const RECEIPT_ENDPOINTS = [
   '/v1/chat/completions',
   '/v1/responses',
@@ -47,11 +47,11 @@ export const RECEIPT_ENDPOINTS = [
 
 export type ReceiptEndpoint = (typeof RECEIPT_ENDPOINTS)[number]
 
-/** What the worker knows of an exchange; the daemon adds both hops and the key context, and signs. */
+/** The worker's part of the claims; the daemon adds both hops and the key context, and signs. */
 export const exchangeClaimsSchema = z.object({
   jti: z.uuid(),
   iat: unixSeconds,
-  /** The front door: the client's digests are over the bytes of its format. */
+  /** The endpoint: the client's digests are over the bytes of its format. */
   endpoint: z.enum(RECEIPT_ENDPOINTS),
   requested_route: z.string(),
   routed_model: z.string(),
@@ -60,22 +60,24 @@ export const exchangeClaimsSchema = z.object({
   request_digest: hex32,
   response_digest: hex32,
   /**
-   * Present where the provider's answer came with a content coding: the digest is over the bytes as sent (`encoded`)
-   * or over what they decode to (`decoded`). Absent, the two are the same.
+   * Present where the provider's answer came with a content coding: the digest is over the bytes as sent (`encoded`) or
+   * over the decoded bytes (`decoded`). Absent where both are the same.
    */
   response_digest_over: z.enum(['encoded', 'decoded']).optional(),
   digest_version: z.literal(1),
   failover: z.boolean(),
   client_request_digest: hex32,
   client_response_digest: hex32,
-  /** What the caller and their key required of the provider; absent where they required nothing. */
+  /** The requirements of the caller and of its key on the provider; absent where there were none. */
   constraints: constraintsSchema.optional(),
 })
 
 export const receiptClaimsSchema = z.looseObject({
   ...exchangeClaimsSchema.partial({ client_request_digest: true, client_response_digest: true })
     .shape,
-  /** Any text, so that a verifier can say which front door it does not know. Absent in receipts of earlier versions. */
+  /**
+   * Any text, so that a verifier can name an endpoint that it does not know. Absent in receipts of earlier versions.
+   */
   endpoint: z.string().optional(),
   /**
    * SHA-256 of the router's configuration that the exchange began under, as the router's evidence binds it. Absent in
@@ -84,7 +86,7 @@ export const receiptClaimsSchema = z.looseObject({
   configuration_sha256: hex32.optional(),
   router_attestation: attestationBlockSchema,
   inference_attestation: attestationBlockSchema.optional(),
-  /** What older receipts call `inference_attestation`. */
+  /** Named `inference_attestation` in receipts of earlier versions. */
   provider_attestation: attestationBlockSchema.optional(),
   receipt_signature: z.object({
     kid: z.string(),

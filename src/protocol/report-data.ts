@@ -16,7 +16,7 @@ export async function tlsAndIdentityDigest(
 /**
  * Bytes 32..63 of REPORT_DATA: SHA-256 over the label, one zero byte, and 32 bytes each of: the receipt key's RFC 7638
  * thumbprint; in version 2 the digests of the HPKE key configuration and of the router's configuration; the caller's
- * nonce. What is empty counts as 32 zero bytes.
+ * nonce. An empty value counts as 32 zero bytes.
  */
 export async function bindingDigest(binding: ReportDataBinding): Promise<Bytes> {
   const digests =
@@ -32,7 +32,7 @@ function orZeros(hex: string): Bytes {
   return hex === '' ? new Uint8Array(32) : fromHex(hex)
 }
 
-/** All 64 bytes of REPORT_DATA that an envelope of these members claims. */
+/** The 64 bytes of REPORT_DATA for an envelope with these members. */
 export async function reportData(envelope: {
   tls_spki_sha256: string
   workload_identity_tag: string

@@ -9,7 +9,7 @@ export const AUTO = 'auto'
 const NAME = /^[A-Za-z0-9._-]+$/
 const MAX_NAMES = 3
 
-/** What a concrete route is made of. */
+/** The parts of a concrete route. */
 export interface RouteTriple {
   readonly modelKey: string
   readonly provider: string
@@ -32,7 +32,7 @@ export function selectorOf(...names: readonly (string | undefined)[]): string {
   return names.filter((name) => name !== undefined).join('/')
 }
 
-/** The form that names everything there is to name, accepted for every route whatever its canonical id. */
+/** The selector with all parts, accepted for every route whatever its canonical id. */
 export function fullSelector(route: RouteTriple): string {
   return selectorOf(route.region, route.provider, route.modelKey)
 }

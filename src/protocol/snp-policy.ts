@@ -14,9 +14,9 @@ export const PLATFORM_INFO_BITS = [
 export type PlatformInfoBit = (typeof PLATFORM_INFO_BITS)[number]
 
 /**
- * What may be demanded of the way a guest was started, beyond what is never accepted: of the guest policy in its report
- * (SEV-SNP ABI, POLICY: SMT bit 16, SINGLE_SOCKET 20, CXL_ALLOW 21, MEM_AES_256_XTS 22, CIPHERTEXT_HIDING_DRAM 24),
- * which the firmware holds its host to, and of the platform it runs on.
+ * Optional requirements on how a guest was started: on the guest policy in its report (SEV-SNP ABI, POLICY: SMT bit 16,
+ * SINGLE_SOCKET 20, CXL_ALLOW 21, MEM_AES_256_XTS 22, CIPHERTEXT_HIDING_DRAM 24), which the firmware enforces against
+ * the host, and on the platform.
  */
 export const guestPolicyMembers = {
   allow_smt: z.boolean().default(true),

@@ -1,8 +1,8 @@
-/** What a storage engine asks of those who run it. */
+/** The properties of a storage engine that matter to operators. */
 export interface StorageEngine {
-  /** Whether it can be chosen on a machine of one's own; the others exist on a Worker host only. */
+  /** Whether it is available on the operator's own machine; the others exist on Worker hosts only. */
   readonly selfHosted: boolean
-  /** The secret that it needs, by its variable's name. */
+  /** The variable of the secret that it needs. */
   readonly secret: 'DATABASE_URL' | undefined
   /** Whether several worker processes may write at the same time. */
   readonly shared: boolean
@@ -17,10 +17,10 @@ export const STORAGE_ENGINES = {
 
 export type StorageEngineName = keyof typeof STORAGE_ENGINES
 
-/** The engine that is taken where `STORAGE` is not set. */
+/** The engine where `STORAGE` is not set. */
 export const DEFAULT_STORAGE_ENGINE = 'durable-object' satisfies StorageEngineName
 
-/** The engines that can be chosen on a machine of one's own. */
+/** The engines available on the operator's own machine. */
 export const SELF_HOSTED_ENGINES = engineNames().filter((name) => STORAGE_ENGINES[name].selfHosted)
 
 /** The secrets that engines need, by variable name. */

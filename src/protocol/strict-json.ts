@@ -1,12 +1,12 @@
 import { fromUtf8 } from './bytes.ts'
 import { MalformedEvidence } from './malformed-evidence.ts'
 
-/** Deeper documents are refused, so that no reader further on can run out of stack. */
+/** Deeper documents are refused, so that no later reader can run out of stack. */
 const MAX_DEPTH = 64
 
 /**
- * Parses JSON (RFC 8259) that somebody signed. Two members of one name are refused, because two readers would
- * disagree on what was signed; so are `__proto__` members, nesting beyond 64 and malformed UTF-8.
+ * Parses signed JSON (RFC 8259). Repeated members are refused, because two readers could disagree on what was signed;
+ * so are `__proto__` members, nesting beyond 64 and malformed UTF-8.
  * @throws MalformedEvidence when the input is refused; the message names the document
  */
 export function parseStrictJson(input: string | Uint8Array, document: string): unknown {
@@ -33,7 +33,7 @@ function decode(bytes: Uint8Array, document: string): string {
 /** Matches the tokens that matter here: brackets, and whole strings with the colon that makes them names. */
 const TOKEN = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(?<colon>[ \t\r\n]*:)?/g
 
-/** Walks text that is known to be JSON; the stack holds the names seen in each open object. */
+/** Scans text that is known to be JSON; the stack holds the names seen in each open object. */
 function findFault(text: string): string | undefined {
   const open: Set<string>[] = []
   for (const match of text.matchAll(TOKEN)) {

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { ConfigProblem } from './config-rules.ts'
 import { isLoopbackHost } from './loopback.ts'
 
-/** OpenTelemetry over HTTP: the daemon sends what its workers report (docs/observability.md). */
+/** OpenTelemetry over HTTP: the daemon exports the telemetry of its workers (docs/observability.md). */
 export const telemetrySchema = z.strictObject({
   /** Base address of a collector; `/v1/metrics` and `/v1/traces` are appended. */
   otlp_endpoint: z.url({ protocol: /^https?$/ }),
@@ -11,7 +11,7 @@ export const telemetrySchema = z.strictObject({
   interval_seconds: z.int().min(1).max(3600).default(60),
 })
 
-/** Telemetry tells who is served when and how much. Loopback stays on the machine. */
+/** Telemetry reveals when and how much the router is used, so plain HTTP is allowed on loopback only. */
 export function telemetryProblems(
   telemetry: z.output<typeof telemetrySchema> | undefined,
 ): ConfigProblem[] {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** What a worker tells its daemon of its work, and what it learns of the other workers of the host. */
+/** The telemetry that a worker reports to its daemon, and the answer about the host's other workers. */
 
 const MAX_TEXT = 4 * 1024 * 1024
 export const MAX_SPANS = 2_000
@@ -23,12 +23,12 @@ export const spanSchema = z.object({
 })
 
 export const telemetryReportSchema = z.object({
-  /** The isolate that reports. */
+  /** The reporting isolate. */
   instance: z.string().max(64),
   /** Counters and histograms since its start, in the Prometheus text format. */
   metrics: z.string().max(MAX_TEXT),
   open_requests: z.int().min(0),
-  /** Routes that rest, or are being probed, as it sees them: 1 or 0.5. */
+  /** Routes that are out of service (1) or being probed (0.5), as this isolate sees them. */
   resting: z.record(z.string(), z.number()),
   spans: z.array(spanSchema).max(MAX_SPANS),
 })

@@ -4,13 +4,13 @@ import { guestPolicyMembers } from './snp-policy.ts'
 import { timestampSchema } from './timestamp.ts'
 
 /**
- * The trust bundle: what the holder of the offline release root says a relying party may accept. Signed as a
+ * The trust bundle: the statement of the offline release root about what relying parties may accept. Signed as a
  * compact JWS by that root and published as `{"trust_bundle_jws": "<compact JWS>"}`.
  */
 
 export const TRUST_BUNDLE_SCHEMA = 'trust-bundle/v1'
 
-/** `typ` of the JWS header; keeps a manifest or a receipt from being read as a bundle. */
+/** `typ` of the JWS header; prevents a manifest or a receipt from being accepted as a bundle. */
 export const TRUST_BUNDLE_TYP = 'trust-bundle+jwt'
 
 const hex = (bytes: number) =>
@@ -21,7 +21,7 @@ const versionNumbers = (parts: number) =>
     .string()
     .regex(new RegExp(`^\\d{1,3}(\\.\\d{1,3}){${parts - 1}}$`), `not ${parts} numbers with dots`)
 
-/** Security patch levels, each a floor of its own: they are compared by component, never as one number. */
+/** Minimum security patch levels: they are compared by component, never as one number. */
 const tcbSchema = z.strictObject({ bootloader: spl, tee: spl, snp: spl, microcode: spl })
 export const tcbFloorSchema = z.strictObject({
   milan: tcbSchema.optional(),
@@ -33,11 +33,11 @@ const snpPolicySchema = z.strictObject({
   min_report_version: z.int().min(2).max(5).default(3),
   allowed_vmpl: z.array(z.int().min(0).max(3)).min(1).default([0]),
   ...guestPolicyMembers,
-  /** Lowest `major.minor` of the firmware ABI that the guest policy may ask for. */
+  /** Lowest `major.minor` of the firmware ABI that the guest policy may require. */
   min_policy_abi: versionNumbers(2).default('0.0'),
   /** Bit numbers of the launch and current mitigation vectors (report version 5). */
   required_mitigation_bits: z.array(z.int().min(0).max(63)).default([]),
-  /** Cloud providers whose VLEKs are accepted, as their certificates spell them; empty: no VLEK. */
+  /** Cloud providers whose VLEKs are accepted, as named in their certificates; empty: no VLEK. */
   allowed_vlek_csp_ids: z.array(z.string().min(1)).default([]),
   allow_masked_chip_id: z.boolean().default(false),
   allow_provisional_firmware: z.boolean().default(false),
@@ -46,7 +46,7 @@ const snpPolicySchema = z.strictObject({
   allowed_author_key_digests: z.array(hex(48)).min(1).optional(),
 })
 
-/** A measurement is accepted for exactly this workload and this release, and for no other pairing of them. */
+/** A measurement is accepted for exactly this workload and release, in no other combination. */
 const allowedMeasurementSchema = z.strictObject({
   measurement: hex(48),
   workload: z.string().min(1),
@@ -61,7 +61,7 @@ const delegatedKeySchema = z.strictObject({
   not_after: timestampSchema,
 })
 
-/** What is revoked, alone or with the time since which it is not to be trusted. */
+/** A revoked value, alone or with the time from which it must not be trusted. */
 const revocation = (value: z.ZodString) =>
   z.union([value, z.strictObject({ value, since: timestampSchema.optional() })])
 
@@ -74,7 +74,7 @@ const revokedSchema = z.strictObject({
 
 export const trustBundleSchema = z.looseObject({
   schema: z.literal(TRUST_BUNDLE_SCHEMA),
-  /** Only ever grows. */
+  /** Never decreases. */
   version: z.int().min(1),
   environment: z.string().min(1),
   issued_at: timestampSchema,
@@ -93,16 +93,16 @@ export const trustBundleSchema = z.looseObject({
   delegated_keys: z.looseObject({ workload_manifest: delegatedKeySchema.optional() }).default({}),
 })
 
-/** Fifty hashes and sixty-four signatures are less. */
+/** More than fifty hashes and sixty-four signatures need. */
 const MAX_LOG_PROOF_CHARS = 16_384
 
-/** Proofs that documents of a release stand in a public log (c2sp.org/tlog-proof). */
+/** Proofs that documents of a release are in a public log (c2sp.org/tlog-proof). */
 export const logProofsSchema = z.object({
   trust_bundle: z.string().max(MAX_LOG_PROOF_CHARS).optional(),
   manifest: z.string().max(MAX_LOG_PROOF_CHARS).optional(),
 })
 
-/** The document served at the trust bundle's address. The proofs are about the bundle, so they stand beside it. */
+/** The document served at the trust bundle's address. The proofs are about the bundle, so they are outside it. */
 export const publishedTrustBundleSchema = z.looseObject({
   trust_bundle_jws: z.string(),
   log_proofs: logProofsSchema.optional(),

@@ -1,22 +1,22 @@
 import * as z from 'zod'
 
 /**
- * How a sealed router is given its secrets (docs/unsealing.md): a compact JWS, signed by the operator's key, whose public
- * half stands in the configuration. It travels inside a TLS connection that ends in the attested router.
+ * The document that gives a sealed router its secrets (docs/unsealing.md): a compact JWS, signed with the operator's
+ * key, whose public half is in the configuration. It is sent over a TLS connection that ends in the attested router.
  */
 
 export const UNSEAL_SCHEMA = 'service.unseal/v1'
 
-/** `typ` of the JWS header; keeps a document of another kind from being read as this one. */
+/** `typ` of the JWS header; prevents a document of another kind from being accepted as this one. */
 export const UNSEAL_TYP = 'unseal+jwt'
 
 /** POST with the JWS as the body. */
 export const UNSEAL_PATH = '/unseal'
 
-/** A document lives for as long as it travels. */
+/** Long enough to deliver a document. */
 export const MAX_VALIDITY_SECONDS = 600
 
-/** Room for hundreds of keys; strangers may send as much. */
+/** Enough for hundreds of keys; unauthenticated clients may send as much. */
 export const MAX_UNSEAL_BYTES = 65_536
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
@@ -26,15 +26,15 @@ export const unsealDocumentSchema = z.strictObject({
   /** Unix seconds. */
   issued_at: z.int(),
   expires_at: z.int(),
-  /** The nonce that the operator had the router attest, just before. */
+  /** The nonce of the attestation that the operator has just requested. */
   nonce: hex32,
-  /** Of the router's TLS key, as that attestation binds it. */
+  /** SHA-256 of the router's TLS key, as bound by that attestation. */
   tls_spki_sha256: hex32,
-  /** Of the configuration, as that attestation binds it. */
+  /** SHA-256 of the configuration, as bound by that attestation. */
   configuration_sha256: hex32,
-  /** By the name of their variable. */
+  /** The secrets by the name of their variable. */
   secrets: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), z.string().min(1)),
-  /** The least position that the ledger must have: the last that the router reported to the operator. */
+  /** The minimum position of the ledger: the last one that the operator has seen. */
   ledger_position: z.int().min(0).optional(),
 })
 
@@ -60,7 +60,7 @@ function isRefusal(name: string): name is UnsealRefusal {
   return Object.hasOwn(UNSEAL_REFUSALS, name)
 }
 
-/** What came of a document. */
+/** The outcome of a document. */
 export const unsealAnswerSchema = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.literal('accepted') }),
   z.object({

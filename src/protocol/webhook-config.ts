@@ -4,7 +4,7 @@ import { isLoopbackHost } from './loopback.ts'
 
 /** Webhooks of the configuration file (docs/webhooks.md). */
 
-/** Everything that is reported. */
+/** The types of events. */
 export const WEBHOOK_EVENTS = [
   'balance.low',
   'key.limit_near',
@@ -23,16 +23,16 @@ const endpointSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
   /** The environment variable that holds its signing secret, `whsec_` and base64. */
   secret_env: z.string().min(1),
-  /** What is reported to it; everything where nothing is said. */
+  /** The events sent to it; all where omitted. */
   events: z.array(z.enum(WEBHOOK_EVENTS)).min(1).optional(),
 })
 
 export const webhooksSchema = z.strictObject({
-  /** The only host names that anything is ever sent to. */
+  /** The only host names to which webhooks are sent. */
   allowed_hosts: z.array(z.string().min(1)).min(1),
-  /** A prepaid balance that falls below it is reported. */
+  /** A prepaid balance below this is reported. */
   balance_below_eur: z.number().positive().max(1_000_000).default(5),
-  /** How long before its end the trust bundle is reported. */
+  /** How long before its expiry the trust bundle is reported. */
   bundle_expires_within_hours: z.int().min(1).max(8760).default(72),
   endpoints: z.record(z.string().regex(/^[A-Za-z0-9._-]+$/), endpointSchema),
 })
@@ -44,7 +44,7 @@ export function webhookSecretNames(webhooks: WebhooksConfig | undefined): string
   return Object.values(webhooks?.endpoints ?? {}).map(({ secret_env: name }) => name)
 }
 
-/** Targets that are not allowed, or that would carry reports in the clear. */
+/** Endpoints that are not allowed, or that use plain HTTP. */
 export function webhookProblems(
   webhooks: WebhooksConfig | undefined,
   mode: 'production' | 'local',

@@ -65,8 +65,8 @@ async function exchange(
 }
 
 /**
- * The mock accepts 10 MiB at most. The middle of a larger upload, which is file content in every real form, is cut
- * out on the way; the log has the whole.
+ * The mock accepts 10 MiB at most. The middle of a larger upload, which is file content in every real form, is removed
+ * before it reaches the mock; the log has all of it.
  */
 function withinMock(body: Buffer): Buffer {
   if (body.length <= MAX_FOR_MOCK) return body

@@ -16,10 +16,10 @@ export const scriptedAnswerSchema = z.strictObject({
   delay_ms: z.int().min(0).default(0),
   /** Written one by one. */
   frames: z.array(z.string()).default([]),
-  /** How the frames spell their bytes. */
+  /** The encoding of the frames. */
   encoding: z.enum(['utf8', 'base64']).default('utf8'),
   frame_delay_ms: z.int().min(0).default(0),
-  /** `end` closes cleanly, `reset` destroys the connection, `hang` stays silent for ever. */
+  /** `end` closes cleanly, `reset` destroys the connection, `hang` stays silent. */
   end: z.enum(['end', 'reset', 'hang']).default('end'),
 })
 

@@ -1,7 +1,4 @@
-/**
- * Why evidence was not accepted, in this project's own words: a reason is shown to operators and must not contain
- * text of the other side.
- */
+/** Why evidence was not accepted. The texts are shown to operators and must never contain the provider's own text. */
 const REFUSALS = {
   plain_http: 'the address is not https, so no connection can be bound to evidence',
   unreachable: 'the provider did not answer with its evidence',

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { sealEvidence } from '../../src/enclave/adapters/verified-evidence.ts'
-import { HEARTBEAT_MS, type Look, type ThreadAnswer } from '../../src/enclave/isolated/messages.ts'
+import { HEARTBEAT_MS, type VerifyRequest, type ThreadAnswer } from '../../src/enclave/isolated/messages.ts'
 
 /**
  * An adapter's thread whose reader has every fault that a document can use: what the provider serves is what it does.
@@ -13,9 +13,9 @@ const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)
 tell({ type: 'alive' })
 
-parentPort?.on('message', (look: Look) => void take(look))
+parentPort?.on('message', (request: VerifyRequest) => void take(request))
 
-async function take({ subject, memory }: Look): Promise<void> {
+async function take({ subject, memory }: VerifyRequest): Promise<void> {
   const { body, tlsSpkiSha256 } = await observedFetch({
     url: `${subject.baseUrl}/document`,
     maxBytes: 100,

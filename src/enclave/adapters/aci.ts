@@ -10,8 +10,8 @@ import { sealEvidence } from './verified-evidence.ts'
 const MAX_REPORT_BYTES = 2_097_152
 
 /**
- * Phala's private gateway: report for our nonce -> the connection's key in its keyset -> Intel's word on its platform ->
- * judged. A gateway whose keyset holds another key is refused before Intel is asked.
+ * Phala's private gateway: fetch the report for our nonce -> find the connection's key in its keyset -> fetch Intel's
+ * collateral for its platform -> judge. A gateway whose keyset holds another key is refused before Intel is asked.
  */
 export const aciAdapter: Adapter<'aci'> = {
   webPki: true,

@@ -18,7 +18,7 @@ export interface EvidenceSubject<Name extends AdapterName> {
   readonly mode: ServiceConfig['mode']
 }
 
-/** The effects that adapters need, all of them replaceable. */
+/** The side effects of adapters, replaceable in tests. */
 export interface EvidenceDeps {
   /** Milliseconds. */
   readonly now: () => number
@@ -47,15 +47,15 @@ export interface EvidenceDeps {
  */
 export type ObtainEvidence = () => Promise<VerifiedEvidence>
 
-/** What an adapter remembers of a provider from one look to the next; plain data, which adapters change. */
+/** What an adapter remembers about a provider between two verifications; plain data, which adapters modify. */
 export interface AdapterMemory {
   /** The newest trust bundle of an `envelope` host; no older one is accepted after it. */
   lastAccepted?: AcceptedBundle | undefined
 }
 
 /**
- * One adapter: it gathers the evidence of a provider and has it judged by `src/verify/providers`, as everybody else
- * would.
+ * One adapter: it gathers the evidence of a provider and has it judged by `src/verify/providers`, exactly as a relying
+ * party would.
  */
 export interface Adapter<Name extends AdapterName> {
   /** False: the certificate need not be one that browsers accept, because the pinned key alone decides. */

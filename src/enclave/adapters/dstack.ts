@@ -21,8 +21,8 @@ const MAX_REPORT_BYTES = 8_388_608
 type Subject = EvidenceSubject<'dstack'>
 
 /**
- * The dstack family (Phala, NEAR): report for our nonce -> Intel's statement on its platform and NVIDIA's on its GPUs
- * -> judged. A node whose quote binds no TLS key is refused before any vendor is called.
+ * The dstack family (Phala, NEAR): fetch the report for our nonce -> fetch Intel's collateral for its platform and
+ * NVIDIA's verdict on its GPUs -> judge. A node whose quote binds no TLS key is refused before any vendor is called.
  */
 export const dstackAdapter: Adapter<'dstack'> = {
   webPki: true,
@@ -74,7 +74,10 @@ interface Gateway {
   readonly tlsSpkiSha256: string
 }
 
-/** What the gateway shows behind each model of the policy, asked over connections to the same key, one after the other. */
+/**
+ * The reports of the nodes behind each model of the policy, fetched one after another over connections with the same
+ * key.
+ */
 async function fetchModels(
   { nonce, tlsSpkiSha256 }: Gateway,
   subject: Subject,

@@ -13,9 +13,9 @@ const MAX_BUNDLE_BYTES = 1_048_576
 type Subject = EvidenceSubject<'envelope'>
 
 /**
- * Another host that publishes `service.attestation/v1`, such as this router: envelope for our nonce, and its trust
- * bundle -> judged. Its hosts sign their own certificates, so the pinned key alone decides. The envelope is kept as
- * it was served, because the trust bundle is in the receipt beside it.
+ * Another host that publishes `service.attestation/v1`, such as this router: fetch the envelope for our nonce and its
+ * trust bundle -> judge. Its hosts sign their own certificates, so the pinned key alone decides. The envelope is kept
+ * as it was served, because the trust bundle is in the receipt beside it.
  */
 export const envelopeAdapter: Adapter<'envelope'> = {
   webPki: false,

@@ -10,10 +10,10 @@ const KEYS_URL = 'https://nras.attestation.nvidia.com/.well-known/jwks.json'
 const MAX_ANSWER_BYTES = 1_048_576
 
 /**
- * Has NVIDIA's service judge the GPU evidence exactly as the provider sent it, after checking that it is for our
+ * Sends the GPU evidence, exactly as the provider sent it, to NVIDIA's service, after checking that it is for our
  * nonce. The verdict is verified by the caller.
- * @throws EvidenceRefused when the evidence is for another nonce, NVIDIA refuses it (`gpu_claims`), or its service
- *   does not answer
+ * @throws EvidenceRefused when the evidence is for another nonce, NVIDIA refuses it (`gpu_claims`), or its service does
+ *   not answer
  * @throws MalformedEvidence when the evidence or the answer does not match its schema
  */
 export async function fetchGpuVerdict(

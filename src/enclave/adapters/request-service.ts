@@ -3,7 +3,7 @@ import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 
 const TIMEOUT_MS = 15_000
 
-/** An answer of a vendor's service, with any status. */
+/** The answer of a vendor's service; its status may be any. */
 export interface WebReply {
   readonly status: number
   readonly headers: Headers
@@ -11,7 +11,7 @@ export interface WebReply {
 }
 
 /**
- * Asks a vendor's service, within 15 s and a bound on size, without redirects.
+ * Sends a request to a vendor's service, with a timeout of 15 s and a size limit, without following redirects.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function requestService(

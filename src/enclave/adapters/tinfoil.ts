@@ -21,8 +21,8 @@ const MAX_DOCUMENT_BYTES = 4_194_304
 type Subject = EvidenceSubject<'tinfoil'>
 
 /**
- * A Tinfoil enclave: document for our nonce -> bound to the key of the connection -> missing collateral from the
- * vendor -> judged.
+ * A Tinfoil enclave: fetch the document for our nonce -> check that it binds the connection's key -> fetch missing
+ * collateral from the vendor -> judge.
  */
 export const tinfoilAdapter: Adapter<'tinfoil'> = {
   webPki: true,

@@ -20,7 +20,7 @@ export interface EvidenceTimes {
   readonly maxAgeSeconds: number
 }
 
-/** Judged evidence, with the text of it that is kept. */
+/** Judged evidence, with the text that is stored. */
 export async function sealEvidence(
   judged: JudgedEvidence,
   raw: string,
@@ -40,8 +40,7 @@ export async function sealEvidence(
 const SPKI_SHA256 = /^[0-9a-f]{64}$/
 
 /**
- * The last gate of every adapter: a result that cannot be enforced on a connection is none, whatever it says of
- * itself.
+ * The last check of every adapter: a result that cannot be enforced on a connection is rejected, whatever it claims.
  * @throws EvidenceRefused when the evidence does not meet these rules
  */
 export async function admitEvidence(

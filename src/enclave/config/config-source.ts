@@ -11,7 +11,7 @@ export interface GivenConfig {
 /** The source of the daemon's configuration: the supervisor, or, in a local stack, a file. */
 export class ConfigSource {
   readonly #path: string
-  readonly #around: Omit<StartupEnv, 'adminToken'>
+  readonly #startup: Omit<StartupEnv, 'adminToken'>
   #text: string | null
   #adminToken: string | null
 
@@ -19,7 +19,7 @@ export class ConfigSource {
     this.#path = boot.configPath
     this.#text = boot.configText
     this.#adminToken = boot.adminToken
-    this.#around = { env, platform: boot.platform, mode: boot.mode }
+    this.#startup = { env, platform: boot.platform, mode: boot.mode }
   }
 
   /**
@@ -28,8 +28,8 @@ export class ConfigSource {
    */
   load(given: GivenConfig = {}): Promise<LoadedConfig> {
     const text = given.text ?? this.#text
-    const around = { ...this.#around, adminToken: given.adminToken ?? this.#adminToken }
-    return text === null ? loadConfig(this.#path, around) : parseConfig(this.#path, text, around)
+    const startup = { ...this.#startup, adminToken: given.adminToken ?? this.#adminToken }
+    return text === null ? loadConfig(this.#path, startup) : parseConfig(this.#path, text, startup)
   }
 
   /** Records the configuration that is in force from now on. */

@@ -17,7 +17,7 @@ export interface LoadedConfig {
   readonly sha256: string
   /** Provider name to API key, for providers that have one. */
   readonly providerApiKeys: Readonly<Record<string, string>>
-  /** Endpoint of a webhook to its signing secret. */
+  /** Signing secrets by webhook endpoint. */
   readonly webhookSecrets: Readonly<Record<string, string>>
   /** Null: the router is sealed. */
   readonly adminToken: string | null
@@ -48,8 +48,8 @@ export class ConfigRefused extends Error {
  * Reads and checks the configuration file.
  * @throws ConfigRefused when the file cannot be read or the configuration is invalid
  */
-export async function loadConfig(file: string, surroundings: StartupEnv): Promise<LoadedConfig> {
-  return parseConfig(file, await readText(file), surroundings)
+export async function loadConfig(file: string, startup: StartupEnv): Promise<LoadedConfig> {
+  return parseConfig(file, await readText(file), startup)
 }
 
 /**
@@ -59,19 +59,19 @@ export async function loadConfig(file: string, surroundings: StartupEnv): Promis
 export async function parseConfig(
   file: string,
   text: string,
-  surroundings: StartupEnv,
+  startup: StartupEnv,
 ): Promise<LoadedConfig> {
   const check = checkConfig(parseJson(file, text))
   if (!check.ok) throw new ConfigRefused(file, check.problems)
-  const problems = findStartProblems(check.config, surroundings)
+  const problems = findStartProblems(check.config, startup)
   if (problems.length > 0) throw new ConfigRefused(file, problems)
   return {
     config: check.config,
     text,
     sha256: await sha256Hex(text),
-    providerApiKeys: readApiKeys(check.config, surroundings.env),
-    webhookSecrets: readWebhookSecrets(check.config, surroundings.env),
-    adminToken: surroundings.adminToken,
+    providerApiKeys: readApiKeys(check.config, startup.env),
+    webhookSecrets: readWebhookSecrets(check.config, startup.env),
+    adminToken: startup.adminToken,
   }
 }
 

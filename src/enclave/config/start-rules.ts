@@ -8,23 +8,23 @@ import type { StartupEnv } from './load-config.ts'
  * Problems that prevent a configuration from being used. The mode is that of the program; no configuration changes
  * it. Every exception from production's rules must be named in the configuration; local mode has none of these rules.
  */
-export function findStartProblems(config: RouterConfig, around: StartupEnv): ConfigProblem[] {
-  if (config.service.mode !== around.mode) return [otherMode(around.mode)]
-  const webhooks = around.adminToken === null ? [] : unusableWebhookSecrets(config, around.env)
-  if (around.mode === 'local') return webhooks
+export function findStartProblems(config: RouterConfig, startup: StartupEnv): ConfigProblem[] {
+  if (config.service.mode !== startup.mode) return [otherMode(startup.mode)]
+  const webhooks = startup.adminToken === null ? [] : unusableWebhookSecrets(config, startup.env)
+  if (startup.mode === 'local') return webhooks
   return [
     ...relativeTrustBundle(config),
     ...webhooks,
     ...unattestedProviders(config),
     ...unpinnedProviders(config),
     ...plainProviders(config),
-    ...(around.adminToken === null ? sealedForEver(config) : missingApiKeys(config, around.env)),
-    ...simulatedPlatform(config, around.platform),
-    ...missingRelease(config, around.platform),
+    ...(startup.adminToken === null ? sealedForEver(config) : missingApiKeys(config, startup.env)),
+    ...simulatedPlatform(config, startup.platform),
+    ...missingRelease(config, startup.platform),
   ]
 }
 
-/** The router behind its load balancer or proxy does not know by which address its clients reach it. */
+/** Behind a load balancer or proxy, the router cannot know the address that its clients use. */
 function relativeTrustBundle({ service }: RouterConfig): ConfigProblem[] {
   const { trust_bundle_url: address } = service
   if (address === undefined) {

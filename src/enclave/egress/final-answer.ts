@@ -49,5 +49,5 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
 }
 
 function ignoreBroken(): void {
-  // The end of the stream reports it.
+  // The end of the stream already reports the failure.
 }

@@ -35,8 +35,8 @@ export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
 }
 
 /**
- * Proof -> connection with the proven key -> the caller's constraints -> request and answer. Nothing of the body is
- * read before the last step.
+ * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. The
+ * body is not read before the last step.
  */
 async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   const { provider, path, request, response } = call

@@ -8,7 +8,9 @@ import type { HpkeKey } from './hpke-key.ts'
  */
 const MAX_USES = 262_144
 
-/** The part of them after which a key should be replaced, so that the next one is in use before this one is full. */
+/**
+ * The fraction of them after which a key should be replaced, so that the next one is in use before this one is full.
+ */
 const WORN_AT = 3 / 4
 
 /** How long a replaced key is still accepted: as long as clients may rely on the envelope that names it. */

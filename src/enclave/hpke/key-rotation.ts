@@ -1,7 +1,7 @@
 import type { HpkeKey } from './hpke-key.ts'
 import type { HpkeKeyring } from './hpke-keyring.ts'
 
-/** How long a key stays current unless it is used up before, ms. */
+/** How long a key stays current unless it is used up earlier, ms. */
 const KEY_LIFE_MS = 12 * 3_600_000
 
 /** Pause before the next attempt when the platform gave no report for the next key. */

@@ -1,6 +1,6 @@
 import type { ErrorTrace } from '../../protocol/error-trace.ts'
 
-/** An unexpected error inside an adapter's thread: where it was thrown, without what it said. */
+/** An unexpected error inside an adapter's thread: where it was thrown, without its message. */
 export class AdapterFailure extends Error {
   readonly trace: ErrorTrace
 

@@ -4,26 +4,23 @@ import { AdapterFailure } from './adapter-failure.ts'
 import type { AdapterMemory, ObtainEvidence } from '../adapters/adapter.ts'
 import { needsPublicCertificate, type OpenAdapter } from '../adapters/table.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
-import type { Look, ThreadAnswer, ThreadData } from './messages.ts'
+import type { VerifyRequest, ThreadAnswer, ThreadData } from './messages.ts'
 
-/** What one provider's evidence may cost. An honest one needs a tenth of it. */
+/** Limits for verifying one provider's evidence. Genuine evidence needs a tenth of them. */
 export interface ThreadLimits {
-  /**
-   * Longest time without a sign of life of a thread that has begun: a document that keeps it busy for so long is none to
-   * read.
-   */
+  /** Maximum time between two messages of a running thread: a document that blocks it for longer is refused. */
   readonly silenceMs: number
-  /** Longest time for one look, whatever the network does. */
-  readonly lookMs: number
+  /** Maximum time for one verification, network included. */
+  readonly verifyMs: number
   readonly heapMb: number
   readonly stackMb: number
-  /** How long an idle thread is kept for the next look. */
+  /** How long an idle thread is kept for the next verification. */
   readonly idleMs: number
 }
 
 export const THREAD_LIMITS: ThreadLimits = {
   silenceMs: 20_000,
-  lookMs: 55_000,
+  verifyMs: 55_000,
   heapMb: 256,
   stackMb: 4,
   idleMs: 90_000,
@@ -41,7 +38,7 @@ export interface IsolationDeps {
   readonly data: ThreadData
   readonly limits: ThreadLimits
   readonly after: After
-  /** The program of a thread, which answers a `Look` with a `ThreadAnswer`. */
+  /** The program of a thread, which answers each `VerifyRequest` with a `ThreadAnswer`. */
   readonly program: URL
 }
 
@@ -49,8 +46,8 @@ export const ADAPTER_THREAD = new URL('./adapter-thread.ts', import.meta.url)
 
 /**
  * Opens adapters in a thread for each provider, so that a hostile document costs that thread and nothing else: not the
- * daemon's signing, not its links, not another provider's proof. What must be remembered between two looks is kept
- * here, because a provider can end its thread.
+ * daemon's signing, not its links, not another provider's proof. What must be remembered between two verifications
+ * is stored here, because a provider can end its thread.
  */
 export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
   return (attestation, subject) => {
@@ -58,9 +55,9 @@ export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
     const host = new ThreadHost(deps)
     let memory: AdapterMemory = {}
     const obtain: ObtainEvidence = async () => {
-      const looked = await host.look({ attestation, subject, memory })
-      memory = looked.memory
-      return looked.evidence
+      const verified = await host.verify({ attestation, subject, memory })
+      memory = verified.memory
+      return verified.evidence
     }
     return {
       webPki: needsPublicCertificate(attestation.adapter),
@@ -70,16 +67,16 @@ export function isolateAdapters(deps: IsolationDeps): OpenAdapter {
   }
 }
 
-interface Looked {
+interface Verified {
   readonly evidence: VerifiedEvidence
   readonly memory: AdapterMemory
 }
 
-/** Keeps one provider's thread: started for a look, ended when idle, or as soon as it breaks a limit. */
+/** One provider's thread: started for a verification, ended when idle or as soon as it exceeds a limit. */
 class ThreadHost {
   readonly #deps: IsolationDeps
   #thread: Worker | undefined
-  /** Whether this thread has given a sign of life: what a busy machine needs to start one is no fault of a document. */
+  /** Whether this thread has sent a message: the time that a busy machine needs to start it does not count. */
   #begun = false
   #idle: NodeJS.Timeout | undefined
 
@@ -87,12 +84,12 @@ class ThreadHost {
     this.#deps = deps
   }
 
-  /** One look at a time. */
-  async look(look: Look): Promise<Looked> {
+  /** Verifies once; calls must not overlap. */
+  async verify(request: VerifyRequest): Promise<Verified> {
     clearTimeout(this.#idle)
     const thread = (this.#thread ??= this.#start())
     try {
-      return await this.#ask(thread, look)
+      return await this.#ask(thread, request)
     } finally {
       this.#idle = setTimeout(() => this.close(), this.#deps.limits.idleMs).unref()
     }
@@ -109,7 +106,7 @@ class ThreadHost {
     this.#begun = false
     const thread = new Worker(program, {
       workerData: data,
-      // A thread has no business with the daemon's secrets, nor with its output.
+      // A thread gets neither the daemon's secrets nor its output streams.
       env: {},
       stdout: true,
       stderr: true,
@@ -121,7 +118,7 @@ class ThreadHost {
     })
     thread.stdout.resume()
     thread.stderr.resume()
-    // An error between two looks is nobody's; the next look finds the thread gone.
+    // An error between two verifications concerns no caller; the next one starts a new thread.
     thread.on('error', () => this.#forget(thread)).on('exit', () => this.#forget(thread))
     // The daemon may end while a thread is idle.
     thread.unref()
@@ -132,17 +129,17 @@ class ThreadHost {
     if (this.#thread === thread) this.#thread = undefined
   }
 
-  #ask(thread: Worker, look: Look): Promise<Looked> {
+  #ask(thread: Worker, request: VerifyRequest): Promise<Verified> {
     const { limits, after } = this.#deps
     return new Promise((resolve, reject) => {
-      // A thread that did not answer may be anywhere in its work: the next look begins with a new one.
+      // A thread that did not answer is in an unknown state: the next verification starts a new one.
       const endThread = (code: RefusalCode) => {
         settle(() => reject(new EvidenceRefused(code)))
         this.close()
       }
       const exhausting = () => endThread('exhausting')
       const listen = () => after(limits.silenceMs, exhausting)
-      const stopWaiting = after(limits.lookMs, () => endThread('unreachable'))
+      const stopWaiting = after(limits.verifyMs, () => endThread('unreachable'))
       let stopListening = this.#begun ? listen() : undefined
       const settle = (outcome: () => void) => {
         stopListening?.()
@@ -165,7 +162,7 @@ class ThreadHost {
       const onExit = () => settle(() => reject(new Error('the thread of an adapter ended')))
       thread.on('message', onAnswer).on('error', onError).on('exit', onExit)
       // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-      thread.postMessage(look)
+      thread.postMessage(request)
     })
   }
 }

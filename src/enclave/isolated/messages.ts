@@ -5,21 +5,21 @@ import type { SimulatedPolicy } from '../../verify/snp/anchors.ts'
 import type { AdapterMemory, EvidenceSubject } from '../adapters/adapter.ts'
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
 
-/** What a thread is started with. */
+/** The start parameters of a thread. */
 export interface ThreadData {
-  /** Of the daemon; AMD's certificates are kept below it. */
+  /** The daemon's state directory; AMD's certificates are cached below it. */
   readonly stateDir: string
   readonly ownSimulated: SimulatedPolicy
 }
 
-/** To the thread: look at this provider. */
-export interface Look {
+/** To the thread: fetch and verify the evidence of this provider. */
+export interface VerifyRequest {
   readonly attestation: ProviderPolicy
   readonly subject: Omit<EvidenceSubject<AdapterName>, 'policy'>
   readonly memory: AdapterMemory
 }
 
-/** From the thread. `alive` comes every so often for as long as nothing blocks it. */
+/** Messages from the thread. `alive` is sent periodically while nothing blocks the thread. */
 export type ThreadAnswer =
   | { readonly type: 'alive' }
   | {
@@ -30,5 +30,5 @@ export type ThreadAnswer =
   | { readonly type: 'refused'; readonly code: RefusalCode; readonly checks: readonly string[] }
   | { readonly type: 'failed'; readonly trace: ErrorTrace }
 
-/** How often a thread says that it is alive, in milliseconds. */
+/** Interval of the thread's `alive` messages, ms. */
 export const HEARTBEAT_MS = 500

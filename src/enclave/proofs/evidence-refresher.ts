@@ -8,7 +8,7 @@ import type { ObtainEvidence } from '../adapters/adapter.ts'
 
 export interface RefresherDeps {
   readonly obtain: ObtainEvidence
-  /** Called once, when no evidence is wanted any more. */
+  /** Called once, when the evidence is no longer needed. */
   readonly release?: () => void
   /** Milliseconds. */
   readonly now: () => number
@@ -33,7 +33,7 @@ const MAX_WAIT_MS = 86_400_000
 /** Timeout of a verification, ms. */
 const VERIFY_MS = 60_000
 
-/** The status of a provider without evidence in force. */
+/** The status of a provider without valid evidence. */
 export const NO_EVIDENCE = {
   verified_at: null,
   expires_at: null,
@@ -44,8 +44,8 @@ export const NO_EVIDENCE = {
 type ProofStatus = Omit<ProviderProof, 'provider' | 'adapter'>
 
 /**
- * Keeps the proof of one provider: verified in advance, renewed before it expires, retried with growing pauses while
- * that fails. During an outage the last proof stays in force until it expires; evidence that fails a check ends it at
+ * Maintains the proof of one provider: verified in advance, renewed before it expires, retried with growing pauses on
+ * failure. During an outage the last proof stays valid until it expires; evidence that fails a check invalidates it at
  * once.
  */
 export class EvidenceRefresher {

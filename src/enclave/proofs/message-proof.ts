@@ -33,7 +33,7 @@ export interface MessageProofDeps {
 export const MESSAGE_PROOF_TIMES = { waitMs: 2_000, pauseMs: 150 } as const
 
 const MAX_ANSWER_BYTES = 65_536
-/** It is kept in our receipt. */
+/** Maximum length of the provider's receipt, which ours includes. */
 const MAX_RECEIPT_CHARS = 8_192
 
 const answerSchema = z.looseObject({
@@ -46,8 +46,8 @@ const answerSchema = z.looseObject({
 type Answer = z.output<typeof answerSchema>
 
 /**
- * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested
- * key. Never rejects and never takes longer than the time limit: `status` tells the result (docs/egress.md).
+ * Fetches the provider's signature of a finished completion and checks it against our own digests and the attested key.
+ * Never rejects and never takes longer than the time limit: `status` tells the result (docs/egress.md).
  */
 export async function proveMessage(
   message: FinishedMessage,

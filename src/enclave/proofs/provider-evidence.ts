@@ -26,7 +26,7 @@ interface Kept {
   readonly refresher: EvidenceRefresher | undefined
 }
 
-/** Keeps a proof for each provider with an adapter, outside the path of requests. */
+/** Maintains a proof for each provider with an adapter, independently of requests. */
 export function createProviderProofs(deps: ProofDeps): ProviderProofs {
   let current = new Map<string, Kept>()
   const hops = new ProvenHops()

@@ -2,10 +2,10 @@ import type { JsonValue } from '../../protocol/canonical-json.ts'
 import type { EcPoint } from '../../protocol/jwk.ts'
 import { TRUST_BUNDLE_SCHEMA } from '../../protocol/trust-bundle.ts'
 
-/** The members of a bundle that a person decides: floors, policy, environment, revocations. */
+/** The members of a bundle that a person chooses: minimum firmware versions, policy, environment, revocations. */
 export type BundleTemplate = { readonly [name: string]: JsonValue | undefined }
 
-/** One accepted pairing of guest and release. */
+/** One accepted combination of guest and release. */
 export interface AllowedGuest {
   /** Launch digest, 96 lowercase hex digits. */
   readonly measurement: string
@@ -15,9 +15,9 @@ export interface AllowedGuest {
 
 export interface BundleParts {
   readonly template: BundleTemplate
-  /** Greater than that of every bundle signed by the same root before. */
+  /** Greater than that of every earlier bundle of the same root. */
   readonly version: number
-  /** Added to the pairings of the template. */
+  /** Added to the combinations of the template. */
   readonly allowed: readonly AllowedGuest[]
   /** The key that signs manifests; undefined keeps the template's. */
   readonly manifestKey?: { readonly jwk: EcPoint; readonly days: number } | undefined

@@ -30,7 +30,7 @@ export interface UnsealDeps {
   /** Milliseconds. */
   readonly now: () => number
   readonly log: Log
-  /** Puts secrets into force; returns the reason why not, for the operator, or null. Never a secret. */
+  /** Puts secrets into effect. Returns the reason for a failure, for the operator, or null; never a secret. */
   readonly offer: (document: UnsealDocument) => Promise<string | null>
 }
 

@@ -4,8 +4,8 @@ import type { RouterHop } from './router-block.ts'
 const MAX_HOPS = 256
 
 /**
- * The router's hops under configurations no longer in force: an exchange is signed under the configuration it began
- * with, so that its receipt names the one that served it.
+ * The router's hops under former configurations: an exchange is signed under the configuration it began with, so that
+ * its receipt names the one that served it.
  */
 export class FormerHops {
   readonly #hops = new Map<string, RouterHop>()

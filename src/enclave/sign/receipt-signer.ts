@@ -13,7 +13,7 @@ import { signBatch } from './sign-batch.ts'
 
 const MAX_BATCH = 256
 
-/** The link's schema in strict form, without unknown members: everything in it gets signed. */
+/** The link's schema without unknown members, because everything in a batch is signed. */
 const batchSchema = z.strictObject({
   receipts: z
     .array(
@@ -32,7 +32,7 @@ type SigningRequest = Batch['receipts'][number]
 export interface SignerDeps {
   readonly key: ReceiptKey
   readonly proofs: Pick<ProviderProofs, 'hop'>
-  /** Undefined for a configuration that was never in force here. */
+  /** Undefined for a configuration that was never in effect here. */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
   /** Fetches a provider's own signature of a finished completion. Never rejects. */
   readonly proveMessage: (message: FinishedMessage) => Promise<MessageAttestation>

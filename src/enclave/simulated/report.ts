@@ -76,7 +76,7 @@ function defaultFields(chain: SimulatedChain, version: ReportFields['version'] =
   }
 }
 
-/** The eight bytes of TCB_VERSION in the product's layout. */
+/** TCB_VERSION in the product's layout, 8 bytes. */
 export function writeTcb(product: Product, tcb: Tcb): Bytes {
   const bytes = new Uint8Array(8)
   for (const [component, byte] of TCB_LAYOUT[product]) bytes[byte] = tcb[component] ?? 0

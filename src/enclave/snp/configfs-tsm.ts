@@ -64,7 +64,7 @@ async function request(directory: string, reportData: Bytes, files: TsmFiles): P
   return { report, certificateTable, provider }
 }
 
-/** Essential is only that the report is over the requested bytes; the other checks give better messages. */
+/** Only the comparison with the requested bytes is essential; the other checks give better messages. */
 function checkReport(report: Bytes, reportData: Bytes): void {
   if (report.length === 0) throw new CaptureError('empty_report')
   if (report.length !== REPORT_BYTES) throw new CaptureError('wrong_size', `${report.length} bytes`)

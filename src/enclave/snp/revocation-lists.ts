@@ -33,7 +33,7 @@ export function createRevocationLists({ kds, files, now }: RevocationDeps): Find
   const held = new Map<string, List>()
   const retryAt = new Map<string, number>()
 
-  /** Whether it is now the newest. */
+  /** Stores the list if it is valid and newer. @returns whether it was stored */
   async function adopt(chain: VekChain, der: Bytes | undefined): Promise<boolean> {
     const list = der && (await readTrusted(chain, der))
     const before = held.get(nameOf(chain))

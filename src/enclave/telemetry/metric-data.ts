@@ -8,7 +8,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import type { MetricFamily } from '../../protocol/exposition.ts'
 
-/** Where OpenTelemetry's conventions for generative models have a name; all others keep their own. */
+/** Names from OpenTelemetry's conventions for generative models; other metrics keep their own names. */
 const OWN_NAMES: Readonly<Record<string, string>> = {
   cmr_first_delta_seconds: 'gen_ai.client.operation.time_to_first_chunk',
 }
@@ -22,7 +22,7 @@ interface Span {
   readonly endTime: HrTime
 }
 
-/** A family as OpenTelemetry has it. */
+/** A metric family in OpenTelemetry's data model. */
 export function metricData(family: MetricFamily, span: Span): MetricData {
   const descriptor = {
     name: OWN_NAMES[family.name] ?? family.name,

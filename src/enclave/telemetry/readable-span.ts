@@ -5,7 +5,7 @@ import type { Span } from '../../protocol/telemetry.ts'
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL }
 
-/** A worker's span as the exporter takes it. */
+/** A worker's span in the exporter's form. */
 export function readableSpan(span: Span, resource: Resource): ReadableSpan {
   const context = (spanId: string) => ({
     traceId: span.trace_id,

@@ -12,7 +12,7 @@ import { WorkerReports } from './worker-reports.ts'
 
 type Config = NonNullable<ServiceConfig['telemetry']>
 
-/** What runs while a collector is configured. */
+/** The exporters of a configured collector. */
 interface Export {
   readonly meters: MeterProvider | undefined
   readonly spans: BatchSpanProcessor | undefined
@@ -22,8 +22,8 @@ interface Export {
 const SCOPE = { name: 'confidential-model-router' }
 
 /**
- * What the workers of this host report: added up for whoever scrapes one of them, and sent to a collector (OTLP over
- * HTTP, JSON) where the configuration names one. A collector that does not answer costs nothing but its data.
+ * The telemetry of this host's workers: summed, so that scraping any worker returns all of it, and sent to a collector
+ * (OTLP over HTTP, JSON) where one is configured. If the collector does not answer, only its data is lost.
  */
 export class Telemetry {
   readonly #now: () => number
@@ -39,7 +39,7 @@ export class Telemetry {
     this.configure(service)
   }
 
-  /** Takes a worker's report and answers what the others reported. */
+  /** Takes a worker's report and returns what the others reported. */
   exchange({ spans, ...report }: TelemetryReport): TelemetryAnswer {
     this.#reports.take(report)
     const { spans: processor, resource } = this.#export ?? {}
@@ -48,7 +48,7 @@ export class Telemetry {
     return this.#reports.others(report.instance)
   }
 
-  /** Sends to the collector of this configuration from now on, if it has one. */
+  /** Switches to the collector of this configuration, if it has one. */
   configure({ name, telemetry }: Pick<ServiceConfig, 'name' | 'telemetry'>): void {
     const configured = JSON.stringify([name, telemetry])
     if (configured === this.#configured) return
@@ -57,7 +57,7 @@ export class Telemetry {
     this.#export = telemetry === undefined ? undefined : this.#open(name, telemetry)
   }
 
-  /** Sends what is left and ends. Never rejects. */
+  /** Sends the remaining data and closes. Never rejects. */
   async close(): Promise<void> {
     const { meters, spans } = this.#export ?? {}
     this.#export = undefined

@@ -3,10 +3,10 @@ import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.
 
 type Report = Omit<TelemetryReport, 'spans'>
 
-/** States of a worker that was not heard of for so long are those of none; its counts stay. */
+/** After this time without a report, a worker's states are dropped, ms; its counts stay. */
 const CURRENT_MS = 300_000
 
-/** Workers that run, and some that have ended; what older ones counted is added up. */
+/** Maximum number of workers, running or ended, that are kept apart; the counts of older ones are summed. */
 const MAX_INSTANCES = 64
 
 /** The last report of every worker of the host. Counts of workers that have ended stay in the sum, which never falls. */
@@ -28,7 +28,7 @@ export class WorkerReports {
     this.#ended = addExpositions([this.#ended, oldest[1].metrics])
   }
 
-  /** All but one, for that one to add its own. */
+  /** The sums of all workers but one, which adds its own. */
   others(instance: string): TelemetryAnswer {
     const others = [...this.#reports.values()].filter((report) => report.instance !== instance)
     const current = others.filter(({ at }) => this.#now() - at < CURRENT_MS)
@@ -43,7 +43,7 @@ export class WorkerReports {
     }
   }
 
-  /** The sums of all. */
+  /** The sums of all workers. */
   total(): string {
     return addExpositions([this.#ended, ...[...this.#reports.values()].map((one) => one.metrics)])
   }

@@ -11,7 +11,9 @@ export interface FrontLimits {
 /** File descriptors for everything but connections: sockets, logs, databases and pipes. */
 const RESERVED_FILES = 1_024
 
-/** The share of a worker's descriptors that clients' connections may take, and how many workerd has open for each. */
+/**
+ * The share of a worker's descriptors available to client connections, and the descriptors that workerd uses for each.
+ */
 const SHARE_OF_CONNECTIONS = 0.3
 const FILES_PER_CONNECTION = 2
 

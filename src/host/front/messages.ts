@@ -13,12 +13,12 @@ export const frontPlanSchema = z.object({
 
 /** Messages to a front thread. */
 export const toFrontSchema = z.discriminatedUnion('type', [
-  /** From now on connections go to the worker on these ports of loopback; null: they wait until there is one. */
+  /** Relays connections to the worker on these loopback ports from now on; null: they wait for a worker. */
   z.object({
     type: z.literal('relay'),
     to: z.object({ http: z.int(), https: z.int() }).nullable(),
   }),
-  /** From now on every request on a new connection is answered 503. */
+  /** Answers every request on a new connection with 503 from now on. */
   z.object({
     type: z.literal('refuse'),
     tls: z.object({ keyPem: z.string(), certPem: z.string() }).nullable(),

@@ -31,7 +31,7 @@ const HOUR_MS = 3_600_000
 /** Doubled after each further failure, so that Let's Encrypt's limit of five failures an hour is not met. */
 const FIRST_RETRY_MS = 300_000
 const MAX_TIMER_MS = 24 * HOUR_MS
-/** The part of a certificate's life after which the next one is ordered. */
+/** The fraction of a certificate's lifetime after which the next one is ordered. */
 const RENEW_AFTER = 2 / 3
 
 /**

@@ -40,7 +40,7 @@ export class DaemonRpc {
   }
 
   /**
-   * Sends a reload and returns why it was refused, or null when it is in force.
+   * Sends a reload and returns why it was refused, or null when it took effect.
    * @throws Error when the daemon does not answer
    */
   async reloaded(send: () => void): Promise<string | null> {

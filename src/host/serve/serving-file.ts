@@ -9,7 +9,7 @@ export const SERVING_FILE = 'serving.json'
 const servingSchema = z.object({
   http_url: z.string(),
   https_port: z.int(),
-  /** Whether attestation is made up. */
+  /** Whether attestation is simulated. */
   simulated: z.boolean(),
   /** Whether it waits for its secrets. */
   sealed: z.boolean().default(false),

@@ -41,7 +41,7 @@ const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
  * Reads the configuration and the secrets, for a start or a reload.
  * @param given the secrets of a document, for a router that was started sealed; before the first document it starts
  *   without
- * @param config the configuration in force, where only the secrets are new: the file may have changed since
+ * @param config the current configuration, where only the secrets are new: the file may have changed since
  * @throws StartError when there is a reason not to serve with them; the message lists all reasons
  */
 export function planStart(

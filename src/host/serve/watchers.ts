@@ -11,14 +11,15 @@ export interface Watched {
   readonly supervisor: Supervisor
   readonly link: LinkCertificates
   readonly linkPort: () => number | undefined
-  /** What is served; undefined while nothing is. */
+  /** The start that is being served; undefined while there is none. */
   readonly serving: () => Start | undefined
   readonly log: (text: string) => void
 }
 
 /**
- * What goes on beside serving: parts that no longer answer are killed, and the first worker is asked for its webhooks.
- * @returns what ends it
+ * Background tasks of a serving router: kills parts that no longer answer, and triggers webhook rounds on the first
+ * worker.
+ * @returns a function that stops them
  */
 export function startWatchers({ supervisor, link, linkPort, serving, log }: Watched): () => void {
   const probes = probesOf(supervisor, link, linkPort)
@@ -32,7 +33,7 @@ export function startWatchers({ supervisor, link, linkPort, serving, log }: Watc
   }
 }
 
-/** Where the first worker answers its supervisor alone. */
+/** The first worker's port for the supervisor only. */
 function reporter(supervisor: Supervisor, start: Start | undefined) {
   const port = supervisor.probes.get('worker')
   if (port === undefined || start?.config.config.service.webhooks === undefined) return undefined

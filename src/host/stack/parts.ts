@@ -32,7 +32,7 @@ export interface PartsPlan {
   /** The mode of the program; no configuration changes it. */
   readonly mode: Mode
   readonly platform: Platform
-  /** Where clients reach a local stack; null in production. */
+  /** The address at which clients reach a local stack; null in production. */
   readonly ownUrl: string | null
   /** The listeners between clients and the workers; absent where another program runs the worker. */
   readonly fronts?: Pick<Fronts, 'of'>
@@ -72,7 +72,7 @@ export class Parts {
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #tls: TlsMaterial | undefined
-  /** The configuration for the daemon's start in production: the one in force, initially the first one. */
+  /** The configuration for the daemon's start in production: the current one, initially the first one. */
   #configText: string | undefined
 
   constructor(plan: PartsPlan) {
@@ -169,7 +169,7 @@ export class Parts {
     this.sendToDaemon({ type: 'reload', secrets: { ...secrets }, adminToken })
   }
 
-  /** The daemon has put them into force: parts that start from now on use them. */
+  /** The secrets took effect: parts that start from now on use them. */
   unsealed({ adminToken, secrets, storage }: GivenSecrets): void {
     const settings = { ...this.#plan.settings, storage }
     this.#plan = { ...this.#plan, adminToken, secrets, settings }
@@ -195,7 +195,7 @@ export class Parts {
     return undefined
   }
 
-  /** A daemon that is restarted gets the configuration that was in force, not one that was refused. */
+  /** A restarted daemon gets the configuration that was in effect, not one that was refused. */
   #onDaemonMessage(message: FromDaemon): void {
     if (message.type === 'reloaded' && this.#plan.mode === 'production') {
       this.#configText = message.configText

@@ -12,7 +12,7 @@ export interface RestarterEvents<Ready> {
   up(ready: Ready, pid: number): void
   /** It died; it will be started again after `restartMs`. */
   died(why: string, restartMs: number): void
-  /** It died too often: the stack has to end. */
+  /** It died too often; the stack must stop. */
   gaveUp(why: string): void
 }
 

@@ -13,9 +13,9 @@ const READY: ReadonlySet<string> = new Set(['verified', 'unattested'])
 const providersSchema = z.object({ data: z.array(z.object({ state: z.string() })) })
 
 /**
- * Waits until every provider is proven, so that the first request after the start finds them all. A provider that is
- * refused is waited for a shorter time than one that is not judged yet. Gives up silently after `timeoutMs`: a provider
- * that does not answer must not keep the others from serving.
+ * Waits until every provider is verified, so that the first request after the start can use them all. The wait for a
+ * refused provider is shorter than for one that is not judged yet. Gives up silently after `timeoutMs`: a provider that
+ * does not answer must not keep the others from serving.
  */
 export async function untilProvidersJudged(admin: AdminApi, timeoutMs: number): Promise<void> {
   const startedAt = performance.now()

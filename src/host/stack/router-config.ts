@@ -7,7 +7,7 @@ import { StartError } from './start-error.ts'
 import type { StandinReady } from './start-standin.ts'
 
 /**
- * The host that stands for the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`, or with
+ * The host name that represents the stand-in provider in a configuration: `http://standin.localhost/<name>/v1`, or with
  * https for its attested form, whose `root_key` is then `{"standin": "release root"}`.
  */
 const STANDIN_URL = 'http://standin.localhost/'

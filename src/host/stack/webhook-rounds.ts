@@ -1,13 +1,13 @@
 import { AdminApi } from './admin-api.ts'
 
-/** How often a router looks for what it should report. */
+/** Interval of the webhook rounds, ms. */
 const EVERY_MS = 10_000
 
 /**
- * Has a worker look, round by round, for what its webhooks are to report, and deliver what is due: the worker itself
- * only lives while it answers. Always the same worker is asked, so that one view of the routes is reported.
- * @param router where to ask and with which token; undefined: nowhere at the moment
- * @returns what ends the rounds
+ * Periodically makes a worker detect and deliver webhook events, because the worker itself only runs during requests.
+ * It is always the same worker, so that one consistent view of the routes is reported.
+ * @param router address and admin token of that worker; undefined: none at the moment
+ * @returns a function that stops the rounds
  */
 export function startWebhookRounds(
   router: () => { readonly baseUrl: string; readonly adminToken: string } | undefined,
@@ -21,7 +21,7 @@ export function startWebhookRounds(
     try {
       await new AdminApi(target.baseUrl, target.adminToken).call('POST', '/admin/webhooks/run')
     } catch {
-      // A worker that does not answer is restarted by its supervisor; the next round asks again.
+      // A worker that does not answer is restarted by its supervisor; the next round tries again.
     } finally {
       running = false
     }

@@ -27,9 +27,9 @@ export interface WorkerdPlan {
   readonly maxOpenRequests: number
   /** Whether the worker itself may connect to loopback and private addresses. */
   readonly privateNetwork: boolean
-  /** The operator's console, an HTML page; without it the worker has none to show. */
+  /** The operator's console, an HTML page; without it the worker has no console. */
   readonly consolePage?: string | undefined
-  /** Whether its webhooks may lead there. */
+  /** Whether its webhooks may connect to them. */
   readonly privateWebhooks: boolean
 }
 
@@ -150,7 +150,10 @@ function outbound(plan: WorkerdPlan): CapnpValue {
   }
 }
 
-/** Webhooks lead to public addresses alone, whatever a name resolves to; a local stack's may be on its own machine. */
+/**
+ * Webhooks connect to public addresses only, whatever a name resolves to; those of a local stack may connect to its own
+ * machine.
+ */
 function webhookNetwork({ privateWebhooks }: WorkerdPlan): CapnpValue {
   return {
     allow: privateWebhooks ? ['public', 'private'] : ['public'],

@@ -17,7 +17,7 @@ type EmptyPageKind = Exclude<keyof typeof PAGE_TYPES, 'normal' | 'vmsa' | 'unmea
 /** Page-aligned -1 in the 48 bits of a guest physical address: the nominal address of the processor state. */
 const VMSA_ADDRESS = 0xffff_ffff_f000
 
-/** The digest of a guest into which no page was put. */
+/** The digest of a guest without any pages. */
 export const EMPTY_LAUNCH: Bytes = new Uint8Array(LAUNCH_DIGEST_BYTES)
 
 /** Measures `contents`, whole pages one after the other from the guest physical address. */

@@ -44,10 +44,10 @@ export interface DeviceExpectation {
 }
 
 /**
- * Verifies what each device of a provider's GPU evidence signed, without asking NVIDIA: certificates up to NVIDIA's device
- * root, and the signature of the device's measurement response to our nonce, each of another device. Whether the measured
- * firmware is a good one, and whether a certificate was revoked, only NVIDIA knows.
- * @returns how many devices; undefined where the evidence carries no certificates and responses of this form
+ * Verifies the signed report of each device in a provider's GPU evidence, without NVIDIA's service: certificates up to
+ * NVIDIA's device root, the signature over the device's measurement response to our nonce, and that all devices differ.
+ * Only NVIDIA's service can tell whether the measured firmware is acceptable and whether a certificate was revoked.
+ * @returns the number of devices; undefined where the evidence has no certificates and responses in this format
  * @throws EvidenceRefused `gpu`, with the check that failed
  */
 export async function verifyDeviceReports(
@@ -71,11 +71,11 @@ export async function verifyDeviceReports(
 interface Device {
   /** From the device to the root. */
   readonly chain: readonly Certificate[]
-  /** Request and response as they were on the wire; the last 96 bytes are the signature over all before. */
+  /** Request and response as sent over the wire; the last 96 bytes are the signature over the rest. */
   readonly transcript: Bytes
 }
 
-/** Undefined where it is of another form than this. */
+/** Undefined where the evidence has another format. */
 function readDevice({
   certificate,
   evidence,
@@ -109,7 +109,7 @@ function startsWith(bytes: Bytes, codes: readonly number[]): boolean {
   return codes.every((code, index) => bytes[index] === code)
 }
 
-/** The device's key, for comparison with other devices'. */
+/** Verifies one device. @returns its key, for comparison with those of other devices */
 async function verifyDevice(
   { chain, transcript }: Device,
   { nonce, now, rootSpkiSha256 = NVIDIA_DEVICE_ROOT }: DeviceExpectation,

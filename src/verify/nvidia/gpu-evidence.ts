@@ -50,15 +50,15 @@ export async function judgeGpuVerdict(
   )
 }
 
-/** What GPU evidence came to; at least one of the two is there. */
+/** The result of judging GPU evidence; at least one of the two is present. */
 export interface JudgedGpus {
-  /** Of NVIDIA's service. */
+  /** The verdict of NVIDIA's service. */
   readonly verdict: GpuVerdict | undefined
-  /** Devices whose own certificates and reports hold. */
+  /** Number of devices whose own certificates and reports were verified. */
   readonly reported: number | undefined
 }
 
-/** What a receipt says of the GPUs: whose word it is, and what was verified beside it. */
+/** The summary of the GPUs for a receipt: what was verified here, and what NVIDIA's service states. */
 export function summarizeGpu({ verdict, reported }: JudgedGpus) {
   const own = ['device_certificates', 'report_signature']
   return {
@@ -67,14 +67,14 @@ export function summarizeGpu({ verdict, reported }: JudgedGpus) {
     drivers: [...(verdict?.drivers ?? [])],
     verified: true,
     source: verdict === undefined ? 'device_report' : 'nvidia_remote_verdict',
-    /** Checked when the evidence was judged. */
+    /** Verified by this program. */
     verified_here: [
       ...(verdict === undefined
         ? []
         : ['verdict_signature', 'dates', 'nonce', 'device_count', 'distinct_devices']),
       ...(reported === undefined ? [] : [...own, 'report_nonce', 'distinct_device_keys']),
     ],
-    /** Said by NVIDIA's service, and believed. */
+    /** Stated by NVIDIA's service and not verified here. */
     word_of_nvidia:
       verdict === undefined
         ? []

@@ -66,7 +66,7 @@ const deviceSchema = z.looseObject({
   dbgstat: z.literal('disabled'),
   secboot: z.literal(true),
   measres: z.literal('success'),
-  /** Who the device is (RFC 9711 section 4.2.1); of NVIDIA's a number in decimal digits. */
+  /** The device's identity (RFC 9711 section 4.2.1); NVIDIA uses a decimal number. */
   ueid: z.string().min(1).max(128),
   hwmodel: z
     .string()

@@ -18,7 +18,7 @@ const receiptSchema = z.looseObject({
 
 const signedSchema = z.record(z.string(), z.json())
 
-/** What of a receipt is signed, and the signature (hex); undefined where it is none. */
+/** The signed part of a receipt, and the signature (hex); undefined where the value is not a receipt. */
 export function splitAciReceipt(
   json: unknown,
 ): { readonly text: string; readonly signature: string } | undefined {
@@ -30,7 +30,7 @@ export function splitAciReceipt(
 }
 
 export interface AciExchange {
-  /** Of the keyset that the evidence vouches for, `sha256:<hex>`. */
+  /** Digest of the keyset that the evidence binds, `sha256:<hex>`. */
   readonly keyset: string
   /** SHA-256 of the exact bytes, lowercase hex. */
   readonly requestDigest: string
@@ -38,8 +38,8 @@ export interface AciExchange {
 }
 
 /**
- * Whether the signed text of a receipt is of this very exchange: of this keyset, begun with this request, and answered
- * once, with this answer. Never throws.
+ * Whether the signed text of a receipt is about this exchange: it names this keyset, begins with this request, and has
+ * exactly one answer, which is this one. Never throws.
  */
 export function isAciReceiptOf(
   text: string,

@@ -66,9 +66,9 @@ export interface AciKeyset {
 }
 
 /**
- * Reads a report that was asked for with this nonce (ACI specification, sections 3 and 4). REPORT_DATA is the SHA-256 of
- * a statement with fixed bytes, which names the digest of the keyset and the nonce; zeros follow. What else the report
- * says beside the quote (where the code comes from, what is served) nothing binds, and it is left unread.
+ * Reads a report that was requested with this nonce (ACI specification, sections 3 and 4). REPORT_DATA is the SHA-256
+ * of a statement with fixed bytes, which names the digest of the keyset and the nonce; zeros follow. Everything else in
+ * the report (the origin of the code, the served models) is bound by nothing and is ignored.
  * @throws MalformedEvidence when the report cannot be read
  * @throws EvidenceRefused `nonce`, `hardware` or `unknown_format`
  */

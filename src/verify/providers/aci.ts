@@ -11,14 +11,14 @@ import { OS_UNPINNED, type JudgedEvidence, type JudgeOptions } from './judged-ev
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** Everything that judging a private gateway takes, as it is kept with receipts. */
+/** Everything needed to judge a private gateway, in the form kept with receipts. */
 export const aciEvidenceSchema = z.strictObject({
   adapter: z.literal('aci'),
   /** The answer to `/v1/aci/attestation`, as it was served. */
   report: z.string(),
-  /** Ours. */
+  /** The nonce that this program sent. */
   nonce: hex32,
-  /** Of the peer that served the report, and the name it was asked under. */
+  /** The TLS key of the peer that served the report, and the host name of the request. */
   tls_spki_sha256: hex32,
   host: z.string(),
   collateral: storedCollateralSchema,
@@ -26,7 +26,7 @@ export const aciEvidenceSchema = z.strictObject({
 export type AciEvidence = z.output<typeof aciEvidenceSchema>
 
 interface JudgedAci extends JudgedEvidence {
-  /** When the keyset ends, in milliseconds since 1970. */
+  /** When the keyset expires, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
@@ -85,7 +85,7 @@ interface Connection {
 }
 
 /**
- * The keyset must be in force and hold the very key of the connection, for this host name where it says for which.
+ * The keyset must be valid and contain the connection's key, for this host name where it names one.
  * @throws EvidenceRefused when it does not
  */
 export function requireAciBinding(

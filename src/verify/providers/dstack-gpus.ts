@@ -5,7 +5,8 @@ import { judgeGpuVerdict, type GpuVerdictTexts, type JudgedGpus } from '../nvidi
 import type { JudgeOptions } from './judged-evidence.ts'
 
 /**
- * What is there must hold, whatever the policy; where GPUs are optional, nothing need be there.
+ * Judges GPU evidence. Evidence that is present must hold, whatever the policy; it may be absent only where GPUs are
+ * optional.
  * @throws EvidenceRefused `gpu`
  * @throws MalformedEvidence when the evidence cannot be read
  */

@@ -12,7 +12,9 @@ import { readModelReports, type DstackReport } from './dstack-report.ts'
 import { checkWorkload } from './dstack-workload.ts'
 import type { JudgeOptions } from './judged-evidence.ts'
 
-/** What a gateway shows of the nodes behind one of its models, and the vendors' words on each, in their order. */
+/**
+ * A gateway's reports of the nodes behind one of its models, and the vendors' collateral for each, in the same order.
+ */
 export const modelEvidenceSchema = z.strictObject({
   model: z.string(),
   /** The answer to `/attestation/report?model=`, as it was served. */
@@ -25,20 +27,20 @@ export type ModelEvidence = z.output<typeof modelEvidenceSchema>
 
 export type ModelsPolicy = NonNullable<PolicyOf<'dstack'>['models']>
 
-/** What a receipt says of a node behind a gateway. */
+/** A node behind a gateway, as stated in a receipt. */
 export type ModelNode = {
   readonly model: string
   readonly compose_hash: string
   readonly measurement: string
-  /** False: the compose hash is what an operating system says that nobody compared with anything. */
+  /** False: the compose hash was reported by an operating system that was not compared with any expected value. */
   readonly os_pinned: boolean
   readonly signing_address: string
   readonly gpu: ReturnType<typeof summarizeGpu> | null
 }
 
 /**
- * Judges every node that a gateway shows for every model of the policy, each for our nonce and under the policy of models. That
- * the gateway sends prompts there and nowhere else is for its own, attested code to see to.
+ * Judges every node that a gateway reports for every model of the policy, each for our nonce and under the policy of
+ * models. That prompts are sent to these nodes only must be ensured by the gateway's own attested code.
  * @throws EvidenceRefused when a model is missing, has no node, or any node does not meet the policy
  * @throws MalformedEvidence when a report cannot be read
  */

@@ -58,10 +58,10 @@ export interface DstackEvent {
   readonly payload: Bytes
 }
 
-/** One node's attestation. Nothing of it is verified. */
+/** One node's attestation, unverified. */
 export interface DstackReport {
   readonly signer: MessageKey
-  /** Of the node's TLS key, as it says itself; REPORT_DATA decides. Lowercase hex. */
+  /** SHA-256 of the node's TLS key as the report claims it; REPORT_DATA is authoritative. Lowercase hex. */
   readonly tlsSpkiSha256: string | undefined
   readonly quote: Bytes
   readonly eventLog: readonly DstackEvent[]
@@ -88,7 +88,7 @@ export function readDstackReports(body: Bytes): readonly DstackReport[] {
 }
 
 /**
- * The attestations of the nodes that a gateway shows behind the model that was asked about.
+ * The attestations of the nodes behind the requested model of a gateway.
  * @throws MalformedEvidence when the input is malformed
  */
 export function readModelReports(body: Bytes): readonly DstackReport[] {

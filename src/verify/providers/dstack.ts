@@ -22,13 +22,13 @@ export const dstackEvidenceSchema = z.strictObject({
   adapter: z.literal('dstack'),
   /** The answer to `/attestation/report`, as it was served. */
   report: z.string(),
-  /** Ours. */
+  /** The nonce that this program sent. */
   nonce: hex32,
-  /** Of the peer that served the report. */
+  /** The TLS key of the peer that served the report. */
   tls_spki_sha256: hex32,
   collateral: storedCollateralSchema,
   gpu: gpuVerdictSchema.nullable(),
-  /** Of a gateway, where the policy names models. */
+  /** The evidence of a gateway's models, where the policy names any. */
   models: z.array(modelEvidenceSchema).max(16).optional(),
 })
 export type DstackEvidence = z.output<typeof dstackEvidenceSchema>

@@ -23,7 +23,7 @@ export interface EnvelopeEvidence {
   readonly trust_bundle_jws: string
   /** The nonce that the report must bind, where it binds any. */
   readonly nonce: string
-  /** Of the peer that served the envelope. */
+  /** The TLS key of the peer that served the envelope. */
   readonly tls_spki_sha256: string
 }
 

@@ -33,7 +33,7 @@ export interface JudgedEvidence {
   readonly messageKey?: MessageKey
 }
 
-/** Genuine hardware under an operating system that was compared with nothing. */
+/** Genuine hardware whose operating system was not compared with any expected value. */
 export const OS_UNPINNED = 'hardware-os-unpinned'
 
 /**

@@ -19,12 +19,12 @@ export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'ver
   readonly verifyQuote?: RecordedOptions['verifyQuote']
 }
 
-/** An exchange that began while its evidence was in force may continue for this long after the evidence expired. */
+/** An exchange that began while its evidence was valid may continue for this long after the evidence expired, ms. */
 const MAX_EXCHANGE_MS = 3_600_000
 
 /**
  * Judges the provider's hop of receipts again from the named evidence, offline, under the caller's policy: as of when
- * the router verified it, which must be while the evidence was in force for the exchange.
+ * the router verified it, which must be a time at which the evidence was valid for the exchange.
  */
 export function providerJudge(
   policy: ProviderPolicy,
@@ -94,7 +94,7 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
 /** Claims that depend on the policy, and may differ from the router's. */
 const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
-/** Claims that a policy may add to those of the router's. */
+/** Claims that a policy may add to the router's. */
 const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release', 'models'])
 
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {

@@ -14,13 +14,13 @@ const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 /** Everything needed to judge a Tinfoil enclave, in the form kept with receipts. */
 export const tinfoilEvidenceSchema = z.strictObject({
   adapter: z.literal('tinfoil'),
-  /** As it was served. */
+  /** The document as it was served. */
   document: z.string(),
-  /** Ours. */
+  /** The nonce that this program sent. */
   nonce: hex32,
-  /** Of the peer that served the document. */
+  /** The TLS key of the peer that served the document. */
   tls_spki_sha256: hex32,
-  /** What the document lacked. */
+  /** Collateral that the document lacked. */
   fetched: z.strictObject({
     snp_chain_pem: z.string().optional(),
     snp_crl_base64: z.string().optional(),

@@ -2,8 +2,8 @@ import type { TcbFloors } from '../../protocol/trust-bundle.ts'
 import type { SnpReport } from './report.ts'
 
 /**
- * The firmware floor of a report for which the operator names none: in every component the higher of what AMD published
- * and what Tinfoil's own policy demands of its machines (`amd-genoa-prod`, `amd-turin-prod` in its public
+ * The minimum firmware of a report where the operator configures none: in every component the higher of AMD's published
+ * minimum and that of Tinfoil's own policy for its machines (`amd-genoa-prod`, `amd-turin-prod` in its public
  * platform-endorsements). docs/providers.md has the numbers and later bulletins.
  *
  * - Microcode and SNP of Milan and Genoa: AMD-SB-3019 (CVE-2024-56161). Below it forged microcode can be loaded, and a
@@ -12,7 +12,7 @@ import type { SnpReport } from './report.ts'
  * - Boot loader of Milan: AMD-SB-3002. Of Genoa: Tinfoil's policy.
  * - Turin: Tinfoil's policy, which is above AMD-SB-3020 (SNP 4, microcode 80) and AMD-SB-3027 (microcode 81).
  *
- * The part is the one that the report names, which the chip signed; a report that names none gets the strictest.
+ * The CPU model is the one in the report, which the chip signed; a report without one gets the strictest values.
  */
 export function publishedFloor({ cpuid }: Pick<SnpReport, 'cpuid'>): TcbFloors {
   const { model = 0, stepping = 0 } = cpuid ?? {}

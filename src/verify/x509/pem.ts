@@ -7,7 +7,7 @@ const MAX_PEM_CHARS = 65_536
 
 export interface PemBlock {
   readonly der: Bytes
-  /** What a comment line before the block says, without its `# `. */
+  /** The comment line before the block, without its `# `. */
   readonly comment: string | undefined
 }
 

@@ -1,6 +1,6 @@
 import { toHex, type Bytes } from '../../protocol/bytes.ts'
 
-/** What AMD signs with: RSASSA-PSS, SHA-384, MGF1 with SHA-384, 48 bytes of salt, trailer 1. */
+/** AMD's signature algorithm: RSASSA-PSS, SHA-384, MGF1 with SHA-384, 48 bytes of salt, trailer 1. */
 const SALT_BYTES = 48
 
 const HASH_AND_MASK =

@@ -70,7 +70,7 @@ function heldTime() {
     /** How many times a silence was begun to be measured. */
     silences: () => begun,
     /** Lets this limit be reached, where it counts. */
-    reach: (limit: 'silenceMs' | 'lookMs') => {
+    reach: (limit: 'silenceMs' | 'verifyMs') => {
       const reached = [...waits].filter(({ ms }) => ms === THREAD_LIMITS[limit])
       for (const { run } of reached) run()
       return reached.length
@@ -124,9 +124,9 @@ describe('an adapter in a thread of its own', { timeout: PATIENCE }, () => {
     await expect.poll(() => standing().state, { timeout: PATIENCE }).toBe('verified')
   })
 
-  it.each<[string, 'silenceMs' | 'lookMs', string]>([
+  it.each<[string, 'silenceMs' | 'verifyMs', string]>([
     ['spins', 'silenceMs', EXHAUSTING],
-    ['never answers', 'lookMs', 'the provider did not answer with its evidence'],
+    ['never answers', 'verifyMs', 'the provider did not answer with its evidence'],
   ])('is ended where a document %s, and the next one is read', async (fault, limit, reason) => {
     const { after, reach } = heldTime()
     const isCommitted = committed(fault)
