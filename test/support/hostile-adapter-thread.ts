@@ -1,7 +1,11 @@
 import { parentPort } from 'node:worker_threads'
 import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { sealEvidence } from '../../src/enclave/adapters/verified-evidence.ts'
-import { HEARTBEAT_MS, type VerifyRequest, type ThreadAnswer } from '../../src/enclave/isolated/messages.ts'
+import {
+  HEARTBEAT_MS,
+  type VerifyRequest,
+  type ThreadAnswer,
+} from '../../src/enclave/isolated/messages.ts'
 
 /**
  * An adapter's thread whose reader has every fault that a document can use: what the provider serves is what it does.
