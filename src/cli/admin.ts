@@ -47,7 +47,7 @@ function openApi(): AdminApi {
 }
 
 /**
- * Never an argument: those of a process can be read by every user of the machine.
+ * Never an argument: every user of the machine can read the arguments of a process.
  * @throws StartError when a secret cannot be read
  */
 function givenToken(file: string | undefined): string | undefined {

@@ -14,7 +14,7 @@ interface ConnectOptions {
   readonly yes?: boolean
 }
 
-/** `connect <tool>`: has a tool use the loopback proxy; shows the change before it makes it. */
+/** `connect <tool>`: configures a tool to use the loopback proxy; shows the change before making it. */
 export function connectSubcommand(): Subcommand {
   const command = new Command('connect')
     .description('Has a tool use the loopback proxy: edits its settings, after showing the change.')
@@ -27,7 +27,7 @@ export function connectSubcommand(): Subcommand {
   return { command, explain }
 }
 
-/** `disconnect <tool>`: makes the settings what they were, byte for byte. */
+/** `disconnect <tool>`: restores the settings, byte for byte. */
 export function disconnectSubcommand(): Subcommand {
   const command = new Command('disconnect')
     .description('Makes the settings of a connected tool what they were before, byte for byte.')
@@ -63,7 +63,7 @@ function fileOf(tool: string): SettingsFile {
   return new SettingsFile(tool, path, join(dirname(defaultStatePath(process.env)), 'connected'))
 }
 
-/** Lines that go and lines that come; edits of settings move none. */
+/** The removed and added lines; the edits never move lines. */
 function changedLines(before: string, after: string): string[] {
   const [old, made] = [before.split('\n'), after.split('\n')]
   const [kept, left] = [new Set(made), new Set(old)]

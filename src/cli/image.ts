@@ -12,7 +12,7 @@ import { PROJECT_DIR } from '../host/stack/settings.ts'
 const OUT = join(PROJECT_DIR, 'dist/image')
 const WORK = join(PROJECT_DIR, 'dist/image-work')
 
-/** `image`: the guest image, the same bytes for the same commit; docs/image.md tells the rest. */
+/** `image`: the guest image, the same bytes for the same commit (docs/image.md). */
 const program = new Command('image').description('The image of the confidential guest.')
 
 program

@@ -3,8 +3,8 @@ import { Command } from 'commander'
 import type { Subcommand } from './subcommand.ts'
 
 /**
- * `confidential-model-router <command> ...`, in short `cmr`. In a checkout, `npm start` and
- * `npm run serve|admin|verify|release|image` are the same commands.
+ * `confidential-model-router <command> ...`, or `cmr` for short. In a checkout, `npm start` and `npm run
+ * serve|admin|verify|release|image` are the same commands.
  */
 
 interface Entry {

@@ -17,8 +17,8 @@ interface CheckOptions {
 }
 
 /**
- * `provider check <name>`: proves a provider of the configuration once, without serving. Exits 0 where it is proven, 1
- * where it is not, 2 where the command or the configuration cannot be used.
+ * `provider check <name>`: verifies a provider of the configuration once, without serving. Exits 0 where its evidence
+ * holds, 1 where it does not, 2 where the command or the configuration is invalid.
  */
 export function providerSubcommand(): Subcommand {
   const command = new Command('provider')

@@ -24,7 +24,10 @@ interface ProxyOptions {
 
 const HOST = '127.0.0.1'
 
-/** `proxy`: a proven way to a router for every program of this machine. SIGINT and SIGTERM end it with status 0. */
+/**
+ * `proxy`: a verified connection to a router for every program on this machine. SIGINT and SIGTERM end it with status
+ * 0.
+ */
 export function proxySubcommand(): Subcommand {
   const command = new Command('proxy')
     .description(
@@ -98,7 +101,7 @@ function lineOf({ method, milliseconds, path, receipt, status }: ProxiedRequest)
   return `${method} ${printable(path)} ${status} ${milliseconds} ms${verdict}`
 }
 
-/** A path is written by whichever tool asks: nothing of it may steer the terminal. */
+/** Paths come from the requesting tool and must not control the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?')
 }

@@ -27,8 +27,8 @@ import type { Subcommand } from './subcommand.ts'
 import { measurement, print, wholeNumber } from './release/terminal.ts'
 
 /**
- * `release`: keys, manifests and trust bundles of a release. Nothing here uses the network: run it on
- * the machine that holds the release root, and carry only public files away.
+ * `release`: keys, manifests and trust bundles of a release. Nothing here uses the network: run it on the machine that
+ * holds the release root, and copy only public files from it.
  */
 const program = new Command('release')
   .description('Keys, manifests and trust bundles of a release. Offline.')

@@ -15,8 +15,8 @@ import { openStateDir } from '../host/stack/state-dir.ts'
 import type { Subcommand } from './subcommand.ts'
 
 /**
- * `serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with status 0,
- * SIGHUP has configuration, secrets and certificate chain read again, SIGUSR2 moves to a new TLS key.
+ * `serve`: a router in production mode, in the foreground. SIGTERM and SIGINT drain it and end it with status 0, SIGHUP
+ * reloads configuration, secrets and certificate chain, SIGUSR2 switches to a new TLS key.
  */
 export function serveSubcommand(): Subcommand {
   const command: Command = addServeOptions(new Command('serve'))

@@ -27,8 +27,8 @@ interface UnsealOptions {
 }
 
 /**
- * `unseal`: gives a sealed router its secrets after verifying it, or a serving one new secrets. Exits 0 where they
- * are in force, 1 where the router was not proven or refused them, 2 where the command or its input is invalid.
+ * `unseal`: gives a sealed router its secrets after verifying it, or a serving one new secrets. Exits 0 where they took
+ * effect, 1 where the router was not proven or refused them, 2 where the command or its input is invalid.
  */
 export function unsealSubcommand(): Subcommand {
   const command = new Command('unseal')
@@ -94,7 +94,7 @@ function describe(outcome: UnsealOutcome): Outcome {
   return { ok: false, summary, checks }
 }
 
-/** Looks at the hosts for ever, one JSON line for each decision. */
+/** Checks the hosts until stopped, printing one JSON line for each decision. */
 async function watch(path: string): Promise<void> {
   const file = await readHostsFile(path)
   const broker = new Broker({

@@ -4,7 +4,7 @@ import { ClientError } from './errors.ts'
 import { memoryState } from './memory-state.ts'
 import { readOptions, type ClientDeps, type ClientOptions } from './options.ts'
 import { storageState } from './storage-state.ts'
-import { SURROUNDINGS } from './surroundings.ts'
+import { RUNTIME_DEPS } from './runtime-deps.ts'
 
 /**
  * What an application imports as `confidential-model-router/client` in a browser, and in every other runtime without Node's
@@ -34,7 +34,7 @@ export type { ReceiptOutcome } from './receipts.ts'
  * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, for which no page
  *   can see enough (`unsupported_runtime`)
  */
-export function createClient(options: ClientOptions, deps: ClientDeps = SURROUNDINGS): Client {
+export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_DEPS): Client {
   if (options.transport === 'tls') {
     throw new ClientError('unsupported_runtime', 'this runtime hides the connection: use "ehbp"')
   }

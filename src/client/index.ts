@@ -3,7 +3,7 @@ import { EhbpTransport } from './ehbp-transport.ts'
 import { defaultStatePath, fileState } from './node/bundle-state.ts'
 import { TlsTransport } from './node/tls-transport.ts'
 import { readOptions, type ClientDeps, type ClientOptions, type TransportName } from './options.ts'
-import { SURROUNDINGS } from './surroundings.ts'
+import { RUNTIME_DEPS } from './runtime-deps.ts'
 
 /**
  * What an application imports as `confidential-model-router/client` under Node: a `fetch` that proves the router before
@@ -37,7 +37,7 @@ const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies
  * @throws ClientError when the options are invalid (`invalid_options`) or the runtime lacks a required feature
  *   (`unsupported_runtime`)
  */
-export function createClient(options: ClientOptions, deps: ClientDeps = SURROUNDINGS): Client {
+export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_DEPS): Client {
   const settings = readOptions(options, deps)
   const state = options.state ?? fileState(defaultStatePath(process.env))
   // Bun's TLS hides the connection.

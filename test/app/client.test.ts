@@ -12,7 +12,7 @@ import {
   type ClientOptions,
   type ReceiptOutcome,
 } from '../../src/client/index.ts'
-import { SURROUNDINGS } from '../../src/client/surroundings.ts'
+import { RUNTIME_DEPS } from '../../src/client/runtime-deps.ts'
 import { wav } from '../support/audio-samples.ts'
 import { gather } from '../support/gather.ts'
 import { startStack, type Stack } from '../support/stack.ts'
@@ -241,7 +241,7 @@ describe('what a request requires of its provider', () => {
     }
     const url = `${stack.local.base_url}/v1`
     const options = { ...optionsFor(), baseURL: url, transport: 'ehbp' } as const
-    const robbed = createClient(options, { ...SURROUNDINGS, fetch: stripping })
+    const robbed = createClient(options, { ...RUNTIME_DEPS, fetch: stripping })
     const outcome = await ask(robbed, url, {}, { 'x-service-require': 'providers=standin' })
     expect(outcome).toMatchObject({ ok: false, failed: ['constraints'] })
     expect(outcome?.checks.find(({ ok }) => !ok)?.detail).toBe(

@@ -5,16 +5,16 @@ export interface BoxDefinition {
   readonly id: string
   readonly column: Column
   readonly title: string
-  /** What is known once it holds. */
+  /** What is proven once it holds. */
   readonly says: string
   readonly checks: readonly CheckName[]
-  /** Where given, it holds only if one of these was checked: the others alone do not prove what it says. */
+  /** Where given, it holds only if one of these was checked: the others alone do not prove the statement. */
   readonly decisive?: readonly CheckName[]
   /** Boxes without which its own checks mean nothing. */
   readonly restsOn: readonly string[]
-  /** Names of documents, as `MalformedEvidence` has them, that are this part. */
+  /** The documents of this part, by their names in `MalformedEvidence`. */
   readonly documents?: readonly string[]
-  /** Members of the envelope that are this part. */
+  /** The envelope's members of this part. */
   readonly members?: readonly string[]
 }
 

@@ -165,7 +165,7 @@ export const PICTURES = {
     ...HARDWARE,
     { ...EVIDENCE, restsOn: ['receipt'] },
     ...BINDING,
-    // The bundle stands in the receipt itself; the published one only tells what is revoked since.
+    // The receipt itself contains the bundle; the published one only adds later revocations.
     ...RELEASE.map((box) =>
       box.id === 'bundle' ? { ...box, restsOn: ['evidence'], documents: [] } : box,
     ),

@@ -7,7 +7,7 @@ interface Line {
   readonly state: BoxState
 }
 
-/** Lines between the boxes, drawn anew whenever these move. They say nothing that the boxes do not say in words. */
+/** Lines between the boxes, redrawn whenever these move. They add nothing to the text of the boxes. */
 export function ChainLines({ boxes }: { readonly boxes: readonly Box[] }) {
   const drawing = useRef<SVGSVGElement>(null)
   const [lines, setLines] = useState<readonly Line[]>([])
@@ -47,7 +47,7 @@ function linesOf(boxes: readonly Box[], picture: Element): Line[] {
   )
 }
 
-/** From the lower edge to the upper one in the same column, else from side to side. */
+/** A curve from the lower edge to the upper one within a column, else from side to side. */
 function curve(from: DOMRect, to: DOMRect): string {
   if (Math.abs(from.x - to.x) < 8) {
     const x = from.x + 22

@@ -3,7 +3,7 @@ import { COLUMNS, type Column } from './box-definition.ts'
 import { ChainLines } from './chain-lines.tsx'
 import type { Box, BoxState } from './picture.ts'
 
-/** What a state is called, and its sign: colour never stands alone. */
+/** The name and the sign of each state: colour is never the only indication. */
 const STATES: Readonly<Record<BoxState, { word: string; sign: string }>> = {
   holds: { word: 'holds', sign: '✓' },
   simulated: { word: 'simulated', sign: '≈' },
@@ -14,7 +14,7 @@ const STATES: Readonly<Record<BoxState, { word: string; sign: string }>> = {
 
 const COLUMN_NAMES = Object.keys(COLUMNS).filter((name): name is Column => name in COLUMNS)
 
-/** What somebody trusts beforehand, by column: everything else is proven from it. */
+/** What the user trusts in advance, by column: everything else is derived from it. */
 const ANCHORS: Readonly<Record<Column, string | undefined>> = {
   exchange: undefined,
   hardware: "AMD's root keys, built into this page",
@@ -24,11 +24,11 @@ const ANCHORS: Readonly<Record<Column, string | undefined>> = {
 
 interface ChainPictureProps {
   readonly boxes: readonly Box[]
-  /** Nothing was asked yet: the boxes tell what will be checked. */
+  /** Before the first verification: the boxes show what will be checked. */
   readonly idle?: boolean
 }
 
-/** The chain of trust as boxes, and lines from each box to those that rest on it. */
+/** The chain of trust as boxes, with lines from each box to those that depend on it. */
 export function ChainPicture({ boxes, idle = false }: ChainPictureProps) {
   const columns = COLUMN_NAMES.filter((name) => boxes.some(({ column }) => column === name))
   return (

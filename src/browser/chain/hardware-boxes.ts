@@ -1,6 +1,6 @@
 import type { BoxDefinition } from './box-definition.ts'
 
-/** What AMD and the chip vouch for. */
+/** The parts that AMD and the chip certify. */
 export const HARDWARE: readonly BoxDefinition[] = [
   {
     id: 'chip',

@@ -4,9 +4,9 @@ import type { BoxDefinition } from './box-definition.ts'
 import { PICTURES, type PictureKind } from './boxes.ts'
 
 /**
- * `holds`: every check of it holds, and so does all that it rests on. `simulated`: the same, on a platform that proves
- * nothing. `failed`: a check of its own failed. `moot`: something it rests on does not hold, so that its checks mean nothing.
- * `open`: there was nothing to judge it by.
+ * `holds`: all of its checks hold, and so does everything that it depends on. `simulated`: the same, on a platform that
+ * proves nothing. `failed`: a check of its own failed. `moot`: something it depends on does not hold, so that its
+ * checks prove nothing. `open`: there was nothing to check.
  */
 export type BoxState = 'holds' | 'simulated' | 'failed' | 'moot' | 'open'
 
@@ -14,22 +14,22 @@ export interface Box extends BoxDefinition {
   readonly state: BoxState
   /** Its own checks, as the verifier made them. */
   readonly findings: readonly Check[]
-  /** Why it cannot be read at all. */
+  /** Why it cannot be parsed. */
   readonly unreadable?: string
 }
 
-/** What the verifier said of one router or one receipt. */
+/** The verifier's results for one router or one receipt. */
 export interface Findings {
   readonly checks: readonly Check[]
-  /** Documents that are none of their kind. */
+  /** Documents that could not be parsed. */
   readonly malformed: readonly Pick<MalformedEvidence, 'document' | 'reason'>[]
-  /** Documents that could be read, for boxes that have no other check. */
+  /** Documents that were parsed, for boxes without other checks. */
   readonly read: readonly string[]
 }
 
 /**
- * Puts every check into the box it judges and tells where a proof breaks: a box is red only for a fault of its own, and
- * what rests on a broken box is moot, so that one fault turns one box red.
+ * Assigns every check to its box and shows where a proof breaks: a box is red only for a fault of its own, and boxes
+ * that depend on a broken one are moot, so that one fault turns one box red.
  */
 export function drawPicture(kind: PictureKind, { checks, malformed, read }: Findings): Box[] {
   const definitions: readonly BoxDefinition[] = PICTURES[kind]
@@ -86,7 +86,7 @@ function judgeBox(
 const ROUTER_HOP = 'router_attestation.'
 const PROVIDER_HOP = /^(inference|provider)_attestation\./
 
-/** The id of the box that a check belongs to; `undefined` for one that no box has. */
+/** The id of the box that a check belongs to; undefined where there is none. */
 export function boxOfCheck(
   definitions: readonly BoxDefinition[],
   name: string,
@@ -96,7 +96,7 @@ export function boxOfCheck(
   return definitions.find(({ checks }) => checks.some((check) => check === plain))?.id
 }
 
-/** A document that cannot be read, or a member of the envelope that has not its form, is a fault of its own box. */
+/** The box of a document that cannot be parsed, or of a malformed member of the envelope. */
 function boxOfDocument(
   definitions: readonly BoxDefinition[],
   { document, reason }: Findings['malformed'][number],

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** The interface of this very router, as the holder of a token sees it. */
+/** The interface of this router for the holder of a token. */
 export interface Api {
   /** @throws ApiFailure for every answer but 200 */
   json<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>>
@@ -8,7 +8,7 @@ export interface Api {
   text(path: string): Promise<string>
 }
 
-/** The router refused or did not answer; `status` is 0 where nothing came back. */
+/** The router refused or did not answer; `status` is 0 without an answer. */
 export class ApiFailure extends Error {
   readonly status: number
 
@@ -43,7 +43,7 @@ export function createApi(token: string): Api {
   }
 }
 
-/** What an error answer says, where it is one of this interface. */
+/** The message of an error answer in this interface's format; undefined for other answers. */
 export function messageOf(body: string): string | undefined {
   try {
     return errorSchema.parse(JSON.parse(body)).error.message

@@ -16,7 +16,7 @@ export interface Question {
   readonly messages: readonly Message[]
 }
 
-/** An answer with the very bytes that its receipt is about. */
+/** An answer with the exact bytes that its receipt covers. */
 export interface Asked {
   readonly text: string
   readonly request: Bytes
@@ -33,7 +33,7 @@ const chunkSchema = z.looseObject({
 })
 
 /**
- * Asks for an answer as a stream and tells of its text as it grows.
+ * Requests a streamed answer and reports its text as it grows.
  * @throws ApiFailure when the router refuses, or the stream ends in an error
  */
 export async function ask(question: Question, grown: (text: string) => void): Promise<Asked> {

@@ -2,13 +2,13 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { NO_INPUTS } from '../verifier/inputs.ts'
 import { ApiFailure, createApi, type Api } from './api.ts'
 import type { ConsoleDeps } from './deps.ts'
-import { addLook, type Point } from './history.ts'
+import { addScrape, type Point } from './history.ts'
 import { readSamples, type Sample } from './metrics-text.ts'
 import { Overview } from './overview.tsx'
 import { Proof } from './proof.tsx'
 import { Customers, Providers, Routes, Webhooks } from './tables.tsx'
 
-const LOOK_EVERY_MS = 5000
+const SCRAPE_INTERVAL_MS = 5000
 
 const VIEWS = ['Overview', 'Routes', 'Providers', 'Customers', 'Webhooks', 'Proof'] as const
 type View = (typeof VIEWS)[number]
@@ -91,7 +91,7 @@ interface SignedInProps {
 function SignedIn({ api, deps, signOut }: SignedInProps) {
   const [view, setView] = useState<View>('Overview')
   const [inputs, setInputs] = useState(NO_INPUTS)
-  const { points, now, problem } = useLooks(api, deps)
+  const { points, now, problem } = useScrapes(api, deps)
   const lists = { api, now }
   return (
     <>
@@ -131,19 +131,19 @@ function SignedIn({ api, deps, signOut }: SignedInProps) {
   )
 }
 
-/** Looks at the metrics every few seconds for as long as somebody is signed in. */
-function useLooks(api: Api, { now, every }: ConsoleDeps) {
+/** Scrapes the metrics every few seconds while a user is signed in. */
+function useScrapes(api: Api, { now, every }: ConsoleDeps) {
   const before = useRef<{ at: number; samples: readonly Sample[] }>(undefined)
   const [points, setPoints] = useState<readonly Point[]>([])
   const [at, setAt] = useState(() => now() / 1000)
   const [problem, setProblem] = useState('')
-  const look = useMemo(
+  const scrape = useMemo(
     () => async () => {
       try {
         const found = { at: now() / 1000, samples: readSamples(await api.text('/admin/metrics')) }
         const last = before.current
         before.current = found
-        setPoints((known) => addLook(known, last, found))
+        setPoints((known) => addScrape(known, last, found))
         setAt(found.at)
         setProblem('')
       } catch (error) {
@@ -153,8 +153,8 @@ function useLooks(api: Api, { now, every }: ConsoleDeps) {
     [api, now],
   )
   useEffect(() => {
-    void look()
-    return every(LOOK_EVERY_MS, () => void look())
-  }, [look, every])
+    void scrape()
+    return every(SCRAPE_INTERVAL_MS, () => void scrape())
+  }, [scrape, every])
   return { points, now: at, problem }
 }

@@ -1,9 +1,9 @@
-import type { Surroundings } from '../verifier/judge-router.ts'
+import type { PageDeps } from '../verifier/judge-router.ts'
 
-/** What the console takes from its surroundings. */
-export interface ConsoleDeps extends Surroundings {
-  /** Of the router that served it. */
+/** What the console needs from the browser. */
+export interface ConsoleDeps extends PageDeps {
+  /** The origin of the router that served the page. */
   readonly origin: string
-  /** Calls back every so many milliseconds, until what it returns is called. */
+  /** Calls `work` at an interval, until the returned function is called. */
   readonly every: (milliseconds: number, work: () => void) => () => void
 }

@@ -1,6 +1,9 @@
 import { percentileBetween, sumOf, type Sample } from './metrics-text.ts'
 
-/** What happened between two looks at the metrics. Rates are per second; times in milliseconds, null where none were. */
+/**
+ * The changes between two scrapes of the metrics. Rates are per second; durations in milliseconds, null where none were
+ * measured.
+ */
 export interface Point {
   /** Unix seconds. */
   readonly at: number
@@ -14,21 +17,25 @@ export interface Point {
   readonly duration95: number | null
 }
 
-/** One hour of looks, five seconds apart. */
+/** One hour of scrapes, five seconds apart. */
 const MAX_POINTS = 720
 
-interface Look {
+interface Scrape {
   readonly at: number
   readonly samples: readonly Sample[]
 }
 
-/** The points up to the newest look; counters that went back (a restart) count from nothing. */
-export function addLook(points: readonly Point[], before: Look | undefined, look: Look): Point[] {
-  if (before === undefined || look.at <= before.at) return [...points]
-  return [...points.slice(1 - MAX_POINTS), pointOf(before, look)]
+/** Adds a point for the newest scrape; counters that decreased (after a restart) count from zero. */
+export function addScrape(
+  points: readonly Point[],
+  before: Scrape | undefined,
+  scrape: Scrape,
+): Point[] {
+  if (before === undefined || scrape.at <= before.at) return [...points]
+  return [...points.slice(1 - MAX_POINTS), pointOf(before, scrape)]
 }
 
-function pointOf(before: Look, { at, samples }: Look): Point {
+function pointOf(before: Scrape, { at, samples }: Scrape): Point {
   const seconds = at - before.at
   const restarted =
     sumOf(samples, 'cmr_requests_total') < sumOf(before.samples, 'cmr_requests_total')

@@ -1,4 +1,4 @@
-// eslint-disable-next-line import/no-unassigned-import -- it is there for what it does, before all others
+// eslint-disable-next-line import/no-unassigned-import -- imported for its side effect, before all others
 import '../parts/no-eval.ts'
 import { render } from 'preact'
 import { toHex } from '../../protocol/bytes.ts'
@@ -7,7 +7,7 @@ import { Console } from './console.tsx'
 import type { ConsoleDeps } from './deps.ts'
 import { Playground } from './try.tsx'
 
-/** The console's entry: what it takes from the browser, and which of its two pages it is. */
+/** The console's entry point: reads what it needs from the browser, and selects one of the two pages. */
 
 const deps: ConsoleDeps = {
   origin: location.origin,

@@ -8,7 +8,7 @@ export interface Sample {
 const LINE = /^(\w+)(?:\{(.*)\})? (\S+)$/
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g
 
-/** The samples of a scrape (exposition format 0.0.4); comments and lines of another form are left out. */
+/** The samples of a scrape (exposition format 0.0.4); comments and other lines are ignored. */
 export function readSamples(text: string): Sample[] {
   return text.split('\n').flatMap((line) => {
     const [, name = '', labels = '', value] = LINE.exec(line) ?? []
@@ -26,7 +26,7 @@ function readLabels(text: string): Record<string, string> {
   return Object.fromEntries(pairs)
 }
 
-/** What is left of the samples of one name, added up, that a test of their labels lets through. */
+/** The sum of the samples with this name whose labels match. */
 export function sumOf(
   samples: readonly Sample[],
   name: string,
@@ -38,8 +38,8 @@ export function sumOf(
 }
 
 /**
- * A percentile of what a histogram counted between two scrapes, in seconds: the upper bound of the bucket it lies in, as
- * exact as the buckets are. Undefined where nothing was counted.
+ * A percentile of the values that a histogram counted between two scrapes, in seconds: the upper bound of its bucket,
+ * so only as exact as the buckets. Undefined where nothing was counted.
  */
 export function percentileBetween(
   before: readonly Sample[],

@@ -16,7 +16,7 @@ const FAILOVERS: readonly Curve[] = [
   { label: 'to another model', of: 'failovers', color: '--warn' },
 ]
 
-/** What happened since this page was opened, at most an hour of it. */
+/** The metrics since this page was opened, for at most an hour. */
 export function Overview({ points }: { readonly points: readonly Point[] }) {
   return (
     <section class="panel" aria-label="Overview">
@@ -25,9 +25,7 @@ export function Overview({ points }: { readonly points: readonly Point[] }) {
         Since this page was opened, at most an hour, as counted by the worker that answers. Longer
         history is for the monitoring that scrapes <code>/admin/metrics</code>.
       </p>
-      {points.length === 0 && (
-        <p class="working">The first figures come with the second look, in five seconds.</p>
-      )}
+      {points.length === 0 && <p class="working">The first figures appear in five seconds.</p>}
       <div class="plots">
         <Plot title="Requests" unit="per second" curves={TRAFFIC} points={points} />
         <Plot title="Times" unit="milliseconds" curves={TIMES} points={points} />

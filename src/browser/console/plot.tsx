@@ -5,7 +5,7 @@ import type { Point } from './history.ts'
 export interface Curve {
   readonly label: string
   readonly of: keyof Omit<Point, 'at'>
-  /** The name of a colour of the style sheet. */
+  /** The name of a colour in the style sheet. */
   readonly color: string
 }
 
@@ -43,7 +43,7 @@ function draw(target: HTMLElement, curves: readonly Curve[]): UPlot {
   )
 }
 
-/** Curves over time. What they show last stands in words below, for whoever does not see them. */
+/** Curves over time. The latest values are also written below, for users who cannot see the plot. */
 export function Plot({ title, unit, curves, points }: PlotProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { createRouterReader, RouterUnavailable } from '../parts/router-reader.ts'
-import { InputFault, readDemands, type Inputs } from '../verifier/inputs.ts'
+import { InputFault, readRequirements, type Inputs } from '../verifier/inputs.ts'
 import { judgeRouter, type RouterReport } from '../verifier/judge-router.ts'
 import { Report } from '../verifier/report.tsx'
 import { RouterFacts } from '../verifier/facts.tsx'
@@ -12,7 +12,7 @@ export interface TrustProps {
   readonly change: (changes: Partial<Inputs>) => void
 }
 
-/** What a verdict of this page is judged by. */
+/** The form with the requirements on the router. */
 export function TrustFields({ inputs, change }: TrustProps) {
   return (
     <>
@@ -36,7 +36,7 @@ export function Proof({ inputs, change, deps }: TrustProps & { readonly deps: Co
     try {
       setProblem('')
       setReport(
-        await judgeRouter(createRouterReader(new URL(deps.origin)), readDemands(inputs), deps),
+        await judgeRouter(createRouterReader(new URL(deps.origin)), readRequirements(inputs), deps),
       )
     } catch (error) {
       const known = error instanceof RouterUnavailable || error instanceof InputFault

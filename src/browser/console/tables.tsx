@@ -40,7 +40,7 @@ const deliverySchema = z.object({
 
 const listOf = <Row extends z.ZodType>(row: Row) => z.object({ data: z.array(row) })
 
-/** How good a word of the interface is; what is not listed is neither. */
+/** The colours of status words; unlisted ones are neutral. */
 const MOODS: Readonly<Record<string, 'good' | 'warn' | 'bad'>> = {
   closed: 'good',
   verified: 'good',
@@ -71,13 +71,13 @@ interface TableProps<Row> {
   readonly columns: readonly (readonly [head: string, cell: (row: Row) => ComponentChildren])[]
 }
 
-/** A list of the interface, asked for anew with every look. */
+/** A list of the interface, loaded again with every scrape. */
 function Table<Row>({ api, now, title, lead, path, row, columns }: TableProps<Row>) {
   const [rows, setRows] = useState<readonly Row[]>()
   const [problem, setProblem] = useState('')
   useEffect(() => {
     let current = true
-    const look = async () => {
+    const load = async () => {
       try {
         const { data } = await api.json(path, listOf(row))
         if (current) setRows(data)
@@ -87,7 +87,7 @@ function Table<Row>({ api, now, title, lead, path, row, columns }: TableProps<Ro
         if (current) setProblem(known ? error.message : 'The answer cannot be read.')
       }
     }
-    void look()
+    void load()
     return () => {
       current = false
     }
@@ -132,11 +132,11 @@ function Table<Row>({ api, now, title, lead, path, row, columns }: TableProps<Ro
 
 export interface ListProps {
   readonly api: Api
-  /** Unix seconds of the newest look. */
+  /** Unix seconds of the newest scrape. */
   readonly now: number
 }
 
-/** How long ago or ahead, in the largest unit that fits. */
+/** A duration before or after now, in the largest suitable unit. */
 function ago(time: string | null, now: number): string {
   if (time === null) return '–'
   const seconds = Math.round(Date.parse(time) / 1000 - now)

@@ -2,7 +2,7 @@ import { useEffect, useId, useState } from 'preact/hooks'
 import * as z from 'zod'
 import { createRouterReader } from '../parts/router-reader.ts'
 import { ReceiptFacts } from '../verifier/facts.tsx'
-import { NO_INPUTS, readDemands, readReceiptInput, type Inputs } from '../verifier/inputs.ts'
+import { NO_INPUTS, readRequirements, readReceiptInput, type Inputs } from '../verifier/inputs.ts'
 import { judgeReceipt, type ReceiptReport } from '../verifier/judge-receipt.ts'
 import { Report } from '../verifier/report.tsx'
 import { createApi } from './api.ts'
@@ -16,19 +16,19 @@ const EFFORTS = ['', 'off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] 
 interface Turn {
   readonly question: string
   readonly text: string
-  /** What its receipt came to; undefined while it is not known. */
+  /** The result of verifying its receipt; undefined until it is known. */
   readonly receipt?: ReceiptReport | string
   readonly problem?: string
 }
 
-/** What the next question is asked with. */
+/** The settings of the next request. */
 interface Settings {
   readonly model: string
   readonly reasoning: string
   readonly failover: string
 }
 
-/** A chat for customers, whose every answer shows what its receipt proves. */
+/** A chat for customers. Every answer shows what its receipt proves. */
 export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
   const [inputs, setInputs] = useState<Inputs>(NO_INPUTS)
   const [settings, setSettings] = useState<Settings>({ model: '', reasoning: '', failover: '' })
@@ -81,7 +81,7 @@ export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
   )
 }
 
-/** The turns of a chat; `send` adds one and never rejects. */
+/** The messages of a chat; `send` adds one and never rejects. */
 function useChat({ model, reasoning, failover }: Settings, inputs: Inputs, deps: ConsoleDeps) {
   const [turns, setTurns] = useState<readonly Turn[]>([])
   const [busy, setBusy] = useState(false)
@@ -132,7 +132,7 @@ async function judge(
     const input = readReceiptInput({ ...inputs, receiptId: asked.receiptId })
     const brought = { ...input, request: asked.request, response: asked.response }
     const router = createRouterReader(new URL(deps.origin))
-    return await judgeReceipt(brought, router, readDemands(inputs), deps)
+    return await judgeReceipt(brought, router, readRequirements(inputs), deps)
   } catch (error) {
     return error instanceof Error ? error.message : 'The receipt cannot be judged.'
   }

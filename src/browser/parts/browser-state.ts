@@ -12,8 +12,8 @@ const storedSchema = z.object({
 const PREFIX = 'cmr-trust-bundle:'
 
 /**
- * The newest trust bundle of each release root, kept by this browser: an older one is refused later. What cannot be read
- * counts as never seen, for whoever can write there can remove it as well.
+ * The newest trust bundle of each release root, stored in this browser, so that an older one is refused later.
+ * Unreadable state counts as absent, because a script that can damage it could delete it as well.
  */
 export function browserState(storage: Pick<Storage, 'getItem' | 'setItem'>): BundleState {
   return {

@@ -1,7 +1,7 @@
 /**
- * Has the browser itself refuse every address but one from now on: a further content security policy can only tighten the
- * one that the page came with.
- * @returns whether the page may speak to this origin; false where it was confined to another one before
+ * Makes the browser refuse every origin but one from now on: an additional content security policy can only tighten the
+ * page's own.
+ * @returns whether the page may connect to this origin; false where it was already confined to another one
  */
 export function confineTo(origin: string, page: Document): boolean {
   const before = page.head.querySelector<HTMLMetaElement>('meta[data-confined-to]')

@@ -1,16 +1,16 @@
 import { useId, useState } from 'preact/hooks'
-import { readBrought, type BroughtFile } from './brought-file.ts'
+import { readUserFile, type UserFile } from './user-file.ts'
 
 export interface DropZoneProps {
   readonly label: string
   readonly hint: string
-  readonly files: readonly BroughtFile[]
-  readonly onFiles: (files: readonly BroughtFile[]) => void
-  readonly onRemove: (file: BroughtFile) => void
+  readonly files: readonly UserFile[]
+  readonly onFiles: (files: readonly UserFile[]) => void
+  readonly onRemove: (file: UserFile) => void
   readonly multiple?: boolean
 }
 
-/** A place to drop files, which is a button to choose them as well: with a keyboard, a finger or a screen reader. */
+/** An area to drop files on, which is also a button to choose them, usable by keyboard, touch and screen reader. */
 export function DropZone({
   label,
   hint,
@@ -25,7 +25,7 @@ export function DropZone({
   const take = async (chosen: FileList | null | undefined) => {
     try {
       setProblem('')
-      onFiles(await Promise.all([...(chosen ?? [])].map(readBrought)))
+      onFiles(await Promise.all([...(chosen ?? [])].map(readUserFile)))
     } catch (error) {
       setProblem(error instanceof Error ? error.message : 'The file cannot be read.')
     }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 /**
- * Pages refuse functions made of text by their content security policy, and zod tries one for each schema. Imported
- * before everything that has schemas.
+ * The pages' content security policy forbids functions compiled from text, and zod tries to compile one for each
+ * schema. Must be imported before everything that has schemas.
  */
 z.config({ jitless: true })

@@ -1,10 +1,10 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 
-/** Whatever a router answers with, an honest document is smaller. */
+/** Every genuine document is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024
 const WITHIN_MS = 60_000
 
-/** The router gave no answer that could be judged. */
+/** The router gave no usable answer. */
 export class RouterUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -17,19 +17,19 @@ export interface ReadAnswer {
   readonly body: Bytes
 }
 
-/** Reads documents of one router and of nobody else: without cookies, without redirects, with a bound on size and time. */
+/** Reads documents of one router and no other server: without cookies or redirects, with limits on size and time. */
 export interface RouterReader {
   readonly base: URL
   /**
    * @param path such as `/attestation`
-   * @throws RouterUnavailable when nothing comes back
+   * @throws RouterUnavailable without an answer
    */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<ReadAnswer>
-  /** The same as a `fetch` that takes addresses of this router only. */
+  /** The same as a `fetch` that accepts addresses of this router only. */
   readonly fetch: typeof fetch
 }
 
-/** @throws RouterUnavailable when it is no address of a router */
+/** @throws RouterUnavailable when it is not a valid address */
 export function parseRouterAddress(text: string): URL {
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined

@@ -27,7 +27,7 @@ function Facts({ title, lead, facts }: { title: string; lead: string; facts: rea
   )
 }
 
-/** What the evidence of a router says; worth as much as the verdict above it. */
+/** The statements of a router's evidence; they are only as reliable as the verdict above them. */
 export function RouterFacts({ report, router }: { report: RouterReport; router: string }) {
   const { envelope, bundle, result } = report
   const snp = result?.report && summarizeSnp(result.report)
@@ -74,7 +74,7 @@ const tcbText = (tcb: object | null | undefined) =>
     .map(([part, level]) => `${part} ${level}`)
     .join(', ')
 
-/** A page never sees the certificate of its own connection, so this one comparison is for another tool. */
+/** A page cannot see the certificate of its own connection, so this comparison needs another tool. */
 function CompareKey({ router, spki }: { router: string; spki: string }) {
   const url = URL.canParse(router) ? new URL(router) : undefined
   if (url?.protocol !== 'https:') return null
@@ -93,7 +93,7 @@ function CompareKey({ router, spki }: { router: string; spki: string }) {
   )
 }
 
-/** What a receipt claims; worth as much as the verdict above it. */
+/** The claims of a receipt; they are only as reliable as the verdict above them. */
 export function ReceiptFacts({ report }: { report: ReceiptReport }) {
   const { claims, compared, ok, simulated, provider } = report
   if (claims === undefined) return null

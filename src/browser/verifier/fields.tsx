@@ -3,10 +3,10 @@ import { useEffect, useId, useState } from 'preact/hooks'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import { DropZone } from '../parts/drop-zone.tsx'
 import { fromBase64 } from '../../protocol/bytes.ts'
-import { kindOf, type BroughtFile } from '../parts/brought-file.ts'
+import { kindOf, type UserFile } from '../parts/user-file.ts'
 import { textOf, type InputFault, type Inputs } from './inputs.ts'
 
-/** What every part of the form gets. */
+/** The properties of every part of the form. */
 export interface FieldProps {
   readonly inputs: Inputs
   readonly change: (changes: Partial<Inputs>) => void
@@ -108,7 +108,7 @@ export function FileField({ name, label, hint, inputs, change, fault }: FileFiel
   )
 }
 
-/** The release root: the one thing besides AMD's roots that is trusted beforehand. */
+/** The release root: apart from AMD's roots, the only thing that is trusted in advance. */
 export function RootField(props: FieldProps) {
   const { inputs, change } = props
   const thumbprint = useThumbprint(inputs.rootKey)
@@ -163,8 +163,8 @@ async function thumbprintOf(text: string): Promise<string> {
   return jwkThumbprint(es256JwkSchema.parse(JSON.parse(text)))
 }
 
-/** Puts each dropped file where it belongs by its content. */
-export function sortFiles(inputs: Inputs, files: readonly BroughtFile[]): Partial<Inputs> {
+/** Assigns each dropped file to its input by its content. */
+export function sortFiles(inputs: Inputs, files: readonly UserFile[]): Partial<Inputs> {
   let sorted: Inputs = inputs
   for (const file of files) {
     const place = PLACES[kindOf(fromBase64(file.base64))]
@@ -173,7 +173,7 @@ export function sortFiles(inputs: Inputs, files: readonly BroughtFile[]): Partia
   return sorted
 }
 
-type Place = (file: BroughtFile, inputs: Inputs) => Partial<Inputs>
+type Place = (file: UserFile, inputs: Inputs) => Partial<Inputs>
 
 const PLACES: Readonly<Record<ReturnType<typeof kindOf>, Place>> = {
   receipt: (file) => ({ receipt: textOf(file) }),

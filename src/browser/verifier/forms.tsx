@@ -8,7 +8,7 @@ import {
   type FieldProps,
 } from './fields.tsx'
 
-/** Whose routers are accepted: the same for a router and for a receipt. */
+/** The accepted routers: the same fields for a router and for a receipt. */
 function TrustFields(props: FieldProps) {
   return (
     <>
@@ -114,7 +114,7 @@ export function ReceiptForm(props: FieldProps) {
   )
 }
 
-/** What the receipt is compared with. */
+/** The bodies with which the receipt is compared. */
 function BodyFields(props: FieldProps) {
   return (
     <div class="pair">

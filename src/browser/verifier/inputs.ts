@@ -3,27 +3,27 @@ import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
 import { providerPolicySchema } from '../../protocol/provider-policy.ts'
 import { publishedTrustBundleSchema } from '../../protocol/trust-bundle.ts'
 import { readLogPolicy } from '../../verify/transparency/log-policy.ts'
-import type { BroughtFile } from '../parts/brought-file.ts'
+import type { UserFile } from '../parts/user-file.ts'
 import type { ReceiptInput } from './judge-receipt.ts'
-import type { Demands } from './judge-router.ts'
+import type { Requirements } from './judge-router.ts'
 
-/** The form as it stands: text and base64 alone, so that it can be kept over a reload. */
+/** The state of the form: only text and base64, so that it can be restored after a reload. */
 export interface Inputs {
   readonly router: string
   readonly rootKey: string
   readonly environment: string
   readonly allowSimulated: boolean
   readonly requireCrl: boolean
-  readonly crl: BroughtFile | undefined
-  readonly logPolicy: BroughtFile | undefined
+  readonly crl: UserFile | undefined
+  readonly logPolicy: UserFile | undefined
   readonly receipt: string
   readonly receiptId: string
   readonly apiKey: string
-  readonly evidence: readonly BroughtFile[]
-  readonly keys: BroughtFile | undefined
-  readonly bundle: BroughtFile | undefined
-  readonly request: BroughtFile | undefined
-  readonly response: BroughtFile | undefined
+  readonly evidence: readonly UserFile[]
+  readonly keys: UserFile | undefined
+  readonly bundle: UserFile | undefined
+  readonly request: UserFile | undefined
+  readonly response: UserFile | undefined
   readonly providerPolicy: string
 }
 
@@ -46,9 +46,9 @@ export const NO_INPUTS: Inputs = {
   providerPolicy: '',
 }
 
-/** Something in the form cannot be used; the message says what. */
+/** An input of the form is invalid; the message says why. */
 export class InputFault extends Error {
-  /** The input that it is about. */
+  /** The invalid input. */
   readonly input: keyof Inputs
 
   constructor(input: keyof Inputs, message: string) {
@@ -59,7 +59,7 @@ export class InputFault extends Error {
 }
 
 /** @throws InputFault when something cannot be used */
-export function readDemands(inputs: Inputs): Demands {
+export function readRequirements(inputs: Inputs): Requirements {
   const environment = inputs.environment.trim()
   if (environment === '') throw new InputFault('environment', 'Give the environment.')
   const local = inputs.allowSimulated && environment === 'production' ? ['local'] : []
@@ -88,7 +88,7 @@ export function readReceiptInput(inputs: Inputs): ReceiptInput {
   }
 }
 
-/** @throws InputFault when it is no release root */
+/** @throws InputFault when it is not a release root */
 export function readRoot(text: string): Es256Jwk {
   if (text.trim() === '') {
     throw new InputFault('rootKey', 'Give the release root: everything is proven under it.')
@@ -98,7 +98,7 @@ export function readRoot(text: string): Es256Jwk {
   throw new InputFault('rootKey', 'This is no public ES256 key in JWK form.')
 }
 
-/** A release root alone stands for the policy of adapter `envelope`, with everything else as by default. */
+/** A release root alone means the default policy of the adapter `envelope` with that root. */
 function policyOf({ providerPolicy, environment }: Inputs): ReceiptInput['providerPolicy'] {
   if (providerPolicy.trim() === '') return undefined
   const given = json('providerPolicy', providerPolicy)
@@ -121,7 +121,7 @@ function bundleOf(text: string): string {
   throw new InputFault('bundle', 'This is no trust bundle.')
 }
 
-function logPolicyOf(file: BroughtFile | undefined): Demands['logPolicy'] {
+function logPolicyOf(file: UserFile | undefined): Requirements['logPolicy'] {
   if (file === undefined) return undefined
   const document = json('logPolicy', textOf(file))
   try {
@@ -140,8 +140,7 @@ function json(input: keyof Inputs, text: string): unknown {
   }
 }
 
-const bytesOf = (file: BroughtFile | undefined): Bytes | undefined =>
-  file && fromBase64(file.base64)
+const bytesOf = (file: UserFile | undefined): Bytes | undefined => file && fromBase64(file.base64)
 
-export const textOf = ({ base64 }: BroughtFile): string =>
+export const textOf = ({ base64 }: UserFile): string =>
   new TextDecoder().decode(fromBase64(base64)).trim()

@@ -16,11 +16,11 @@ import { verifyReceipt } from '../../verify/receipt.ts'
 import { responseDigest } from '../../verify/response-digest.ts'
 import type { Findings } from '../chain/picture.ts'
 import { RouterUnavailable, type RouterReader } from '../parts/router-reader.ts'
-import type { Demands, Surroundings } from './judge-router.ts'
+import type { Requirements, PageDeps } from './judge-router.ts'
 
-/** What the user brought about one answer. What is left away is asked of the router, or not compared. */
+/** The user's data about one answer. Missing data is fetched from the router, or not compared. */
 export interface ReceiptInput {
-  /** The router's whole answer or the JWS; empty where the router is to be asked for `id`. */
+  /** The router's whole answer or the JWS; empty where it is to be fetched from the router by `id`. */
   readonly text: string
   readonly id: string
   readonly apiKey: string
@@ -47,19 +47,19 @@ export interface ReceiptReport extends Findings {
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })
 
 /**
- * Verifies a receipt with whatever evidence is at hand.
- * @param router undefined where everything was brought along
- * @throws RouterUnavailable when the router does not give what is missing
+ * Verifies a receipt with the available evidence.
+ * @param router undefined where the user supplied everything
+ * @throws RouterUnavailable when the router does not supply what is missing
  */
 export async function judgeReceipt(
   input: ReceiptInput,
   router: RouterReader | undefined,
-  demands: Demands,
-  around: Surroundings,
+  requirements: Requirements,
+  deps: PageDeps,
 ): Promise<ReceiptReport> {
   const compared = { request: input.request !== undefined, response: input.response !== undefined }
   try {
-    return { ...(await judge(input, router, demands, around)), compared }
+    return { ...(await judge(input, router, requirements, deps)), compared }
   } catch (error) {
     if (!(error instanceof MalformedEvidence)) throw error
     return {
@@ -79,20 +79,20 @@ export async function judgeReceipt(
 async function judge(
   input: ReceiptInput,
   router: RouterReader | undefined,
-  demands: Demands,
-  around: Surroundings,
+  requirements: Requirements,
+  deps: PageDeps,
 ): Promise<Omit<ReceiptReport, 'compared'>> {
   const { id, receipt } = readReceipt(
     input.text === '' ? await fetchReceipt(input, router) : input.text,
   )
-  const { rootJwk, environments, allowSimulated, requireCrl, crl } = demands
-  const lastAccepted = await around.state.read(rootJwk)
+  const { rootJwk, environments, allowSimulated, requireCrl, crl } = requirements
+  const lastAccepted = await deps.state.read(rootJwk)
   const published = router && (await publishedBundle(router))
   const bundles = [...input.bundles, published, lastAccepted?.jws].filter(
     (jws) => jws !== undefined,
   )
   const result = await verifyReceipt(receipt, {
-    now: around.now(),
+    now: deps.now(),
     jwks: input.jwks ?? (await fetchKeys(router)),
     evidence: await gatherEvidence(receipt, input, router),
     expected: await expectations(id, input),
@@ -100,10 +100,10 @@ async function judge(
     simulated: allowSimulated ? 'any' : 'refuse',
     requireCrl,
     crl,
-    ...(around.anchors === undefined ? {} : { anchors: around.anchors }),
-    judgeProviderHop: providerJudgeOf(input, demands, around),
+    ...(deps.anchors === undefined ? {} : { anchors: deps.anchors }),
+    judgeProviderHop: providerJudgeOf(input, requirements, deps),
   })
-  if (result.accepted !== undefined) await around.state.write(result.accepted)
+  if (result.accepted !== undefined) await deps.state.write(result.accepted)
   const { ok, simulated, checks, notes, provider, claims } = result
   return {
     ok,
@@ -162,7 +162,7 @@ async function publishedBundle(router: RouterReader): Promise<string | undefined
   return jws
 }
 
-/** What was brought along counts by its own digest; what is still missing is asked of the router. */
+/** Files of the user are identified by their digest; missing evidence is fetched from the router. */
 async function gatherEvidence(
   receipt: string,
   { evidence, apiKey }: ReceiptInput,
@@ -189,7 +189,7 @@ async function gatherEvidence(
   return found
 }
 
-/** A list of evidence as the router answers it; anything else stands for itself. */
+/** The pieces of a list of evidence in the router's format; any other file is one piece. */
 function piecesOf(bytes: Bytes): ReadonlyMap<string, Bytes> {
   try {
     return readEvidenceList(bytes)
@@ -212,8 +212,8 @@ async function expectations(
 
 function providerJudgeOf(
   { providerPolicy }: ReceiptInput,
-  { allowSimulated }: Demands,
-  { providerJudge }: Surroundings,
+  { allowSimulated }: Requirements,
+  { providerJudge }: PageDeps,
 ): JudgeProviderHop | undefined {
   if (providerPolicy === undefined || providerJudge === undefined) return undefined
   const simulated = allowSimulated ? 'any' : 'refuse'

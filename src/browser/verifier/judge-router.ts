@@ -21,25 +21,25 @@ import { verifyTrustBundle } from '../../verify/trust-bundle.ts'
 import type { Findings } from '../chain/picture.ts'
 import { RouterUnavailable, type ReadAnswer, type RouterReader } from '../parts/router-reader.ts'
 
-/** What the user of the page decided on. */
-export interface Demands {
+/** The user's requirements. */
+export interface Requirements {
   readonly rootJwk: Es256Jwk
   readonly environments: readonly string[]
   readonly allowSimulated: boolean
   readonly requireCrl: boolean
-  /** AMD's list of today in DER, where the user brought one. */
+  /** AMD's current revocation list in DER, where the user supplied one. */
   readonly crl: Bytes | undefined
   readonly logPolicy: LogPolicy | undefined
 }
 
-/** What the page takes from its surroundings. */
-export interface Surroundings {
+/** What the page needs from the browser. */
+export interface PageDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** 32 fresh random bytes in hex. */
   readonly nonce: () => string
   readonly state: BundleState
-  /** Judges hops of providers again; a page without it, for its size, reports them as recorded. */
+  /** Judges providers' hops again; without it, hops are reported as recorded, which keeps the page smaller. */
   readonly providerJudge?: typeof providerJudge
   /** In place of AMD's roots. */
   readonly anchors?: readonly Anchor[]
@@ -63,28 +63,33 @@ export const CONNECTION_NOTE =
   'tls_key: a page cannot see which key its own connection has; compare it with another tool'
 
 /**
- * Verifies a running router for a nonce of this page's own. One document that is broken does not hide what can be said
- * of the others.
+ * Verifies a running router for a nonce of this page's own. A broken document does not prevent the others from being
+ * judged.
  * @throws RouterUnavailable when the router gives no evidence at all
  */
 export async function judgeRouter(
   router: RouterReader,
-  demands: Demands,
-  around: Surroundings,
+  requirements: Requirements,
+  deps: PageDeps,
 ): Promise<RouterReport> {
-  const nonce = around.nonce()
+  const nonce = deps.nonce()
   const [trust, answer, hpkeKey] = await Promise.all([
-    judgeBundle(router, demands, around),
+    judgeBundle(router, requirements, deps),
     router.get(`/attestation?nonce=${nonce}`),
     router.get(KEY_CONFIG_PATH),
   ])
   if (answer.status !== 200) throw new RouterUnavailable(refusalOf(answer.status))
-  const judged = await judgeEnvelope({ body: answer.body, hpkeKey, nonce }, trust, demands, around)
-  const logged = judgeLog(judged.envelope, trust, demands, around)
+  const judged = await judgeEnvelope(
+    { body: answer.body, hpkeKey, nonce },
+    trust,
+    requirements,
+    deps,
+  )
+  const logged = judgeLog(judged.envelope, trust, requirements, deps)
   const checks = [...trust.checks, ...judged.checks, ...logged.checks]
   const malformed = [...trust.malformed, ...judged.malformed]
   const ok = malformed.length === 0 && verdict(checks).ok
-  const simulated = judged.result?.chain?.simulated === true && demands.allowSimulated
+  const simulated = judged.result?.chain?.simulated === true && requirements.allowSimulated
   return {
     ...judged,
     ok,
@@ -121,8 +126,8 @@ interface JudgedTrust {
 
 async function judgeBundle(
   router: RouterReader,
-  { rootJwk, environments }: Demands,
-  { now, state }: Surroundings,
+  { rootJwk, environments }: Requirements,
+  { now, state }: PageDeps,
 ): Promise<JudgedTrust> {
   const address = new URL(
     `${router.base.pathname.replace(/\/$/, '')}/.well-known/trust.json`,
@@ -161,8 +166,8 @@ interface Shown {
 async function judgeEnvelope(
   { body, hpkeKey, nonce }: Shown,
   { bundle }: JudgedTrust,
-  demands: Demands,
-  { now, anchors }: Surroundings,
+  requirements: Requirements,
+  { now, anchors }: PageDeps,
 ): Promise<JudgedEnvelope> {
   const malformed: MalformedEvidence[] = []
   const attempt = async <Value>(work: () => Value | Promise<Value>): Promise<Value | undefined> => {
@@ -176,7 +181,7 @@ async function judgeEnvelope(
   }
   const envelope = await attempt(() => readEnvelope(body))
   if (envelope === undefined) return { checks: [], malformed, read: [], notes: [] }
-  const { rootJwk, allowSimulated, requireCrl, crl } = demands
+  const { rootJwk, allowSimulated, requireCrl, crl } = requirements
   const options: SnpOptions = {
     now: now(),
     simulated: allowSimulated ? 'any' : 'refuse',
@@ -189,14 +194,14 @@ async function judgeEnvelope(
   const trust = bundle && { bundle, rootJwk }
   const whole =
     trust && (await attempt(() => verifyEnvelope(envelope, { ...options, trust, live })))
-  // Where the bundle is refused or the manifest is none, the hardware still tells what it tells.
+  // Without a valid bundle and manifest, the hardware is still judged by itself.
   const policy = bundle && policyOfBundle(bundle)
   const alone = policy === undefined ? options : { ...options, policy }
   const result = whole ?? (await attempt(() => verifyEnvelopeHardware(envelope, alone)))
   const { checks = [], notes = [] } = result ?? {}
   return {
     checks,
-    // The second look meets the same fault again.
+    // The second verification meets the same fault again.
     malformed: [...new Map(malformed.map((one) => [one.document, one])).values()],
     read: ['attestation envelope'],
     notes: [...notes, ...(served?.notes ?? [])],
@@ -208,8 +213,8 @@ async function judgeEnvelope(
 function judgeLog(
   envelope: Envelope | undefined,
   { jws, logProofs }: JudgedTrust,
-  { logPolicy }: Demands,
-  { now }: Surroundings,
+  { logPolicy }: Requirements,
+  { now }: PageDeps,
 ): { readonly checks: readonly Check[]; readonly notes: readonly string[] } {
   if (logPolicy === undefined || jws === undefined || envelope === undefined) {
     return { checks: [], notes: [] }

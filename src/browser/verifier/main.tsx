@@ -1,4 +1,4 @@
-// oxlint-disable-next-line import/no-unassigned-import -- it is there for what it does, before all others
+// oxlint-disable-next-line import/no-unassigned-import -- imported for its side effect, before all others
 import '../parts/no-eval.ts'
 import { render } from 'preact'
 import * as z from 'zod'
@@ -10,7 +10,7 @@ import { browserState } from '../parts/browser-state.ts'
 import { NO_INPUTS, type Inputs } from './inputs.ts'
 import { Page, type PageProps, type Subject } from './page.tsx'
 
-/** The page's entry: what it takes from the browser, and nothing else. */
+/** The page's entry point, which reads what it needs from the browser. */
 
 const RESUME = 'cmr-verifier-resume'
 const LAST = 'cmr-verifier-last'
@@ -38,7 +38,7 @@ const resumeSchema = z.object({
   }),
 })
 
-/** Some browsers refuse storage to pages from disk; then nothing is kept. */
+/** Some browsers refuse storage to pages from local files; then nothing is stored. */
 function storageOf(kind: 'localStorage' | 'sessionStorage'): Storage | undefined {
   try {
     return globalThis[kind]
@@ -69,7 +69,7 @@ function parse(text: string | null | undefined): unknown {
   }
 }
 
-/** A page that spoke to one router is loaded anew before it speaks to another. API keys are not carried over. */
+/** A page that has connected to one router is reloaded before it connects to another. API keys are not carried over. */
 function confine(origin: string, subject: Subject, inputs: Inputs): boolean {
   if (confineTo(origin, document)) return true
   const { apiKey: _, ...kept } = inputs

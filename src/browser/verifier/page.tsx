@@ -9,19 +9,19 @@ import {
 } from '../parts/router-reader.ts'
 import { ReceiptFacts, RouterFacts } from './facts.tsx'
 import { ReceiptForm, RouterForm } from './forms.tsx'
-import { InputFault, readDemands, readReceiptInput, type Inputs } from './inputs.ts'
+import { InputFault, readRequirements, readReceiptInput, type Inputs } from './inputs.ts'
 import { judgeReceipt, type ReceiptReport } from './judge-receipt.ts'
-import { judgeRouter, type RouterReport, type Surroundings } from './judge-router.ts'
+import { judgeRouter, type RouterReport, type PageDeps } from './judge-router.ts'
 import { Report } from './report.tsx'
 
 export type Subject = 'router' | 'receipt'
 
-export interface PageProps extends Surroundings {
+export interface PageProps extends PageDeps {
   readonly first: { readonly subject: Subject; readonly inputs: Inputs; readonly start: boolean }
-  /** Lets the page speak to one origin; false where that takes a page that is loaded anew, which then goes on. */
+  /** Allows the page to connect to one origin; false where this needs a reload, after which the page continues. */
   readonly confine: (origin: string, subject: Subject, inputs: Inputs) => boolean
   readonly remember: (inputs: Inputs) => void
-  /** Why nothing can be verified here at all. */
+  /** Why this browser cannot verify anything. */
   readonly unable: string | undefined
 }
 
@@ -45,7 +45,7 @@ export function Page(props: PageProps) {
   }, [subject, inputs, props])
   useEffect(() => {
     if (first.start) verify()
-    // Once, with what the page before this one was given.
+    // Runs once, with the inputs of the page before the reload.
   }, [])
   const fault = outcome.kind === 'fault' ? outcome.fault : undefined
   const fields = {
@@ -189,10 +189,10 @@ function OutcomeView({
   )
 }
 
-/** Never rejects: whatever goes wrong is an outcome. */
+/** Never rejects: every failure is an outcome. */
 async function judge(subject: Subject, inputs: Inputs, props: PageProps): Promise<Outcome> {
   try {
-    const demands = readDemands(inputs)
+    const requirements = readRequirements(inputs)
     const named = inputs.router.trim() !== ''
     if (subject === 'router' && !named) throw new InputFault('router', 'Name the router.')
     const address = named ? parseRouterAddress(inputs.router) : undefined
@@ -200,10 +200,10 @@ async function judge(subject: Subject, inputs: Inputs, props: PageProps): Promis
     if (address && !props.confine(address.origin, subject, inputs)) return { kind: 'working' }
     const router = address && createRouterReader(address)
     if (subject === 'router' && router !== undefined) {
-      const report = await judgeRouter(router, demands, props)
+      const report = await judgeRouter(router, requirements, props)
       return { kind: 'router', report, router: inputs.router }
     }
-    const report = await judgeReceipt(readReceiptInput(inputs), router, demands, props)
+    const report = await judgeReceipt(readReceiptInput(inputs), router, requirements, props)
     return { kind: 'receipt', report }
   } catch (error) {
     return faultOf(error)

@@ -12,11 +12,11 @@ export interface ReportProps {
     readonly summary: string
     readonly notes: readonly string[]
   }
-  /** What was read, in the words of people. */
+  /** The content of the documents, for display. */
   readonly children: ComponentChildren
 }
 
-/** A verdict, the picture of what it rests on, and everything behind it. */
+/** A verdict, the picture of its chain of trust, and the details. */
 export function Report({ kind, report, children }: ReportProps) {
   const { ok, simulated, summary, notes, checks } = report
   const boxes = useMemo(() => drawPicture(kind, report), [kind, report])

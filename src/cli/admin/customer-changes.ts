@@ -6,7 +6,7 @@ type Body = Readonly<Record<string, unknown>>
 /** Calls the router and prints its answer. */
 export type AdminCall = (method: string, path: string, body?: Body) => Promise<void>
 
-/** The path of a customer, and of what is the customer's. */
+/** The path of a customer, or of something that belongs to it. */
 export function customerPath(id: string, ...further: readonly string[]): string {
   return ['/admin/customers', ...[id, ...further].map(encodeURIComponent)].join('/')
 }

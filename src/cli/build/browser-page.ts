@@ -14,17 +14,17 @@ const OPTIONS = {
   jsx: 'automatic',
   jsxImportSource: 'preact',
   define: { 'process.env.NODE_ENV': '"production"' },
-  // Not the one that happens to lie above the sources.
+  // Ignores any tsconfig above the sources.
   tsconfigRaw: {},
   write: false,
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** What a page may do. */
+/** The properties of a page. */
 interface PageKind {
   /** Its folder below `browser`. */
   readonly folder: string
-  /** Sources of its content security policy: whom it may ask. */
+  /** `connect-src` of its content security policy. */
   readonly connect: string
 }
 
@@ -35,17 +35,18 @@ const VERIFIER: PageKind = {
 const CONSOLE: PageKind = { folder: 'console', connect: "'self'" }
 
 /**
- * Makes the verifier page, which may ask any router; once its user has named one, it narrows that to this one itself.
+ * Builds the verifier page, which may connect to any router; once the user has named one, the page restricts itself to
+ * it.
  * @param sources the directory of sources
  */
 export const buildVerifierPage = (sources: string): Promise<string> => buildPage(sources, VERIFIER)
 
-/** Makes the operator's console, which may ask the router that served it. */
+/** Builds the operator's console, which may connect only to the router that served it. */
 export const buildConsolePage = (sources: string): Promise<string> => buildPage(sources, CONSOLE)
 
 /**
- * One HTML file that needs nothing beside it. The same sources and packages give the same bytes. Its content security
- * policy names its own script and style by their digests.
+ * One self-contained HTML file. The same sources and packages give the same bytes. Its content security policy names
+ * its own script and style by their digests.
  */
 async function buildPage(sources: string, { folder: name, connect }: PageKind): Promise<string> {
   const folder = join(resolve(sources), 'browser', name)

@@ -5,13 +5,13 @@ import { bundleWorker } from '../../host/bundle-worker.ts'
 import { makePlainScript } from './plain-script.ts'
 import { buildConsolePage, buildVerifierPage } from './browser-page.ts'
 
-/** Becomes one file; what it imports and nothing else does is then needed at build time only. */
+/** Bundled into one file, so that the packages that only it imports are needed at build time only. */
 const STANDIN = 'standin'
 
-/** What browsers run: it is shipped as finished pages. */
+/** Code for browsers, which is shipped as finished pages. */
 const BROWSER = 'browser'
 
-/** Gives `require` back to packages of the older module form. */
+/** Defines `require` for CommonJS packages. */
 const REQUIRE =
   "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 

@@ -2,12 +2,12 @@ import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 
-/** A file name at the end of a string, as imports and paths of programs have it. */
+/** A TypeScript file name at the end of a string, as in imports and paths of programs. */
 export const TYPESCRIPT_NAME = /\.ts(?=['"`])/g
 
 /**
- * Turns all TypeScript below a directory into the JavaScript it is with its types blanked out, line for line, and every
- * `.ts` into `.js`. Node would do the same at each start, in each of its processes.
+ * Converts all TypeScript below a directory to JavaScript by blanking out its types, which keeps line numbers, and
+ * renames `.ts` to `.js`. Node would otherwise do this at each start of each process.
  */
 export function makePlainScript(directory: string): void {
   for (const name of globSync('**/*.ts', { cwd: directory, exclude: ['node_modules/**'] })) {

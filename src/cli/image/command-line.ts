@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 /** The kernel settings every guest has. */
 const KERNEL_SETTINGS = [
   'console=ttyS0',
-  // A guest whose root or memory is not as it was measured stops; the host sees no more than that it did.
+  // A guest whose root or memory differs from the measurement stops; the host learns nothing else.
   'panic=-1',
   'oops=panic',
   // Signed modules only, and no way from root to the kernel's memory.
@@ -13,13 +13,13 @@ const KERNEL_SETTINGS = [
   'quiet',
 ]
 
-/** What of an image stands on the command line. */
+/** The parts of an image that are on the command line. */
 export interface MeasuredRoot {
   readonly rootHash: string
   readonly rootBlocks: number
 }
 
-/** The command line that binds the root file system and the configuration to the kernel that is measured. */
+/** The command line that binds the root file system and the configuration to the measured kernel. */
 export function commandLine(root: MeasuredRoot, configuration: Uint8Array): string {
   const configSha256 = createHash('sha256').update(configuration).digest('hex')
   const bound = [

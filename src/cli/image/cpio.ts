@@ -12,8 +12,8 @@ const FILE = 0o100000
 const ALIGNMENT = 4
 
 /**
- * A cpio archive in the form the kernel unpacks as its first root ("newc"), sorted by path, all of it root's and of
- * one time: the same entries give the same bytes.
+ * A cpio archive in the format of the kernel's initial file system ("newc"), sorted by path, owned by root and with one
+ * time stamp: the same entries give the same bytes.
  *
  * Source: Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
  */

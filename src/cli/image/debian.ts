@@ -7,7 +7,7 @@ import { run } from './run.ts'
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/** APT with lists and sources of its own: the machine's own stay as they are, and root is not needed. */
+/** APT with its own lists and sources: the machine's are unchanged, and root is not needed. */
 export interface Archive {
   readonly options: readonly string[]
   readonly debs: string
@@ -42,7 +42,7 @@ export async function openArchive(directory: string, sources: readonly string[])
     'Dir::Cache::srcpkgcache=',
     'APT::Architecture=amd64',
     'APT::Sandbox::User=',
-    // Snapshots of the archive keep their lists long past the date of expiry.
+    // The lists of archive snapshots are used long after their expiry date.
     'Acquire::Check-Valid-Until=false',
   ]
   const options = settings.flatMap((setting) => ['-o', setting])
@@ -50,7 +50,7 @@ export async function openArchive(directory: string, sources: readonly string[])
   return { options, debs }
 }
 
-/** The addresses of the archives that this machine's own APT knows. */
+/** The mirrors in this machine's APT configuration. */
 async function machineMirrors(): Promise<readonly string[]> {
   const listed = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)'])
   return listed.split('\n').map((uri) => uri.trim().replace(/\/$/, ''))
@@ -64,12 +64,12 @@ function mirrorOf(archive: string, mirrors: readonly string[]): string {
   )
 }
 
-/** Where a package's file is kept. */
+/** The path of a package's file. */
 export function debPath(directory: string, wanted: DebianPackage): string {
   return join(directory, 'debs', `${wanted.name}_${wanted.version.replaceAll(':', '%3a')}.deb`)
 }
 
-/** Whether the file is there and the right one; one that is not is removed. */
+/** Whether the correct file exists; a wrong one is removed. */
 export function hasDeb(path: string, sha256: string): boolean {
   if (!existsSync(path)) return false
   if (createHash('sha256').update(readFileSync(path)).digest('hex') === sha256) return true
@@ -79,7 +79,7 @@ export function hasDeb(path: string, sha256: string): boolean {
 
 /**
  * Fetches one pinned package.
- * @throws ImageError when the archive has no such version any more, or has other bytes under that name
+ * @throws ImageError when the archive no longer has this version, or has different bytes under its name
  */
 export async function fetchDeb(
   directory: string,

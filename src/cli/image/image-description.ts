@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 const hex = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** `image.json`: what was built, and the document a release manifest takes the digest of. */
+/** `image.json`: describes the image; a release manifest contains its digest. */
 export const imageSchema = z.strictObject({
   commit: z.string(),
   kernel_sha256: hex,

@@ -1,4 +1,4 @@
-/** A step of the image that cannot be done; the message is for the person at the terminal. */
+/** A failed step of the image build; the message is for the user. */
 export class ImageError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

@@ -17,7 +17,7 @@ export async function compileInit(
   return copyBytes(readFileSync(out))
 }
 
-/** The first root: PID 1, the kernel modules it loads, their order, and nothing else. */
+/** The initial file system: only PID 1, the kernel modules that it loads, and their order. */
 export function makeInitrd(init: Bytes, kernel: string, inputs: ImageInputs): Bytes {
   const modules = inputs.modules.map((name) => ({ name, path: findModule(kernel, name) }))
   const order = modules.map(({ name, path }) => (name.startsWith('?') ? '?' : '') + basename(path))

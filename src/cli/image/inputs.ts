@@ -20,8 +20,8 @@ const inputsSchema = z.strictObject({
   /** Every time stamp in the image, in seconds since 1970. */
   epoch: z.int().positive(),
   /**
-   * Where Debian's packages come from, as in a line of sources.list without its first word. A bare archive name
-   * such as `debian` stands for the mirror of it that the building machine is set up with.
+   * The sources of Debian's packages, as in a line of sources.list without its first word. An archive name such as
+   * `debian` means the building machine's mirror of it.
    */
   sources: z.array(z.string().min(1)).min(1),
   packages: z.array(packageSchema),
@@ -31,10 +31,10 @@ const inputsSchema = z.strictObject({
 
 export type DebianPackage = z.infer<typeof packageSchema>
 
-/** What an image is built from, beside this repository and its package-lock.json. */
+/** The inputs of an image besides this repository and its package-lock.json. */
 export type ImageInputs = z.infer<typeof inputsSchema>
 
-/** @throws ImageError when the file cannot be used; the message names the file and what is wrong in it */
+/** @throws ImageError when the file cannot be used; the message names the file and the fault */
 export function readInputs(path = INPUTS_PATH): ImageInputs {
   const parsed = inputsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')))
   if (!parsed.success) throw new ImageError(`${path}: ${z.prettifyError(parsed.error)}`)

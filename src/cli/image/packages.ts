@@ -7,7 +7,7 @@ import { run } from './run.ts'
 /** Directories with the unpacked packages of each use. */
 export type Unpacked = Readonly<Record<DebianPackage['use'], string>>
 
-/** Fetches what is missing, checks every package against its pin, and unpacks all of them anew. */
+/** Downloads missing packages, checks every package against its pin, and unpacks all of them again. */
 export async function unpackPackages(
   directory: string,
   inputs: ImageInputs,

@@ -6,8 +6,8 @@ import { INPUTS_PATH, readInputs, type DebianPackage } from './inputs.ts'
 import { run } from './run.ts'
 
 /**
- * Pins every package of `image/inputs.json` to the version the archive has today. What comes of it is to be
- * reviewed and committed like any change.
+ * Pins every package of `image/inputs.json` to the archive's current version. Review and commit the result like any
+ * change.
  */
 export async function pinPackages(directory: string): Promise<void> {
   const inputs = readInputs()

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path'
 import { makeAppTree } from './app-tree.ts'
 
-/** What Node and workerd are linked with, and what the C library opens by name. */
+/** The libraries that Node and workerd are linked with, and those that the C library loads by name. */
 const LIBRARIES = [
   'usr/lib64/ld-linux-x86-64.so.2',
   ...[
@@ -49,7 +49,7 @@ const FILES: Readonly<Record<string, string>> = {
 
 const AUTHORITIES = 'usr/share/ca-certificates/mozilla'
 
-/** Makes the guest's root anew: the application, Node, the libraries both need, and no other program. */
+/** Creates the guest's root: the application, Node, the libraries of both, and no other program. */
 export async function makeRootTree(root: string, debian: string, commit: string): Promise<void> {
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
@@ -64,7 +64,7 @@ export async function makeRootTree(root: string, debian: string, commit: string)
   plainModes(root)
 }
 
-/** Debian's libraries are links to files with a version in the name; the file alone is wanted. */
+/** Debian's libraries are links to files with a version in their name; only the file is copied. */
 function copyLibrary(debian: string, root: string, path: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   copyFileSync(realpathSync(join(debian, path)), join(root, path))
@@ -76,7 +76,7 @@ function writeInto(root: string, path: string, text: string): void {
   writeFileSync(join(root, path), text)
 }
 
-/** One mode for directories and programs and one for all else, whatever the building machine's umask is. */
+/** Sets one mode for directories and programs and one for other files, whatever the building machine's umask. */
 function plainModes(path: string): void {
   const status = lstatSync(path)
   if (status.isSymbolicLink()) return

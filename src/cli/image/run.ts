@@ -11,8 +11,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs a program to its end and returns what it wrote to stdout. Its surroundings are as bare as can be: what a
- * machine has in its environment must not show in an image.
+ * Runs a program to its end and returns what it wrote to stdout. Its environment is minimal, so that the machine's
+ * environment cannot affect an image.
  * @throws ImageError when the program fails, with the end of its error output
  */
 export async function run(

@@ -4,7 +4,7 @@ import { run } from './run.ts'
 const LIBRARIES = 'usr/lib/x86_64-linux-gnu'
 const GCC = 'usr/lib/gcc/x86_64-linux-gnu/14'
 
-/** What every C file is compiled with: as strict as the compiler can be, and a crash rather than an overrun. */
+/** The flags for every C file: strict warnings, and checks that turn an overrun into a crash. */
 const COMPILE_FLAGS = flags(`
   -quiet -std=gnu17 -O2 -fno-pie -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fcf-protection
   -fzero-call-used-regs=used-gpr -ftrivial-auto-var-init=zero
@@ -13,12 +13,14 @@ const COMPILE_FLAGS = flags(`
 const LINK_FLAGS = flags(`
   -static --build-id=none --fatal-warnings -z relro -z now -z noexecstack -z separate-code`)
 
-/** Everything root's and of one time, in one order. */
+/** Everything owned by root, with one time stamp, in a fixed order. */
 const SQUASH_FLAGS = flags(`
   -noappend -quiet -no-progress -comp zstd -Xcompression-level 15 -b 128K
   -all-root -no-xattrs -no-exports -reproducible`)
 
-/** Programs of the pinned packages, run with the pinned C library: the machine's own have no part in the image. */
+/**
+ * Programs of the pinned packages, run with the pinned C library: the machine's own programs do not affect the image.
+ */
 export class Toolchain {
   readonly #tools: string
 
@@ -53,7 +55,7 @@ export class Toolchain {
     ]
     const compiler = 'usr/libexec/gcc/x86_64-linux-gnu/14/cc1'
     const include = ['-nostdinc', ...includes.flatMap((path) => ['-isystem', path])]
-    // With a relative name, so that no path of this machine gets into the object.
+    // Uses a relative name, so that the object contains no path of this machine.
     const args = [...COMPILE_FLAGS, ...include, name, '-o', `${base}.s`]
     await this.#run(compiler, args, directory)
     await this.#run('usr/bin/x86_64-linux-gnu-as', ['--64', `${base}.s`, '-o', `${base}.o`])

@@ -6,18 +6,18 @@ export const BLOCK_BYTES = 4096
 const DIGEST_BYTES = 32
 const HASHES_PER_BLOCK = BLOCK_BYTES / DIGEST_BYTES
 
-/** A disk whose blocks can be checked one by one. */
+/** A disk whose blocks can be verified individually. */
 export interface VerityDisk {
   /** Data, one block of description, hash tree. */
   readonly bytes: Bytes
   readonly dataBlocks: number
-  /** Hex SHA-256 of the tree's top block: the one number that everything else follows from. */
+  /** Hex SHA-256 of the tree's top block, which determines everything else. */
   readonly rootHash: string
 }
 
 /**
- * Puts a dm-verity hash tree behind the data: SHA-256, blocks of 4 KiB, no salt (a salt would hinder only tables made
- * beforehand, of no use against a public image). `veritysetup verify` reads it too.
+ * Appends a dm-verity hash tree to the data: SHA-256, blocks of 4 KiB, no salt (a salt only prevents precomputed
+ * tables, which are useless against a public image). `veritysetup verify` reads it too.
  *
  * Source: Linux, Documentation/admin-guide/device-mapper/verity.rst; cryptsetup's on-disk format, version 1.
  */
@@ -47,7 +47,7 @@ function hashLevel(blocks: Bytes): Bytes {
   return hashes
 }
 
-/** cryptsetup's superblock. Its UUID is all zeros: it must not differ from build to build. */
+/** cryptsetup's superblock. Its UUID is zero, because it must not differ between builds. */
 function description(dataBlocks: number): Bytes {
   const block = new Uint8Array(BLOCK_BYTES)
   const view = new DataView(block.buffer)

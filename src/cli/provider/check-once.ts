@@ -11,7 +11,7 @@ import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import { InputError } from '../verify/input-error.ts'
 import type { Outcome } from '../verify/print.ts'
 
-/** A provider of a configuration, and how it would be reached. */
+/** A provider of a configuration, and its connection parameters. */
 export interface CheckedProvider {
   readonly name: string
   readonly provider: ProviderConfig
@@ -78,7 +78,7 @@ async function recheck(
   }
 }
 
-/** What the evidence says, in the names of receipts: what an operator compares, and pins. */
+/** The facts in the evidence, with the names of receipts, for an operator to compare and pin. */
 function* factsOf(evidence: VerifiedEvidence): Generator<string> {
   const { claims, evidence_summary: summary, binding, expires_at: end } = evidence
   yield `measurement: ${claims.measurement ?? 'none'}`

@@ -27,7 +27,7 @@ const DOCUMENT = 'trust bundle'
 /** A bundle that its root has signed, expired or not. */
 export interface SignedBundle {
   readonly accepted: AcceptedBundle
-  /** What it says, without the defaults a reader fills in. */
+  /** Its content, without the defaults that a reader fills in. */
   readonly content: BundleTemplate
 }
 

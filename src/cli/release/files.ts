@@ -7,10 +7,10 @@ import { describePublicKey, importSigningKey } from '../../enclave/release/signi
 import type { PublicSigningJwk, SigningKey } from '../../enclave/release/signing-key.ts'
 import { ReleaseError } from './release-error.ts'
 
-/** Everybody but the owner. */
+/** Permission bits of all users but the owner. */
 const OTHER_USERS_MODE = 0o077
 
-/** Writes a private key that only the owner can read, and never over another file. */
+/** Writes a private key that only the owner can read; never replaces an existing file. */
 export async function writePrivateKey(path: string, { privateKey }: SigningKey): Promise<void> {
   const jwk = await crypto.subtle.exportKey('jwk', privateKey)
   const { kty, crv, x, y, d } = jwk
@@ -44,7 +44,7 @@ export async function readText(path: string): Promise<string> {
   return reading(path, async () => fromUtf8(await readFile(path)).trim())
 }
 
-/** Replaces a public document as a whole. */
+/** Replaces a public document atomically. */
 export async function writeDocument(path: string, text: string): Promise<void> {
   await writeFile(path, text, { mode: 0o644 })
 }

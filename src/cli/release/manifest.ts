@@ -21,7 +21,7 @@ export interface SignedManifest {
   readonly identityTag: string
 }
 
-/** Signs the manifest of a release. Its tag belongs to these very bytes: sign once, and ship the file. */
+/** Signs the manifest of a release. Its tag is the digest of these exact bytes: sign once, and ship the file. */
 export async function makeManifest(
   { version, imageSha256, binarySha256, verifierSha256, metadata }: ManifestParts,
   key: SigningKey,

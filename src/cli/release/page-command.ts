@@ -29,7 +29,7 @@ interface PageOptions {
   markdown?: string
 }
 
-/** `page`: a release for people, from its signed documents. */
+/** `page`: a readable description of a release, from its signed documents. */
 export function addPageCommand(program: Command): void {
   program
     .command('page')
@@ -122,7 +122,7 @@ function withoutPrefix(digest: string): string {
   return digest.replace(/^sha256:/, '')
 }
 
-/** Every allowed measurement must be explained, and none explained that is not allowed. */
+/** Every allowed measurement must be explained, and every explained one must be allowed. */
 async function measuredGuests(
   paths: readonly string[],
   allowed: readonly string[],
@@ -152,7 +152,7 @@ async function measuredGuests(
     .toSorted((a, b) => a.vcpus - b.vcpus)
 }
 
-/** What the proofs in the published bundle say, each checked to be of the very document. */
+/** The log entries from the proofs in the published bundle, each checked against its document. */
 function logEntriesOf(published: string, manifest: string): readonly LogEntry[] {
   if (!published.startsWith('{')) return []
   const { log_proofs: proofs = {}, trust_bundle_jws: bundle } = readDocument(

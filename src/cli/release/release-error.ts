@@ -1,4 +1,4 @@
-/** A release step that cannot be done; the message is for the person at the terminal. */
+/** A failed release step; the message is for the user. */
 export class ReleaseError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

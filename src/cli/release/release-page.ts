@@ -1,4 +1,4 @@
-/** What people are told of a release. Everything in it was verified, or is a number to compare by. */
+/** The content of a release page. Everything in it was verified, or is a value to compare. */
 export interface ReleaseFacts {
   readonly version: string
   readonly workload: string
@@ -14,11 +14,11 @@ export interface ReleaseFacts {
     readonly expiresAt: string
   }
   readonly measurements: readonly Measured[]
-  /** Where the documents stand in the public log; empty where they are in none. */
+  /** The entries of the documents in the public log; empty where they are not logged. */
   readonly logEntries: readonly LogEntry[]
 }
 
-/** A launch measurement that the bundle allows, and the guest that has it. */
+/** A launch measurement that the bundle allows, and the guest with this measurement. */
 export interface Measured {
   readonly measurement: string
   readonly vcpus: number
@@ -35,7 +35,7 @@ export interface LogEntry {
   readonly treeSize: number
 }
 
-/** A page in parts that both forms can show. */
+/** A part of a page that both formats can represent. */
 type Block =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'table'; readonly head: readonly string[]; readonly rows: readonly string[][] }
@@ -54,7 +54,7 @@ export function releaseMarkdown(facts: ReleaseFacts): string {
   return `${[`# ${titleOf(facts)}`, ...sections].join('\n\n')}\n`
 }
 
-/** One file that loads nothing. */
+/** The page as one self-contained HTML file. */
 export function releaseHtml(facts: ReleaseFacts): string {
   const title = escapeHtml(titleOf(facts))
   const body = sectionsOf(facts).map(
@@ -204,7 +204,7 @@ function escapeHtml(words: string): string {
   return words.replaceAll(/[&<>"]/g, (char) => ENTITIES[char] ?? char)
 }
 
-/** A version or a command line is words of the release and never markup. */
+/** Escapes text of the release, such as a version or a command line, so that it cannot become markup. */
 function escapeMarkdown(words: string): string {
   return oneLine(words).replaceAll(/[\\`*[\]<>|]/g, (char) => `\\${char}`)
 }

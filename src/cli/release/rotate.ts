@@ -14,7 +14,7 @@ import { ReleaseError } from './release-error.ts'
 export interface Rotation {
   readonly previous: SignedBundle
   readonly now: Date
-  /** How long the new bundle is in force. */
+  /** How long the new bundle is valid. */
   readonly days: number
 }
 
@@ -23,7 +23,7 @@ export interface ManifestKeyRotation extends Rotation {
   readonly newKey: SigningKey
   readonly keyDays: number
   readonly manifestJws: string
-  /** Withdraw the old key and the old tag; with a time, as not to be trusted since then. */
+  /** Revokes the old key and the old tag; with a time, only from then on. */
   readonly revoke: false | { readonly since?: Date | undefined }
 }
 
@@ -59,7 +59,7 @@ export async function rotateManifestKey(
   return { manifestJws, bundle }
 }
 
-/** The same bundle under a new root. Relying parties get a new root in the same way as the old one. */
+/** The same bundle under a new root. Relying parties must receive the new root in the same way as the old one. */
 export async function rotateRoot(rotation: Rotation & { newRoot: SigningKey }): Promise<string> {
   const { previous, newRoot, now, days } = rotation
   const version = previous.accepted.version + 1

@@ -33,8 +33,8 @@ export interface BrokerDeps {
 }
 
 /**
- * Visits every host once: one that is sealed is verified and unsealed, one that serves is verified and its ledger
- * position is read. A decision is logged when it changed; unsealing always.
+ * Checks every host once: a sealed one is verified and unsealed, a serving one is verified and its ledger position is
+ * read. A decision is logged when it changes; unsealing is always logged.
  */
 export class Broker {
   readonly #deps: BrokerDeps
@@ -61,7 +61,7 @@ export class Broker {
       this.#deps.log({ host: host.name, ...decision })
   }
 
-  /** One proof after the other: they share what is remembered of bundles, and it must only move on. */
+  /** One verification after another: they share the stored bundle version, which must never decrease. */
   #decide(host: Host): Promise<Omit<Decision, 'host'>> {
     const turn = this.#turn.then(() => this.#decideNow(host))
     this.#turn = turn.catch(() => {})

@@ -11,7 +11,7 @@ const TIMEOUT_MS = 70_000
 const CONNECT_MS = 5_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
-/** One TLS connection to a router, and never another: what it was shown to end in, all of its requests go to. */
+/** A single TLS connection to a router: all requests go to the peer that was verified on it. */
 export interface GuestConnection extends RouterClient {
   /** SHA-256 over the SPKI of the peer, lowercase hex. */
   readonly tlsSpkiSha256: string
@@ -41,7 +41,7 @@ export async function connectGuest(address: string): Promise<GuestConnection> {
   }
 }
 
-/** Hands out the one socket again and again, and opens none. */
+/** Always returns the one socket, and opens no other. */
 class SingleConnection extends https.Agent {
   #socket: TLSSocket | undefined
 

@@ -8,7 +8,7 @@ const hostSchema = z.strictObject({
   name: z.string().min(1),
   /** `https://host:port` */
   address: z.url({ protocol: /^https$/ }),
-  /** The configuration that the router must have in force. */
+  /** The configuration that must be in effect on the router. */
   configuration: z.string(),
   secrets: z.string(),
 })
@@ -20,7 +20,7 @@ const hostsSchema = z.strictObject({
   operator_key: z.string(),
   environment: z.string().optional(),
   allow_simulated: z.boolean().default(false),
-  /** The last good trust bundle is remembered there. */
+  /** The file with the last accepted trust bundle. */
   state: z.string().optional(),
   /** The file with the last ledger position of each host. */
   ledger_positions: z.string(),

@@ -4,7 +4,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import { readInput, readJson } from '../verify/read-input.ts'
 import { InputError } from '../verify/input-error.ts'
 
-/** Everybody but the owner. */
+/** Permission bits of all users but the owner. */
 const OTHER_USERS_MODE = 0o077
 
 const secretsSchema = z.record(z.string(), z.string().min(1))

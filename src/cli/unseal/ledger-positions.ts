@@ -16,7 +16,7 @@ export class LedgerPositions {
   }
 
   /**
-   * Opens the file; one that exists but cannot be read is an error, not a new start.
+   * Opens the file; an existing file that cannot be read is an error and is not replaced.
    * @throws InputError when the file cannot be read or is invalid
    */
   static async open(path: string): Promise<LedgerPositions> {

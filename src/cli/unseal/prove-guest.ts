@@ -8,14 +8,14 @@ import { obtainBundle } from '../verify/attestation-command.ts'
 import { InputError } from '../verify/input-error.ts'
 import type { GuestConnection } from './guest-connection.ts'
 
-/** What a router must prove before it gets secrets. */
+/** What a router must prove before it receives secrets. */
 export interface GuestPolicy {
   readonly rootJwk: Es256Jwk
   /** SHA-256 of the configuration that its secrets are meant for, lowercase hex. */
   readonly configurationSha256: string
   readonly allowSimulated: boolean
   readonly environment?: string | undefined
-  /** Where the last good bundle is remembered; `none` for nowhere. */
+  /** The file with the last accepted bundle; `none`: it is not stored. */
   readonly state: string
 }
 

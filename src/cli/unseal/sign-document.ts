@@ -4,7 +4,7 @@ import { utf8 } from '../../protocol/bytes.ts'
 import { UNSEAL_SCHEMA, UNSEAL_TYP, type UnsealDocument } from '../../protocol/unseal.ts'
 import type { SigningKey } from '../../enclave/release/signing-key.ts'
 
-/** Long enough to travel, and for two clocks that do not quite agree. */
+/** Long enough for delivery and for small clock differences. */
 const VALIDITY_SECONDS = 300
 
 /** The content of a document except its times. */

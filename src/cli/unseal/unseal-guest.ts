@@ -10,7 +10,7 @@ export interface UnsealRequest {
   readonly policy: GuestPolicy
   readonly operator: SigningKey
   readonly secrets: UnsealDocument['secrets']
-  /** The last position that the ledger of this router was seen at. */
+  /** The last known ledger position of this router. */
   readonly ledgerPosition?: number | undefined
 }
 

@@ -169,7 +169,7 @@ async function fetchEvidence(
   throw new InputError(`${client.base.origin}/attestation answers ${answer?.status}`)
 }
 
-/** A trust bundle as a router published it, with what proves that it is public. */
+/** A trust bundle that a router published, with the proofs of its publication. */
 interface PublishedTrust extends TrustBundleResult {
   readonly jws?: string
   readonly logProofs?: LogProofs | undefined

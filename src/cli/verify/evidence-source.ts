@@ -5,10 +5,10 @@ import { evidenceReferences, readEvidenceList } from '../../verify/evidence-refe
 import { readInput } from './read-input.ts'
 import type { RouterClient } from './router-client.ts'
 
-/** Evidence by SHA-256 in hex. That it is what the receipt names is for the library to check. */
+/** Evidence by SHA-256 in hex. The library checks that it is what the receipt names. */
 export type EvidenceMap = Map<string, Bytes>
 
-/** Evidence from files: the answer of `GET /v1/receipts/{id}/evidence`, or one piece of it as it is. */
+/** Evidence from files: the answer of `GET /v1/receipts/{id}/evidence`, or a single piece. */
 export async function readEvidenceFiles(paths: readonly string[]): Promise<EvidenceMap> {
   const evidence: EvidenceMap = new Map()
   for (const path of paths) {

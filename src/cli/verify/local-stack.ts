@@ -8,7 +8,7 @@ import { StartError } from '../../host/stack/start-error.ts'
 import { InputError } from './input-error.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
 
-/** The option that sets everything that a local router needs. */
+/** The option that fills in everything for the local router. */
 export function localOption(): Option {
   return new Option(
     '--local',
@@ -16,9 +16,9 @@ export function localOption(): Option {
   )
 }
 
-/** The router that `npm start` runs on this machine, as `--local` takes it. */
+/** The router that `npm start` runs on this machine, for `--local`. */
 export interface LocalStack {
-  /** Its address over TLS, so that where the connection ends is verified too. */
+  /** Its TLS address, so that the end of the connection is verified too. */
   readonly tlsBaseUrl: string
   readonly baseUrl: string
   readonly apiKey: string

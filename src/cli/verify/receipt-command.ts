@@ -41,7 +41,7 @@ interface ReceiptCommandOptions extends ExpectationOptions {
   readonly now?: number
   readonly json?: boolean
   readonly local?: boolean
-  /** Of the local router: what its attested provider is judged by, and the key that may read its evidence. */
+  /** For the local router: the release root of its attested provider, and the API key that may read its evidence. */
   readonly providerRootJwk?: unknown
   readonly apiKey?: string
 }

@@ -18,7 +18,7 @@ interface SnpCommandOptions {
   readonly json?: boolean
 }
 
-/** `verify snp --report <file> --chain <pem>`: a simulated platform is refused here, always. */
+/** `verify snp --report <file> --chain <pem>`: a simulated platform is always refused. */
 export function snpCommand(): Command {
   return new Command('snp')
     .description('Verifies a SEV-SNP report against its certificate chain and the roots of AMD.')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { addLook, type Point } from '../../../src/browser/console/history.ts'
+import { addScrape, type Point } from '../../../src/browser/console/history.ts'
 import { percentileBetween, readSamples, sumOf } from '../../../src/browser/console/metrics-text.ts'
 
 const scrape = (all: number, failed: number, slow: number) =>
@@ -22,7 +22,7 @@ describe('the metrics of a console', () => {
     expect(sumOf(samples, 'cmr_requests_total', ({ status }) => status === '503')).toBe(2)
   })
 
-  test('give a percentile of what came between two looks, and none where nothing came', () => {
+  test('give a percentile of what came between two scrapes, and none where nothing came', () => {
     const [before, after] = [scrape(10, 0, 0), scrape(30, 0, 2)]
     const of = (fraction: number) =>
       percentileBetween(before, after, 'cmr_first_delta_seconds', fraction)
@@ -33,11 +33,14 @@ describe('the metrics of a console', () => {
 })
 
 describe('the history of a console', () => {
-  const look = (at: number, all: number, failed = 0) => ({ at, samples: scrape(all, failed, 0) })
+  const scrapeAt = (at: number, all: number, failed = 0) => ({
+    at,
+    samples: scrape(all, failed, 0),
+  })
 
-  test('has rates between two looks, and nothing after the first', () => {
-    expect(addLook([], undefined, look(0, 10))).toEqual([])
-    const [point] = addLook([], look(0, 10, 0), look(5, 60, 10))
+  test('has rates between two scrapes, and nothing after the first', () => {
+    expect(addScrape([], undefined, scrapeAt(0, 10))).toEqual([])
+    const [point] = addScrape([], scrapeAt(0, 10, 0), scrapeAt(5, 60, 10))
     expect(point).toMatchObject({
       at: 5,
       requests: 10,
@@ -48,14 +51,14 @@ describe('the history of a console', () => {
   })
 
   test('counts from nothing where the router was started anew', () => {
-    const [point] = addLook([], look(0, 1000), look(5, 50))
+    const [point] = addScrape([], scrapeAt(0, 1000), scrapeAt(5, 50))
     expect(point).toMatchObject({ requests: 10 })
   })
 
   test('keeps an hour and no more', () => {
     let points: Point[] = []
     for (let at = 5; at <= 5000; at += 5)
-      points = addLook(points, look(at - 5, at), look(at, at + 5))
+      points = addScrape(points, scrapeAt(at - 5, at), scrapeAt(at, at + 5))
     expect(points).toHaveLength(720)
     expect(points.at(-1)?.at).toBe(5000)
   })

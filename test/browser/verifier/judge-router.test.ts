@@ -5,7 +5,7 @@ import { drawPicture } from '../../../src/browser/chain/picture.ts'
 import { RouterUnavailable, type RouterReader } from '../../../src/browser/parts/router-reader.ts'
 import {
   judgeRouter,
-  type Demands,
+  type Requirements,
   type RouterReport,
 } from '../../../src/browser/verifier/judge-router.ts'
 import { memoryState } from '../../../src/client/memory-state.ts'
@@ -50,7 +50,7 @@ function readerOf({ baseURL }: Pick<FakeRouter, 'baseURL'>): RouterReader {
   }
 }
 
-async function judge(demands: Partial<Demands> = {}): Promise<RouterReport> {
+async function judge(demands: Partial<Requirements> = {}): Promise<RouterReport> {
   return judgeRouter(
     readerOf(host),
     {

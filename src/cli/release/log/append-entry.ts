@@ -6,13 +6,13 @@ import { requestCosignature, type Witness } from './witness-client.ts'
 export interface AppendDeps {
   readonly log: LogDirectory
   readonly witnesses: readonly Witness[]
-  /** How many of them must cosign before anything is published. */
+  /** The number of witnesses that must cosign before anything is published. */
   readonly quorum: number
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
-/** An entry in the log, with what proves that it is there. */
+/** An entry in the log, with the proof of its inclusion. */
 export interface Appended {
   readonly index: number
   readonly size: number
@@ -23,8 +23,8 @@ export interface Appended {
 }
 
 /**
- * Appends an entry to the log, has the witnesses cosign the new tree and publishes it.
- * @throws ReleaseError when too few witnesses cosign; the entry is then in no published tree, and the next call
+ * Appends an entry to the log, requests the witnesses' cosignatures of the new tree and publishes it.
+ * @throws ReleaseError when too few witnesses cosign; the entry is then not in any published tree, and the next call
  *   publishes it before its own
  */
 export async function appendEntry(entry: Uint8Array, deps: AppendDeps): Promise<Appended> {
@@ -39,8 +39,8 @@ export async function appendEntry(entry: Uint8Array, deps: AppendDeps): Promise<
 }
 
 /**
- * A fresh checkpoint of the tree as it is, with new cosignatures, and with it a fresh proof of one entry: relying
- * parties may ask for witnesses' recent word.
+ * A new checkpoint of the current tree with new cosignatures, and with it a new proof of one entry: relying parties may
+ * require recent cosignatures.
  */
 export async function renewProof(index: number, deps: AppendDeps): Promise<Appended> {
   const { log, now } = deps

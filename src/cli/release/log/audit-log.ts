@@ -16,12 +16,12 @@ import {
 import { prefixEntry, splitEntries } from './entry-bundle.ts'
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 
-/** Brings a file of the log by its path below the log's prefix. */
+/** Reads a file of the log by its path below the log's prefix. */
 export type ReadLogFile = (path: string) => Promise<Bytes>
 
 export interface LogAudit {
   readonly checkpoint: Checkpoint
-  /** The entries that the tree before this one did not have. */
+  /** The entries that the known tree does not have. */
   readonly entries: readonly { readonly index: number; readonly bytes: Bytes }[]
 }
 

@@ -14,7 +14,7 @@ export function prefixEntry(entry: Uint8Array): Bytes {
   return concatBytes(length, entry)
 }
 
-/** The entries of a bundle; what is cut off at its end is left out, so compare their number. */
+/** The entries of a bundle. A truncated last entry is omitted, so callers must compare their number. */
 export function splitEntries(bundle: Bytes): Bytes[] {
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.length)
   const entries: Bytes[] = []

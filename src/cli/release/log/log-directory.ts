@@ -61,7 +61,7 @@ export class LogDirectory {
       : parseCheckpoint(published.text)
   }
 
-  /** A tree head that was signed and perhaps shown to witnesses, and never published. */
+  /** A tree head that was signed, and possibly sent to witnesses, but never published. */
   async pending(): Promise<SignedHead | undefined> {
     const note = await this.#signedNote(PENDING)
     const [signature] = note?.signatures ?? []
@@ -70,7 +70,7 @@ export class LogDirectory {
   }
 
   /**
-   * Appends an entry and gives the tree it is in. Nothing is published yet: the checkpoint still names the old tree.
+   * Appends an entry and returns the tree with it. Nothing is published yet: the checkpoint still names the old tree.
    * @throws ReleaseError when the folder does not hold the tree that its checkpoint names
    */
   async append(entry: Uint8Array): Promise<{ readonly index: number; readonly head: Checkpoint }> {
@@ -91,8 +91,8 @@ export class LogDirectory {
   }
 
   /**
-   * Signs a tree head and stores it: a log never signs two trees of one size, so everything shown to a witness must
-   * become public, also after a crash.
+   * Signs a tree head and stores it: a log never signs two trees of one size, so everything sent to a witness must
+   * become public, even after a crash.
    */
   async sign(head: Checkpoint, seconds: number): Promise<SignedHead> {
     const text = formatCheckpoint(head)
@@ -153,7 +153,7 @@ export class LogDirectory {
     return bytes
   }
 
-  /** A tile of the width asked for, from the file of that width or a wider one. */
+  /** A tile of the requested width, from the file of that width or a wider one. */
   async #tile(tile: TileAddress): Promise<Bytes | undefined> {
     const exact = await this.#read(tilePath(tile))
     if (exact !== undefined) return exact
@@ -178,7 +178,7 @@ export class LogDirectory {
     }
   }
 
-  /** A reader of the file sees the old bytes or the new ones, also after a crash. */
+  /** A reader of the file sees either the old bytes or the new ones, even after a crash. */
   async #replace(name: string, bytes: Uint8Array): Promise<void> {
     const path = join(this.#path, name)
     await mkdir(dirname(path), { recursive: true })

@@ -11,7 +11,7 @@ import { parseNoteSigner, type NoteSigner } from './note-signer.ts'
 
 const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
-/** The entry is the document's text without white space around it, whichever form it is kept in. */
+/** The entry is the document's text without surrounding white space, in whichever form it is stored. */
 export async function readEntry(path: string): Promise<Bytes> {
   const text = fromUtf8(await readFile(path)).trim()
   return utf8(bundleOf(text) ?? text)
@@ -47,7 +47,7 @@ export async function readSigner(path: string): Promise<NoteSigner> {
   return parseNoteSigner(fromUtf8(await readFile(path)))
 }
 
-/** What an audit saw before; the empty tree where there was none. */
+/** The tree head of the previous audit; the empty tree where there was none. */
 export async function readTreeHead(path: string): Promise<TreeHead> {
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (text === undefined) return { size: 0, root: emptyRoot() }

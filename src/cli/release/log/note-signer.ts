@@ -19,14 +19,14 @@ import { ReleaseError } from '../release-error.ts'
 /** A private key that signs notes, in memory. */
 export interface NoteSigner {
   readonly key: NoteKey
-  /** Signs a checkpoint's text; a witness's signature also says when, in seconds since the epoch. */
+  /** Signs a checkpoint's text; a witness's signature also covers the time, in seconds since the epoch. */
   sign(text: string, seconds: number): NoteSignature
 }
 
 const SEED_BYTES = 32
 const PREFIX = 'PRIVATE+KEY+'
 
-/** The type bytes of private keys; Go's note package knows the first. */
+/** The type bytes of private keys; the first is that of Go's note package. */
 const TYPES: readonly (readonly [byte: number, type: NoteKeyType])[] = [
   [0x01, 'ed25519'],
   [0x04, 'cosignature'],
@@ -51,7 +51,7 @@ export function noteSigner(name: string, type: NoteKeyType, seed: Bytes): NoteSi
   }
 }
 
-/** The private key as text, in the form of Go's note package. */
+/** The private key as text, in the format of Go's note package. */
 export function formatNoteSigner({ key }: NoteSigner, seed: Bytes): string {
   const byte = TYPES.find(([, type]) => type === key.type)?.[0] ?? 0
   return `${PREFIX}${key.name}+${toHex(key.keyId)}+${toBase64(concatBytes(Uint8Array.of(byte), seed))}\n`

@@ -17,7 +17,7 @@ import {
 import { TransparencyError } from '../../../verify/transparency/transparency-error.ts'
 import type { NoteSigner } from './note-signer.ts'
 
-/** What a witness answers, as HTTP has it. */
+/** The HTTP answer of a witness. */
 export interface WitnessAnswer {
   readonly status: number
   readonly type: string
@@ -41,7 +41,7 @@ const stateSchema = z.object({ size: z.int().min(0), root: z.base64() })
 
 /**
  * A witness (c2sp.org/tlog-witness): cosigns a tree of a log only when it continues the last one it cosigned, and
- * remembers it before it answers.
+ * stores it before it answers.
  */
 export class LogWitness {
   readonly #deps: WitnessDeps

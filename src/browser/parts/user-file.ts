@@ -1,13 +1,13 @@
 import { toBase64, type Bytes } from '../../protocol/bytes.ts'
 
-/** A file that the user dropped or chose; its bytes are in base64, so that a form can be kept over a reload. */
-export interface BroughtFile {
+/** A file that the user dropped or chose; its bytes are in base64, so that a form can be restored after a reload. */
+export interface UserFile {
   readonly name: string
   readonly base64: string
   readonly bytes: number
 }
 
-/** What a file is, by its content alone. */
+/** The kind of a file, by its content alone. */
 export type FileKind =
   | 'receipt'
   | 'keys'
@@ -20,14 +20,14 @@ export type FileKind =
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-/** @throws RangeError when it is larger than any honest document */
-export async function readBrought(file: File): Promise<BroughtFile> {
+/** @throws RangeError when it is larger than any genuine document */
+export async function readUserFile(file: File): Promise<UserFile> {
   if (file.size > MAX_BYTES) throw new RangeError(`${file.name} is larger than 16 MiB.`)
   const bytes = new Uint8Array(await file.arrayBuffer())
   return { name: file.name, base64: toBase64(bytes), bytes: bytes.length }
 }
 
-/** Tells what was dropped; whatever is none of these counts as evidence, by its digest. */
+/** The kind of a dropped file; anything unknown counts as evidence, identified by its digest. */
 export function kindOf(bytes: Bytes): FileKind {
   if (bytes[0] === DER_SEQUENCE) return 'crl'
   const text = new TextDecoder().decode(bytes).trim()
