@@ -15,8 +15,8 @@ import { severalWorkers } from './bench/workers.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
- * `npm run bench`: the router beside a bare pass-through and a peer, with one mock provider and one load
- * generator. Everything it starts and installs is in a scratch folder and ends with it.
+ * `npm run bench`: the router beside a bare pass-through and a peer, with one mock provider and one load generator.
+ * Everything it starts and installs is in a scratch folder and is removed at the end.
  */
 const program = new Command('bench')
   .description('measure the router beside a bare pass-through and a peer')
@@ -53,9 +53,9 @@ async function run(options: Options): Promise<void> {
   const missing = options.workers === undefined ? undefined : missingDatabase()
   if (missing !== undefined) return console.error(`skipped PostgreSQL: ${missing}`)
   const scratch = mkdtempSync(join(resolve(options.scratch), 'cmr-bench-'))
-  // A database server runs as a user of its own and has its files there.
+  // A database server runs as another user and has its files there.
   chmodSync(scratch, 0o711)
-  // What was started ends with this process, however that ends.
+  // The started processes end with this one in any case.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true, maxRetries: 9 }))
   const mock = await Mock.start()

@@ -7,9 +7,9 @@ import { createClient, memoryState, type Client } from '../src/client/index.ts'
 import { readLocalFile } from '../src/host/stack/local-file.ts'
 
 /**
- * `npm run bench:client`: what the client library adds to a request, on the stack that `npm start` runs. Warm requests are
- * taken in turns with and without it; cold ones go through a connection that is slow by a known time, which shows how
- * many round trips they wait for.
+ * `npm run bench:client`: what the client library adds to a request, on the stack that `npm start` runs. Warm requests
+ * alternate with and without it; cold ones go through a connection that is slow by a known time, which shows how many
+ * round trips they wait for.
  */
 
 const { values } = parseArgs({ options: { state: { type: 'string', default: '.state' } } })
@@ -17,7 +17,7 @@ const local = readLocalFile(process.env['STATE_DIR'] ?? values.state)
 const rootKey: unknown = JSON.parse(readFileSync(local.root_key, 'utf8'))
 
 const WARM_REQUESTS = 300
-/** A router gives one source ten reports a minute, and each of these takes one. */
+/** A router allows one source ten reports a minute, and each cold request needs one. */
 const COLD_REQUESTS = 2
 const ONE_WAY_MS = 100
 
@@ -79,7 +79,7 @@ async function warm(transport: 'tls' | 'ehbp', origin: string): Promise<void> {
   console.log(`warm, ${transport}: ${line.join('; ')}`)
 }
 
-/** A port that passes everything on, each way so much later. */
+/** A proxy port that delays both directions. */
 async function slowed(target: URL, oneWayMs: number) {
   const server = createServer((client) => {
     const host = connect(Number(target.port), target.hostname)
@@ -105,7 +105,7 @@ function later(ms: number, to: Socket, act: () => void): void {
   }, ms)
 }
 
-/** What the first request of a client waits for beyond the first request of a plain connection, in ms. */
+/** The extra time of a client's first request compared with a plain connection's, ms. */
 async function coldAdded(transport: 'tls' | 'ehbp', target: URL, oneWayMs: number) {
   const { origin, close } = await slowed(target, oneWayMs)
   const added: number[] = []

@@ -20,10 +20,10 @@ program
   .addHelpText('after', '\nPORT (8787) and STATE_DIR (.state-dev) are taken from the environment.')
   .parse()
 checkRuntime()
-// Both take seconds to load, and neither has anything to do with help.
+// Loaded late, because both take seconds and `--help` does not need them.
 const { Response: MiniflareResponse } = await import('miniflare')
 const { unstable_startWorker: startWorker } = await import('wrangler')
-// Both look for hosts that a local run has no need of.
+// Both would contact hosts that a local run does not need.
 Object.assign(process.env, { WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' })
 const settings = readSettings({ STATE_DIR: '.state-dev', ...process.env })
 const state = openStateDir(settings.stateDir)

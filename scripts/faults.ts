@@ -2,9 +2,9 @@ import { program } from 'commander'
 import { FAMILIES } from '../test/faults/families.ts'
 
 /**
- * `npm run faults [-- <family> [<case>]]`: runs the fault matrix, or the families and cases with these words in
- * their names, against the real stack and prints it case by case, with what was expected and what was seen.
- * The status is 1 if they differ anywhere.
+ * `npm run faults [-- <family> [<case>]]`: runs the fault matrix, or the families and cases with these words in their
+ * names, against the real stack and prints it case by case, with what was expected and what was seen. The status is 1
+ * if they differ in any case.
  */
 async function main(only = '', named = ''): Promise<number> {
   let failures = 0

@@ -4,9 +4,9 @@ import { slowStreams } from '../test/load/slow-streams.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
- * `npm run load [-- --streams 1000 --seconds 30 --customers 100]`: so many slow streams side by side against the
- * real stack. Prints what the processes took and what the books say; the status is 1 if a stream, a row or a
- * receipt was lost or if memory or descriptors went beyond their bounds.
+ * `npm run load [-- --streams 1000 --seconds 30 --customers 100]`: concurrent slow streams against the real stack.
+ * Prints the resources of the processes and the state of the ledger; the status is 1 if a stream, a row or a receipt
+ * was lost or if memory or descriptors exceeded their limits.
  */
 const wholeNumber = (text: string) => Number.parseInt(text, 10)
 

@@ -5,10 +5,10 @@ import { ATTACKS } from '../test/load/siege-attacks.ts'
 import { siege, SIEGE, type Phase, type SiegeReport } from '../test/load/siege.ts'
 
 /**
- * `npm run siege [-- --seconds 60]`: hostile customers, strangers and a hostile provider against the real stack. Prints
- * what a well-behaved customer got beside that, without it, and while the attackers attacked an unrelated server on the
- * same machine. The status is 1 if a row, a balance or a receipt of that customer is wrong, an answer failed by the
- * router's fault, or a process died.
+ * `npm run siege [-- --seconds 60]`: hostile customers, clients without a key and a hostile provider against the real
+ * stack. Prints the service that a well-behaved customer got during the attack, without it, and while the attackers
+ * attacked an unrelated server on the same machine. The status is 1 if a row, a balance or a receipt of that customer
+ * is wrong, an answer failed through the router's fault, or a process died.
  */
 checkRuntime()
 program

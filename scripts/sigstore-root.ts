@@ -9,8 +9,8 @@ import { PROJECT_DIR } from '../src/host/stack/settings.ts'
 
 /**
  * Renews `src/enclave/provenance/trusted-root.ts`: the authorities and logs of the public Sigstore instance, from its
- * TUF repository, whose signatures are verified from the root that `@sigstore/tuf` pins; or with `--from <file>` from
- * a `trusted_root.json` that was verified elsewhere. What changes is read by a person before it is committed.
+ * TUF repository, whose signatures are verified from the root that `@sigstore/tuf` pins; or with `--from <file>` from a
+ * `trusted_root.json` that was verified elsewhere. Review the changes before committing them.
  */
 const HEADER = `/**
  * Authorities and logs of the public Sigstore instance, pinned: build records are verified under these and nothing

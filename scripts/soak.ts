@@ -4,9 +4,9 @@ import { soak } from '../test/load/soak.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
- * `npm run soak [-- --minutes 10 --clients 40 --customers 20 --seed 1]`: a mixed load with faults switched on
- * against the real stack. Prints what was done, what the processes took and what the books say; the status is 1 if
- * the books do not balance, memory has grown or a process has died.
+ * `npm run soak [-- --minutes 10 --clients 40 --customers 20 --seed 1]`: a mixed load with injected faults against the
+ * real stack. Prints what was done, the resources of the processes and the state of the ledger; the status is 1 if the
+ * ledger does not balance, memory has grown or a process has died.
  */
 const number = (text: string) => Number(text)
 

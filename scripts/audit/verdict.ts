@@ -18,10 +18,10 @@ const reportSchema = z.object({
 })
 const failureSchema = z.object({ message: z.string() })
 
-/** Not worth a failed run: they are listed all the same. */
+/** Severities that do not fail the run; they are listed. */
 const MINOR: ReadonlySet<string> = new Set(['info', 'low'])
 
-/** Reads the report; anything else that npm printed means that the registry could not be asked. */
+/** Reads the report; any other output means that the registry could not be reached. */
 export function auditVerdict(output: string): AuditVerdict {
   const value = parse(output)
   const report = reportSchema.safeParse(value)

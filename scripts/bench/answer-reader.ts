@@ -3,12 +3,12 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 const LINE_FEED = 0x0a
 const DONE = Buffer.from('data: [DONE]')
 
-/** How streams of the other front doors end; what stands in the last event is of any length. */
+/** The last events of streams in the other API formats; their data may have any length. */
 const LAST_EVENTS = ['event: response.completed', 'event: message_stop'].map((line) =>
   Buffer.from(line),
 )
 
-/** How far one answer has come. */
+/** The progress of one answer. */
 export interface AnswerProgress {
   status: number
   /** Events of the stream so far. */
@@ -63,7 +63,7 @@ export class AnswerReader {
       progress.complete = this.#left <= 0
       return
     }
-    // Marks may lie across two reads.
+    // Marks may be split between two reads.
     const seen = this.#tail.length === 0 ? body : Buffer.concat([this.#tail, body])
     progress.frames += blankLines(seen, this.#tail.length)
     const ends = seen.subarray(-64)
@@ -73,7 +73,7 @@ export class AnswerReader {
   }
 }
 
-/** Blank lines whose second line feed lies at `from` or later. */
+/** Number of blank lines whose second line feed is at `from` or later. */
 function blankLines(bytes: Buffer, from: number): number {
   let count = 0
   for (let at = bytes.indexOf(LINE_FEED, from); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) {

@@ -6,11 +6,11 @@ export const PACED = `paced-350x${FRAME_MS}`
 export const PACED_SHORT = `paced-200x${FRAME_MS}`
 /** Eight frames at once: the time to the first delta without any waiting. */
 export const BURST = 'paced-8x0'
-/** A frame every half second: streams that are open and hardly do anything. */
+/** A frame every half second: streams that are open but mostly idle. */
 export const SLOW = 'paced-8x500'
 export const WHOLE = 'whole'
 /** Single lines, KiB. */
 export const LINES = [1024, 2048, 4096, 8192].map((kibibytes) => `line-${kibibytes}x0`)
 
-/** Every behaviour of the mock that the benchmark asks for; each is a model of every system. */
+/** Every behaviour of the mock that the benchmark uses; each is a model of every system. */
 export const BEHAVIOURS = [WHOLE, PACED, PACED_SHORT, BURST, SLOW, ...LINES]

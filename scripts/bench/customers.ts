@@ -2,14 +2,14 @@ import { z } from 'zod'
 import type { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { chatCaller, type Caller } from './system.ts'
 
-/** A customer of the router, and how it calls. */
+/** A customer of the router, and its requests. */
 export interface MadeCustomer {
   readonly id: string
   readonly caller: Caller
 }
 
-/** Calls at the same time: enough for the router to write many customers in one commit. */
-const LANES = 64
+/** Concurrent calls: enough for the router to write many customers in one commit. */
+const CONCURRENCY = 64
 
 /** Makes customers with a key each through the admin interface. */
 export async function makeCustomers(admin: AdminApi, count: number): Promise<MadeCustomer[]> {
@@ -21,7 +21,7 @@ export async function makeCustomers(admin: AdminApi, count: number): Promise<Mad
       made.push(await makeCustomer(admin))
     }
   }
-  await Promise.all(Array.from({ length: LANES }, connection))
+  await Promise.all(Array.from({ length: CONCURRENCY }, connection))
   return made
 }
 

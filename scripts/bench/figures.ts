@@ -5,7 +5,7 @@ export interface Spread {
   readonly max: number
 }
 
-/** The value below which `percent` of the values lie, by nearest rank; NaN of nothing. */
+/** The percentile of the values by nearest rank; NaN without values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((left, right) => left - right)
   const rank = Math.max(1, Math.ceil((percent / 100) * sorted.length))

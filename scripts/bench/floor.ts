@@ -6,7 +6,7 @@ import { lastLines, startChild } from '../../src/host/stack/child.ts'
 import { WORKERD } from '../../src/host/stack/workerd-config.ts'
 import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
 
-/** The least that a gateway in workerd can do: read the request, parse it, ask the provider, pipe the answer. */
+/** The minimum work of a gateway in workerd: read the request, parse it, call the provider, pipe the answer. */
 const PASS_THROUGH = `export default {
   async fetch(request, env) {
     const text = await request.text()
@@ -35,7 +35,7 @@ export function startFloor(mock: MockAddress, scratch: string): Promise<System> 
 
 export interface WorkerdApp {
   readonly name: string
-  /** Everything it needs is written there. */
+  /** The directory for its files. */
   readonly directory: string
   readonly script: string
   readonly flags: readonly string[]

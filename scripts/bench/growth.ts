@@ -9,7 +9,7 @@ import type { System } from './system.ts'
 import { invalidText, markdownTable, of, spreadText } from './table.ts'
 import { FULL, QUICK } from './windows.ts'
 
-/** What the router is made to carry. */
+/** The size of a router's configuration and data. */
 export interface GrowthPoint {
   readonly furtherRoutes: number
   readonly customers: number
@@ -19,7 +19,7 @@ export interface GrowthPoint {
 
 const BASE: GrowthPoint = { furtherRoutes: 10, customers: 1, ledgerRows: 0, tools: 0 }
 
-/** One thing grows at a time. */
+/** One dimension grows at a time. */
 export function growthPoints(quick: boolean): readonly GrowthPoint[] {
   return [
     BASE,
@@ -35,7 +35,7 @@ export function growthPoints(quick: boolean): readonly GrowthPoint[] {
 const TOOL_BYTES = 50 * 1024
 const ROUNDS = 3
 
-/** What a router and its daemon may come to under load, with room for their files in the page cache. */
+/** Memory of a router and its daemon under load, including their files in the page cache. */
 const BYTES_PER_ROUTER = 1024 ** 3
 
 /** How cost grows with routes, customers, ledger rows and tools, on a router for each point. */

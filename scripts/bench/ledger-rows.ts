@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Which file that is
- * and who else is in it is for the storage to know, so all are looked into. Only the benchmark does so: a million
- * requests would take an hour.
+ * Puts old ledger rows into the SQLite file that holds a customer, while no worker has it open. Only the storage knows
+ * which file that is, so all files are searched. Only the benchmark writes rows this way: a million requests would take
+ * an hour.
  */
 export function addLedgerRows(storageDir: string, customerId: string, count: number): void {
   const names = readdirSync(storageDir, { recursive: true, encoding: 'utf8' })

@@ -10,10 +10,10 @@ import { loadPlanSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
 process.on('message', (received) => void run(loadPlanSchema.parse(received)))
 process.on('disconnect', () => process.exit(0))
 
-/** A stream is given so long beyond its window: who falls behind shall be measured too. */
+/** How long after its window a stream may end, ms, so that slow systems are measured too. */
 const LATEST_END_MS = 40_000
 
-/** Goes on from window to window, so that of many customers not only the first ones ever come. */
+/** Continues from window to window, so that all of many customers are used. */
 let turn = 0
 
 async function run(plan: LoadPlan): Promise<void> {
@@ -31,7 +31,7 @@ async function run(plan: LoadPlan): Promise<void> {
   process.send?.({ type: 'result', result: window.result })
 }
 
-/** What was seen while the window was open. */
+/** The measurements of an open window. */
 class Window {
   readonly plan: LoadPlan
   readonly #requests: readonly Buffer[]
@@ -48,7 +48,7 @@ class Window {
     this.#requests = plan.requests.map((text) => Buffer.from(text, 'latin1'))
   }
 
-  /** The next request, whichever connection sends it. */
+  /** The next request, for any connection. */
   nextRequest(): Buffer | undefined {
     turn += 1
     return this.#requests[turn % this.#requests.length]
@@ -100,7 +100,7 @@ class Window {
   }
 }
 
-/** One connection that sends a request whenever the answer before is complete. */
+/** One connection, which sends a request whenever the previous answer is complete. */
 class Client {
   readonly #window: Window
   readonly #socket: Socket
@@ -130,7 +130,7 @@ class Client {
     this.#socket.once('connect', () => this.#send())
   }
 
-  /** An answer that is still missing has failed. */
+  /** Counts a missing answer as failed. */
   giveUp(): void {
     if (this.#waiting) this.#window.failed('an answer did not come to its end in time')
     this.#waiting = false

@@ -6,7 +6,7 @@ export const loadPlanSchema = z.object({
   /** Whole requests, head and body, as latin1 text; they are sent in turn. */
   requests: z.array(z.string()).min(1),
   connections: z.int().min(1),
-  /** Streams are only whole with their end mark. */
+  /** Streams are complete only with their end mark. */
   stream: z.boolean(),
   /** Load before the window opens, ms. */
   warmMs: z.number(),
@@ -20,9 +20,9 @@ export type LoadPlan = z.output<typeof loadPlanSchema>
 export const loadResultSchema = z.object({
   /** Answers completed inside the window. */
   completed: z.int(),
-  /** Answers that were no 200, streams without their end, lost connections, in and out of the window. */
+  /** Answers other than 200, incomplete streams and lost connections, inside and outside the window. */
   failed: z.int(),
-  /** What the first failure was. */
+  /** The first failure. */
   failure: z.string().nullable(),
   /** Events received inside the window. */
   frames: z.int(),
@@ -34,7 +34,7 @@ export const loadResultSchema = z.object({
 
 export type LoadResult = z.output<typeof loadResultSchema>
 
-/** What the generator says while it works. */
+/** Messages of the generator. */
 export const loadMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('window_opened') }),
   z.object({ type: z.literal('window_closed') }),

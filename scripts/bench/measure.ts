@@ -13,10 +13,10 @@ export interface Sample {
   readonly framesPerSecond: number
   /** CPU of all processes of the system, per completed request or, in streams, per frame. */
   readonly cpuUs: number
-  /** The same by what the processes are. */
+  /** The same by kind of process. */
   readonly cpuUsBy: Readonly<Record<string, number>>
   readonly residentMib: number
-  /** Why the window counts for nothing, if it does. */
+  /** Why the window is invalid; null where it is valid. */
   readonly invalid: string | null
 }
 
@@ -24,14 +24,14 @@ export type WindowPlan = Pick<
   LoadPlan,
   'connections' | 'stream' | 'warmMs' | 'windowMs' | 'once'
 > & {
-  /** Of the mock. */
+  /** The mock's behaviour. */
   readonly behaviour: string
   /** The text of the prompt, where it matters. */
   readonly content?: string
   readonly tools?: readonly unknown[]
 }
 
-/** Puts one window of load on a system. */
+/** Runs one window of load on a system. */
 export async function measure(
   system: System,
   { behaviour, content, tools, ...plan }: WindowPlan,
@@ -58,8 +58,8 @@ export async function measure(
 
 /**
  * The figures of a window.
- * @param used CPU time inside the window by what the processes are, and the memory at its end
- * @param paced whether the window counts frames and not answers
+ * @param used CPU time inside the window by kind of process, and the memory at its end
+ * @param paced whether the window counts frames instead of answers
  */
 export function sampleOf(
   result: LoadResult,

@@ -1,4 +1,4 @@
-/** What the mock provider says, laid out once as the bytes of HTTP/1.1 so that saying it costs next to nothing. */
+/** The mock provider's answers, prepared as the bytes of HTTP/1.1, so that sending them costs almost nothing. */
 
 /** How a model of the mock answers: `whole`, or streams with names such as `paced-250x20`. */
 export type Behaviour =
@@ -48,7 +48,7 @@ const STREAM_HEAD =
 /** One chunk on the wire with one event. */
 export const DELTA_FRAME = event({ choices: [choice({ content: ' token' })] })
 
-/** The head and the first delta, which leave in one packet. */
+/** The head and the first delta, which are sent in one packet. */
 export const STREAM_START = Buffer.concat([
   Buffer.from(STREAM_HEAD),
   event({ choices: [choice({ role: 'assistant', content: ' token' })] }),

@@ -17,8 +17,8 @@ import { Pacer, type PacedStream } from './pacer.ts'
 import { RequestReader, type RawRequest } from './request-reader.ts'
 
 /**
- * The mock provider as a process of its own, on loopback: raw sockets and prepared bytes. It reports to its parent
- * where it listens, plain and over TLS; once it has received a simulated chip, it has evidence for its TLS key.
+ * The mock provider as a process of its own, on loopback: raw sockets and prepared bytes. It reports its plain and its
+ * TLS port to its parent; once it has received a simulated chip, it has evidence for its TLS key.
  */
 const identity = await openStandinIdentity(undefined, new Date())
 const pacer = new Pacer()

@@ -25,7 +25,7 @@ export class Mock {
     this.address = address
   }
 
-  /** Has it publish evidence of a guest on this chip. */
+  /** Makes it publish the evidence of a guest on this chip. */
   attest(chip: SimulatedChipKeys): void {
     this.#child.send({ chip })
   }

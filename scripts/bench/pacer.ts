@@ -1,4 +1,4 @@
-/** A stream that wants a frame now and then. */
+/** A stream with frames at a fixed interval. */
 export interface PacedStream {
   readonly everyMs: number
   /** Frames to come. */

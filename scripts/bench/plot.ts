@@ -2,7 +2,7 @@ import { spreadOfValid, type Spread } from './figures.ts'
 import type { Report, SystemReport } from './report.ts'
 import type { WindowKind } from './windows.ts'
 
-/** One bar: a system, its median, and how far its windows lay apart. */
+/** One bar: a system, its median, and the range of its windows. */
 export interface Bar {
   readonly name: string
   readonly spread: Spread
@@ -83,7 +83,7 @@ const PLOTS: readonly Plot[] = [
   },
 ]
 
-/** Every plot of a report that has something to show, by file name. */
+/** Every plot of a report that has data, by file name. */
 export function plotsOf({ systems }: Report): ReadonlyMap<string, string> {
   const drawn = new Map<string, string>()
   for (const { file, title, kind, figure } of PLOTS) {

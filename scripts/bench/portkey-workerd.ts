@@ -6,8 +6,8 @@ import { portkeyCaller, portkeyEntry } from './portkey.ts'
 import type { MockAddress, System } from './system.ts'
 
 /**
- * The package brings a bundle for Node alone. Its application is the one that runs in workers too; what comes
- * after the application, the listening and the banner, is cut off, and modules of Node it never reaches are empty.
+ * The package contains a bundle for Node only, whose application also runs in workers. The code after the application
+ * (listening, banner) is cut off, and unused Node modules are replaced by empty ones.
  */
 const LISTENING = /const\{injectWebSocket:.*$/s
 const SERVED = /\w+\(\{fetch:(\w+)\.fetch,port:/
@@ -16,7 +16,7 @@ const ABSENT =
 
 /**
  * Starts the peer in workerd.
- * @throws Error when its bundle is not of the form known here
+ * @throws Error when its bundle has an unknown format
  */
 export async function startPortkeyInWorkerd(
   mock: MockAddress,

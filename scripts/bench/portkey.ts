@@ -6,7 +6,7 @@ import { startChild } from '../../src/host/stack/child.ts'
 import { assignedPort } from './assigned-port.ts'
 import { chatCaller, type Caller, type MockAddress, type System } from './system.ts'
 
-/** The peer, with the versions of what it stands on that its own lock file names. */
+/** The peer, with the versions of its dependencies in its own lock file. */
 const PACKAGE = {
   private: true,
   dependencies: { '@portkey-ai/gateway': '1.15.2', hono: '4.9.7', '@hono/node-server': '1.13.5' },
@@ -15,7 +15,7 @@ const PACKAGE = {
 
 const ENTRY = 'node_modules/@portkey-ai/gateway/build/start-server.js'
 
-/** It listens on every address by itself; this keeps it to loopback. */
+/** It listens on every address by default; this restricts it to loopback. */
 const LOOPBACK_ONLY = `import { Server } from 'node:net'
 const { listen } = Server.prototype
 Server.prototype.listen = function (options, ...rest) {
@@ -26,7 +26,7 @@ Server.prototype.listen = function (options, ...rest) {
 
 const STOP_TIMEOUT_MS = 2_000
 
-/** Installs the peer into the scratch folder, once. @returns where */
+/** Installs the peer into the scratch folder, once. @returns its directory */
 export async function installPortkey(scratch: string): Promise<string> {
   const directory = join(scratch, 'portkey')
   if (existsSync(join(directory, ENTRY))) return directory
@@ -40,7 +40,7 @@ export async function installPortkey(scratch: string): Promise<string> {
 /** Path of the bundle that the package starts. */
 export const portkeyEntry = (directory: string) => join(directory, ENTRY)
 
-/** Requests as the peer wants them: provider and address in headers. */
+/** Requests in the peer's form: provider and address in headers. */
 export function portkeyCaller({ port }: MockAddress): Caller {
   return chatCaller({
     authorization: 'Bearer bench',

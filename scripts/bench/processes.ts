@@ -19,8 +19,8 @@ function cpuTicks(pid: number): number {
 }
 
 /**
- * User and system time of a `stat` line, and that of the children it has waited for: so what a short-lived child
- * has used stays in the sum when it ends. The command's name may hold blanks and brackets.
+ * User and system time of a `stat` line, and that of the children it has waited for: so the time of a short-lived child
+ * is still included when it has ended. The command's name may contain blanks and brackets.
  */
 export function ticksOf(stat: string): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -35,13 +35,13 @@ export function residentMib({ [DATABASE]: _shared, ...processes }: Processes): n
   })
 }
 
-/** A process of one thread, and its children as they are now. */
+/** A single-threaded process and its current children. */
 export function withChildren(pid: number): readonly number[] {
   const children = readProc(`${pid}/task/${pid}/children`).split(' ').filter(Boolean)
   return [...children.map(Number), pid]
 }
 
-/** Nothing of a process that has ended since it was listed. */
+/** Empty for a process that has ended meanwhile. */
 function readProc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, 'utf8')
@@ -86,8 +86,8 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
 }
 
 /**
- * Asks until an answer is a 200.
- * @throws Error when there is no 200 within `timeoutMs`; the message holds the last answer
+ * Repeats the request until the answer is a 200.
+ * @throws Error when there is no 200 within `timeoutMs`; the message contains the last answer
  */
 export async function untilServes(ask: () => Promise<Response>, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** JSON has no NaN: figures that a window does not have are null there. */
+/** JSON has no NaN, so missing figures are null. */
 const figure = z
   .number()
   .nullable()
@@ -34,7 +34,7 @@ export const systemReportSchema = z.object({
   sizesMs: z.record(z.string(), z.number().nullable()),
 })
 
-/** Everything one run has measured. */
+/** All measurements of one run. */
 export const reportSchema = z.object({
   takenAt: z.string(),
   command: z.string(),

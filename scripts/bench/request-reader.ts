@@ -1,7 +1,7 @@
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-/** A request as far as the mock looks at it. */
+/** The parts of a request that the mock reads. */
 export interface RawRequest {
   /** Such as `/v1/chat/completions`. */
   readonly target: string
@@ -9,18 +9,18 @@ export interface RawRequest {
 }
 
 /**
- * Cuts the bytes of one HTTP/1.1 connection into requests; they come one after the other, never pipelined.
- * Nothing is parsed that the mock does not need.
+ * Splits the bytes of one HTTP/1.1 connection into requests, which are never pipelined. Nothing is parsed that the mock
+ * does not need.
  */
 export class RequestReader {
   #chunks: Buffer[] = []
   #length = 0
-  /** Undefined until the head is in; infinity for a chunked body. */
+  /** Undefined until the head is complete; infinity for a chunked body. */
   #wanted: number | undefined
   #bodyAt = 0
   #target = ''
 
-  /** Takes bytes; answers the request when they complete one. */
+  /** Adds bytes; returns the request when they complete one. */
   push(bytes: Buffer): RawRequest | undefined {
     this.#chunks.push(bytes)
     this.#length += bytes.length

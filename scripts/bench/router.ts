@@ -30,11 +30,11 @@ export interface RouterStack {
   system(name: string, customers: number, pinned: boolean): System
   /** The customers' ids, in the order of their callers. */
   readonly customerIds: readonly string[]
-  /** Where the Durable Objects have their files. */
+  /** The directory of the Durable Objects' files. */
   readonly storageDir: string
-  /** What the daemon's simulated chip is made of, for a provider on the same machine. */
+  /** The keys of the daemon's simulated chip, for a provider on the same machine. */
   readonly chip: SimulatedChipKeys | undefined
-  /** Does some work while the workers are away. */
+  /** Does some work while the workers are stopped. */
   restarted(work: () => void): Promise<void>
   stop(): Promise<void>
 }
@@ -118,7 +118,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
   })
 }
 
-/** Starts every worker and waits until it answers, on the port that is its own where they share the others. */
+/** Starts every worker and waits until it answers, on its own port where the public ones are shared. */
 async function startWorkers(parts: Parts, count: number): Promise<readonly Started<WorkerPorts>[]> {
   const workers = await Promise.all(workerNames(count).map((name) => parts.worker(name)))
   for (const { ready } of workers) {

@@ -14,13 +14,13 @@ import {
   type Extent,
 } from './windows.ts'
 
-/** One of the systems of a run, and which parts of the run it takes. */
+/** A system of a run, and the parts of the run that apply to it. */
 export interface Entrant {
   readonly system: System
-  /** The same processes may stand in the table twice; their memory is one. */
+  /** Whether memory is measured; the same processes may be in the table twice. */
   readonly memory: boolean
   readonly streams: boolean
-  /** What every request of its rounds carries besides. */
+  /** Tools in every request of its rounds. */
   readonly tools: readonly unknown[]
 }
 
@@ -58,7 +58,7 @@ export async function runAll(
   })
 }
 
-/** Every round goes through all systems, so that what else the machine does falls on all of them. */
+/** Every round goes through all systems, so that other load on the machine affects all of them. */
 async function runRounds(
   entrants: readonly Entrant[],
   extent: Extent,
@@ -87,7 +87,7 @@ function inBrief(sample: Sample): string {
   return `${rate.toFixed(0)}/s, ${sample.cpuUs.toFixed(0)} us CPU each`
 }
 
-/** To be asked first: memory that load has left behind would take in the streams, and hide them. */
+/** Must be measured first: memory left over from load would be reused by the streams and hide theirs. */
 async function openStreams(
   system: System,
   load: LoadGenerator,

@@ -7,27 +7,27 @@ import { runAll, type LogLine } from './run.ts'
 import type { Skipped } from './system.ts'
 import type { Extent } from './windows.ts'
 
-/** One of the things that `npm run bench` measures. */
+/** One kind of measurement of `npm run bench`. */
 export interface Suite {
   /** The report's file, without its ending. */
   readonly name: string
-  /** How `npm run bench` is asked for it. */
+  /** Its command-line options. */
   readonly options: string
   readonly extent: Extent
   /** Each is started, measured and stopped before the next; the systems of one share their rounds. */
   readonly fields: readonly (() => Promise<Field>)[]
-  /** What a report is shown as on the screen. */
+  /** The text form of a report. */
   readonly show: (report: Report) => string
-  /** Drawings of a report, by file name. */
+  /** The plots of a report, by file name. */
   readonly plots: (report: Report) => ReadonlyMap<string, string>
 }
 
-/** What every suite is given. */
+/** The inputs of every suite. */
 export interface Bench {
   readonly quick: boolean
   readonly mock: Mock
   readonly load: LoadGenerator
-  /** A folder of its own for everything that a run writes. */
+  /** The directory for everything that a run writes. */
   readonly scratch: string
   readonly log: LogLine
 }

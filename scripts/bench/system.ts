@@ -1,20 +1,20 @@
-/** Ids of processes by what they are, such as `workerd` and `daemon`. */
+/** Process ids by kind, such as `workerd` and `daemon`. */
 export type Processes = Readonly<Record<string, readonly number[]>>
 
-/** What the processes of a PostgreSQL are called. */
+/** The kind of PostgreSQL's processes. */
 export const DATABASE = 'postgresql'
 
 /** A system under test, running. */
 export interface System {
   readonly name: string
   readonly port: number
-  /** All its processes as they are now; the mock provider and the load generator are never among them. */
+  /** Its current processes, without the mock provider and the load generator. */
   processes(): Processes
-  /** Heads of requests: path, and the headers that differ from system to system. Sent in turn. */
+  /** Path and headers of the requests, which are sent in turn. */
   readonly callers: readonly Caller[]
-  /** What the request names for a behaviour of the mock. */
+  /** The model name for a behaviour of the mock. */
   model(behaviour: string): string
-  /** The body of a request, where it is no chat request. */
+  /** The body of a request; a chat request by default. */
   readonly body?: (model: string, body: ChatBody) => string
   stop(): Promise<void>
 }

@@ -2,14 +2,14 @@ import { spreadOf, spreadOfValid, type Spread } from './figures.ts'
 import type { Report, SystemReport } from './report.ts'
 import type { WindowKind } from './windows.ts'
 
-/** One figure of the table: a name, and how it is read off a system. */
+/** One row of the table: its title, and how it is read from a system's report. */
 export interface Figure {
   readonly title: string
   readonly read: (system: SystemReport, report: Report) => Spread | undefined
   readonly digits: number
 }
 
-/** What the table shows, one row each. */
+/** The rows of the table. */
 export const FIGURES: readonly Figure[] = [
   rate('requests/s at 1', 'whole-1'),
   rate('requests/s at 16', 'whole-16'),
@@ -47,7 +47,7 @@ function rate(title: string, kind: WindowKind): Figure {
   return of(title, kind, ({ perSecond }) => perSecond, 0)
 }
 
-/** Against the direct calls of the same round. */
+/** The difference to the direct calls of the same round. */
 function added(title: string, kind: WindowKind, figure: (window: Window) => number): Figure {
   return {
     title,
@@ -83,7 +83,7 @@ export function spreadText(spread: Spread | undefined, digits: number): string {
   return `${text(spread.median)} (${text(spread.min)}-${text(spread.max)})`
 }
 
-/** The figures of a report as a table in Markdown, its columns padded so that a screen shows it well too. */
+/** The figures of a report as a Markdown table with padded columns. */
 export function figureTable(report: Report, figures: readonly Figure[] = FIGURES): string {
   const { systems } = report
   const rows = figures.map(({ title, read, digits }) => [
@@ -103,13 +103,13 @@ function sizeRows({ systems }: Report): string[][] {
   ])
 }
 
-/** Undefined where it was not asked for, no number where it failed. */
+/** Undefined: not measured; NaN: failed. */
 function sizeText(ms: number | null | undefined): string {
   if (ms === undefined) return '-'
   return ms === null || Number.isNaN(ms) ? 'failed' : ms.toFixed(1)
 }
 
-/** How many of a system's windows count for nothing. */
+/** The number of a system's invalid windows. */
 export function invalidText({ windows }: SystemReport): string {
   const all = Object.values(windows).flat()
   return `${all.filter(({ invalid }) => invalid !== null).length} of ${all.length}`

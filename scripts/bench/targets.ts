@@ -3,7 +3,7 @@ import type { Report, SystemReport } from './report.ts'
 import { markdownTable } from './table.ts'
 import type { WindowKind } from './windows.ts'
 
-/** A bound that the router is to keep in a run, and what came out. */
+/** A target for the router, and the measured value. */
 export interface TargetResult {
   readonly title: string
   /** Undefined where a system it needs did not run or had no valid window. */
@@ -85,7 +85,7 @@ function ratio(
   return { title, ...bound, measure }
 }
 
-/** Linear time gives 1; half as much again is left for noise, and squared time would give `times`. */
+/** Linear time gives 1; 1.5 allows for noise; quadratic time would give `times`. */
 function growth(title: string, large: string, small: string, times: number): Target {
   const measure = (report: Report) => {
     const sizes = find(report, 'router')?.sizesMs ?? {}

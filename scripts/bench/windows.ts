@@ -1,10 +1,10 @@
 import { BURST, LINES, PACED, PACED_SHORT, SLOW, WHOLE } from './behaviours.ts'
 import type { WindowPlan } from './measure.ts'
 
-/** How much a run measures. */
+/** The extent of a run. */
 export interface Extent {
   readonly rounds: number
-  /** What every window's length is multiplied by. */
+  /** Factor for the length of every window. */
   readonly stretch: number
   readonly kinds: readonly WindowKind[]
 }
@@ -30,7 +30,7 @@ export const WINDOWS = {
   'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
 } as const satisfies Record<string, WindowPlan>
 
-/** Those of whole answers. */
+/** The kinds with whole answers. */
 export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
 
 export const FULL: Extent = {
@@ -39,26 +39,26 @@ export const FULL: Extent = {
   kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64', 'streams-512'],
 }
 
-/** Enough to see whether something has become worse, in about a minute. */
+/** A short run that shows regressions, about a minute. */
 export const QUICK: Extent = {
   rounds: 1,
   stretch: 0.6,
   kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64'],
 }
 
-/** A window of a run; streams keep their time, which their number of frames was made for. */
+/** A window of a run; the length for streams is fixed, because it matches their number of frames. */
 export function windowPlan(kind: WindowKind, { stretch }: Extent): WindowPlan {
   const plan = WINDOWS[kind]
   return plan.once ? plan : { ...plan, windowMs: plan.windowMs * stretch }
 }
 
-/** Brings the code of a system up to temperature; nothing of it is counted. */
+/** Warms up a system; not counted. */
 export const WARM_UP: readonly WindowPlan[] = [
   { ...whole, connections: 64, warmMs: 0, windowMs: 4_000 },
   { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 1_500 },
 ]
 
-/** Some streams one after another, so that what a system makes at its first ones is there. */
+/** Some streams one after another, so that one-time allocations are done. */
 export const FIRST_TOUCH: WindowPlan = {
   ...whole,
   behaviour: BURST,
@@ -68,7 +68,7 @@ export const FIRST_TOUCH: WindowPlan = {
   windowMs: 4_000,
 }
 
-/** Streams that only are open, for their memory. */
+/** Streams that are only held open, to measure their memory. */
 export const OPEN_STREAMS = 512
 export const OPEN: WindowPlan = {
   ...paced,
@@ -80,7 +80,7 @@ export const OPEN: WindowPlan = {
 
 const MIB = 1024 * 1024
 
-/** Prompts and lines that double in size; the last prompt is what a body of 10 MiB has room for. */
+/** Prompts and lines that double in size; the last prompt is the largest that fits in a body of 10 MiB. */
 export const SIZES: readonly { readonly name: string; readonly plan: WindowPlan }[] = [
   ...[1.25, 2.5, 5, 10].map((mib) => ({
     name: `prompt of ${mib} MiB`,

@@ -38,7 +38,7 @@ export function severalWorkers(bench: Bench, workers: number): Suite {
   }
 }
 
-/** The figures as a table in Markdown, with the parts that CPU is made of. */
+/** The figures as a Markdown table, with CPU by part. */
 export function workersTable(report: Report): string {
   return figureTable(report, FIGURES)
 }

@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import * as z from 'zod'
 import { concatBytes, toHex } from '../protocol/bytes.ts'
 
-/** An answer as its receipt has it. */
+/** The digest of an answer, as in its receipt. */
 export interface DigestedAnswer {
   /** SHA-256 in hex: of the whole body, or of a stream's bytes before the event that names the receipt. */
   readonly sha256: string
@@ -10,7 +10,7 @@ export interface DigestedAnswer {
   readonly receiptId?: string
 }
 
-/** Takes the digest of an answer while it passes by. */
+/** Computes the digest of an answer while it is read. */
 export interface AnswerDigest {
   update(bytes: Uint8Array): void
   /** Whether further bytes cannot change it. */
@@ -21,7 +21,7 @@ export interface AnswerDigest {
 
 const RECEIPT_HEADER = 'x-service-receipt-id'
 
-/** A body that is larger has its receipt in the header, if it has one. */
+/** The receipt id of a larger body is only read from the header. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024
 
 export function digestAnswer(headers: Headers): AnswerDigest {
@@ -62,7 +62,7 @@ const RETURN = 13
 class StreamDigest implements AnswerDigest {
   readonly #hash = sha256.create()
   #named: string | undefined
-  /** The beginning of an event whose end has not arrived yet. */
+  /** The received part of an unfinished event. */
   #open: Uint8Array = new Uint8Array()
   #ended = false
 

@@ -7,8 +7,8 @@ import { storageState } from './storage-state.ts'
 import { RUNTIME_DEPS } from './runtime-deps.ts'
 
 /**
- * What an application imports as `confidential-model-router/client` in a browser, and in every other runtime without Node's
- * modules: a `fetch` that proves the router first, and encrypts bodies to a key that the proof names.
+ * `confidential-model-router/client` for browsers and other runtimes without Node's modules: a `fetch` that verifies
+ * the router first, and encrypts bodies to a key named in its evidence.
  */
 
 export type { Client, Receipts } from './client.ts'
@@ -27,11 +27,11 @@ export type { Proof } from './proof.ts'
 export type { ReceiptOutcome } from './receipts.ts'
 
 /**
- * Makes a client of one router. Nothing is asked until the first request, or `verify()`. The newest trust bundle is
- * remembered in `localStorage` where there is one.
+ * Creates a client of one router. No request is made until the first `fetch`, or `verify()`. The newest trust bundle is
+ * stored in `localStorage` where available.
  *
- * @param deps what it takes from its surroundings; for tests
- * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, for which no page
+ * @param deps the clock and randomness; for tests
+ * @throws ClientError when the options cannot be used (`invalid_options`), or for `transport: 'tls'`, because no page
  *   can see enough (`unsupported_runtime`)
  */
 export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_DEPS): Client {
@@ -47,7 +47,7 @@ function usualState() {
   try {
     return 'localStorage' in globalThis ? storageState(globalThis.localStorage) : memoryState()
   } catch {
-    // A page in a sandboxed frame has none and may not even ask.
+    // In a sandboxed frame, even reading the property throws.
     return memoryState()
   }
 }

@@ -6,18 +6,20 @@ import { ReceiptVerifier, type ReceiptOutcome } from './receipts.ts'
 import { streamOf, type IncomingAnswer, type OutgoingRequest, type Transport } from './transport.ts'
 import { ObservedExchange } from './observed-exchange.ts'
 
-/** A client of one router that proves the router before it sends, and its answers afterwards. */
+/**
+ * A client of one router that verifies the router before it sends a request, and the receipts of answers afterwards.
+ */
 export interface Client {
   /** For any SDK that accepts a `fetch`. Only for addresses of the router. */
   readonly fetch: typeof fetch
   readonly receipts: Receipts
   /**
-   * Proves the router now, with fresh evidence; requests that run go on.
+   * Verifies the router now, with fresh evidence; running requests continue.
    * @throws AttestationRefused when the evidence is refused
    * @throws AttestationUnavailable when there is no evidence
    */
   verify(): Promise<readonly Proof[]>
-  /** Proofs in force, one for each host that was met. */
+  /** The valid proofs, one for each host. */
   proofs(): readonly Proof[]
   /** Waits for running answers and open receipts, and closes the connections. */
   close(): Promise<void>
@@ -94,7 +96,7 @@ async function readRequest(
   return { url, method, headers, body, signal }
 }
 
-/** Follows answers to their end and verifies their receipts. */
+/** Observes answers to their end and verifies their receipts. */
 class AnswerWatch implements Receipts {
   readonly #verifier: ReceiptVerifier
   readonly #options: ClientOptions
@@ -112,7 +114,7 @@ class AnswerWatch implements Receipts {
 
   async settled(): Promise<void> {
     while (this.#open.size > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- those that begin meanwhile are waited for too
+      // oxlint-disable-next-line no-await-in-loop -- verifications that start meanwhile are awaited too
       await Promise.all(this.#open)
     }
   }

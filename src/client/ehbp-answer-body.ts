@@ -8,8 +8,8 @@ import type { AnswerBody } from './transport.ts'
 const MAX_FRAME_BYTES = 1024 * 1024
 
 /**
- * The plain bytes of an encrypted body, frame by frame. It ends well only after the empty frame by which the router says
- * that this is the end: EHBP itself would not notice a cut between two frames.
+ * The plain bytes of an encrypted body, frame by frame. It is complete only after the empty frame that the router sends
+ * at the end: EHBP itself does not detect truncation between two frames.
  */
 export function openedBody(body: AnswerBody, cipher: AnswerCipher): ReadableStream<Uint8Array> {
   const reader = body.getReader()

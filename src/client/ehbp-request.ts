@@ -17,13 +17,13 @@ import {
 import { readKeyConfig } from '../protocol/hpke-key-config.ts'
 import { AnswerRefused, ClientError } from './errors.ts'
 
-/** One request, encrypted. */
+/** An encrypted request. */
 export interface EncryptedRequest {
   /** The encapsulated key, for the header. */
   readonly enc: string
   readonly body: Bytes
   /**
-   * What decrypts its answer.
+   * The cipher for its answer.
    * @throws AnswerRefused when the nonce is malformed
    */
   answerCipher(responseNonce: string): Promise<AnswerCipher>

@@ -21,18 +21,18 @@ function incoming({ body, headers, status, statusText }: Response): IncomingAnsw
   return { body, headers, status, statusText }
 }
 
-/** The key was replaced between evidence and request, or a balancer chose another host. */
+/** Attempts when the key was replaced between evidence and request, or a load balancer chose another host. */
 const MAX_STALE_KEYS = 3
 
-/** What is under this name in `Proofs`: there is one host, which only its evidence knows. */
+/** The key of the only entry in `Proofs`: the transport sees one host. */
 const HOST = 'ehbp'
 
-/** What every request has: nothing of the page's own, no cache, no other address. */
+/** Options of every request: no cookies, no cache, no redirects. */
 const ISOLATED = { credentials: 'omit', cache: 'no-store', redirect: 'error' } as const
 
 /**
  * Carries requests over the runtime's own `fetch`, with bodies encrypted to an HPKE key that the evidence of the host
- * names. What ends TLS between may be anybody: it sees headers and paths, and no body.
+ * names. A party that terminates TLS in between sees headers and paths, but no body.
  */
 export class EhbpTransport implements Transport {
   readonly #settings: Settings
@@ -41,7 +41,7 @@ export class EhbpTransport implements Transport {
   readonly #trust: TrustSource
   readonly #running = new Set<Promise<unknown>>()
 
-  /** @throws ClientError when the address is plain HTTP, over which anybody could read the API key */
+  /** @throws ClientError when the address is plain HTTP, which would expose the API key */
   constructor(settings: Settings, state: BundleState) {
     const { base, deps } = settings
     if (base.protocol !== 'https:' && !isLoopbackHost(base.hostname)) {
@@ -87,7 +87,7 @@ export class EhbpTransport implements Transport {
     }
   }
 
-  /** The answer, or undefined where the host has another key by now: it has looked at nothing then. */
+  /** The answer, or undefined where the host has replaced its key and has not read the request. */
   async #sendTo(
     keyConfig: Bytes | undefined,
     { url, method, headers, body, signal }: OutgoingRequest,
@@ -139,7 +139,7 @@ export class EhbpTransport implements Transport {
   }
 }
 
-/** The key was replaced between the questions for evidence and for the key. */
+/** Whether the key was replaced between the requests for evidence and for the key. */
 function wasReplaced(error: unknown): boolean {
   return error instanceof AttestationRefused && error.failed.join() === 'hpke_key'
 }
@@ -159,7 +159,7 @@ async function isStaleKey(answer: Response): Promise<boolean> {
 }
 
 /**
- * An error that came in the clear: its status may be believed as much as a broken connection, and its text not at all.
+ * An unencrypted error. Its status is as unreliable as a broken connection, and its text is not used.
  * @throws AnswerRefused for an answer that claims success
  */
 async function unencrypted({ body, headers, ok, status }: Response): Promise<IncomingAnswer> {
@@ -176,7 +176,7 @@ async function unencrypted({ body, headers, ok, status }: Response): Promise<Inc
   return incoming(Response.json({ error }, { status, headers: stated }))
 }
 
-/** What comes of the work, unless the signal comes first; the work itself goes on, for others. */
+/** The result of the work, unless the signal aborts first; the work itself continues for other callers. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
   const stop = new AbortController()

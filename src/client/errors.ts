@@ -29,7 +29,7 @@ export type ClientErrorCode =
 export class AttestationRefused extends ClientError {
   /** Every check that was made, the failed ones among them. */
   readonly checks: readonly Check[]
-  /** The names of the failed ones; where a document could not even be read, the name of the document. */
+  /** The names of the failed ones; where a document could not be parsed, its name. */
   readonly failed: readonly string[]
 
   constructor(checks: readonly Check[], unreadable?: { document: string; reason: string }) {
@@ -49,7 +49,7 @@ export class AttestationRefused extends ClientError {
 
 /** The router returned no evidence, so nothing was sent. A later attempt may succeed. */
 export class AttestationUnavailable extends ClientError {
-  /** After which the router says that it may do so. */
+  /** The router's `Retry-After`, in seconds. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(
@@ -61,7 +61,7 @@ export class AttestationUnavailable extends ClientError {
   }
 }
 
-/** An encrypted answer that was changed or cut on its way, or an answer that should be encrypted and is not. */
+/** An encrypted answer that was altered or truncated, or an answer that should be encrypted and is not. */
 export class AnswerRefused extends ClientError {
   constructor(message: string, options?: ErrorOptions) {
     super('answer_refused', message, options)

@@ -6,8 +6,8 @@ import { readOptions, type ClientDeps, type ClientOptions, type TransportName } 
 import { RUNTIME_DEPS } from './runtime-deps.ts'
 
 /**
- * What an application imports as `confidential-model-router/client` under Node: a `fetch` that proves the router before
- * the first byte of a request leaves, on the very connection that carries it.
+ * `confidential-model-router/client` for Node: a `fetch` that verifies the router before it sends the first byte of a
+ * request, on the connection that carries it.
  */
 
 export type { Client, Receipts } from './client.ts'
@@ -32,7 +32,7 @@ const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies
 >
 
 /**
- * Makes a client of one router. No request is made until the first `fetch`, or `verify()`.
+ * Creates a client of one router. No request is made until the first `fetch`, or `verify()`.
  * @param deps the clock and randomness; for tests
  * @throws ClientError when the options are invalid (`invalid_options`) or the runtime lacks a required feature
  *   (`unsupported_runtime`)

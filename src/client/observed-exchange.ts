@@ -26,7 +26,7 @@ export class ObservedExchange {
     this.known = new Promise((resolve) => (this.#settle = resolve))
   }
 
-  /** The verification, made once however often it is requested; only after the end of the answer. */
+  /** The outcome of the verification, which runs once, after the end of the answer. */
   outcome(): Promise<ReceiptOutcome> {
     this.#outcome ??= this.#verify()
     return this.#outcome
@@ -84,7 +84,7 @@ export class ObservedExchange {
   }
 }
 
-/** What happens on the way of an answer. */
+/** The events of an answer. */
 interface Moments {
   /** Called once, as soon as digest and receipt id are known: for a stream before its last event. */
   readonly known: () => void

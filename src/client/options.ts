@@ -9,7 +9,7 @@ import type { ReceiptOutcome } from './receipts.ts'
 
 /** The options of a client. */
 export interface ClientOptions {
-  /** Where the router is, with or without `/v1`. */
+  /** The router's address, with or without `/v1`. */
   readonly baseURL: string
   /** The release root's public JWK, which the operator publishes and you have checked. */
   readonly rootKey: unknown
@@ -17,8 +17,8 @@ export interface ClientOptions {
   readonly environment?: string
   readonly policy?: ClientPolicy
   /**
-   * `tls`: the TLS key of each connection is compared with the evidence. `ehbp`: bodies are encrypted to an HPKE key that
-   * the evidence names, for where no program sees the TLS key: the default in browsers and under Bun.
+   * `tls`: the TLS key of each connection is compared with the evidence. `ehbp`: bodies are encrypted to an HPKE key
+   * that the evidence names, for runtimes that do not expose the TLS key: the default in browsers and under Bun.
    */
   readonly transport?: TransportName
   /** Where the newest accepted trust bundle is stored; see `BundleState`. */
@@ -38,10 +38,12 @@ export interface ClientPolicy {
   readonly maxAgeSeconds?: number
   /** Refuses evidence without AMD's revocation list. */
   readonly requireCrl?: boolean
-  /** Which public log of releases must have bundle and manifest: a policy document as `verify attestation --log-policy` takes it. */
+  /**
+   * The public log that must contain bundle and manifest: a policy document as for `verify attestation --log-policy`.
+   */
   readonly logPolicy?: unknown
   /**
-   * Judges the provider's hop of receipts under a policy of yours; without it the hop is reported as recorded by the
+   * Judges the provider's hop of receipts under your own policy; without it the hop is reported as recorded by the
    * router.
    */
   readonly judgeProviderHop?: JudgeProviderHop
@@ -66,11 +68,11 @@ export interface ClientDeps {
   readonly now: () => number
   /** 32 fresh random bytes in hex. */
   readonly nonce: () => string
-  /** In place of AMD's roots. */
+  /** Replaces AMD's roots. */
   readonly anchors?: readonly Anchor[]
-  /** In place of the runtime's own, for `ehbp`. */
+  /** Replaces the runtime's `fetch`, for `ehbp`. */
   readonly fetch?: typeof fetch
-  /** Waits for so many milliseconds. */
+  /** Resolves after this many milliseconds. */
   readonly pause?: (milliseconds: number) => Promise<void>
 }
 

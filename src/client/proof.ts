@@ -12,7 +12,7 @@ import { AttestationRefused, AttestationUnavailable } from './errors.ts'
 import type { Settings } from './options.ts'
 import type { NewestTrust, TrustSource } from './trust-source.ts'
 
-/** A host of the router that is proven: the holder of this key runs what the release root allows. */
+/** A verified host of the router: the holder of this key runs software that the release root allows. */
 export interface Proof {
   /** SHA-256 over the SPKI of its TLS key, hex. */
   readonly tlsSpkiSha256: string
@@ -22,7 +22,7 @@ export interface Proof {
   readonly checks: readonly Check[]
   readonly envelope: Envelope
   readonly bundle: TrustBundle
-  /** Its text, a compact JWS. */
+  /** The bundle's text, a compact JWS. */
   readonly bundleJws: string
   /** The HPKE key configuration that bodies are encrypted to; undefined where the connection is pinned. */
   readonly hpkeKeyConfig: Bytes | undefined
@@ -30,7 +30,7 @@ export interface Proof {
   readonly notes: readonly string[]
 }
 
-/** An answer of the router to a question about itself. */
+/** An answer of the router with its evidence. */
 export interface HostAnswer {
   readonly status: number
   readonly body: Bytes
@@ -38,22 +38,22 @@ export interface HostAnswer {
   readonly retryAfterSeconds?: number
 }
 
-/** Asks one host for a path, such as `/attestation?nonce=...`. */
+/** Requests a path from one host, such as `/attestation?nonce=...`. */
 export type RequestHost = (path: string) => Promise<HostAnswer>
 
-/** What a request will be protected by, and the evidence has to name. */
+/** The keys that will protect a request, which the evidence must name. */
 export interface ObservedKeys {
-  /** SHA-256 over the SPKI that the connection itself shows, hex. */
+  /** SHA-256 over the SPKI of the connection's peer, hex. */
   readonly tlsSpkiSha256?: string
   /** The HPKE key configuration that the host serves. */
   readonly hpkeKeyConfig?: Bytes
 }
 
 /**
- * Proves one host: envelope for a nonce of our own, newest trust bundle, the key that will be used. All are asked for at
- * the same time, so that a cold request waits one round trip more and not three.
+ * Verifies one host: an envelope for a new nonce, the newest trust bundle, and the key that will be used. They are
+ * fetched at the same time, so that a cold request needs one more round trip and not three.
  * @throws AttestationRefused when a check fails; it names the failed checks
- * @throws AttestationUnavailable when the host gives no evidence
+ * @throws AttestationUnavailable when the host provides no evidence
  */
 export async function proveHost(
   request: RequestHost,
@@ -118,7 +118,7 @@ async function prove(
   }
 }
 
-/** A policy that does not require the log only has its findings told. */
+/** Under a policy that does not require the log, failures are only reported as notes. */
 function checkLog(
   { workload_identity_manifest_jws: manifestJws }: Envelope,
   { jws: trustBundleJws, logProofs }: NewestTrust,

@@ -1,8 +1,8 @@
 import type { Proof } from './proof.ts'
 
 /**
- * The proven hosts, by their TLS key. Connections that see the same key at the same time share one verification, and
- * a proven key costs nothing: its holder is the host that was proven.
+ * The verified hosts, by their TLS key. Concurrent connections with the same key share one verification, and a verified
+ * key needs no further one.
  */
 export class Proofs {
   readonly #now: () => number
@@ -13,7 +13,7 @@ export class Proofs {
     this.#now = now
   }
 
-  /** The proof of a key that is in force, from `prove` where there is none. */
+  /** The valid proof of a key, from `prove` where there is none. */
   obtain(key: string, prove: () => Promise<Proof>): Promise<Proof> {
     const known = this.#proven.get(key)
     if (known !== undefined && known.expiresAt > this.#now()) return Promise.resolve(known)
@@ -29,12 +29,12 @@ export class Proofs {
     return proving
   }
 
-  /** Those in force. */
+  /** The valid proofs. */
   current(): Proof[] {
     return [...this.#proven.values()].filter(({ expiresAt }) => expiresAt > this.#now())
   }
 
-  /** Has every host proven anew. */
+  /** Drops all proofs, so that every host is verified again. */
   forget(): void {
     this.#proven.clear()
   }

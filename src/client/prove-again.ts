@@ -1,19 +1,21 @@
 import { AttestationUnavailable } from './errors.ts'
 
-/** Pauses before further attempts: a host that replaces a key names the next one a moment before it shows it. */
+/**
+ * Pauses before further attempts, ms: a host that replaces its key announces the next one shortly before it uses it.
+ */
 const TRANSIENT_DELAYS_MS = [100, 400] as const
 
-/** How often a router that has given too many reports of late is asked again, and how long each wait may be. */
+/** Maximum number of retries after a rate limit, and the maximum pause before each. */
 const MAX_LIMITED_RETRIES = 2
 const MAX_RETRY_AFTER_SECONDS = 60
 
 export interface ProveAgainDeps {
-  /** Whether the failure may be over in a moment. */
+  /** Whether the failure may be temporary. */
   readonly isTransient: (error: unknown) => boolean
   readonly pause?: ((milliseconds: number) => Promise<void>) | undefined
 }
 
-/** Proves a host, again after failures that pass, and after the time that the router names when it has a limit. */
+/** Verifies a host, with retries after temporary failures, and after the router's `Retry-After` for a rate limit. */
 export async function proveAgain<T>(
   prove: () => Promise<T>,
   { isTransient, pause = sleep }: ProveAgainDeps,
@@ -43,7 +45,7 @@ function sleep(milliseconds: number): Promise<void> {
   })
 }
 
-/** `Retry-After` in seconds; a date counts as none. */
+/** `Retry-After` in seconds; a date is ignored. */
 export function readRetryAfter(value: string | null | undefined): { retryAfterSeconds?: number } {
   return value !== null && value !== undefined && /^\d{1,5}$/.test(value)
     ? { retryAfterSeconds: Number(value) }

@@ -10,7 +10,7 @@ import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type Settings } from './options.ts'
 import { streamOf, type Transport } from './transport.ts'
 
-/** What this client sent and got, and under which name the router has it. */
+/** What this client sent and received, and the receipt's id. */
 export interface Exchange {
   readonly path: string
   readonly receiptId: string | undefined
@@ -27,12 +27,12 @@ export interface Exchange {
 
 /** The result of verifying the receipt of one answer. */
 export interface ReceiptOutcome {
-  /** Whether it is there and every check of it holds. */
+  /** Whether the receipt exists and all of its checks hold. */
   readonly ok: boolean
-  /** Path of the request that it is about. */
+  /** Path of the request. */
   readonly path: string
   readonly id: string | undefined
-  /** The compact JWS, to keep as proof. */
+  /** The compact JWS, to be stored as proof. */
   readonly receipt: string | undefined
   readonly checks: readonly Check[]
   /** Names of the failed checks; `receipt_missing` or `receipt_unavailable` where there was nothing to check. */
@@ -51,12 +51,12 @@ const evidenceListSchema = z.object({
   evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
 })
 
-/** Fetches receipts over the proven connection and verifies them against what was really sent and got. */
+/** Fetches receipts over the verified connection and compares them with what was actually sent and received. */
 export class ReceiptVerifier {
   readonly #settings: Settings
   readonly #transport: Transport
   #keys: z.output<typeof keySetSchema> | undefined
-  /** Envelopes that receipts refer to: the same one for all receipts of an hour or so. */
+  /** Cached envelopes: receipts of about an hour refer to the same one. */
   readonly #evidence = new Map<string, Bytes>()
 
   constructor(settings: Settings, transport: Transport) {

@@ -13,7 +13,7 @@ const keptSchema = z.object({
 
 /**
  * The newest bundle of each release root in a storage such as a page's `localStorage`, so that an older one is refused
- * on the next visit too. What is there and cannot be read is an error and not a fresh start.
+ * on the next visit too. Existing state that cannot be read is an error and is not replaced.
  */
 export function storageState(storage: Pick<Storage, 'getItem' | 'setItem'>): BundleState {
   return {

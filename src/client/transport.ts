@@ -10,7 +10,7 @@ export interface OutgoingRequest {
   readonly signal: AbortSignal
 }
 
-/** The bytes of an answer, of whichever stream class the runtime or its libraries have. */
+/** The bytes of an answer, in any stream class of the runtime or its libraries. */
 export interface AnswerBody {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
@@ -18,7 +18,7 @@ export interface AnswerBody {
   }
 }
 
-/** A stream of the runtime's own class with the same bytes at the same time. */
+/** The same bytes as a stream of the runtime's own class, without delay. */
 export function streamOf(body: AnswerBody): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream<Uint8Array>({
@@ -31,7 +31,7 @@ export function streamOf(body: AnswerBody): ReadableStream<Uint8Array> {
   })
 }
 
-/** An answer as it comes in. */
+/** An incoming answer. */
 export interface IncomingAnswer {
   readonly status: number
   readonly statusText: string
@@ -48,10 +48,10 @@ export interface Transport {
    * @throws DOMException when the request is aborted, as with `fetch`
    */
   send(request: OutgoingRequest): Promise<IncomingAnswer>
-  /** Proofs in force. */
+  /** The valid proofs. */
   proofs(): readonly Proof[]
   /** Drops every proof, so that the next request fetches fresh evidence. Running answers continue. */
   refresh(): void
-  /** Ends when running answers have. */
+  /** Closes once running answers have ended. */
   close(): Promise<void>
 }

@@ -6,13 +6,13 @@ import { verifyTrustBundle } from '../verify/trust-bundle.ts'
 import { AttestationRefused, AttestationUnavailable } from './errors.ts'
 import { addressOf, type BundleState, type Settings } from './options.ts'
 
-/** A bundle in force, with the checks that it passed. */
+/** A valid bundle, with the checks that it passed. */
 export interface NewestTrust {
   readonly bundle: TrustBundle
   readonly checks: readonly Check[]
   /** The compact JWS. */
   readonly jws: string
-  /** Proofs that the release is public, where the router publishes any. */
+  /** Proofs that the release is in a public log, where the router publishes any. */
   readonly logProofs: LogProofs | undefined
 }
 
@@ -36,7 +36,7 @@ export class RouterTrustSource implements TrustSource {
   readonly #fetch: typeof fetch
   #pending: Promise<NewestTrust> | undefined
 
-  /** @param unproven fetches from the router without proof of it: a bundle is judged by its signature alone */
+  /** @param unproven fetches from the unverified router: a bundle is judged by its signature alone */
   constructor(settings: Settings, state: BundleState, unproven: typeof fetch) {
     this.#settings = settings
     this.#state = state

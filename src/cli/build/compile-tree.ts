@@ -16,12 +16,12 @@ const REQUIRE =
   "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
 /**
- * Compiles this program's own sources for a Node that strips no types, as it does not below node_modules: plain
- * JavaScript file for file, with the stand-in provider bundled, and besides the worker bundled for workerd and the pages for
- * browsers. The same sources and packages give the same bytes.
+ * Compiles this program's sources to JavaScript, because Node strips no types below node_modules: file by file, with
+ * the stand-in provider bundled, plus the worker's bundle for workerd and the pages for browsers. The same sources and
+ * packages give the same bytes.
  *
  * @param sources the directory of sources, this file among them
- * @param target a directory beside it, made anew
+ * @param target a directory beside it, which is replaced
  */
 export async function compileTree(sources: string, target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true })

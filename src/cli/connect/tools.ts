@@ -17,8 +17,8 @@ export interface Tool {
   /** The file below the user's home. */
   readonly file: (home: string, environment: NodeJS.ProcessEnv) => string
   /**
-   * The file with the proxy in it.
-   * @throws ConnectError when the file cannot be changed without losing something in it
+   * Adds the proxy to the file's content.
+   * @throws ConnectError when the file cannot be changed without losing content
    */
   readonly edit: (before: string, connection: Connection) => string
 }

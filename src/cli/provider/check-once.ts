@@ -20,8 +20,8 @@ export interface CheckedProvider {
 }
 
 /**
- * Obtains and judges the evidence of one provider as the daemon does before a prompt goes there, and then once more
- * from what would be stored with a receipt, as an auditor does. Nothing is served and nothing is kept.
+ * Obtains and judges the evidence of one provider as the daemon does before it sends a prompt, and then again from the
+ * data that would be stored with a receipt, as an auditor does. Nothing is served or stored.
  * @throws InputError when there is nothing to check
  */
 export async function checkOnce(

@@ -8,8 +8,8 @@ import type { BundleState, StoredBundle } from '../options.ts'
 
 /**
  * The last accepted bundle of each release root, stored between runs: without it an attacker could present an older
- * one, and a receipt could not be checked for later revocations. A file that cannot be read is an error, not a new
- * start.
+ * one, and a receipt could not be checked for later revocations. A file that cannot be read is an error and is not
+ * replaced.
  */
 
 const stateSchema = z.record(
@@ -48,7 +48,7 @@ export async function readAcceptedBundle(
 }
 
 /**
- * Remembers a bundle in place of the one before.
+ * Stores a bundle in place of the previous one.
  * @throws ClientError when the stored state cannot be used
  */
 export async function writeAcceptedBundle(path: string, accepted: StoredBundle): Promise<void> {

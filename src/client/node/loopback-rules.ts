@@ -1,6 +1,6 @@
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 
-/** What a browser says of a request, beside the address it was sent to. */
+/** The request headers that show its origin. */
 export interface RequestOrigin {
   readonly host: string | undefined
   readonly origin: string | undefined

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 
 /**
- * SHA-256 over the SPKI that the peer of this connection has shown, in hex.
- * @throws Error when the peer has shown none
+ * SHA-256 over the SPKI in the peer's certificate on this connection, in hex.
+ * @throws Error when the peer presented none
  */
 export function peerKeyOf(socket: TLSSocket): string {
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })

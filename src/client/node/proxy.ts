@@ -61,7 +61,7 @@ export function createProxy(plan: ProxyPlan): LoopbackProxy {
       else refuse(response, failureOf(error))
     })
   })
-  // A model may think for as long as the router lets it.
+  // The router, not this proxy, limits how long a model may take.
   server.requestTimeout = 0
   return { server, state: () => log.state() }
 }
@@ -211,7 +211,7 @@ function failureOf(error: unknown): Failure {
   return { status: 502, code: 'router_unreachable', message: 'the router cannot be reached' }
 }
 
-/** In the form that SDKs of the OpenAI format read; the tool should not retry by itself. */
+/** In the format that OpenAI SDKs read, with a header against automatic retries. */
 function refuse(response: ServerResponse, { status, ...error }: Failure): void {
   response.writeHead(status, { 'content-type': 'application/json', 'x-should-retry': 'false' })
   response.end(JSON.stringify({ error: { ...error, type: 'proxy_error', param: null } }))

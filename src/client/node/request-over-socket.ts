@@ -5,7 +5,7 @@ import { concatBytes } from '../../protocol/bytes.ts'
 import type { HostAnswer } from '../proof.ts'
 import { readRetryAfter } from '../prove-again.ts'
 
-/** An envelope is some tens of kilobytes; more is an attack on the reader. */
+/** An envelope has some tens of kilobytes; a much larger answer is an attack. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** A capture by the platform may take a minute. */

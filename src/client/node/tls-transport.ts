@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-// Version 8 needs Node 22; applications have Node 20 too.
+// Version 8 needs Node 22; applications may run Node 20.
 import { Agent, fetch as undiciFetch } from 'undici-7'
 import type { buildConnector } from 'undici-7'
 import { AttestationRefused, ClientError } from '../errors.ts'
@@ -18,15 +18,15 @@ import { requestOverSocket } from './request-over-socket.ts'
 import { openTls } from './open-tls.ts'
 import { peerKeyOf } from './peer-key.ts'
 
-/** Connections that were proven with evidence still in force at `until`, in milliseconds since 1970. */
+/** Connections that were verified with evidence that is valid until `until`, in milliseconds since 1970. */
 interface Epoch {
   readonly agent: Agent
   until: number
 }
 
 /**
- * Carries requests over TLS connections each of which was proven before the first byte of a request went into it:
- * the key that a connection shows must be one that the host's own evidence names.
+ * Sends requests over TLS connections, each of which was verified before the first byte of a request: the key in the
+ * peer's certificate must be the one named in the host's own evidence.
  */
 export class TlsTransport implements Transport {
   readonly #settings: Settings
@@ -55,7 +55,7 @@ export class TlsTransport implements Transport {
   async send({ url, method, headers, body, signal }: OutgoingRequest): Promise<IncomingAnswer> {
     if (this.#epoch.until <= this.#settings.deps.now()) this.#renew()
     const { agent: dispatcher } = this.#epoch
-    // An answer is digested as it was sent, so it must not be decompressed on the way.
+    // Answers are digested as sent, so they must not be compressed.
     headers.set('accept-encoding', 'identity')
     try {
       const answer = await undiciFetch(url, {
@@ -95,7 +95,7 @@ export class TlsTransport implements Transport {
     const epoch: Epoch = {
       until: Infinity,
       agent: new Agent({
-        // A stream may be silent for as long as the router lets it.
+        // The router limits how long a stream may be silent.
         bodyTimeout: 0,
         headersTimeout: 0,
         connect: connector(() => this.#openProven(epoch)),
@@ -121,8 +121,8 @@ export class TlsTransport implements Transport {
   }
 
   /**
-   * Where no host is proven yet, the bundle will be needed: it is asked for while the connection is being opened, so that
-   * the proof costs the first request one round trip.
+   * Where no host is verified yet, the bundle will be needed: it is fetched while the connection is being opened, so
+   * that verification costs the first request only one round trip.
    */
   #trustAtOnce(): TrustSource {
     if (this.#proofs.current().length > 0) return this.#trust

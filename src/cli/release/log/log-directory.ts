@@ -51,7 +51,7 @@ export class LogDirectory {
   }
 
   /**
-   * The checkpoint published last; that of the empty tree before the first entry.
+   * The last published checkpoint; before the first entry that of the empty tree.
    * @throws TransparencyError when it is not this log's
    */
   async head(): Promise<Checkpoint> {

@@ -18,9 +18,9 @@ export async function readEntry(path: string): Promise<Bytes> {
 }
 
 /**
- * Puts the proof of a document into the published trust bundle that travels with it: as the bundle's own where the
- * document is that bundle, else as the manifest's.
- * @throws ReleaseError when the file is no published trust bundle
+ * Adds the proof of a document to the published trust bundle: as the bundle's own where the document is that bundle,
+ * else as the manifest's.
+ * @throws ReleaseError when the file is not a published trust bundle
  */
 export async function attachProof(path: string, entry: Bytes, proof: string): Promise<void> {
   const parsed = publishedTrustBundleSchema.safeParse(JSON.parse(await readFile(path, 'utf8')))
