@@ -24,7 +24,7 @@ export { memoryState } from './memory-state.ts'
 export { storageState } from './storage-state.ts'
 export type { BundleState, ClientOptions, ClientPolicy, TransportName } from './options.ts'
 export type { Proof } from './proof.ts'
-export type { ReceiptOutcome } from './receipts.ts'
+export type { ReceiptOutcome } from './receipt-outcome.ts'
 
 /**
  * Creates a client of one router. No request is made until the first `fetch`, or `verify()`. The newest trust bundle is

@@ -24,7 +24,7 @@ export { fileState } from './node/bundle-state.ts'
 export { storageState } from './storage-state.ts'
 export type { BundleState, ClientOptions, ClientPolicy, TransportName } from './options.ts'
 export type { Proof } from './proof.ts'
-export type { ReceiptOutcome } from './receipts.ts'
+export type { ReceiptOutcome } from './receipt-outcome.ts'
 
 const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies Record<
   TransportName,

@@ -2,7 +2,8 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { toHex } from '../protocol/bytes.ts'
 import type { AnswerDigest } from './answer-digest.ts'
 import { requestedConstraints } from './requested-constraints.ts'
-import type { ReceiptOutcome, ReceiptVerifier } from './receipts.ts'
+import type { ReceiptVerifier } from './receipts.ts'
+import type { ReceiptOutcome } from './receipt-outcome.ts'
 import type { AnswerBody, OutgoingRequest } from './transport.ts'
 
 /** The headers that identify a customer. */

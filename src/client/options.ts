@@ -5,7 +5,7 @@ import type { JudgeProviderHop } from '../verify/receipt-provider.ts'
 import { readLogPolicy, type LogPolicy } from '../verify/transparency/log-policy.ts'
 import { TransparencyError } from '../verify/transparency/transparency-error.ts'
 import { ClientError } from './errors.ts'
-import type { ReceiptOutcome } from './receipts.ts'
+import type { ReceiptOutcome } from './receipt-outcome.ts'
 
 /** The options of a client. */
 export interface ClientOptions {

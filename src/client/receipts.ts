@@ -1,13 +1,13 @@
 import * as z from 'zod'
-import { copyBytes, fromBase64, type Bytes } from '../protocol/bytes.ts'
+import { copyBytes, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import type { Constraints } from '../protocol/constraints.ts'
-import { RECEIPT_ENDPOINTS, type ReceiptClaims } from '../protocol/receipt.ts'
-import type { Check } from '../verify/check.ts'
-import { evidenceReferences } from '../verify/evidence-references.ts'
+import { RECEIPT_ENDPOINTS } from '../protocol/receipt.ts'
+import { evidenceReferences, readEvidenceList } from '../verify/evidence-references.ts'
 import { verifyReceipt } from '../verify/receipt.ts'
 import { addressOf, type Settings } from './options.ts'
+import type { ReceiptOutcome } from './receipt-outcome.ts'
 import { streamOf, type Transport } from './transport.ts'
 
 /** What this client sent and received, and the receipt's id. */
@@ -25,31 +25,8 @@ export interface Exchange {
   readonly credentials: Readonly<Record<string, string>>
 }
 
-/** The result of verifying the receipt of one answer. */
-export interface ReceiptOutcome {
-  /** Whether the receipt exists and all of its checks hold. */
-  readonly ok: boolean
-  /** Path of the request. */
-  readonly path: string
-  readonly id: string | undefined
-  /** The compact JWS, to be stored as proof. */
-  readonly receipt: string | undefined
-  readonly checks: readonly Check[]
-  /** Names of the failed checks; `receipt_missing` or `receipt_unavailable` where there was nothing to check. */
-  readonly failed: readonly string[]
-  /** What could not be judged, and why. */
-  readonly notes: readonly string[]
-  /** A simulated platform is part of its proof: it proves nothing about any machine. */
-  readonly simulated: boolean
-  /** Only where its signature is verified. */
-  readonly claims: ReceiptClaims | undefined
-}
-
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })
 const keySetSchema = z.looseObject({ keys: z.array(z.looseObject({ kid: z.string().optional() })) })
-const evidenceListSchema = z.object({
-  evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),
-})
 
 /** Fetches receipts over the verified connection and compares them with what was actually sent and received. */
 export class ReceiptVerifier {
@@ -148,9 +125,7 @@ export class ReceiptVerifier {
     if (references.every((sha256) => this.#evidence.has(sha256))) return this.#evidence
     const list = await this.#get(`${path}/evidence`, credentials).catch(() => undefined)
     if (list === undefined) return this.#evidence
-    const { evidence } = evidenceListSchema.parse(parseJson(list))
-    const own = evidence.map(({ sha256, data_b64: data }) => [sha256, fromBase64(data)] as const)
-    return new Map([...this.#evidence, ...own])
+    return new Map([...this.#evidence, ...readEvidenceList(list)])
   }
 
   #remember(sha256: string, envelope: Bytes): void {

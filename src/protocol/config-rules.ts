@@ -1,15 +1,9 @@
+import type { ConfigProblem } from './config-problem.ts'
 import type { z } from 'zod'
 import { OWN_CHAT_MEMBERS } from './forwarded-members.ts'
 import { configSchema, type RouteConfig, type RouterConfig } from './config.ts'
 import { telemetryProblems } from './telemetry-config.ts'
 import { webhookProblems } from './webhook-config.ts'
-
-/** One problem with a configuration: where, and why. */
-export interface ConfigProblem {
-  /** Such as `routes[2].provider`. */
-  readonly path: string
-  readonly reason: string
-}
 
 export type ConfigCheck =
   | { readonly ok: true; readonly config: RouterConfig }

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { ConfigProblem } from './config-rules.ts'
+import type { ConfigProblem } from './config-problem.ts'
 import { isLoopbackHost } from './loopback.ts'
 
 /** OpenTelemetry over HTTP: the daemon exports the telemetry of its workers (docs/observability.md). */

@@ -1,6 +1,6 @@
 import { withMinimum, type Constraints } from '../protocol/constraints.ts'
 import type { ProviderProof } from '../protocol/link.ts'
-import type { PresentedKey } from './auth/authenticate.ts'
+import type { PresentedKey } from './auth/api-key.ts'
 import type { Context } from './context.ts'
 import { ApiError } from './http/errors.ts'
 import type { Route } from './provider/route.ts'

@@ -1,6 +1,6 @@
 import type { Client } from '../client.ts'
 import { AttestationRefused } from '../errors.ts'
-import type { ReceiptOutcome } from '../receipts.ts'
+import type { ReceiptOutcome } from '../receipt-outcome.ts'
 
 /** The content of `/verification`: times are RFC 3339. */
 export interface VerificationState {

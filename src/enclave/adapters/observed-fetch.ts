@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
-import { finalAnswer } from '../egress/final-answer.ts'
-import { peerSpkiSha256 } from '../egress/peer-key.ts'
-import { connectTls, hasPublicName, tlsAddress } from '../egress/tls-connect.ts'
+import { finalAnswer } from '../outbound/final-answer.ts'
+import { peerSpkiSha256 } from '../outbound/peer-key.ts'
+import { connectTls, hasPublicName, tlsAddress } from '../outbound/tls-connect.ts'
 
 interface ObservedRequest {
   readonly url: string

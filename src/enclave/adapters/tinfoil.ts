@@ -1,14 +1,9 @@
 import { fromUtf8, toBase64, type Bytes } from '../../protocol/bytes.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
-import {
-  requireTinfoilBinding,
-  judgeTinfoil,
-  type TinfoilEvidence,
-} from '../../verify/providers/tinfoil.ts'
-import {
-  readTinfoilDocument,
-  type TinfoilDocument,
-} from '../../verify/providers/tinfoil-document.ts'
+import { requireTinfoilBinding, judgeTinfoil } from '../../verify/providers/tinfoil.ts'
+import type { TinfoilEvidence } from '../../verify/providers/tinfoil-evidence.ts'
+import { readTinfoilDocument } from '../../verify/providers/tinfoil-document.ts'
+import type { TinfoilDocument } from '../../verify/providers/tinfoil-evidence.ts'
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'

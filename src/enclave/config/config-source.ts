@@ -1,5 +1,6 @@
 import type { DaemonBoot } from '../../protocol/boot.ts'
-import { loadConfig, parseConfig, type LoadedConfig, type StartupEnv } from './load-config.ts'
+import { loadConfig, parseConfig, type LoadedConfig } from './load-config.ts'
+import type { StartupEnv } from './start-rules.ts'
 import { watchFile } from './watch-file.ts'
 
 /** The members of a reload from the supervisor; absent ones stay unchanged. */

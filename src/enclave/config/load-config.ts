@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import type { Platform } from '../../protocol/boot.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
-import type { Mode, RouterConfig } from '../../protocol/config.ts'
-import { checkConfig, type ConfigProblem } from '../../protocol/config-rules.ts'
+import type { RouterConfig } from '../../protocol/config.ts'
+import { checkConfig } from '../../protocol/config-rules.ts'
+import type { ConfigProblem } from '../../protocol/config-problem.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
-import { findStartProblems } from './start-rules.ts'
+import { findStartProblems, type StartupEnv } from './start-rules.ts'
 
 /** A valid configuration with the secrets it names. */
 export interface LoadedConfig {
@@ -20,15 +20,6 @@ export interface LoadedConfig {
   /** Signing secrets by webhook endpoint. */
   readonly webhookSecrets: Readonly<Record<string, string>>
   /** Null: the router is sealed. */
-  readonly adminToken: string | null
-}
-
-export interface StartupEnv {
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly platform: Platform
-  /** The mode in which the program was started. */
-  readonly mode: Mode
-  /** Null: the router is sealed and has no secrets yet. */
   readonly adminToken: string | null
 }
 

@@ -1,8 +1,19 @@
-import { formatPath, type ConfigProblem } from '../../protocol/config-rules.ts'
-import type { RouterConfig } from '../../protocol/config.ts'
+import type { Platform } from '../../protocol/boot.ts'
+import { formatPath } from '../../protocol/config-rules.ts'
+import type { ConfigProblem } from '../../protocol/config-problem.ts'
+import type { Mode, RouterConfig } from '../../protocol/config.ts'
 import { pinsNoOs } from '../../protocol/provider-policy.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
-import type { StartupEnv } from './load-config.ts'
+
+/** The environment in which a configuration is to be used. */
+export interface StartupEnv {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: Platform
+  /** The mode in which the program was started. */
+  readonly mode: Mode
+  /** Null: the router is sealed and has no secrets yet. */
+  readonly adminToken: string | null
+}
 
 /**
  * Problems that prevent a configuration from being used. The mode is that of the program; no configuration changes

@@ -4,7 +4,7 @@ import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { PinMismatch } from './pinned-agent.ts'
 import type { Pools } from './pools.ts'
-import { ConnectFailure } from './tls-connect.ts'
+import { ConnectFailure } from '../outbound/tls-connect.ts'
 
 /** An outgoing request. */
 export interface Outgoing {

@@ -3,8 +3,8 @@ import type { AgentOptions, RequestOptions } from 'node:https'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { callbackify } from 'node:util'
-import { peerSpkiSha256 } from './peer-key.ts'
-import { connectTls, type TlsTarget } from './tls-connect.ts'
+import { peerSpkiSha256 } from '../outbound/peer-key.ts'
+import { connectTls, type TlsTarget } from '../outbound/tls-connect.ts'
 
 /** The peer holds another key than the evidence binds. Nothing was sent. */
 export class PinMismatch extends Error {

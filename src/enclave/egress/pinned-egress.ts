@@ -4,7 +4,7 @@ import { EGRESS_ERROR_HEADER, EGRESS_REQUIRE_HEADER } from '../../protocol/link.
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
-import { finalAnswer } from './final-answer.ts'
+import { finalAnswer } from '../outbound/final-answer.ts'
 import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'

@@ -1,6 +1,6 @@
 import type { ProviderChannel } from '../proofs.ts'
 import { PinnedAgent } from './pinned-agent.ts'
-import { hasPublicName, tlsAddress } from './tls-connect.ts'
+import { hasPublicName, tlsAddress } from '../outbound/tls-connect.ts'
 
 /** The connections to each provider. A connection is only used under the proof it was made for. */
 export interface Pools {

@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import { LinkError } from '../link-error.ts'
-import { finalAnswer, MalformedAnswer } from './final-answer.ts'
+import { finalAnswer, MalformedAnswer } from '../outbound/final-answer.ts'
 import { endToEnd } from './headers.ts'
 
 export interface RelayParts {

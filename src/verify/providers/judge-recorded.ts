@@ -10,7 +10,8 @@ import { aciEvidenceSchema, judgeAci } from './aci.ts'
 import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
 import { judgeEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
-import { judgeTinfoil, tinfoilEvidenceSchema } from './tinfoil.ts'
+import { judgeTinfoil } from './tinfoil.ts'
+import { tinfoilEvidenceSchema } from './tinfoil-evidence.ts'
 
 /** Evidence of a provider as kept with a receipt: the bytes, and the block that names them. */
 export interface RecordedEvidence {

@@ -4,7 +4,7 @@ import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { derToPem } from '../x509/pem.ts'
 import { publishedRecordSchema, type PublishedRecord } from './provenance.ts'
-import type { TinfoilCollateral } from './tinfoil-document.ts'
+import type { TinfoilCollateral } from './tinfoil-evidence.ts'
 
 const NAME = 'Tinfoil collateral'
 const ROOT = 'https://tinfoil.sh/collateral/'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import type { TinfoilDocument } from './tinfoil-document.ts'
+import type { TinfoilDocument } from './tinfoil-evidence.ts'
 import type { JudgeOptions } from './judged-evidence.ts'
 import { requireRecord, noProvenance, type PublishedRecord, type Release } from './provenance.ts'
 

@@ -9,7 +9,7 @@ import { summarizeSnp } from '../snp/snp-summary.ts'
 import { verifySnp } from '../snp/verify-snp.ts'
 import { requireChecks } from './require-checks.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
-import type { JudgePlatform } from './tinfoil.ts'
+import type { JudgePlatform } from './tinfoil-evidence.ts'
 import { requireRelease, recordsOf } from './tinfoil-release.ts'
 
 function policyFor({ tcb_floor, snp_policy: snp }: PolicyOf<'tinfoil'>, report: Bytes) {

@@ -3,8 +3,8 @@ import { EvidenceRefused } from '../evidence-refused.ts'
 import { fetchCollateral, type PcsSource } from '../tdx/collateral.ts'
 import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
-import type { JudgePlatform } from './tinfoil.ts'
-import type { TinfoilCollateral } from './tinfoil-document.ts'
+import type { JudgePlatform } from './tinfoil-evidence.ts'
+import type { TinfoilCollateral } from './tinfoil-evidence.ts'
 import { requireRelease, recordsOf } from './tinfoil-release.ts'
 
 /**

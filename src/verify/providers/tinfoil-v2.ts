@@ -6,7 +6,7 @@ import { fieldOf } from '../snp/report.ts'
 import { REPORT_BYTES } from '../snp/report-layout.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { MAX_QUOTE_BYTES, quoteReportData } from '../tdx/quote-layout.ts'
-import type { TinfoilDocument } from './tinfoil-document.ts'
+import type { TinfoilDocument } from './tinfoil-evidence.ts'
 
 const NAME = 'Tinfoil document v2'
 const PREDICATE = 'https://tinfoil.sh/predicate/'

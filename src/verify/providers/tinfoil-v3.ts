@@ -7,7 +7,7 @@ import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { collateralSchema, readTinfoilCollateral } from './tinfoil-collateral.ts'
 import { MAX_QUOTE_BYTES } from '../tdx/quote-layout.ts'
-import type { TinfoilDocument } from './tinfoil-document.ts'
+import type { TinfoilDocument } from './tinfoil-evidence.ts'
 
 const NAME = 'Tinfoil document v3'
 const ROOT = 'https://tinfoil.sh/'

@@ -7,7 +7,8 @@ import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { raw, sql } from '../storage/sql.ts'
 import { findSession, sessionEnded, type AdminGate } from './admin-session.ts'
 import { randomSigns, signPattern, type Random } from './api-key.ts'
-import { isExpired, readBearer } from './authenticate.ts'
+import { readBearer } from './bearer.ts'
+import { isExpired } from './api-key.ts'
 
 /**
  * Tokens of operators: the boot token of the configuration, which has every permission, and named ones with a scope,

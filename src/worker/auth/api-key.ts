@@ -100,3 +100,17 @@ export function signPattern(count: number): string {
 function signs(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => ALPHABET.charAt(byte & 31)).join('')
 }
+
+/** A key whose form and customer id were checked; whether the customer has such a key was not. */
+export interface PresentedKey {
+  readonly customerId: string
+  /** `cmr_<customer>_<key id>`; not secret. */
+  readonly keyPrefix: string
+  /** SHA-256 of the whole key, lowercase hex. */
+  readonly keyHash: string
+}
+
+/** Whether a key has expired; `expiresAt` in ms, null: never. */
+export function isExpired(expiresAt: number | null, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now
+}

@@ -2,19 +2,11 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import type { Storage } from '../storage/database.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
-import { parseApiKey } from './api-key.ts'
+import { isExpired, parseApiKey, type PresentedKey } from './api-key.ts'
+import { readBearer } from './bearer.ts'
 import { ApiError } from '../http/errors.ts'
 import { endOfFormer, wasEverKey } from './held-key.ts'
 import type { Keyring } from './keyring.ts'
-
-/** A key whose form and customer id were checked; whether the customer has such a key was not. */
-export interface PresentedKey {
-  readonly customerId: string
-  /** `cmr_<customer>_<key id>`; not secret. */
-  readonly keyPrefix: string
-  /** SHA-256 of the whole key, lowercase hex. */
-  readonly keyHash: string
-}
 
 /** The owner of a key that exists. */
 export interface Caller {
@@ -78,17 +70,6 @@ export function invalidKey(): ApiError {
   return new ApiError('unauthorized', 'The API key is not valid.')
 }
 
-/** Whether a key has expired; `expiresAt` in ms, null: never. */
-export function isExpired(expiresAt: number | null, now: number): boolean {
-  return expiresAt !== null && expiresAt <= now
-}
-
 export function keyExpired(): ApiError {
   return new ApiError('key_expired', 'The API key has expired.')
-}
-
-/** The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1), the scheme in any case. */
-export function readBearer(request: Request): string | undefined {
-  const header = request.headers.get('authorization') ?? ''
-  return /^Bearer +(\S+)$/i.exec(header)?.[1]
 }

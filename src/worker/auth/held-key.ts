@@ -1,6 +1,6 @@
 import type { Statement } from '../storage/database.ts'
 import { int64, sql } from '../storage/sql.ts'
-import type { PresentedKey } from './authenticate.ts'
+import type { PresentedKey } from './api-key.ts'
 
 /**
  * A key that was rotated has several secrets: its current one, and former ones until their grace time is over. All of

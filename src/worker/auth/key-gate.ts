@@ -1,6 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import type { Storage } from '../storage/database.ts'
-import { authenticate, invalidKey, readApiKey, type PresentedKey } from './authenticate.ts'
+import { authenticate, invalidKey, readApiKey } from './authenticate.ts'
+import type { PresentedKey } from './api-key.ts'
 import type { Keyring } from './keyring.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type { PresentedKey } from '../auth/authenticate.ts'
+import type { PresentedKey } from '../auth/api-key.ts'
 import type { Context } from '../context.ts'
 import type { Once } from '../idempotency/once.ts'
 import { readBody } from '../http/body.ts'

@@ -1,5 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { authenticate, readApiKeyText, type PresentedKey } from '../auth/authenticate.ts'
+import { authenticate, readApiKeyText } from '../auth/authenticate.ts'
+import type { PresentedKey } from '../auth/api-key.ts'
 import type { Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { replayed } from '../http/reply.ts'

@@ -1,10 +1,27 @@
+import type { RouterConfig } from '../../protocol/config.ts'
+import type { PresentedKey } from '../auth/api-key.ts'
 import { endOfFormer, isKey, wasEverKey } from '../auth/held-key.ts'
 import type { Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
-import type { AdmissionRequest } from './admit.ts'
-import { heldByAnother, takeClaim } from './claims.ts'
+import { heldByAnother, takeClaim, type Claim } from './claims.ts'
 import { withinLimit } from './key-limits.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
+
+/** The input of `admit`. */
+export interface AdmissionRequest {
+  readonly requestId: string
+  /** The presented key. Its form and MAC have been checked; whether it exists has not. */
+  readonly key: PresentedKey
+  readonly plans: RouterConfig['plans']
+  /** The maximum cost of the request in nano-EUR after a discount in whole percent. */
+  readonly reserveNano: (discountPct: number) => bigint
+  /** The claim of the request's `Idempotency-Key`, where it has one. */
+  readonly claim?: Claim | undefined
+  /** When the reservation expires, Unix time in ms. */
+  readonly expiresAt: number
+  /** Ms. */
+  readonly now: number
+}
 
 /** The request window of a key: a minute from the first request after the last window ended. */
 export const WINDOW_MS = 60_000

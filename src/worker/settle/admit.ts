@@ -1,32 +1,17 @@
 import { z } from 'zod'
 import { STRENGTHS, type Strength } from '../../protocol/constraints.ts'
-import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
-import { isExpired, keyExpired, type PresentedKey } from '../auth/authenticate.ts'
+import type { PlanConfig } from '../../protocol/config.ts'
+import { keyExpired } from '../auth/authenticate.ts'
+import { isExpired } from '../auth/api-key.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
-import { admissionBatch, WINDOW_MS } from './admit-sql.ts'
+import { admissionBatch, WINDOW_MS, type AdmissionRequest } from './admit-sql.ts'
 import { InProgress, type Claim } from './claims.ts'
 import { termsOfPlan } from './plan-terms.ts'
 
 /** Time after the request's maximum duration before the sweep may release its reservation, ms. */
 export const RESERVATION_SLACK_MS = 60_000
-
-/** The input of `admit`. */
-export interface AdmissionRequest {
-  readonly requestId: string
-  /** The presented key. Its form and MAC have been checked; whether it exists has not. */
-  readonly key: PresentedKey
-  readonly plans: RouterConfig['plans']
-  /** The maximum cost of the request in nano-EUR after a discount in whole percent. */
-  readonly reserveNano: (discountPct: number) => bigint
-  /** The claim of the request's `Idempotency-Key`, where it has one. */
-  readonly claim?: Claim | undefined
-  /** When the reservation expires, Unix time in ms. */
-  readonly expiresAt: number
-  /** Ms. */
-  readonly now: number
-}
 
 /** A successful admission, with the customer's terms at that moment. */
 export interface Admission {

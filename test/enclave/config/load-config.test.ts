@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigRefused, loadConfig } from '../../../src/enclave/config/load-config.ts'
-import type { StartupEnv } from '../../../src/enclave/config/load-config.ts'
+import type { StartupEnv } from '../../../src/enclave/config/start-rules.ts'
 import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
 type Json = Record<string, unknown>

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { PresentedKey } from '../../../src/worker/auth/authenticate.ts'
+import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import {

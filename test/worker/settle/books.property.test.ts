@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { PresentedKey } from '../../../src/worker/auth/authenticate.ts'
+import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PresentedKey } from '../../../src/worker/auth/authenticate.ts'
+import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { listKeysOf, updateKey, type KeyChanges } from '../../../src/worker/admin/keys.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'

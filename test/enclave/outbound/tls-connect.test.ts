@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { peerSpkiSha256 } from '../../../src/enclave/egress/peer-key.ts'
-import { connectTls, hasPublicName, tlsAddress } from '../../../src/enclave/egress/tls-connect.ts'
+import { peerSpkiSha256 } from '../../../src/enclave/outbound/peer-key.ts'
+import { connectTls, hasPublicName, tlsAddress } from '../../../src/enclave/outbound/tls-connect.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
 
 let provider: RecordingProvider
