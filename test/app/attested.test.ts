@@ -159,7 +159,7 @@ describe('providers', () => {
         state,
         reason,
       ])
-    await expect.poll(listed, { timeout: 10_000 }).toEqual([
+    await expect.poll(listed, { timeout: 30_000 }).toEqual([
       ['plain', 'none', 'unattested', null],
       ['nova', 'envelope', 'verified', null],
       ['vega', 'tinfoil', 'verified', null],

@@ -77,7 +77,7 @@ let customer: Customer
 beforeAll(async () => {
   world = await openWorld(ROUTES, { timeouts: { sync_attempt_ms: undefined } })
   customer = await world.newCustomer()
-}, 60_000)
+}, 120_000)
 afterAll(() => world.close())
 
 const keySetSchema = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) })

@@ -239,7 +239,7 @@ let key = ''
 beforeAll(async () => {
   world = await openWorld(ROUTES)
   ;({ key } = await world.newCustomer())
-}, 60_000)
+}, 120_000)
 afterAll(() => world.close())
 
 describe('a chat request is answered with the error of the table when', () => {

@@ -60,7 +60,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     page.on('console', (message) => complaints.push(message.text()))
     page.on('pageerror', (error) => complaints.push(error.message))
     page.on('request', (request) => addresses.add(new URL(request.url()).origin))
-  }, 60_000)
+  }, 120_000)
   afterAll(() => browser?.close())
 
   test('the console refuses a wrong token by name, and shows what is there for the right one', async () => {
@@ -100,10 +100,10 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
   test('the console draws curves of what it counted, and tells them in words', async () => {
     await page.getByRole('button', { name: 'Overview' }).click()
     await expect
-      .poll(() => page.locator('.plot').first().innerText(), { timeout: 20_000 })
+      .poll(() => page.locator('.plot').first().innerText(), { timeout: 30_000 })
       .toMatch(/all\s+\d/)
     expect(await page.locator('.plot canvas').count()).toBe(4)
-  }, 40_000)
+  }, 120_000)
 
   test('signing out forgets the token', async () => {
     await page.getByRole('button', { name: 'Sign out' }).click()

@@ -15,7 +15,7 @@ let stack: Stack
 
 beforeAll(async () => {
   stack = await startStack()
-}, 60_000)
+}, 120_000)
 afterAll(() => stack.stop())
 
 interface Example {
@@ -57,7 +57,7 @@ test('there is a quick start for each of the four ways', () => {
 })
 
 describe('a quick start', () => {
-  test.each(QUICK_STARTS)('with $heading gets an answer', { timeout: 60_000 }, async (example) => {
+  test.each(QUICK_STARTS)('with $heading gets an answer', { timeout: 120_000 }, async (example) => {
     expect(await outputOf(example)).toContain('Hello from the stand-in provider')
   })
 })

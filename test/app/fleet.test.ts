@@ -91,7 +91,7 @@ describe('two stacks on one PostgreSQL', () => {
         /^cmr_requests_total\{endpoint="models.retrieve",status="404",code="model_not_found"\} (\d+)$/m
       return Number(counted.exec(await answer.text())?.[1])
     }
-    for (let turn = 0; turn < 6; turn++) await expect.poll(scrape, { timeout: 10_000 }).toBe(40)
+    for (let turn = 0; turn < 6; turn++) await expect.poll(scrape, { timeout: 30_000 }).toBe(40)
   })
 
   test('lose no more than what was in flight on the one that is killed', async () => {

@@ -83,7 +83,7 @@ beforeAll(async () => {
     stateDir,
     timeouts: { idle_ms: 20_000, sync_attempt_ms: 20_000 },
   })
-}, 60_000)
+}, 120_000)
 afterAll(() => world.close())
 
 interface Sent {

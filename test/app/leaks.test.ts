@@ -49,7 +49,7 @@ beforeAll(async () => {
   commandLines = Object.values(stack.localNow().pids)
     .map((pid) => commandLineOf(pid))
     .join('\n')
-}, 90_000)
+}, 120_000)
 
 afterAll(async () => {
   await stack.stop()

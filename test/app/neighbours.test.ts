@@ -86,7 +86,7 @@ test('thirteen uploads that hardly move keep nobody else from uploading', async 
   )
   const trickle = setInterval(() => {
     for (const upload of uploads) upload.send('x')
-  }, 1_000)
+  }, 120_000)
   try {
     // Beside those of the first customer there is no room for this one unless each has but a share.
     const answer = await world.stack.fetch(path, {
@@ -102,4 +102,4 @@ test('thirteen uploads that hardly move keep nobody else from uploading', async 
     clearInterval(trickle)
     for (const upload of uploads) upload.leave()
   }
-}, 60_000)
+}, 120_000)

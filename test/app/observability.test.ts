@@ -77,7 +77,7 @@ beforeAll(async () => {
     .trimEnd()
     .split('\n')
     .map((line) => lineSchema.parse(JSON.parse(line)))
-}, 60_000)
+}, 120_000)
 afterAll(() => world.close())
 
 /** The value of a series, by the beginning of its line; NaN when there is none. */

@@ -29,7 +29,7 @@ let document: z.output<typeof documentSchema>
 beforeAll(async () => {
   stack = await startStack()
   document = documentSchema.parse(await (await stack.fetch('/openapi.json')).json())
-}, 60_000)
+}, 120_000)
 afterAll(() => stack.stop())
 
 /** What is wrong with a value of a schema; null where nothing is. */
@@ -188,7 +188,7 @@ const usage = await v1.usage({ limit: 1 })
 console.log(JSON.stringify({ models: models.data, completion: completion.data, usage: usage.data }))
 `
 
-test('a client that was generated from the description works', { timeout: 60_000 }, async () => {
+test('a client that was generated from the description works', { timeout: 120_000 }, async () => {
   const { files } = await generateApi({
     spec: JSON.parse(JSON.stringify(document)),
     output: false,

@@ -46,7 +46,7 @@ describe('the operations page, followed line by line', () => {
     const said = await Promise.all([text(shell.stdout), text(shell.stderr)])
     output = said.join('\n')
     status = await ended
-  }, 90_000)
+  }, 120_000)
   afterAll(() => {
     try {
       process.kill(-pid, 'SIGKILL')

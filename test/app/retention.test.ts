@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000
 
 test(
   'past its retention a receipt is 410 with its digest, and its body is in no file',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const stateDir = temporaryDirectory()
     const stack = await startStack({ stateDir })

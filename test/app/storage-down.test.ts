@@ -124,7 +124,7 @@ describe('while PostgreSQL', () => {
     expect(text).toContain('"code":"service_unavailable"')
     expect(text).not.toContain('[DONE]')
     const rows = async () => (await usageOf(await get(stack, streaming, '/v1/usage'))).data
-    await expect.poll(rows, { timeout: 20_000 }).toMatchObject([{ receipt_id: null }])
+    await expect.poll(rows, { timeout: 30_000 }).toMatchObject([{ receipt_id: null }])
     expect(await streaming.show()).toMatchObject({ reserved_eur: '0.00' })
     await expectUntouched(stack, patient)
   })
@@ -135,19 +135,19 @@ describe('while PostgreSQL', () => {
     const refused = chatAs(routerOf(stack), unlucky, CHAT)
     // The reservation stands in the database while the word of it is still on its way.
     await expect
-      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 20_000, interval: 20 })
+      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000, interval: 20 })
       .toBe(1)
     await proxy.cut()
     proxy.delayAnswers(0)
     await proxy.heal()
     await expectUnavailable(await refused)
     await expect
-      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 20_000, interval: 100 })
+      .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000, interval: 100 })
       .toBe(0)
     const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
     expect(await unlucky.show()).toMatchObject(books)
     expect((await chatAs(routerOf(stack), unlucky, CHAT)).status).toBe(200)
-  }, 60_000)
+  }, 120_000)
 
   test('refuses a query of the ledger, the answer is 500 and nothing is billed', async () => {
     customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
@@ -162,7 +162,7 @@ describe('while PostgreSQL', () => {
 describe('while the file of the Durable Object', () => {
   test(
     'lacks a table, or is no database any more, requests fail and nothing is served',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const stateDir = temporaryDirectory()
       const before = await startStack({ stateDir })

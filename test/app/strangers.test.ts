@@ -115,7 +115,7 @@ describe('a stream goes on to its end, and newcomers are served, beside', () => 
     expect(came.map(({ opened }) => opened)).toEqual(nets.map(() => 5_000))
   })
 
-  test('one source that opens requests and does not end them', { timeout: 60_000 }, async () => {
+  test('one source that opens requests and does not end them', { timeout: 120_000 }, async () => {
     const at = port(stack.local.base_url)
     const [crowd] = await streamThrough([
       { port: at, count: 2_000, from: sources(3, 1), first: HALF_A_REQUEST },
@@ -123,7 +123,7 @@ describe('a stream goes on to its end, and newcomers are served, beside', () => 
     expect(crowd?.ended).toBeGreaterThanOrEqual(2_000 - PER_SOURCE)
   })
 
-  test('sources that open TLS and do not go on with it', { timeout: 60_000 }, async () => {
+  test('sources that open TLS and do not go on with it', { timeout: 120_000 }, async () => {
     const at = port(stack.local.tls_base_url)
     await streamThrough([{ port: at, count: 4_000, from: sources(4, 50), first: HALF_A_HELLO }])
     const authority = new Agent({ connect: { rejectUnauthorized: false } })
@@ -193,7 +193,7 @@ describe('bodies that do not come hold no place of those that are for requests',
     ['a chat', CHAT, LENGTH],
     ['a chat of undeclared length', CHAT, CHUNKED],
     ['an upload', UPLOAD, { ...FORM, ...LENGTH }],
-  ])('of %s of a customer, for longer than ten seconds', { timeout: 60_000 }, async (...of) => {
+  ])('of %s of a customer, for longer than ten seconds', { timeout: 120_000 }, async (...of) => {
     const [, path, type] = of
     const authorization = `Bearer ${stack.local.api_key}`
     const head = rawRequest('POST', path, { authorization, ...type }, '1\r\n{\r\n')

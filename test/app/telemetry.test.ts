@@ -27,7 +27,7 @@ beforeAll(async () => {
   world = await openWorld([{ model: 'sound', at: 'alpha', script: sound }], {
     service: { telemetry: { otlp_endpoint: `http://127.0.0.1:${port}`, interval_seconds: 1 } },
   })
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await world.close()
   collector.closeAllConnections()

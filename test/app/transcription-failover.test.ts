@@ -15,7 +15,7 @@ beforeAll(async () => {
   const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
   const timeouts = { transcription_ms: 12_000 }
   stack = await startStack({ config: { ...local, service: { ...local.service, timeouts } } })
-}, 60_000)
+}, 120_000)
 afterAll(() => stack.stop())
 
 test('a hung first route is given up after half of the time, counted, and the next one answers', async () => {
@@ -40,4 +40,4 @@ test('a hung first route is given up after half of the time, counted, and the ne
       }),
     ]),
   })
-}, 60_000)
+}, 120_000)

@@ -89,7 +89,7 @@ describe('a sealed router', () => {
     stateDir = world.at('state')
     ;[router, other] = await Promise.all([startSealed(stateDir), startSealed(world.at('other'))])
     connection = await connectGuest(addressOf(router))
-  }, 60_000)
+  }, 120_000)
   afterAll(() => connection.close())
 
   test('proves itself, says that it is sealed, and does nothing else', async () => {
@@ -149,7 +149,7 @@ describe('a sealed router', () => {
       ...Object.entries(standardFlags()).flat(),
     ]).catch((error: { code: number; stdout: string }) => error)
     expect(real.stdout).toContain('NOT UNSEALED: simulated_platform does not hold')
-  }, 60_000)
+  }, 120_000)
 
   test('refuses by name every document that is not for it, in time, once, from its operator', async () => {
     const good = await attestedTerms(connection, NONCE)
@@ -213,7 +213,7 @@ describe('a sealed router', () => {
     const answer = await chat(router, await customerKey(router))
     expect(answer.service.receipt_id).toBeDefined()
     expect(provider.keys.at(-1)).toBe('Bearer first-key')
-  }, 60_000)
+  }, 120_000)
 
   test('takes new secrets by a further document, without a restart', async () => {
     const key = await customerKey(router)
@@ -238,7 +238,7 @@ describe('a sealed router', () => {
         'REFUSED BY THE ROUTER: secrets_refused: the secrets of the document cannot be put into force: ' +
         'the ledger cannot move to another storage while the router runs',
     })
-  }, 60_000)
+  }, 120_000)
 
   test('keeps no secret on the disk or in the environment of its parts', () => {
     for (const pid of Object.values(readServingFile(stateDir).parts)) {

@@ -36,7 +36,7 @@ export interface Stack {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-const UP_WITHIN_MS = 25_000
+const UP_WITHIN_MS = 90_000
 const POLL_MS = 20
 
 export function temporaryDirectory(): string {

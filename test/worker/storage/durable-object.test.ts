@@ -80,6 +80,6 @@ describe('a store object', () => {
       params: [],
     }
     const swept = [{ name: 'swept-1' }, { name: 'swept-2' }, { name: 'written' }]
-    await expect.poll(() => db.batch([trace]), { timeout: 15_000 }).toEqual([swept])
+    await expect.poll(() => db.batch([trace]), { timeout: 30_000 }).toEqual([swept])
   })
 })

@@ -119,6 +119,6 @@ describe('the PostgreSQL pool', () => {
       params: [],
     }
     const swept = [{ name: 'swept-1' }, { name: 'swept-2' }]
-    await expect.poll(() => db.batch([names]), { timeout: 5000 }).toEqual([swept])
+    await expect.poll(() => db.batch([names]), { timeout: 30_000 }).toEqual([swept])
   })
 })
