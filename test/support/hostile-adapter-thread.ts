@@ -52,8 +52,10 @@ const FAULTS: Readonly<Record<string, () => unknown>> = {
     return 1 + overflow()
   },
   'throws in a timer': () =>
-    setTimeout(() => {
-      throw new Error('from a timer')
+    new Promise(() => {
+      setTimeout(() => {
+        throw new Error('from a timer')
+      })
     }),
   'ends the thread': () => process.exit(0),
   'never answers': () => new Promise(() => {}),
