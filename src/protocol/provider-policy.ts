@@ -71,6 +71,13 @@ const envelopePolicySchema = z.strictObject({
   max_age_seconds: maxAge,
 })
 
+/** Requirements on machines with SEV-SNP. */
+const snpMachineMembers = {
+  /** Minimum firmware by product, in place of the levels that AMD and Tinfoil published. */
+  tcb_floor: tcbFloorSchema.optional(),
+  snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
+}
+
 const tinfoilPolicySchema = z
   .strictObject({
     adapter: z.literal('tinfoil'),
@@ -85,9 +92,7 @@ const tinfoilPolicySchema = z
     /** TDX: platform states to accept, in Intel's notation. */
     tcb_statuses: tcbStatuses,
     tdx_policy: tdxPolicySchema,
-    /** SEV-SNP: minimum firmware by product, in place of the levels that AMD and the provider published. */
-    tcb_floor: tcbFloorSchema.optional(),
-    snp_policy: z.strictObject(guestPolicyMembers).prefault({}),
+    ...snpMachineMembers,
     max_age_seconds: maxAge,
   })
   .refine(
@@ -95,48 +100,76 @@ const tinfoilPolicySchema = z
     'exactly one of allowed_measurements and provenance must be given',
   )
 
-/** Requirements on a workload that dstack started on TDX, whatever the report format. */
-const dstackWorkloadMembers = {
+/** Of a dstack guest: which workloads, on which firmware and OS. */
+const dstackGuestMembers = {
   allowed_compose_hashes: z.array(hex(32)).min(1),
-  /** Firmware and OS of the guest. Without it the compose hash was reported by an unchecked operating system. */
-  allowed_measurements: z.array(hex(192)).min(1).optional(),
+  /**
+   * Firmware and OS of the guest, by what the hardware measured. Without this and the next member the compose hash was
+   * reported by an unchecked operating system.
+   */
+  allowed_measurements: z.array(measurement).min(1).optional(),
+  /** In place of measurements: releases of the OS, by the hash of their list of files (docs/providers.md). */
+  allowed_os_image_hashes: z.array(hex(32)).min(1).optional(),
+}
+
+const pinsOsOnce = {
+  check: (pins: OsPins) =>
+    pins.allowed_measurements === undefined || pins.allowed_os_image_hashes === undefined,
+  message: 'at most one of allowed_measurements and allowed_os_image_hashes can be given',
+}
+
+/** What of a policy says which operating systems are accepted. */
+export interface OsPins {
+  readonly allowed_measurements?: readonly string[] | undefined
+  readonly allowed_os_image_hashes?: readonly string[] | undefined
+}
+
+/** Requirements on a workload that dstack started, whatever the report format. */
+const dstackWorkloadMembers = {
+  ...dstackGuestMembers,
   /** `required` refuses guests that were created without MRCONFIGID, which is the default of the provider's tools. */
   mr_config_id: z.enum(['required', 'optional']).default('optional'),
   /** MRCONFIGID to require in place of one that names the compose hash. */
   allowed_mr_config_id: z.array(hex(48)).min(1).optional(),
+  /** TDX: platform states to accept, as Intel spells them. */
   tcb_statuses: tcbStatuses,
   tdx_policy: tdxPolicySchema,
   max_age_seconds: maxAge,
 }
 
-const aciPolicySchema = z.strictObject({ adapter: z.literal('aci'), ...dstackWorkloadMembers })
+const aciPolicySchema = z
+  .strictObject({ adapter: z.literal('aci'), ...dstackWorkloadMembers })
+  .refine(pinsOsOnce.check, pinsOsOnce.message)
 
-const dstackPolicySchema = z.strictObject({
-  adapter: z.literal('dstack'),
-  ...dstackWorkloadMembers,
-  gpu: z.enum(['required', 'optional']).default('required'),
-  /**
-   * For a gateway: every node that it reports behind each of these models (the provider's names) must run one of these
-   * workloads on such an operating system.
-   */
-  models: z
-    .strictObject({
-      names: z.array(z.string().min(1).max(256)).min(1).max(16),
-      allowed_compose_hashes: z.array(hex(32)).min(1),
-      allowed_measurements: z.array(hex(192)).min(1).optional(),
-    })
-    .optional(),
-  /** The provider's key type for signing finished completions. */
-  signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
-  /**
-   * Required checks of GPU evidence: the verdict of NVIDIA's service, the certificates and signatures of the devices
-   * themselves. Those that the evidence contains are verified in any case.
-   */
-  gpu_checks: z
-    .array(z.enum(['nvidia_verdict', 'device_report']))
-    .min(1)
-    .default(['nvidia_verdict']),
-})
+const dstackPolicySchema = z
+  .strictObject({
+    adapter: z.literal('dstack'),
+    ...dstackWorkloadMembers,
+    ...snpMachineMembers,
+    gpu: z.enum(['required', 'optional']).default('required'),
+    /**
+     * For a gateway: every node that it reports behind each of these models (the provider's names) must run one of these
+     * workloads on such an operating system.
+     */
+    models: z
+      .strictObject({
+        names: z.array(z.string().min(1).max(256)).min(1).max(16),
+        ...dstackGuestMembers,
+      })
+      .refine(pinsOsOnce.check, pinsOsOnce.message)
+      .optional(),
+    /** The provider's key type for signing finished completions. */
+    signing_algo: z.enum(['ed25519', 'ecdsa']).default('ed25519'),
+    /**
+     * Required checks of GPU evidence: the verdict of NVIDIA's service, the certificates and signatures of the devices
+     * themselves. Those that the evidence contains are verified in any case.
+     */
+    gpu_checks: z
+      .array(z.enum(['nvidia_verdict', 'device_report']))
+      .min(1)
+      .default(['nvidia_verdict']),
+  })
+  .refine(pinsOsOnce.check, pinsOsOnce.message)
 
 export const providerPolicySchema = z.discriminatedUnion('adapter', [
   z.strictObject({ adapter: z.literal('none') }),
@@ -152,5 +185,9 @@ export type PolicyOf<Name extends AdapterName> = Extract<ProviderPolicy, { adapt
 /** True where evidence that satisfies the policy does not prove which operating system runs the workload. */
 export function pinsNoOs(policy: ProviderPolicy): boolean {
   const isDstack = policy.adapter === 'dstack' || policy.adapter === 'aci'
-  return isDstack && policy.allowed_measurements === undefined
+  return isDstack && !pinsOs(policy)
+}
+
+export function pinsOs({ allowed_measurements, allowed_os_image_hashes }: OsPins): boolean {
+  return allowed_measurements !== undefined || allowed_os_image_hashes !== undefined
 }

@@ -35,6 +35,24 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'routes[0].pricing',
     'Unrecognized key: "vat"',
   ],
+  ...['dstack', 'aci'].map((adapter): (typeof CASES)[number] => [
+    `an OS pinned twice (${adapter})`,
+    config({
+      providers: {
+        nova: {
+          ...NOVA,
+          attestation: {
+            adapter,
+            allowed_compose_hashes: ['ab'.repeat(32)],
+            allowed_measurements: ['ab'.repeat(192)],
+            allowed_os_image_hashes: ['ab'.repeat(32)],
+          },
+        },
+      },
+    }),
+    'providers.nova.attestation',
+    'at most one of allowed_measurements and allowed_os_image_hashes can be given',
+  ]),
   [
     'a name with other characters',
     config({ routes: [route({ model_key: 'a/b' })] }),

@@ -23,6 +23,12 @@ export interface DstackNode {
   readonly nvidiaPayload: string | undefined
   /** What it says beside the quote. */
   readonly tlsFingerprint?: string
+  /** A release of the OS instead of one that nobody released. */
+  readonly os?: {
+    readonly registers: Readonly<Record<'mrTd' | 'rtMr0' | 'rtMr1' | 'rtMr2', Bytes>>
+    readonly events: readonly object[]
+    readonly vmConfig: object
+  }
 }
 
 export interface RuntimeEvent {
@@ -51,12 +57,20 @@ export function bootEvents(composeHash = COMPOSE_HASH): readonly RuntimeEvent[] 
 
 export const MEASUREMENT = ['11', '12', '13', '14'].map((byte) => byte.repeat(48)).join('')
 
+const UNRELEASED = {
+  mrTd: register(0x11),
+  rtMr0: register(0x12),
+  rtMr1: register(0x13),
+  rtMr2: register(0x14),
+}
+
 /** The answer to `/attestation/report`, with a quote of the synthetic platform. */
 export async function dstackReport(intel: SyntheticIntel, node: DstackNode): Promise<object> {
   const log = node.events.map(logged)
+  const { registers } = node.os ?? { registers: UNRELEASED }
   const quote = await makeQuote(intel, {
-    mrTd: register(0x11),
-    rtMr: [register(0x12), register(0x13), register(0x14), replay(log)],
+    mrTd: registers.mrTd,
+    rtMr: [registers.rtMr0, registers.rtMr1, registers.rtMr2, replay(log)],
     mrConfigId: concatBytes(Uint8Array.of(1), fromHex(COMPOSE_HASH), new Uint8Array(15)),
     reportData: reportData(node),
     ...node.guest,
@@ -71,8 +85,10 @@ export async function dstackReport(intel: SyntheticIntel, node: DstackNode): Pro
     ...(node.nvidiaPayload === undefined ? {} : { nvidia_payload: node.nvidiaPayload }),
     event_log: JSON.stringify([
       { imr: 0, event_type: 1, digest: '00'.repeat(48), event: '', event_payload: '' },
+      ...(node.os?.events ?? []),
       ...log,
     ]),
+    ...(node.os && { vm_config: JSON.stringify(node.os.vmConfig) }),
     info: { app_id: 'x', tcb_info: { app_compose: node.appCompose } },
   }
 }

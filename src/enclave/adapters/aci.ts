@@ -29,7 +29,7 @@ export const aciAdapter: Adapter<'aci'> = {
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
       host,
-      collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+      collateral: await fetchCollateral(report.machine.quote, pcsOverWeb(deps.webFetch)),
     }
     const { endsAt, ...judged } = await judgeAci(evidence, subject.policy, options)
     const sealed = await sealEvidence(judged, JSON.stringify(evidence), {

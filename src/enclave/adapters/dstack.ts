@@ -9,10 +9,9 @@ import {
   readModelReports,
   type DstackReport,
 } from '../../verify/providers/dstack-report.ts'
-import { fetchCollateral } from '../../verify/tdx/collateral.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { fetchGpuVerdict } from './gpu-evidence.ts'
-import { pcsOverWeb } from './intel-service.ts'
+import { fetchMachineCollateral } from './machine-collateral.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
 /** A report with GPU evidence has some 300 KiB; a fleet sends several. */
@@ -21,8 +20,8 @@ const MAX_REPORT_BYTES = 8_388_608
 type Subject = EvidenceSubject<'dstack'>
 
 /**
- * The dstack family (Phala, NEAR): fetch the report for our nonce -> fetch Intel's collateral for its platform and
- * NVIDIA's verdict on its GPUs -> judge. A node whose quote binds no TLS key is refused before any vendor is called.
+ * The dstack family (Phala, NEAR): fetch the report for our nonce -> fetch Intel's or AMD's collateral for its platform and
+ * NVIDIA's verdict on its GPUs -> judge. A node whose evidence binds no TLS key is refused before any vendor is called.
  */
 export const dstackAdapter: Adapter<'dstack'> = {
   webPki: true,
@@ -35,7 +34,7 @@ export const dstackAdapter: Adapter<'dstack'> = {
       report: textOf(body),
       nonce,
       tls_spki_sha256: tlsSpkiSha256,
-      collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+      collateral: await fetchMachineCollateral(report.machine, deps),
       gpu: await fetchVerdict(report, nonce, subject, deps),
       ...(await fetchModels({ nonce, tlsSpkiSha256 }, subject, deps)),
     }
@@ -93,7 +92,7 @@ async function fetchModels(
     // eslint-disable-next-line no-await-in-loop -- as above
     const nodes = await Promise.all(
       readModelReports(answer.body).map(async (report) => ({
-        collateral: await fetchCollateral(report.quote, pcsOverWeb(deps.webFetch)),
+        collateral: await fetchMachineCollateral(report.machine, deps),
         gpu: await fetchVerdict(report, nonce, subject, deps),
       })),
     )

@@ -1,5 +1,4 @@
-import { fromUtf8, toBase64, type Bytes } from '../../protocol/bytes.ts'
-import { EvidenceRefused } from '../../verify/evidence-refused.ts'
+import { fromUtf8, toBase64 } from '../../protocol/bytes.ts'
 import { requireTinfoilBinding, judgeTinfoil } from '../../verify/providers/tinfoil.ts'
 import type { TinfoilEvidence } from '../../verify/providers/tinfoil-evidence.ts'
 import { readTinfoilDocument } from '../../verify/providers/tinfoil-document.ts'
@@ -7,6 +6,7 @@ import type { TinfoilDocument } from '../../verify/providers/tinfoil-evidence.ts
 import { fetchCollateral } from '../../verify/tdx/collateral.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { pcsOverWeb } from './intel-service.ts'
+import { findSnpChain } from './machine-collateral.ts'
 import { fetchRecords } from './tinfoil-records.ts'
 import { sealEvidence } from './verified-evidence.ts'
 
@@ -56,7 +56,7 @@ type FetchMissing = (document: TinfoilDocument, deps: EvidenceDeps) => Promise<F
 const FETCHERS: Readonly<Record<TinfoilDocument['platform'], FetchMissing>> = {
   async snp({ evidence, collateral }, deps) {
     const { snpChainPem } = collateral
-    const chain = snpChainPem ?? (await findChain(evidence, deps))
+    const chain = snpChainPem ?? (await findSnpChain(evidence, deps))
     // AMD's newest list, even where the document contains one.
     const crl = await deps.findRevocationList(chain)
     return {
@@ -68,10 +68,4 @@ const FETCHERS: Readonly<Record<TinfoilDocument['platform'], FetchMissing>> = {
     if (collateral.pcs !== undefined) return {}
     return { tdx_collateral: await fetchCollateral(evidence, pcsOverWeb(webFetch)) }
   },
-}
-
-function findChain(report: Bytes, deps: EvidenceDeps): Promise<string> {
-  return deps.findSnpChain(report).catch((cause: unknown) => {
-    throw new EvidenceRefused('service_unreachable', [], { cause })
-  })
 }

@@ -85,7 +85,7 @@ function unpinnedProviders({ service, providers }: RouterConfig): ConfigProblem[
     .map(([name]) => ({
       path: formatPath(['providers', name, 'attestation', 'allowed_measurements']),
       reason:
-        'is missing, so an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
+        'is missing, and so is allowed_os_image_hashes: an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
     }))
 }
 

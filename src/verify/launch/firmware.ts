@@ -95,8 +95,11 @@ function readSections(volume: Bytes, start: number): FirmwareSection[] {
   })
 }
 
-/** Secrets and CPUID are one page each by the ABI; the other sections have the stated length. */
-function readSection(address: number, bytes: number, type: number): FirmwareSection {
+/**
+ * Secrets and CPUID are one page each by the ABI; the other sections have the stated length.
+ * @throws LaunchError when the section is of an unknown type, or not of whole pages
+ */
+export function readSection(address: number, bytes: number, type: number): FirmwareSection {
   const kind = SECTION_KINDS.get(type)
   if (kind === undefined) {
     throw new LaunchError(`the firmware has a metadata section of unknown type ${type}`)

@@ -8,10 +8,8 @@ import { RESET_VECTOR, saveArea } from './save-area.ts'
 /** SNPActive alone: what QEMU asks of KVM when nothing else is configured. */
 export const DEFAULT_GUEST_FEATURES = 1n
 
-/** A guest as QEMU with KVM starts it under SEV-SNP. */
-export interface Launch {
-  /** The OVMF volume, as given to `-bios`. */
-  readonly firmware: Bytes
+/** What of a guest's start under SEV-SNP by QEMU with KVM is measured after its firmware. */
+export interface LaunchState {
   /** The kernel that is booted directly (`kernel-hashes=on`); `undefined` when the firmware boots from a disk. */
   readonly kernel: MeasuredKernel | undefined
   readonly processors: number
@@ -20,6 +18,14 @@ export interface Launch {
   /** SEV_FEATURES of the guest. */
   readonly guestFeatures: bigint
 }
+
+export interface Launch extends LaunchState {
+  /** The OVMF volume, as given to `-bios`. */
+  readonly firmware: Bytes
+}
+
+/** What an OVMF volume asks of a launch, without the volume. */
+export type FirmwareDemands = Pick<Firmware, 'sections' | 'resetAddress' | 'hashesTableAddress'>
 
 /**
  * The launch digest of a guest, 48 bytes: the `measurement` of its SNP reports. Firmware first, then the sections
@@ -30,10 +36,22 @@ export interface Launch {
  */
 export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
   const firmware = readFirmware(launch.firmware)
+  const measured = await addPages(EMPTY_LAUNCH, firmware.address, firmware.volume)
+  return finishLaunchDigest(measured, firmware, launch)
+}
+
+/**
+ * The same, from the digest to which the firmware's volume alone comes.
+ * @throws LaunchError as above
+ */
+export async function finishLaunchDigest(
+  measuredFirmware: Bytes,
+  firmware: FirmwareDemands,
+  launch: LaunchState,
+): Promise<Bytes> {
   const hashesPage = await buildHashesPage(firmware, launch.kernel)
   const resetAddress = startOfOthers(firmware, launch.processors)
-
-  let digest = await addPages(EMPTY_LAUNCH, firmware.address, firmware.volume)
+  let digest = measuredFirmware
   for (const section of firmware.sections) digest = await addSection(digest, section, hashesPage)
   for (let index = 0; index < launch.processors; index++) {
     const state = saveArea({
@@ -48,7 +66,7 @@ export async function computeLaunchDigest(launch: Launch): Promise<Bytes> {
 
 /** The table must be both measured and where the firmware reads it, or the digests would bind nothing. */
 async function buildHashesPage(
-  { sections, hashesTableAddress }: Firmware,
+  { sections, hashesTableAddress }: FirmwareDemands,
   kernel: MeasuredKernel | undefined,
 ): Promise<Bytes | undefined> {
   if (kernel === undefined) return undefined
@@ -65,7 +83,7 @@ async function buildHashesPage(
   return kernelHashesPage(kernel, offset)
 }
 
-function startOfOthers({ resetAddress }: Firmware, processors: number): number {
+function startOfOthers({ resetAddress }: FirmwareDemands, processors: number): number {
   if (!Number.isSafeInteger(processors) || processors < 1) {
     throw new LaunchError('a guest has one processor or more')
   }

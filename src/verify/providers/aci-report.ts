@@ -5,7 +5,8 @@ import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { readDstackEvents, readMrConfig, type DstackEvent } from './dstack-report.ts'
+import { readDstackEvents, type DstackMachine } from './dstack-report.ts'
+import { readVmConfig } from './dstack-vm-config.ts'
 
 const NAME = 'ACI report'
 
@@ -46,12 +47,10 @@ const reportSchema = z.looseObject({
 
 /** A workload's report with its keyset, bound to each other and to a nonce; the quote is not verified. */
 export interface AciReport {
-  readonly quote: Bytes
+  readonly machine: Extract<DstackMachine, { tee: 'tdx' }>
   /** The 64 bytes that the quote's REPORT_DATA must be. */
   readonly reportData: Bytes
-  readonly eventLog: readonly DstackEvent[]
   readonly appCompose: string
-  readonly mrConfig: string | undefined
   readonly keyset: AciKeyset
 }
 
@@ -86,11 +85,14 @@ export async function readAciReport(text: string, nonce: string): Promise<AciRep
   if (attestation.report_data !== (await sha256Hex(statement))) throw new EvidenceRefused('nonce')
   const { evidence } = attestation
   return {
-    quote: fromHex(evidence.quote),
+    machine: {
+      tee: 'tdx',
+      quote: fromHex(evidence.quote),
+      eventLog: readDstackEvents(evidence.event_log),
+      vmConfig: readVmConfig(evidence.vm_config),
+    },
     reportData: concatBytes(bound, new Uint8Array(32)),
-    eventLog: readDstackEvents(evidence.event_log),
     appCompose: evidence.app_compose,
-    mrConfig: readMrConfig(evidence.vm_config),
     keyset: readKeyset(attestation.workload_keyset, keysetDigest),
   }
 }

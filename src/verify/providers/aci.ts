@@ -2,12 +2,11 @@ import * as z from 'zod'
 import { equalBytes } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
 import { readAciReport, type AciKeyset } from './aci-report.ts'
-import { replayEventLog } from './dstack-event-log.ts'
-import { checkWorkload } from './dstack-workload.ts'
-import { OS_UNPINNED, type JudgedEvidence, type JudgeOptions } from './judged-evidence.ts'
+import { judgeTdxMachine } from './dstack-machine.ts'
+import { requireWorkload } from './dstack-workload.ts'
+import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 
 const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -32,45 +31,42 @@ interface JudgedAci extends JudgedEvidence {
 
 /**
  * Judges a private gateway of the dstack family by its ACI report: keyset bound to our nonce -> the connection's key in
- * it -> quote -> platform state -> REPORT_DATA -> event log -> workload.
+ * it -> machine -> REPORT_DATA -> workload.
  * @throws EvidenceRefused when the evidence does not meet the policy
  * @throws MalformedEvidence when the evidence cannot be read
  */
 export async function judgeAci(
   evidence: AciEvidence,
   policy: PolicyOf<'aci'>,
-  { verifyQuote, now }: JudgeOptions,
+  options: JudgeOptions,
 ): Promise<JudgedAci> {
   const { tls_spki_sha256: tlsSpkiSha256, host } = evidence
   const report = await readAciReport(evidence.report, evidence.nonce)
-  requireAciBinding(report.keyset, { tlsSpkiSha256, host, now })
-  const quote = await verifyQuote(report.quote, evidence.collateral, now)
-  requireTdxState(quote, policy)
-  if (!equalBytes(quote.reportData, report.reportData)) {
+  requireAciBinding(report.keyset, { tlsSpkiSha256, host, now: options.now })
+  const machine = await judgeTdxMachine(report.machine, evidence.collateral, policy, options)
+  if (!equalBytes(machine.reportData, report.reportData)) {
     throw new EvidenceRefused('hardware', ['report_data'])
   }
-  const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
-  await checkWorkload({ report, quote, facts, policy })
-  const osPinned = policy.allowed_measurements !== undefined
+  const { facts, measurement } = machine
+  await requireWorkload(report.appCompose, facts, policy)
   const { digest, notAfter, receiptKey } = report.keyset
   return {
     endsAt: notAfter,
     verification_mode: 'aci-tdx',
-    attestation_strength: osPinned ? 'hardware' : OS_UNPINNED,
+    attestation_strength: machine.strength,
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
-      ...summarizeTdx(quote),
+      ...machine.summary,
       nonce_bound: true,
       compose_hash: facts.composeHash,
-      os_image_hash: facts.osImageHash ?? null,
       app_id: facts.appId ?? null,
       instance_id: facts.instanceId ?? null,
-      os_pinned: osPinned,
+      ...machine.os,
       keyset_digest: digest,
       keyset_expires_at: new Date(notAfter).toISOString(),
       receipt_key: receiptKey ?? null,
     },
-    claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
+    claims: { tee: 'tdx', measurement },
     ...(receiptKey !== undefined && {
       messageKey: { algorithm: 'ed25519', address: receiptKey, keyset: digest } as const,
     }),

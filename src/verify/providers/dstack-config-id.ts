@@ -1,19 +1,12 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import * as z from 'zod'
-import {
-  concatBytes,
-  copyBytes,
-  equalBytes,
-  fromHex,
-  utf8,
-  type Bytes,
-} from '../../protocol/bytes.ts'
-import { sha256 } from '../../protocol/digest.ts'
+import { concatBytes, copyBytes, equalBytes, fromHex, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import type { BootFacts } from './dstack-event-log.ts'
+import { digestMrConfig, readMrConfig } from './dstack-mr-config.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 
 export interface ConfigIdInputs {
@@ -57,11 +50,9 @@ const FORMS: Readonly<Record<number, ConfigDigest>> = {
   },
   3: async ({ facts, mrConfig }) => {
     if (mrConfig === undefined || !namesFacts(mrConfig, facts)) return undefined
-    return sha256(concatBytes(utf8(DOCUMENT_LABEL), Uint8Array.of(0), utf8(mrConfig)))
+    return digestMrConfig(mrConfig)
   },
 }
-
-const DOCUMENT_LABEL = 'dstack-mr-config-v3:'
 
 const hexText = z.string().regex(/^([0-9a-f]{2})*$/)
 
@@ -79,21 +70,10 @@ function readKeyProvider(text: string | undefined): { kind: number; id: Bytes } 
   return { kind: KINDS[name], id: fromHex(id) }
 }
 
-const documentSchema = z.strictObject({
-  version: z.literal(3).default(3),
-  compose_hash: hexText,
-  app_id: hexText.nullish(),
-  instance_id: hexText.nullish(),
-  gpu_policy_hash: hexText.nullish(),
-  key_provider: z.string(),
-  key_provider_id: hexText.nullish(),
-  init_script_hashes: z.array(hexText).nullish(),
-})
-
 function namesFacts(text: string, facts: BootFacts): boolean {
-  const document = documentSchema.safeParse(read(text))
-  if (!document.success) return false
-  const { compose_hash: compose, app_id: app, instance_id: instance } = document.data
+  const document = readMrConfig(text)
+  if (document === undefined) return false
+  const { compose_hash: compose, app_id: app, instance_id: instance } = document
   return (
     compose === facts.composeHash &&
     (app ?? facts.appId) === facts.appId &&

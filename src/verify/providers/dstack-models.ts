@@ -3,13 +3,11 @@ import { utf8 } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 import { gpuVerdictSchema, summarizeGpu } from '../nvidia/gpu-evidence.ts'
-import { requireTdxState, tdxMeasurement } from '../tdx/state.ts'
-import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
-import { replayEventLog } from './dstack-event-log.ts'
 import { judgeGpus } from './dstack-gpus.ts'
+import { judgeMachine, machineCollateralSchema } from './dstack-machine.ts'
 import { identifyReportData } from './dstack-report-data.ts'
 import { readModelReports, type DstackReport } from './dstack-report.ts'
-import { checkWorkload } from './dstack-workload.ts'
+import { requireWorkload } from './dstack-workload.ts'
 import type { JudgeOptions } from './judged-evidence.ts'
 
 /**
@@ -20,7 +18,9 @@ export const modelEvidenceSchema = z.strictObject({
   /** The answer to `/attestation/report?model=`, as it was served. */
   report: z.string(),
   nodes: z
-    .array(z.strictObject({ collateral: storedCollateralSchema, gpu: gpuVerdictSchema.nullable() }))
+    .array(
+      z.strictObject({ collateral: machineCollateralSchema, gpu: gpuVerdictSchema.nullable() }),
+    )
     .max(64),
 })
 export type ModelEvidence = z.output<typeof modelEvidenceSchema>
@@ -87,21 +87,20 @@ async function judgeNode(
 ): Promise<Omit<ModelNode, 'model'>> {
   const nodePolicy = {
     ...policy,
-    allowed_compose_hashes: models.allowed_compose_hashes,
     allowed_measurements: models.allowed_measurements,
+    allowed_os_image_hashes: models.allowed_os_image_hashes,
     allowed_mr_config_id: undefined,
   }
-  const quote = await options.verifyQuote(report.quote, collateral, options.now)
-  requireTdxState(quote, policy)
+  const machine = await judgeMachine(report.machine, collateral, nodePolicy, options)
   const { signer, tlsSpkiSha256 = '00'.repeat(32) } = report
-  await identifyReportData(quote.reportData, { signer, nonce, tlsSpkiSha256 })
-  const facts = await replayEventLog(report.eventLog, quote.rtMr[3])
-  await checkWorkload({ report, quote, facts, policy: nodePolicy })
+  await identifyReportData(machine.reportData, { signer, nonce, tlsSpkiSha256 })
+  const { facts, measurement, os } = machine
+  await requireWorkload(report.appCompose, facts, models)
   const gpus = await judgeGpus(report.nvidiaPayload, { gpu, nonce }, policy, options)
   return {
     compose_hash: facts.composeHash,
-    measurement: tdxMeasurement(quote),
-    os_pinned: models.allowed_measurements !== undefined,
+    measurement,
+    os_pinned: os.os_pinned,
     signing_address: signer.address,
     gpu: gpus === undefined ? null : summarizeGpu(gpus),
   }

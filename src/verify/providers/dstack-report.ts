@@ -3,6 +3,8 @@ import { fromHex, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
+import { readSnpAttestation } from './dstack-attestation.ts'
+import { readVmConfig, type VmConfig } from './dstack-vm-config.ts'
 import { MESSAGE_ALGORITHMS, type MessageKey } from './judged-evidence.ts'
 
 const NAME = 'dstack report'
@@ -30,16 +32,16 @@ const tcbInfoSchema = z.looseObject({ app_compose: z.string() })
 const attestationSchema = z.looseObject({
   signing_address: hexText,
   signing_algo: z.enum(MESSAGE_ALGORITHMS).default('ecdsa'),
-  intel_quote: hexText,
+  intel_quote: hexText.nullish(),
+  /** In place of quote and log on other platforms than TDX. */
+  attestation: hexText.nullish(),
   /** A string with JSON. Any other value is an error, never treated as absent. */
   nvidia_payload: z.string().nullish(),
   tls_cert_fingerprint: hexText.nullish(),
-  event_log: z.unknown(),
+  event_log: z.unknown().optional(),
   info: z.looseObject({ tcb_info: z.unknown(), vm_config: z.unknown().optional() }),
   vm_config: z.unknown().optional(),
 })
-
-const vmConfigSchema = z.looseObject({ mr_config: z.string().nullish() })
 
 const fleetSchema = z.looseObject({
   gateway_attestation: z.unknown().optional(),
@@ -58,16 +60,19 @@ export interface DstackEvent {
   readonly payload: Bytes
 }
 
+/** What the hardware of a node says, and how the machine was started. */
+export type DstackMachine = { readonly vmConfig: VmConfig } & (
+  | { readonly tee: 'tdx'; readonly quote: Bytes; readonly eventLog: readonly DstackEvent[] }
+  | { readonly tee: 'sev-snp'; readonly report: Bytes; readonly mrConfig: string }
+)
+
 /** One node's attestation, unverified. */
 export interface DstackReport {
   readonly signer: MessageKey
   /** SHA-256 of the node's TLS key as the report claims it; REPORT_DATA is authoritative. Lowercase hex. */
   readonly tlsSpkiSha256: string | undefined
-  readonly quote: Bytes
-  readonly eventLog: readonly DstackEvent[]
+  readonly machine: DstackMachine
   readonly appCompose: string
-  /** The document whose digest is MRCONFIGID in its third form, where the report contains it. */
-  readonly mrConfig: string | undefined
   readonly nvidiaPayload: string | undefined
 }
 
@@ -101,12 +106,25 @@ function readReport(json: unknown): DstackReport {
   return {
     signer: { algorithm: node.signing_algo, address: node.signing_address },
     tlsSpkiSha256: /^[0-9a-f]{64}$/.exec(node.tls_cert_fingerprint ?? '')?.[0],
-    quote: fromHex(node.intel_quote),
-    eventLog: readDstackEvents(node.event_log),
+    machine: readMachine(node),
     appCompose: readDocument(tcbInfoSchema, unwrap(node.info.tcb_info), NAME).app_compose,
-    mrConfig: readMrConfig(node.vm_config ?? node.info.vm_config),
     nvidiaPayload: node.nvidia_payload ?? undefined,
   }
+}
+
+function readMachine(node: z.output<typeof attestationSchema>): DstackMachine {
+  const { intel_quote: quote, attestation } = node
+  if (quote) {
+    return {
+      tee: 'tdx',
+      quote: fromHex(quote),
+      eventLog: readDstackEvents(node.event_log),
+      vmConfig: readVmConfig(node.vm_config ?? node.info.vm_config),
+    }
+  }
+  if (!attestation) throw new MalformedEvidence(NAME, 'neither a quote nor an attestation')
+  const { report, mrConfig, config } = readSnpAttestation(fromHex(attestation))
+  return { tee: 'sev-snp', report, mrConfig, vmConfig: readVmConfig(config) }
 }
 
 /**
@@ -124,15 +142,6 @@ export function readDstackEvents(log: unknown): DstackEvent[] {
     name,
     payload: fromHex(payload),
   }))
-}
-
-/**
- * Of a machine's configuration only this document is read; a configuration of another form has none.
- * @throws MalformedEvidence when the configuration cannot be read
- */
-export function readMrConfig(vmConfig: unknown): string | undefined {
-  if (vmConfig === undefined || vmConfig === null || vmConfig === '') return undefined
-  return readDocument(vmConfigSchema, unwrap(vmConfig), NAME).mr_config ?? undefined
 }
 
 /** Some members are JSON, or JSON in a string, depending on the software's version. */

@@ -95,7 +95,12 @@ function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: Provid
 const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
 
 /** Claims that a policy may add to the router's. */
-const FOUND_BY_POLICY: ReadonlySet<string> = new Set(['release', 'platform_release', 'models'])
+const FOUND_BY_POLICY: ReadonlySet<string> = new Set([
+  'release',
+  'platform_release',
+  'models',
+  'os_image',
+])
 
 function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
   const { binding, claims, evidence_summary: summary, verification_mode } = judged

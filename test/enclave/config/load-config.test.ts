@@ -68,7 +68,7 @@ const CASES: readonly (readonly [string, Config, StartupEnv, string, string])[] 
     config({}, UNPINNED),
     REAL,
     'providers.nova.attestation.allowed_measurements',
-    'is missing, so an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
+    'is missing, and so is allowed_os_image_hashes: an unknown operating system speaks for the workload; pin it, or name the provider in service.allow_unpinned_os',
   ],
   [
     'a trust bundle of no address',
@@ -185,6 +185,8 @@ describe('loadConfig', () => {
     const allowed = config({ allow_unattested: ['nova'], allow_simulated: true }, UNATTESTED)
     const loaded = await load(allowed, { ...REAL, platform: 'simulated' })
     expect(loaded.config.service.mode).toBe('production')
+    const byImage = { ...UNPINNED.attestation, allowed_os_image_hashes: ['ab'.repeat(32)] }
+    expect(await load(config({}, { attestation: byImage }), REAL)).toBeDefined()
     const named = await load(config({ allow_unpinned_os: ['nova'] }, UNPINNED), REAL)
     expect(named.config.service.allow_unpinned_os).toEqual(['nova'])
   })

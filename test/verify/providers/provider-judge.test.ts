@@ -62,7 +62,10 @@ beforeAll(async () => {
     report,
     nonce: NONCE,
     tls_spki_sha256: 'ab'.repeat(32),
-    collateral: await fetchCollateral(node?.quote ?? new Uint8Array(), source),
+    collateral: await fetchCollateral(
+      node?.machine.tee === 'tdx' ? node.machine.quote : new Uint8Array(),
+      source,
+    ),
     gpu: { tokens: await nvidia.verdict({ nonce: NONCE, now: NOW }), keys: nvidia.jwks },
   }
   const policy = providerPolicySchema.parse(POLICY)

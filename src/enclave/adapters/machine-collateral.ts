@@ -1,0 +1,31 @@
+import { toBase64, type Bytes } from '../../protocol/bytes.ts'
+import { EvidenceRefused } from '../../verify/evidence-refused.ts'
+import type { MachineCollateral } from '../../verify/providers/dstack-machine.ts'
+import type { DstackMachine } from '../../verify/providers/dstack-report.ts'
+import { fetchCollateral } from '../../verify/tdx/collateral.ts'
+import type { EvidenceDeps } from './adapter.ts'
+import { pcsOverWeb } from './intel-service.ts'
+
+/**
+ * What Intel or AMD states of a machine.
+ * @throws EvidenceRefused `service_unreachable` when the vendor's service does not answer
+ */
+export async function fetchMachineCollateral(
+  machine: DstackMachine,
+  deps: EvidenceDeps,
+): Promise<MachineCollateral> {
+  if (machine.tee === 'tdx') return fetchCollateral(machine.quote, pcsOverWeb(deps.webFetch))
+  const chain = await findSnpChain(machine.report, deps)
+  const crl = await deps.findRevocationList(chain)
+  return { snp_chain_pem: chain, ...(crl && { snp_crl_base64: toBase64(crl) }) }
+}
+
+/**
+ * AMD's certificates for a report that comes without them.
+ * @throws EvidenceRefused `service_unreachable`
+ */
+export function findSnpChain(report: Bytes, deps: EvidenceDeps): Promise<string> {
+  return deps.findSnpChain(report).catch((cause: unknown) => {
+    throw new EvidenceRefused('service_unreachable', [], { cause })
+  })
+}
