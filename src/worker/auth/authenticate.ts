@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import type { Storage } from '../storage/database.ts'
+import type { Row, Statement, Storage } from '../storage/database.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 import { isExpired, parseApiKey, type PresentedKey } from './api-key.ts'
@@ -42,27 +42,46 @@ export function readApiKeyText(request: Request): string {
   throw new ApiError('unauthorized', message)
 }
 
+/** What checking a key against the storage needs. */
+export interface AuthDeps {
+  readonly keyring: Keyring
+  readonly storage: Storage
+  readonly now: () => number
+}
+
 /**
  * The caller of an endpoint that needs no admission: one storage read.
  * @throws ApiError `unauthorized` or `key_expired`
  * @throws StorageUnavailable when the storage does not answer
  */
-export async function authenticate(
-  request: Request,
-  context: { readonly keyring: Keyring; readonly storage: Storage; readonly now: () => number },
-): Promise<Caller> {
+export async function authenticate(request: Request, context: AuthDeps): Promise<Caller> {
   const key = await readApiKey(request, context)
+  const { caller } = await readAsCaller(key, context, [])
+  return caller
+}
+
+/**
+ * Reads from the caller's storage and checks the key in the same call. The rows are those of each statement.
+ * @throws ApiError `unauthorized` or `key_expired`
+ * @throws StorageUnavailable when the storage does not answer
+ */
+export async function readAsCaller(
+  key: PresentedKey,
+  { storage, now }: Pick<AuthDeps, 'storage' | 'now'>,
+  statements: readonly Statement[],
+): Promise<{ readonly caller: Caller; readonly rows: readonly (readonly Row[])[] }> {
   const { customerId, keyPrefix } = key
-  const [rows = []] = await context.storage.customer(customerId).batch([
+  const [keys = [], ...rows] = await storage.customer(customerId).batch([
     sql`SELECT name, expires_at, ${endOfFormer(key)} AS ends_at FROM api_keys
       WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND ${wasEverKey(key)}
         AND deleted_at IS NULL`,
+    ...statements,
   ])
-  const [row] = rows
+  const [row] = keys
   if (row === undefined) throw invalidKey()
   const ends = [optionalNumberOf(row, 'expires_at'), optionalNumberOf(row, 'ends_at')]
-  if (ends.some((end) => isExpired(end, context.now()))) throw keyExpired()
-  return { customerId, keyPrefix, keyName: textOf(row, 'name') }
+  if (ends.some((end) => isExpired(end, now()))) throw keyExpired()
+  return { caller: { customerId, keyPrefix, keyName: textOf(row, 'name') }, rows }
 }
 
 /** The same answer for a key that is malformed, invented, unknown or deleted. */

@@ -36,16 +36,22 @@ interface Ticket {
  */
 const POLL_INTERVAL_MS = 20
 
+/** An owner that is forgotten counts as never served. */
+const MAX_REMEMBERED_OWNERS = 1_000
+
 /**
  * Divides a scarce resource among owners: memory for uploads, reads of the ledger, time to measure audio. No owner
- * holds more than its share. Of the waiting requests, one of the owner that holds least is served first; within one
- * owner the oldest. When the request that is next does not fit yet, all others wait for it: otherwise a flow of
+ * holds more than its share. Of the waiting requests, one of the owner that holds least is served first, and among those
+ * that hold as much, of the one that was served longest ago; within one owner the oldest. When the request that is next does not fit yet, all others wait for it: otherwise a flow of
  * small requests could keep a large one waiting forever.
  */
 export class FairLimiter {
   readonly #limits: FairLimits
   readonly #waiting: Ticket[] = []
   readonly #held = new Map<string, number>()
+  /** When each owner was last served, as a number that grows. */
+  readonly #servedAt = new Map<string, number>()
+  #served = 0
   #taken = 0
 
   constructor(limits: FairLimits) {
@@ -65,6 +71,7 @@ export class FairLimiter {
         await deps.pause(POLL_INTERVAL_MS)
       }
       this.#take(owner, amount)
+      this.#noteServed(owner)
     } finally {
       this.#waiting.splice(this.#waiting.indexOf(ticket), 1)
     }
@@ -93,15 +100,32 @@ export class FairLimiter {
     return this.#next() === ticket && this.#taken + ticket.amount <= this.#limits.capacity
   }
 
-  /** The waiting request to serve next: within its owner's share, owner that holds least first, then the oldest. */
+  /** The waiting request to serve next: within its owner's share, and before all others. */
   #next(): Ticket | undefined {
     let next: Ticket | undefined
     for (const ticket of this.#waiting) {
       const held = this.#heldBy(ticket.owner)
       const fits = held === 0 || held + ticket.amount <= this.#limits.share
-      if (fits && (next === undefined || held < this.#heldBy(next.owner))) next = ticket
+      if (fits && (next === undefined || this.#comesBefore(ticket, next))) next = ticket
     }
     return next
+  }
+
+  /** Whether a request goes before one that came earlier. */
+  #comesBefore({ owner }: Ticket, { owner: earlier }: Ticket): boolean {
+    const [held, others] = [this.#heldBy(owner), this.#heldBy(earlier)]
+    if (held !== others) return held < others
+    return (this.#servedAt.get(owner) ?? 0) < (this.#servedAt.get(earlier) ?? 0)
+  }
+
+  #noteServed(owner: string): void {
+    this.#served += 1
+    this.#servedAt.delete(owner)
+    this.#servedAt.set(owner, this.#served)
+    const [longestAgo] = this.#servedAt.keys()
+    if (this.#servedAt.size > MAX_REMEMBERED_OWNERS && longestAgo !== undefined) {
+      this.#servedAt.delete(longestAgo)
+    }
   }
 
   #heldBy(owner: string): number {

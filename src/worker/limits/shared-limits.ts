@@ -64,8 +64,9 @@ export function openSharedLimits(): SharedLimits {
       maxWaitMs: 10_000,
       refusal: tooManyReads,
     }),
+    // A place is held for the rest after a query too, so that all customers together take half of the storage's time.
     queries: new FairLimiter({
-      capacity: 8,
+      capacity: 2,
       share: 1,
       maxWaiting: 16,
       maxWaitMs: 10_000,

@@ -1,16 +1,18 @@
 import type { Context, Handler } from '../context.ts'
-import { authenticate, readApiKey } from '../auth/authenticate.ts'
+import type { PresentedKey } from '../auth/api-key.ts'
+import { readApiKey, readAsCaller } from '../auth/authenticate.ts'
+import { ApiError } from '../http/errors.ts'
 import { json } from '../http/reply.ts'
 import { pause } from '../routing/budget.ts'
 import type { Database } from '../storage/database.ts'
 import { textOf } from '../storage/row.ts'
 import { list, sql } from '../storage/sql.ts'
-import { findReceipt, type LiveReceipt } from './find.ts'
+import { receiptOf, receiptQuery, type LiveReceipt } from './find.ts'
 
 /** `GET /v1/receipts/{id}`: the signed receipt, to the customer that owns it (see docs/api.md). */
 export const getReceipt: Handler = (request, context, params) =>
-  withFairRead(request, context, async () => {
-    const { receipt } = await ownReceipt(request, context, params['id'] ?? '')
+  withFairRead(request, context, async (key) => {
+    const receipt = await ownReceipt(key, context, params['id'] ?? '')
     return json({ id: receipt.id, receipt: receipt.jws })
   })
 
@@ -19,38 +21,34 @@ export const getReceipt: Handler = (request, context, params) =>
  * kept: `{"evidence": [{"sha256", "data_b64"}]}` in the receipt's order.
  */
 export const getReceiptEvidence: Handler = (request, context, params) =>
-  withFairRead(request, context, async () => {
-    const { receipt, ledger, customerId } = await ownReceipt(request, context, params['id'] ?? '')
-    const stored = await readEvidence(ledger, customerId, receipt.evidenceRefs)
-    const evidence = receipt.evidenceRefs.flatMap((sha256) => {
+  withFairRead(request, context, async (key) => {
+    const { evidenceRefs } = await ownReceipt(key, context, params['id'] ?? '')
+    const ledger = context.storage.customer(key.customerId)
+    const stored = await readEvidence(ledger, key.customerId, evidenceRefs)
+    const evidence = evidenceRefs.flatMap((sha256) => {
       const dataB64 = stored.get(sha256)
       return dataB64 === undefined ? [] : [{ sha256, data_b64: dataB64 }]
     })
     return json({ evidence })
   })
 
-interface OwnReceipt {
-  readonly receipt: LiveReceipt
-  readonly ledger: Database
-  readonly customerId: string
-}
-
 /** Runs the reads of one request within the customer's share of concurrent reads. */
 async function withFairRead(
   request: Request,
   context: Context,
-  work: () => Promise<Response>,
+  work: (key: PresentedKey) => Promise<Response>,
 ): Promise<Response> {
-  const { customerId } = await readApiKey(request, context)
-  return context.shared.reads.during(customerId, 1, { now: context.now, pause }, () =>
-    context.inTurn(1, work),
+  const key = await readApiKey(request, context)
+  return context.shared.reads.during(key.customerId, 1, { now: context.now, pause }, () =>
+    context.inTurn(1, () => work(key)),
   )
 }
 
-async function ownReceipt(request: Request, context: Context, id: string): Promise<OwnReceipt> {
-  const { customerId } = await authenticate(request, context)
-  const ledger = context.storage.customer(customerId)
-  return { receipt: await findReceipt(ledger, customerId, id, context.now()), ledger, customerId }
+async function ownReceipt(key: PresentedKey, context: Context, id: string): Promise<LiveReceipt> {
+  const query = receiptQuery(key.customerId, id, context.now())
+  const { rows } = await readAsCaller(key, context, [query])
+  if (id === '') throw new ApiError('missing_field', 'The receipt id is missing.', { param: 'id' })
+  return receiptOf(rows[0]?.[0])
 }
 
 /** Base64 of each stored piece of evidence, by its digest. */

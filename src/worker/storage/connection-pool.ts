@@ -6,21 +6,28 @@ export interface PooledConnection {
   discard(): void
 }
 
+/** For whom a connection is used, and for what. */
+export interface PoolUser {
+  readonly owner: string
+  readonly reads: boolean
+}
+
 export interface ConnectionPool<L extends PooledConnection> {
   /**
-   * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share.
+   * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share, and reads no
+   * more than half of all, so that no number of them keeps a write waiting.
    * @throws StorageUnavailable when waiting and work together exceed the deadline; the connection is then replaced,
    *   because a late result on it could not be matched to its query
    */
-  use<Result>(owner: string, work: (connection: L) => Promise<Result>): Promise<Result>
+  use<Result>(user: PoolUser, work: (connection: L) => Promise<Result>): Promise<Result>
 }
 
 export interface ConnectionPoolOptions<L extends PooledConnection> {
   readonly open: () => L
   readonly size: number
   /**
-   * Maximum number of connections of one owner: its batches wait for each other's locks and must leave connections
-   * for others.
+   * Maximum number of connections of one owner for writing, and as many for reading: its writes wait for each other's
+   * locks and must leave connections for others.
    */
   readonly share: number
   readonly deadlineMs: number
@@ -34,12 +41,12 @@ export function createConnectionPool<L extends PooledConnection>(
 ): ConnectionPool<L> {
   const queue = createConnectionQueue<L>(options)
   return {
-    async use(owner, work) {
+    async use(user, work) {
       const deadline = startDeadline(options.deadlineMs)
       try {
-        const connection = await queue.acquire(owner, deadline.passed)
+        const connection = await queue.acquire(user, deadline.passed)
         return await runOn(connection ?? options.open(), work, deadline.passed, {
-          done: (kept) => queue.release(owner, kept),
+          done: (kept) => queue.release(user, kept),
           survives: options.survives,
         })
       } finally {
@@ -77,41 +84,47 @@ function createConnectionQueue<L extends PooledConnection>({
 }: ConnectionPoolOptions<L>) {
   const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
   const busy = new Map<string, number>()
-  const waiting: { owner: string; take: (connection: L | undefined) => void }[] = []
+  let reading = 0
+  const maxReading = Math.max(1, Math.floor(size / 2))
+  const waiting: { user: PoolUser; take: (connection: L | undefined) => void }[] = []
 
-  const mayTake = (owner: string) => (busy.get(owner) ?? 0) < share
-  const count = (owner: string, change: 1 | -1) => {
-    const now = (busy.get(owner) ?? 0) + change
-    if (now === 0) busy.delete(owner)
-    else busy.set(owner, now)
+  const nameOf = ({ owner, reads }: PoolUser) => `${reads ? 'reads' : 'writes'} ${owner}`
+  const mayTake = (user: PoolUser) =>
+    (busy.get(nameOf(user)) ?? 0) < share && !(user.reads && reading >= maxReading)
+  const count = (user: PoolUser, change: 1 | -1) => {
+    const name = nameOf(user)
+    const now = (busy.get(name) ?? 0) + change
+    if (now === 0) busy.delete(name)
+    else busy.set(name, now)
+    if (user.reads) reading += change
   }
 
-  async function acquire(owner: string, passed: Promise<never>): Promise<L | undefined> {
-    if (idle.length > 0 && mayTake(owner)) {
-      count(owner, 1)
+  async function acquire(user: PoolUser, passed: Promise<never>): Promise<L | undefined> {
+    if (idle.length > 0 && mayTake(user)) {
+      count(user, 1)
       return idle.pop()
     }
     const { promise, resolve } = Promise.withResolvers<L | undefined>()
-    const waiter = { owner, take: resolve }
+    const waiter = { user, take: resolve }
     waiting.push(waiter)
     try {
       return await Promise.race([promise, passed])
     } catch (error) {
       const index = waiting.indexOf(waiter)
       if (index >= 0) waiting.splice(index, 1)
-      else void promise.then((connection) => release(owner, connection))
+      else void promise.then((connection) => release(user, connection))
       throw error
     }
   }
 
-  function release(owner: string, connection: L | undefined): void {
-    count(owner, -1)
-    const index = waiting.findIndex((waiter) => mayTake(waiter.owner))
+  function release(user: PoolUser, connection: L | undefined): void {
+    count(user, -1)
+    const index = waiting.findIndex((waiter) => mayTake(waiter.user))
     const [next] = index < 0 ? [] : waiting.splice(index, 1)
     if (next === undefined) {
       idle.push(connection)
     } else {
-      count(next.owner, 1)
+      count(next.user, 1)
       next.take(connection)
     }
   }

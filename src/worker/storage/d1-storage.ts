@@ -3,11 +3,23 @@ import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Row, Statement, Storage } from './database.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
+import { ReadGate } from './read-gate.ts'
+import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
-/** One D1 database for all customers; every key and every WHERE of the schema names the customer. */
-export function d1Storage(binding: D1Database): Storage {
-  const engine: Database = { batch: (statements) => runBatch(binding, statements) }
+/**
+ * One D1 database for all customers; every key and every WHERE of the schema names the customer. It runs one batch after
+ * another, so few reads are sent at a time: admission and settlement wait behind no more than those.
+ * @param now ms
+ */
+export function d1Storage(binding: D1Database, now: () => number): Storage {
+  const reads = new ReadGate(now)
+  const engine: Database = {
+    batch: (statements) => {
+      const run = () => runBatch(binding, statements)
+      return statements.every(isRead) ? reads.during(run) : run()
+    },
+  }
   // A flag and not a shared promise: in workerd a request must not wait for work that another one began.
   let migrated = false
   const database: Database = {

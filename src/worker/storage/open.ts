@@ -23,7 +23,7 @@ export interface StorageEnv {
 const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchDeps) => Storage>> =
   {
     'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
-    d1: (env) => d1Storage(required(env, 'DB')),
+    d1: (env, { now }) => d1Storage(required(env, 'DB'), now),
     postgres: (env) => {
       required(env, 'DATABASE_URL')
       return postgresStorage(required(env, 'POSTGRES'))

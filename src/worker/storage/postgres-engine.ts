@@ -3,6 +3,7 @@ import type { Database, Statement } from './database.ts'
 import { createConnectionPool } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
+import { isRead } from './sql.ts'
 import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
 import { openPostgresConnection } from './postgres-connection.ts'
 
@@ -43,9 +44,10 @@ export function createPostgresEngine(
   let migration: Promise<void> | undefined
 
   async function run(customerId: string | null, statements: readonly Statement[]) {
+    const user = { owner: customerId ?? '', reads: statements.every(isRead) }
     for (let connection = 1; ; connection++) {
       try {
-        return await connections.use(customerId ?? '', ({ sql }) =>
+        return await connections.use(user, ({ sql }) =>
           withRetries(() => runPostgresBatch(sql, customerId, statements), random),
         )
       } catch (error) {

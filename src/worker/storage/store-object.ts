@@ -3,6 +3,7 @@ import type { BatchOutcome } from './batch-outcome.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
+import { isRead } from './sql.ts'
 import { runBatches, sqliteDatabase } from './sqlite-batches.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
 
@@ -22,6 +23,8 @@ export function makeStoreObject(
     readonly #storage: DurableObjectStorage
     /** When the alarm is set to go off; infinity while none is set. */
     #alarmAt = Number.POSITIVE_INFINITY
+    /** Resolves when the latest of the reads that have come is over, and what came meanwhile has run. */
+    #reads: Promise<void> = Promise.resolve()
 
     constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
       super(ctx, env)
@@ -34,7 +37,10 @@ export function makeStoreObject(
 
     /** Runs batches and commits them together. Never throws for what SQL did. */
     async batches(packed: PackedBatches): Promise<readonly BatchOutcome[]> {
-      const answers = await runBatches(this.#storage, unpackBatches(packed))
+      const batches = unpackBatches(packed)
+      const run = () => runBatches(this.#storage, batches)
+      const reads = batches.every((batch) => batch.every(isRead))
+      const answers = await (reads ? this.#afterOtherReads(run) : run())
       if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
       return answers.map(({ outcome }) => outcome)
     }
@@ -44,6 +50,22 @@ export function makeStoreObject(
       this.#alarmAt = Number.POSITIVE_INFINITY
       const { next } = await sweep(sqliteDatabase(this.#storage), now())
       if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
+    }
+
+    /**
+     * Runs a read once those before it are over. Between two reads writes run that have come: nobody's admission or
+     * settlement waits for more than one read.
+     */
+    async #afterOtherReads<Result>(read: () => Promise<Result>): Promise<Result> {
+      const before = this.#reads
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#reads = promise
+      await before
+      try {
+        return await read()
+      } finally {
+        setTimeout(() => resolve(), 0)
+      }
     }
 
     async #scheduleAlarm(time: number): Promise<void> {

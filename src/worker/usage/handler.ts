@@ -16,7 +16,7 @@ export const READ_COST = 4
 
 /** Ratio of the pause after a customer's query to the query's own duration, and the maximum pause, ms. */
 const REST_RATIO = 3
-const MAX_REST_MS = 1_000
+const MAX_REST_MS = 5_000
 
 const RETRY_AFTER_SECONDS = 5
 

@@ -1,4 +1,4 @@
-import { authenticate, invalidKey, readApiKey } from '../auth/authenticate.ts'
+import { invalidKey, readApiKey, readAsCaller } from '../auth/authenticate.ts'
 import type { Handler } from '../context.ts'
 import { json } from '../http/reply.ts'
 import { pause } from '../routing/budget.ts'
@@ -11,13 +11,13 @@ import { sql } from '../storage/sql.ts'
  * customer also the balance, and how much of it is not reserved by open requests.
  */
 export const showKey: Handler = async (request, context) => {
-  const { customerId, keyPrefix } = await readApiKey(request, context)
+  const key = await readApiKey(request, context)
+  const { customerId, keyPrefix } = key
   const tools = { now: context.now, pause }
   return context.shared.reads.during(customerId, 1, tools, () =>
     context.inTurn(1, async () => {
-      await authenticate(request, context)
       const now = context.now()
-      const [rows = []] = await context.storage.customer(customerId).batch([
+      const { rows } = await readAsCaller(key, context, [
         sql`SELECT ${keyViewColumns(now)}, customers.billing,
           CAST(customers.balance_nano AS TEXT) AS balance_nano,
           CAST(customers.reserved_nano AS TEXT) AS reserved_nano
@@ -25,7 +25,7 @@ export const showKey: Handler = async (request, context) => {
         WHERE api_keys.customer_id = ${customerId} AND api_keys.key_prefix = ${keyPrefix}
           AND ${LIVE_KEYS}`,
       ])
-      const [row] = rows
+      const row = rows[0]?.[0]
       if (row === undefined) throw invalidKey()
       const balance = bigintOf(row, 'balance_nano')
       const available = balance - bigintOf(row, 'reserved_nano')

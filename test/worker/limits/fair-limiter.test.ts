@@ -72,6 +72,20 @@ describe('the limiter', () => {
     await third
   })
 
+  it('lets owners that hold as much take turns, whoever came first and however often', async () => {
+    const { tools } = waiting()
+    const gate = limiter({ capacity: 1, share: 1 })
+    const order: string[] = []
+    const enter = async (owner: string) => {
+      const place = await gate.enter(owner, 1, tools)
+      order.push(owner)
+      await tools.pause(100)
+      place.leave()
+    }
+    await Promise.all(['greedy', 'greedy', 'greedy', 'other', 'other', 'third'].map(enter))
+    expect(order).toEqual(['greedy', 'other', 'third', 'greedy', 'other', 'greedy'])
+  })
+
   it('lets the owner who has least go first when room is given back', async () => {
     const { tools } = waiting()
     const gate = limiter()

@@ -9,6 +9,8 @@ interface TestConnection extends PooledConnection {
   readonly name: number
 }
 
+const writer = (owner: string) => ({ owner, reads: false })
+const reader = (owner: string) => ({ owner, reads: true })
 const never = () => new Promise<never>(() => {})
 
 describe('a pool of connections', () => {
@@ -35,13 +37,14 @@ describe('a pool of connections', () => {
 
   it('opens a connection at its first use and uses it again', async () => {
     const connections = create(2)
-    for (let i = 0; i < 3; i++) expect(await connections.use('a', async ({ name }) => name)).toBe(1)
+    for (let i = 0; i < 3; i++)
+      expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(1)
   })
 
   it('gives waiting work its turn in order', async () => {
     const connections = create(1)
     const order: string[] = []
-    const work = (mark: string) => connections.use(mark, async () => order.push(mark))
+    const work = (mark: string) => connections.use(writer(mark), async () => order.push(mark))
     await Promise.all([work('first'), work('second'), work('third')])
     expect(order).toEqual(['first', 'second', 'third'])
     expect(opened).toBe(1)
@@ -52,7 +55,7 @@ describe('a pool of connections', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const started: string[] = []
     const work = (owner: string) =>
-      connections.use(owner, async () => {
+      connections.use(writer(owner), async () => {
         started.push(owner)
         await promise
       })
@@ -64,9 +67,31 @@ describe('a pool of connections', () => {
     expect(started).toEqual(['a', 'a', 'b', 'a', 'b'])
   })
 
+  it('keeps half of itself from reads, so that a write waits for none of them', async () => {
+    const connections = create(4, 2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const started: string[] = []
+    const work = (name: string, user: ReturnType<typeof writer>) =>
+      connections.use(user, async () => {
+        started.push(name)
+        await promise
+      })
+    const owners = ['a', 'a', 'b', 'c']
+    const reads = owners.map((owner) => work(`${owner} reads`, reader(owner)))
+    const write = connections.use(writer('a'), async () => started.push('a writes'))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(started).toEqual(['a reads', 'a reads', 'a writes'])
+    resolve()
+    await Promise.all([...reads, write])
+    expect(started.slice(3)).toEqual(['b reads', 'c reads'])
+  })
+
   it('replaces a connection whose work passed the deadline', async () => {
     const connections = create(2)
-    const results = Promise.allSettled([connections.use('a', never), connections.use('b', never)])
+    const results = Promise.allSettled([
+      connections.use(writer('a'), never),
+      connections.use(writer('b'), never),
+    ])
     await vi.advanceTimersByTimeAsync(1000)
     for (const result of await results) {
       expect(result).toMatchObject({
@@ -75,18 +100,18 @@ describe('a pool of connections', () => {
       })
     }
     expect(discarded).toEqual([1, 2])
-    expect(await connections.use('c', async ({ name }) => name)).toBe(3)
+    expect(await connections.use(writer('c'), async ({ name }) => name)).toBe(3)
   })
 
   it('keeps a connection after a harmless failure and replaces it after any other', async () => {
     const connections = create(1)
     const fail = (error: Error) =>
-      connections.use('a', async () => {
+      connections.use(writer('a'), async () => {
         throw error
       })
     await expect(fail(new TypeError('harmless'))).rejects.toThrow('harmless')
-    expect(await connections.use('a', async ({ name }) => name)).toBe(1)
+    expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(1)
     await expect(fail(new RangeError('harmful'))).rejects.toThrow('harmful')
-    expect(await connections.use('a', async ({ name }) => name)).toBe(2)
+    expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(2)
   })
 })
