@@ -1,6 +1,7 @@
 import type { DaemonBoot } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import type { Egress } from './open-egress.ts'
+import { ChunkJoiner } from './egress/chunk-joiner.ts'
 import { createPinnedEgress } from './egress/pinned-egress.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
@@ -47,7 +48,7 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const proofs = createProviderProofs({ openAdapter, now, random, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
-  const egress = createPinnedEgress({ proofs, connectMs })
+  const egress = createPinnedEgress({ proofs, connectMs, joiner: new ChunkJoiner({ now }) })
   return {
     proofs,
     egress,

@@ -1,4 +1,5 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
+import { ChunkJoiner } from '../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
 import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { createProviderProofs } from '../../src/enclave/proofs/provider-evidence.ts'
@@ -74,7 +75,11 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     random: () => 0,
     log: () => {},
   })
-  const egress = createPinnedEgress({ proofs, connectMs: () => 2000 })
+  const egress = createPinnedEgress({
+    proofs,
+    connectMs: () => 2000,
+    joiner: new ChunkJoiner({ now: Date.now }),
+  })
   const link = await startEgressLink(egress)
   proofs.configure(configFor(provider.port, setting))
   const standing = () => {

@@ -5,6 +5,7 @@ import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { finalAnswer } from '../outbound/final-answer.ts'
+import type { ChunkJoiner } from './chunk-joiner.ts'
 import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
@@ -14,11 +15,17 @@ export interface EgressDeps {
   readonly proofs: ProviderProofs
   /** Timeout of TCP and TLS together. */
   readonly connectMs: () => number
+  /** Joins chunks of event streams. */
+  readonly joiner: ChunkJoiner
+}
+
+interface CarryDeps extends PinnedDeps {
+  readonly joiner: ChunkJoiner
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
-export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
-  const deps = { proofs, pools: createPools(connectMs) }
+export function createPinnedEgress({ proofs, connectMs, joiner }: EgressDeps): Egress {
+  const deps = { proofs, pools: createPools(connectMs), joiner }
   return {
     async carry(call) {
       try {
@@ -38,7 +45,7 @@ export function createPinnedEgress({ proofs, connectMs }: EgressDeps): Egress {
  * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. The
  * body is not read before the last step.
  */
-async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
+async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const channel = requireChannel(provider, deps.proofs)
@@ -53,7 +60,7 @@ async function carry(call: EgressCall, deps: PinnedDeps): Promise<void> {
   const open = await openPinned(channel, outgoing, deps)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const evidenceSha256 = open.channel.evidence.evidence_digest
-  await relay({ request, response, sent: open.sent, evidenceSha256 })
+  await relay({ request, response, sent: open.sent, evidenceSha256, joiner: deps.joiner })
 }
 
 /** @throws LinkError for a malformed header: the caller's constraints must not be dropped */

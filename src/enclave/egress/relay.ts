@@ -3,7 +3,9 @@ import { pipeline } from 'node:stream'
 import { EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import { LinkError } from '../link-error.ts'
 import { finalAnswer, MalformedAnswer } from '../outbound/final-answer.ts'
+import type { ChunkJoiner } from './chunk-joiner.ts'
 import { endToEnd } from './headers.ts'
+import { isEventStream, relayEvents } from './relay-events.ts'
 
 export interface RelayParts {
   /** From the worker, and to it. */
@@ -12,6 +14,7 @@ export interface RelayParts {
   /** The request to the provider; connected, nothing sent yet. */
   readonly sent: ClientRequest
   readonly evidenceSha256: string
+  readonly joiner: ChunkJoiner
 }
 
 /**
@@ -25,12 +28,12 @@ export async function relay({
   response,
   sent,
   evidenceSha256,
+  joiner,
 }: RelayParts): Promise<void> {
   sent.on('error', () => {
     request.unpipe(sent)
     // The rest of the body is discarded, so that the refusal can be read on the same connection.
     request.resume()
-    if (response.headersSent) response.destroy()
   })
   const answered = finalAnswer(sent)
   request.pipe(sent)
@@ -48,8 +51,9 @@ export async function relay({
     sent.destroy()
     throw malformed(cause)
   }
-  // An answer that is cut off destroys the response, so that it cannot be taken for a complete one.
-  pipeline(answer, response, () => {})
+  // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
+  if (isEventStream(answer)) relayEvents(answer, response, joiner)
+  else pipeline(answer, response, () => {})
 }
 
 function failureOf(cause: unknown): LinkError {

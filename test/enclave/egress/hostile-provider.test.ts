@@ -7,6 +7,7 @@ import {
   string,
 } from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
@@ -39,7 +40,11 @@ beforeAll(async () => {
   provider = await startByteProvider(identity, sound)
   const baseUrl = `https://127.0.0.1:${provider.port}/v1`
   const proofs = provenAlways('nova', baseUrl, identity.spkiSha256)
-  egress = createPinnedEgress({ proofs, connectMs: () => 2_000 })
+  egress = createPinnedEgress({
+    proofs,
+    connectMs: () => 2_000,
+    joiner: new ChunkJoiner({ now: Date.now }),
+  })
   link = await startEgressLink(egress)
 })
 afterAll(async () => {

@@ -2,15 +2,14 @@ import { createServer } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
-import { NO_EVIDENCE } from '../../../src/enclave/proofs/evidence-refresher.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import type { ProviderChannel, ProviderProofs } from '../../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { listen } from '../../support/listen.ts'
+import { evidenceFor, proofsOf, type CountedProofs } from '../../support/proven-channel.ts'
 import {
   startRecordingProvider,
   type RecordingProvider,
@@ -41,21 +40,6 @@ const hello: Respond = async (request, response) => {
   response.end('{"hello":true}')
 }
 
-function evidenceFor(spki: string, digest = 'e1'): VerifiedEvidence {
-  return {
-    verified: true,
-    verification_mode: 'test',
-    attestation_strength: 'simulated',
-    binding: { tls_spki_sha256: spki },
-    verified_at: 0,
-    expires_at: 4_000_000_000,
-    evidence_digest: digest.repeat(32),
-    evidence_summary: {},
-    evidence_raw: new Uint8Array(),
-    claims: {},
-  }
-}
-
 interface Setting {
   readonly respond?: Respond
   /** What is proven at first, and what each further verification proves. */
@@ -65,57 +49,19 @@ interface Setting {
   readonly connectMs?: number
 }
 
-interface Proofs extends ProviderProofs {
-  readonly reverified: number
-  readonly distrusted: number
-}
-
-async function set(setting: Setting = {}): Promise<Proofs> {
+async function set(setting: Setting = {}): Promise<CountedProofs> {
   provider = await startRecordingProvider(setting.respond ?? hello, keys[0])
   const baseUrl = (setting.baseUrl ?? ((port) => `https://127.0.0.1:${port}/v1`))(provider.port)
   const spkis = setting.proven ?? [keys[0].spkiSha256]
   const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: setting.webPki ?? false }
   const proofs = proofsOf(reach, spkis)
-  egress = createPinnedEgress({ proofs, connectMs: () => setting.connectMs ?? 2000 })
+  egress = createPinnedEgress({
+    proofs,
+    connectMs: () => setting.connectMs ?? 2000,
+    joiner: new ChunkJoiner({ now: Date.now }),
+  })
   link = await startEgressLink(egress)
   return proofs
-}
-
-function proofsOf(
-  reach: Omit<ProviderChannel, 'evidence'>,
-  spkis: readonly (string | undefined)[],
-): Proofs {
-  let at = 0
-  let reverified = 0
-  let distrusted = 0
-  const channel = (): ProviderChannel | undefined => {
-    const spki = spkis[at]
-    return spki === undefined ? undefined : { ...reach, evidence: evidenceFor(spki, `e${at}`) }
-  }
-  const standing = { ...NO_EVIDENCE, reason: null }
-  return {
-    get reverified() {
-      return reverified
-    },
-    get distrusted() {
-      return distrusted
-    },
-    configure: () => {},
-    close: () => {},
-    list: () => [
-      { provider: 'nova', adapter: 'envelope', state: 'verified', ...standing },
-      { provider: 'vega', adapter: 'none', state: 'unattested', ...standing },
-    ],
-    channel: (name) => (name === 'nova' ? channel() : undefined),
-    async reverify() {
-      reverified++
-      at++
-      return channel()
-    },
-    distrust: () => void distrusted++,
-    hop: () => undefined,
-    evidence: () => undefined,
-  }
 }
 
 const refusal = (code: string, message: string) => JSON.stringify({ error: { code, message } })
@@ -342,12 +288,15 @@ describe('a stream', () => {
     await expect(gone.promise).resolves.toBeUndefined()
   })
 
-  it('is held back at the provider while the worker does not read', async () => {
+  it.each([
+    ['a stream of events', 'text/event-stream'],
+    ['another answer', 'application/octet-stream'],
+  ])('is held back at the provider while the worker does not read: %s', async (_, contentType) => {
     let written = 0
     const over = new AbortController()
     await set({
       respond: async (_request, response) => {
-        response.writeHead(200)
+        response.writeHead(200, { 'content-type': contentType })
         const block = Buffer.alloc(65_536)
         const fill = () => {
           while (!over.signal.aborted && response.write(block)) written += block.length

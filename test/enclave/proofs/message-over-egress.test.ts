@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { proveMessage } from '../../../src/enclave/proofs/message-proof.ts'
@@ -48,7 +49,11 @@ async function prove(spki: (own: string) => string) {
     hop: () => undefined,
     evidence: () => undefined,
   }
-  const egress = createPinnedEgress({ proofs, connectMs: () => 1000 })
+  const egress = createPinnedEgress({
+    proofs,
+    connectMs: () => 1000,
+    joiner: new ChunkJoiner({ now: Date.now }),
+  })
   const message = {
     provider: 'nova',
     responseId: 'chatcmpl-1',

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+
+const OUTPUT = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+
+/** At this many active streams the window is 50 ms. */
+const MANY = 400
+const WINDOW_MS = 50
+
+/** A joiner whose clock moves only when told. */
+function opened() {
+  let now = 0
+  let tick: (() => void) | undefined
+  const joiner = new ChunkJoiner({
+    now: () => now,
+    every: (_ms, work) => {
+      tick = work
+      return () => (tick = undefined)
+    },
+  })
+  const open = () => {
+    const sent: string[] = []
+    return { sent, ...joiner.join((bytes) => sent.push(bytes.toString())) }
+  }
+  return {
+    open,
+    /** Streams that are past their first output. */
+    crowd: (count: number) => {
+      const streams = Array.from({ length: count }, open)
+      for (const { push } of streams) push(Buffer.from(OUTPUT))
+      return streams
+    },
+    pass: (ms: number) => {
+      now += ms
+      tick?.()
+    },
+    get isWaiting() {
+      return tick !== undefined
+    },
+  }
+}
+
+/** One stream of many, which has sent nothing for a while. */
+function oneOfMany() {
+  const host = opened()
+  const [stream, ...others] = host.crowd(MANY)
+  if (stream === undefined) throw new Error('no stream')
+  stream.sent.length = 0
+  host.pass(200)
+  return { ...host, host, stream, others }
+}
+
+describe('chunks of many streams', () => {
+  it('leave at once when their stream has sent nothing for a window, and wait for it otherwise', () => {
+    const { host, stream, pass } = oneOfMany()
+    stream.push(Buffer.from('1'))
+    expect(stream.sent).toEqual(['1'])
+    pass(20)
+    stream.push(Buffer.from('2'))
+    pass(20)
+    stream.push(Buffer.from('3'))
+    expect(stream.sent).toEqual(['1'])
+    expect(host.isWaiting).toBe(true)
+    pass(WINDOW_MS - 40)
+    expect(stream.sent).toEqual(['1', '23'])
+    expect(host.isWaiting).toBe(false)
+    pass(WINDOW_MS)
+    stream.push(Buffer.from('4'))
+    expect(stream.sent).toEqual(['1', '23', '4'])
+  })
+
+  it('are not joined before the first output of their stream', () => {
+    const { open } = oneOfMany()
+    const stream = open()
+    const role = OUTPUT.replace('"a"', '""')
+    for (const chunk of [': waiting\n\n', role, role, OUTPUT, 'joined']) {
+      stream.push(Buffer.from(chunk))
+    }
+    expect(stream.sent).toEqual([': waiting\n\n', role, role, OUTPUT])
+  })
+
+  it('are not joined while streams are few, or many of them idle', () => {
+    const few = opened()
+    const [alone] = few.crowd(16)
+    const busy = oneOfMany()
+    busy.pass(1_000)
+    for (const stream of [alone, busy.stream]) {
+      for (const chunk of ['1', '2', '3']) stream?.push(Buffer.from(chunk))
+      expect(stream?.sent.slice(-3)).toEqual(['1', '2', '3'])
+    }
+  })
+
+  it('leave with the end of their stream', () => {
+    const { stream, host } = oneOfMany()
+    for (const chunk of ['1', '2', '3']) stream.push(Buffer.from(chunk))
+    stream.end()
+    expect(stream.sent).toEqual(['1', '23'])
+    expect(host.isWaiting).toBe(false)
+  })
+
+  it('are forgotten when nobody reads their stream any more', () => {
+    const { stream, host, pass } = oneOfMany()
+    for (const chunk of ['1', '2']) stream.push(Buffer.from(chunk))
+    stream.leave()
+    expect(host.isWaiting).toBe(false)
+    pass(1_000)
+    expect(stream.sent).toEqual(['1'])
+  })
+
+  it('leave before more of them is held than a buffer has room for', () => {
+    const { stream } = oneOfMany()
+    const chunk = Buffer.alloc(40 * 1024, 'x')
+    for (let count = 0; count < 3; count += 1) stream.push(chunk)
+    expect(stream.sent.map(({ length }) => length)).toEqual([chunk.length, 2 * chunk.length])
+  })
+
+  it('keep their bytes and their order, and hold no stream back for more than a quarter of a second', () => {
+    const host = opened()
+    const streams = host.crowd(5_000)
+    host.pass(200)
+    const expected = streams.map(({ sent }) => [...sent])
+    for (let round = 0; round < 40; round += 1) {
+      for (const [index, { push }] of streams.entries()) {
+        push(Buffer.from(`${round};`))
+        expected[index]?.push(`${round};`)
+      }
+      host.pass(25)
+    }
+    const [first] = streams
+    expect(first?.sent.length).toBeGreaterThan(4)
+    expect(first?.sent.length).toBeLessThan(8)
+    for (const { end } of streams) end()
+    expect(streams.map(({ sent }) => sent.join(''))).toEqual(expected.map((sent) => sent.join('')))
+  })
+})

@@ -1,0 +1,105 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import type { Egress } from '../../../src/enclave/open-egress.ts'
+import { toHex } from '../../../src/protocol/bytes.ts'
+import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
+import { goldenStreams, providerBytes, replay } from '../../support/golden-streams.ts'
+import { proofsOf } from '../../support/proven-channel.ts'
+import {
+  startRecordingProvider,
+  type RecordingProvider,
+  type Respond,
+} from '../../support/recording-provider.ts'
+
+const PROMPT = 'a prompt'
+
+let provider: RecordingProvider
+let link: EgressLink
+let egress: Egress
+
+const OUTPUT = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+
+/** So that every chunk after the first output waits until its stream has sent nothing for a quarter of a second. */
+const slowJoiner = () => new ChunkJoiner({ now: Date.now, chunksPerSecond: 1 })
+
+describe('a stream of events whose chunks are joined', () => {
+  afterEach(async () => {
+    egress.close()
+    await link.close()
+    await provider.close()
+  })
+
+  async function set(respond: Respond): Promise<void> {
+    provider = await startRecordingProvider(respond)
+    const baseUrl = `https://127.0.0.1:${provider.port}/v1`
+    const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
+    const proofs = proofsOf(reach, [provider.tls.spkiSha256])
+    egress = createPinnedEgress({ proofs, connectMs: () => 10_000, joiner: slowJoiner() })
+    link = await startEgressLink(egress)
+  }
+
+  const read = async (answer: AsyncIterable<Buffer>, parts: Buffer[] = []) => {
+    for await (const part of answer) parts.push(part)
+    return parts
+  }
+
+  it('brings what the provider sent before it broke off, and is broken then', async () => {
+    await set((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(OUTPUT)
+      response.write('data: 1\n\n')
+      response.write('data: 2\n\n', () => response.destroy())
+    })
+    const parts: Buffer[] = []
+    await expect(read(await link.open('nova', PROMPT), parts)).rejects.toThrow('aborted')
+    expect(Buffer.concat(parts).toString()).toBe(`${OUTPUT}data: 1\n\ndata: 2\n\n`)
+  })
+
+  it('is ended at the provider when the worker leaves while chunks wait', async () => {
+    const gone = Promise.withResolvers<void>()
+    await set((_request, response) => {
+      response.on('close', () => gone.resolve())
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(OUTPUT)
+      response.write('data: 1\n\n')
+    })
+    const abort = new AbortController()
+    const answer = await link.open('nova', PROMPT, abort.signal)
+    answer.on('error', () => {})
+    answer.once('data', () => abort.abort())
+    await expect(gone.promise).resolves.toBeUndefined()
+  })
+
+  it('brings every golden stream byte by byte as it was sent, and the same answer comes of it', async () => {
+    const golden = goldenStreams().map(({ file, ...stream }) => ({
+      file,
+      bytes: providerBytes(stream),
+    }))
+    const PIECE = 16
+    await set(async (request, response) => {
+      const name = request.headers['x-file']
+      const bytes = golden.find(({ file }) => file === name)?.bytes ?? Buffer.from('unknown')
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let at = 0; at < bytes.length; at += PIECE) {
+        response.write(bytes.subarray(at, at + PIECE))
+        // oxlint-disable-next-line no-await-in-loop -- one piece after another, each a read of its own
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      response.end()
+    })
+    let pieces = 0
+    let reads = 0
+    for (const { file, bytes } of golden) {
+      // oxlint-disable-next-line no-await-in-loop -- one stream after another
+      const parts = await read(await link.open('nova', PROMPT, undefined, { 'x-file': file }))
+      expect([file, Buffer.concat(parts).toString('hex')]).toEqual([file, toHex(bytes)])
+      expect(outcomeOf(replay(parts))).toEqual(outcomeOf(replay([bytes])))
+      pieces += bytes.length / PIECE
+      reads += parts.length
+    }
+    expect(reads).toBeLessThan(pieces)
+  })
+})
+
+const outcomeOf = ({ text, outcome }: ReturnType<typeof replay>) => ({ text, outcome })
