@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { completionOf, usageOf } from '../support/answers.ts'
@@ -103,11 +102,11 @@ describe('two stacks on one PostgreSQL', () => {
       return answer.status
     }
     const during = startLoad(LANES, ask)
-    await delay(1_000)
+    await during.further(5 * LANES)
     expect(balancer.open().get(portOf(second))).toBeGreaterThan(0)
     second.signal('SIGKILL')
     await second.ended
-    await delay(500)
+    await during.further(5 * LANES)
     const statuses = await during.stop()
     const answered = statuses.filter((status) => status === 200).length
     expect(answered).toBeGreaterThan(20)
@@ -115,7 +114,7 @@ describe('two stacks on one PostgreSQL', () => {
     expect(statuses.length - answered).toBeLessThanOrEqual(LANES)
 
     const after = startLoad(LANES, ask)
-    await delay(1_000)
+    await after.further(5 * LANES)
     const later = await after.stop()
     expect(later.filter((status) => status !== 200)).toEqual([])
     const rows = await usageOf(await first.fetch('/v1/usage?limit=1'))

@@ -70,14 +70,3 @@ describe('the operations page, followed line by line', () => {
     expect(output).toMatch(/"total_count":\s*1/)
   })
 })
-
-describe('the alarms', () => {
-  test('name every metric there is', () => {
-    const sources = ['src/worker/metrics/metrics.ts', 'src/worker/admin/metrics.ts']
-    const names = sources.flatMap((file) => {
-      return readFileSync(join(PROJECT_DIR, file), 'utf8').match(/cmr_[a-z_]+/g) ?? []
-    })
-    expect(new Set(names).size).toBeGreaterThan(10)
-    expect(names.filter((name) => !PAGE.includes(name))).toEqual([])
-  })
-})

@@ -2,7 +2,6 @@ import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash, X509Certificate } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readServingFile } from '../../src/host/serve/serving-file.ts'
 import { envelopeSchema } from '../../src/protocol/envelope.ts'
@@ -141,7 +140,7 @@ describe('a serving router', () => {
     writeFileSync(router.configFile, JSON.stringify(config({ quick: 0 }, { name: 7 })))
     router.signal('SIGHUP')
     await until(() => router.output().includes('the last good configuration stays'))
-    await delay(500)
+    await load.further(20)
     const statuses = await load.stop()
     expect(statuses.length).toBeGreaterThan(4)
     expect(statuses.filter((status) => status !== 200)).toEqual([])
@@ -185,7 +184,7 @@ describe('a serving router', () => {
     const secure = startLoad(3, () => listOverTls().catch(listOverTls))
     router.signal('SIGUSR2')
     await until(() => router.output().includes('certificate in service until'))
-    await delay(200)
+    await Promise.all([plain.further(10), secure.further(10)])
     const statuses = [...(await plain.stop()), ...(await secure.stop())]
     expect(statuses.filter((status) => status !== 200)).toEqual([])
     expect((await shownCertificate(router.at.https_port)).fingerprint).not.toBe(before.fingerprint)
@@ -206,7 +205,7 @@ describe('a serving router', () => {
   test('brings a killed worker back; connections wait for it', async () => {
     const { parts } = readServingFile(router.stateDir)
     process.kill(parts['worker'] ?? 0, 'SIGKILL')
-    await delay(100)
+    await until(() => /worker +died/.test(router.output()))
     expect(await getOverTls(router.at.https_port, '/v1/models')).toMatchObject({ status: 200 })
     expect(router.output()).toMatch(/worker +died: signal SIGKILL; back in 0.5 s/)
   })
@@ -216,10 +215,12 @@ describe('a serving router', () => {
     expect(stream.status).toBe(200)
     router.signal('SIGTERM')
     await until(() => router.output().includes('draining, at most 20 s'))
-    await delay(200)
-    const refused = await router.fetch('/v1/chat/completions', {
-      ...chatBody('quick'),
-      headers: { connection: 'close' },
+    let refused = new Response()
+    await until(async () => {
+      const closing = { ...chatBody('quick'), headers: { connection: 'close' } }
+      refused = await router.fetch('/v1/chat/completions', closing)
+      if (refused.status === 200) await refused.text()
+      return refused.status === 503
     })
     expect(refused.status).toBe(503)
     expect([refused.headers.get('retry-after'), refused.headers.get('connection')]).toEqual([

@@ -171,8 +171,9 @@ test('an upload that breaks off leaves the router at work', async () => {
     },
   })
   call.on('error', () => {})
-  call.write(formBytes([MODEL, FILE]).subarray(0, 10_000))
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await new Promise((resolve) => {
+    call.write(formBytes([MODEL, FILE]).subarray(0, 10_000), resolve)
+  })
   call.destroy()
   expect((await post(stack, formBytes([FILE, MODEL]))).status).toBe(200)
 })

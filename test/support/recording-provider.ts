@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
@@ -17,8 +18,8 @@ export interface RecordingProvider {
   connections(): number
   /** Serves with another key from the next connection on. */
   changeKey(tls: DaemonTls): void
-  /** Ends every connection at once. */
-  cut(): void
+  /** Ends every connection. Resolves once the clients have ended theirs too. */
+  cut(): Promise<void>
   close(): Promise<void>
 }
 
@@ -51,7 +52,12 @@ export async function startRecordingProvider(
     received: () => Buffer.concat(parts).toString('latin1'),
     connections: () => connections,
     changeKey: ({ certPem: cert, keyPem: key }) => server.setSecureContext({ cert, key }),
-    cut: () => sockets.forEach((socket) => socket.destroy()),
+    cut: async () => {
+      const ended = [...sockets].map((socket) => once(socket, 'close'))
+      // The client's own end follows when it has seen this one.
+      for (const socket of sockets) socket.end()
+      await Promise.all(ended)
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

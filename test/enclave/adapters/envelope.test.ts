@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { makeSigningKey, type SigningKey } from '../../../src/enclave/release/signing-key.ts'
@@ -138,8 +137,7 @@ describe('a host that publishes an envelope', () => {
     await settled()
     const before = await link.post('nova', 'one')
     provider.changeKey(otherTls)
-    provider.cut()
-    await delay(20)
+    await provider.cut()
     current = second
     const after = await link.post('nova', 'two')
     expect(after.status).toBe(200)
@@ -150,8 +148,7 @@ describe('a host that publishes an envelope', () => {
     const { provider, link, settled, standing } = await start()
     await settled()
     provider.changeKey(otherTls)
-    provider.cut()
-    await delay(20)
+    await provider.cut()
     const answer = await link.post('nova', PROMPT)
     expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
     expect(provider.received()).not.toContain(PROMPT)

@@ -1,6 +1,5 @@
 import { createServer } from 'node:net'
 import { Readable } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
@@ -15,6 +14,7 @@ import {
   type RecordingProvider,
   type Respond,
 } from '../../support/recording-provider.ts'
+import { standstill } from '../../support/standstill.ts'
 
 const PROMPT = 'a prompt that nobody else may see'
 
@@ -146,8 +146,7 @@ describe('a peer with another key', () => {
     const proofs = await set({ proven: [keys[0].spkiSha256, undefined] })
     await link.post('nova', 'first')
     provider.changeKey(keys[1])
-    provider.cut()
-    await delay(20)
+    await provider.cut()
     const answer = await link.post('nova', PROMPT)
     expect(answer.headers['x-cmr-egress-error']).toBe('provider_unproven')
     expect(provider.received()).not.toContain(PROMPT)
@@ -299,7 +298,11 @@ describe('a stream', () => {
         response.writeHead(200, { 'content-type': contentType })
         const block = Buffer.alloc(65_536)
         const fill = () => {
-          while (!over.signal.aborted && response.write(block)) written += block.length
+          let taken = true
+          while (taken && !over.signal.aborted) {
+            taken = response.write(block)
+            written += block.length
+          }
         }
         response.on('drain', fill)
         fill()
@@ -307,11 +310,7 @@ describe('a stream', () => {
     })
     const answer = await link.open('nova', PROMPT)
     answer.on('error', () => {})
-    await delay(300)
-    const before = written
-    await delay(300)
-    expect(written).toBe(before)
-    expect(written).toBeLessThan(64 * 1024 * 1024)
+    expect(await standstill(() => written)).toBeLessThan(64 * 1024 * 1024)
     over.abort()
     answer.destroy()
   })
@@ -326,8 +325,7 @@ describe('a stream', () => {
     )
     const abort = new AbortController()
     link.open('nova', body, abort.signal).catch(() => {})
-    await delay(400)
-    expect(produced).toBeLessThan(64 * 1024 * 1024)
+    expect(await standstill(() => produced)).toBeLessThan(64 * 1024 * 1024)
     abort.abort()
     body.destroy()
   })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 
@@ -62,7 +62,7 @@ describe('the link', () => {
     await link.state()
     clock.now += 1
     const early = Array.from({ length: 10 }, () => link.stateReadAfter(clock.now))
-    await new Promise((resolve) => setTimeout(resolve, 1))
+    await vi.waitFor(() => expect(asked).toHaveLength(2))
     clock.now += 1
     const late = Array.from({ length: 10 }, () => link.stateReadAfter(clock.now))
     await expect(Promise.all([...early, ...late])).resolves.toHaveLength(20)
