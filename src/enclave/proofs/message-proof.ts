@@ -60,7 +60,7 @@ export async function proveMessage(
   }
   const answer = await fetchSignature(message, responseId, deps)
   if (typeof answer === 'string') return { status: answer, ...by }
-  return { ...(await judge(answer, message)), ...by }
+  return { ...by, ...(await judge(answer, message)) }
 }
 
 type Absence = 'timeout' | 'unsupported' | 'malformed'
@@ -132,12 +132,19 @@ async function judge(answer: Answer, message: FinishedMessage): Promise<MessageA
   const name = formOf(answer.text, message)
   if (name === undefined) return { status: 'mismatch' }
   const { text, signature, signing_address: address, signing_algo: algorithm } = answer
-  const sameKey =
-    algorithm === message.key.algorithm &&
-    address.toLowerCase().replace(/^0x/, '') === message.key.address
-  if (!sameKey) return { status: 'other_key' }
-  if (!(await verifyMessageSignature(text, signature, message.key))) return { status: 'invalid' }
-  return { status: 'verified', text, form: name, signature: signature.toLowerCase() }
+  const signer = signersOf(message).find(
+    (one) =>
+      one.algorithm === algorithm && one.address === address.toLowerCase().replace(/^0x/, ''),
+  )
+  if (signer === undefined) return { status: 'other_key' }
+  if (!(await verifyMessageSignature(text, signature, signer))) return { status: 'invalid' }
+  const by = { signing_algo: signer.algorithm, signing_address: signer.address }
+  return { status: 'verified', text, form: name, signature: signature.toLowerCase(), ...by }
+}
+
+/** The key of the peer itself, and those of the nodes that the same evidence shows behind it for this model. */
+function signersOf({ key, upstreamModel }: FinishedMessage) {
+  return [key, ...(key.behind ?? []).filter(({ model }) => model === upstreamModel)]
 }
 
 /** The name of the form in which a text binds this very exchange; undefined where it does not. */

@@ -8,7 +8,7 @@ import { judgeMachine, machineCollateralSchema } from './dstack-machine.ts'
 import { identifyReportData } from './dstack-report-data.ts'
 import { readModelReports, type DstackReport } from './dstack-report.ts'
 import { requireWorkload } from './dstack-workload.ts'
-import type { JudgeOptions } from './judged-evidence.ts'
+import type { JudgeOptions, NodeKey } from './judged-evidence.ts'
 
 /**
  * A gateway's reports of the nodes behind one of its models, and the vendors' collateral for each, in the same order.
@@ -38,6 +38,12 @@ export type ModelNode = {
   readonly gpu: ReturnType<typeof summarizeGpu> | null
 }
 
+export interface JudgedModels {
+  readonly nodes: readonly ModelNode[]
+  /** The keys of these nodes, in the same order. */
+  readonly keys: readonly NodeKey[]
+}
+
 /**
  * Judges every node that a gateway reports for every model of the policy, each for our nonce and under the policy of
  * models. That prompts are sent to these nodes only must be ensured by the gateway's own attested code.
@@ -49,9 +55,9 @@ export async function judgeModels(
   nonce: string,
   policy: PolicyOf<'dstack'>,
   options: JudgeOptions,
-): Promise<readonly ModelNode[]> {
+): Promise<JudgedModels> {
   const { models } = policy
-  if (models === undefined) return []
+  if (models === undefined) return { nodes: [], keys: [] }
   const shown = new Map(evidence.map((one) => [one.model, one]))
   const judged = models.names.map(async (name) => {
     const one = shown.get(name)
@@ -64,14 +70,16 @@ export async function judgeModels(
       one.nodes.map(async (node, index) => {
         const report = reports[index]
         if (report === undefined) throw new EvidenceRefused('models', ['model_nodes'])
+        const judgedNode = await judgeNode({ report, nonce, ...node }, policy, models, options)
         return {
-          model: name,
-          ...(await judgeNode({ report, nonce, ...node }, policy, models, options)),
+          node: { model: name, ...judgedNode },
+          key: { model: name, ...report.signer },
         }
       }),
     )
   })
-  return (await Promise.all(judged)).flat()
+  const all = (await Promise.all(judged)).flat()
+  return { nodes: all.map(({ node }) => node), keys: all.map(({ key }) => key) }
 }
 
 interface NodeEvidence extends Pick<ModelEvidence['nodes'][number], 'collateral' | 'gpu'> {

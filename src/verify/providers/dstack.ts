@@ -48,7 +48,7 @@ export async function judgeDstack(
   const { facts, measurement } = machine
   await requireWorkload(report.appCompose, facts, policy)
   const gpu = await judgeGpus(report.nvidiaPayload, evidence, policy, options)
-  const models = await judgeModels(evidence.models ?? [], nonce, policy, options)
+  const { nodes, keys } = await judgeModels(evidence.models ?? [], nonce, policy, options)
   return {
     verification_mode: machine.tee === 'tdx' ? 'dstack-tdx' : 'dstack-snp',
     attestation_strength: machine.strength,
@@ -63,10 +63,10 @@ export async function judgeDstack(
       signing_algo: report.signer.algorithm,
       signing_address: report.signer.address,
       gpu: gpu === undefined ? null : summarizeGpu(gpu),
-      ...(models.length > 0 && { models: [...models] }),
+      ...(nodes.length > 0 && { models: [...nodes] }),
     },
     claims: { tee: machine.tee, measurement },
-    messageKey: report.signer,
+    messageKey: keys.length > 0 ? { ...report.signer, behind: keys } : report.signer,
     onRecord: gpu?.verdict === undefined ? [] : [GPU_KEYS],
   }
 }

@@ -68,4 +68,11 @@ export interface MessageKey {
   readonly address: string
   /** The keyset (`sha256:<hex>`) that it is in, where the answer's signature is an ACI receipt. */
   readonly keyset?: string
+  /** For a gateway: keys of the attested nodes behind its models, which sign in its place. */
+  readonly behind?: readonly NodeKey[]
+}
+
+export interface NodeKey extends Pick<MessageKey, 'algorithm' | 'address'> {
+  /** The provider's name of the model. */
+  readonly model: string
 }

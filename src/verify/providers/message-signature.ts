@@ -7,7 +7,7 @@ import type { MessageKey } from './judged-evidence.ts'
 export async function verifyMessageSignature(
   text: string,
   signature: string,
-  key: MessageKey,
+  key: Pick<MessageKey, 'algorithm' | 'address'>,
 ): Promise<boolean> {
   try {
     const bytes = fromHex(signature.toLowerCase().replace(/^0x/, ''))

@@ -11,8 +11,7 @@ import type { JudgedHop, JudgeProviderHop, ProviderHop } from '../receipt-provid
 import { verifyIntelQuote } from '../tdx/quote.ts'
 import { judgeRecorded, type RecordedOptions } from './judge-recorded.ts'
 import { isProven, type JudgedEvidence } from './judged-evidence.ts'
-import { isAciReceiptOf } from './aci-receipt.ts'
-import { verifyMessageSignature } from './message-signature.ts'
+import { checkMessage } from './recorded-message.ts'
 
 export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'verifyQuote'> {
   /** Under Intel's root unless given. */
@@ -129,30 +128,4 @@ function isSame(said: unknown, found: unknown): boolean {
   const [one, other] = [said, found].map((value) => z.json().safeParse(value))
   if (!one?.success || !other?.success) return false
   return canonicalJson(one.data) === canonicalJson(other.data)
-}
-
-/** Verifies again a signature over this exchange that the receipt states was verified. */
-async function checkMessage(
-  { message_attestation: proof }: AttestationBlock,
-  { messageKey }: JudgedEvidence,
-  { requestDigest, responseDigest }: ProviderHop['exchange'],
-): Promise<Check[]> {
-  if (proof?.['status'] !== 'verified') return []
-  const { text, signature } = proof
-  const keyset = messageKey?.keyset
-  const ofExchange =
-    typeof text === 'string' &&
-    (keyset === undefined
-      ? `:${text}`.endsWith(`:${requestDigest}:${responseDigest}`)
-      : isAciReceiptOf(text, { keyset, requestDigest, responseDigest }))
-  const signed =
-    ofExchange &&
-    typeof signature === 'string' &&
-    messageKey !== undefined &&
-    (await verifyMessageSignature(text, signature, messageKey))
-  const fault = firstFault(
-    !ofExchange && 'it is not over the bytes of this exchange',
-    !signed && 'it is not by the key that the evidence vouches for',
-  )
-  return [judge('message_signature', fault, messageKey?.address ?? '')]
 }

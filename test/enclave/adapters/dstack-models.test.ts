@@ -115,6 +115,12 @@ describe('a gateway of the dstack family', () => {
       compose_hash: COMPOSE_HASH,
       models: [node, node],
     })
+    const nodeKey = { model: 'glm', algorithm: 'ed25519', address: SIGNER }
+    expect(proofs.hop('nova', digest)?.messageKey).toEqual({
+      algorithm: 'ed25519',
+      address: 'ab'.repeat(32),
+      behind: [nodeKey, nodeKey],
+    })
     const options = { verifyQuote: createQuoteVerifier(intel.rootDer) }
     expect(failuresOf(await rejudge(proofs, digest, POLICY, options))).toEqual([])
     const without = { ...POLICY, models: undefined }

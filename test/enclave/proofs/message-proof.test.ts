@@ -101,6 +101,29 @@ describe('the signature of a finished completion', () => {
     })
   })
 
+  it('may be by an attested node behind the gateway, for its own model only', async () => {
+    const gateway = { algorithm: 'ecdsa', address: ethereum.address } as const
+    const node = { algorithm: 'ed25519', address: ed25519.address } as const
+    const { tools } = provider(json(await answer(`${MODEL}:${DIGESTS}`)))
+    const behind = (model: string) => message({ key: { ...gateway, behind: [{ ...node, model }] } })
+    expect(await proveMessage(behind(MODEL), tools)).toEqual({
+      status: 'verified',
+      form: 'model_and_digests',
+      text: `${MODEL}:${DIGESTS}`,
+      signature: await ed25519.sign(`${MODEL}:${DIGESTS}`),
+      signing_algo: 'ed25519',
+      signing_address: ed25519.address,
+    })
+    expect(await proveMessage(behind('another model'), tools)).toEqual({
+      status: 'other_key',
+      signing_algo: 'ecdsa',
+      signing_address: ethereum.address,
+    })
+    expect(await proveMessage(message({ key: gateway }), tools)).toMatchObject({
+      status: 'other_key',
+    })
+  })
+
   it('may be one of Ethereum', async () => {
     const { tools } = provider(json(await answer(DIGESTS, ethereum, 'ecdsa')))
     const key = { algorithm: 'ecdsa', address: ethereum.address } as const
