@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { answering, completion, sound } from '../faults/answers.ts'
-import { openWorld, type Customer, type World } from '../faults/world.ts'
+import { openWorld, TIMEOUTS, type Customer, type World } from '../faults/world.ts'
+import type { Script } from '../support/fault-provider.ts'
 import { errorOf } from '../support/answers.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
 
@@ -17,6 +19,18 @@ const LARGE = JSON.stringify({
 
 let world: World
 
+/** Answers while the router does not run, for longer than a provider has for its first byte. */
+const answersMeanwhile: Script = async (call) => {
+  const { worker } = world.stack.local.pids
+  process.kill(worker, 'SIGSTOP')
+  try {
+    await sound(call)
+    await delay(2 * TIMEOUTS.headers_ms)
+  } finally {
+    process.kill(worker, 'SIGCONT')
+  }
+}
+
 beforeAll(async () => {
   const large = answering('', LARGE)
   const timeouts = { sync_attempt_ms: undefined, idle_ms: 60_000 }
@@ -24,17 +38,18 @@ beforeAll(async () => {
     [
       { model: 'large', at: 'alpha', script: large },
       { model: 'sound', at: 'alpha', script: sound },
+      { model: 'meanwhile', at: 'alpha', script: answersMeanwhile },
     ],
     { timeouts },
   )
 })
 afterAll(() => world.close())
 
-async function chat({ key }: Customer, model: string): Promise<number> {
+async function chat({ key }: Customer, model: string, more: object = {}): Promise<number> {
   const answer = await world.stack.fetch('/v1/chat/completions', {
     method: 'POST',
     headers: { authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] }),
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], ...more }),
   })
   await answer.arrayBuffer()
   return answer.status
@@ -57,6 +72,14 @@ test('sixteen answers of twelve mebibytes at once refuse nothing to another cust
   expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([])
   expect(await chat(greedy, 'large')).toBe(200)
 }, 120_000)
+
+test('a provider that answers while the router does not run is not the one that is late', async () => {
+  const customer = await world.newCustomer()
+  for (const stream of [true, false]) {
+    // oxlint-disable-next-line no-await-in-loop -- the router stands still meanwhile
+    expect(await chat(customer, 'meanwhile', { stream })).toBe(200)
+  }
+}, 60_000)
 
 const UPLOADS = 13
 const FORM_TYPE = 'multipart/form-data; boundary=neighbour'

@@ -15,6 +15,7 @@ import {
 } from '../../protocol/link.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
+import { startDeadline } from '../batching/deadline-timer.ts'
 import {
   LINK_FAILURES,
   LinkUnavailable,
@@ -65,6 +66,7 @@ export class HttpLink implements Link {
   readonly #binding: LinkBinding
   readonly #onFailure: (failure: LinkFailure) => void
   readonly #origin: string
+  readonly #now: () => number
   /** Batches receipts of concurrent requests into one call. */
   readonly sign: Link['sign']
   readonly #daemonState: DaemonState<LinkState>
@@ -82,6 +84,7 @@ export class HttpLink implements Link {
   ) {
     this.#binding = binding
     this.#onFailure = onFailure
+    this.#now = host.now
     this.#origin = origin
     const askState = () => this.#json(LINK_PATHS.state, linkStateSchema)
     this.#daemonState = new DaemonState(askState, host.now, CALL_TIMEOUT_MS)
@@ -206,7 +209,10 @@ export class HttpLink implements Link {
 
   async #call(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
     try {
-      const signal = AbortSignal.timeout(timeoutMs)
+      const controller = new AbortController()
+      // It goes on after the headers have come, for the body.
+      startDeadline(timeoutMs, this.#now, () => controller.abort())
+      const { signal } = controller
       return await this.#binding.fetch(`${this.#origin}${path}`, { ...init, signal })
     } catch (cause) {
       throw this.#failure('unreachable', cause)

@@ -1,3 +1,4 @@
+import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { AttemptFailure } from './failure.ts'
 
 /**
@@ -12,7 +13,7 @@ export class AttemptClock {
   readonly #outer: AbortSignal
   readonly #now: () => number
   readonly #onOuterAbort = () => this.#controller.abort(this.#outer.reason)
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #timer: DeadlineTimer | undefined
   #progressAt = 0
   #held = false
 
@@ -29,7 +30,7 @@ export class AttemptClock {
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
   enter(ms: number | undefined): void {
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.progress()
     if (ms !== undefined) this.#watch(ms, ms)
   }
@@ -47,7 +48,7 @@ export class AttemptClock {
 
   /** Stops the timer: the attempt has ended. */
   stop(): void {
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.#outer.removeEventListener('abort', this.#onOuterAbort)
   }
 
@@ -58,10 +59,10 @@ export class AttemptClock {
   }
 
   #watch(limit: number, wait: number): void {
-    this.#timer = setTimeout(() => {
+    this.#timer = startDeadline(wait, this.#now, () => {
       const left = this.#held ? limit : limit - (this.#now() - this.#progressAt)
       if (left > 0) this.#watch(limit, left)
       else this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
-    }, wait)
+    })
   }
 }

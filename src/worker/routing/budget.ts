@@ -1,10 +1,12 @@
+import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+
 /**
  * The wall-clock budget of one request, shared by all its attempts. The reason of its signal is the error to throw.
  */
 export class Budget {
   readonly #controller = new AbortController()
   readonly #now: () => number
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #timer: DeadlineTimer | undefined
   #endsAt = Number.POSITIVE_INFINITY
   #expired = false
 
@@ -28,23 +30,23 @@ export class Budget {
 
   /** Replaces the running limit: after `ms` milliseconds the signal aborts with the error that `reason` makes. */
   limit(ms: number, reason: () => unknown): void {
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.#endsAt = this.#now() + ms
-    this.#timer = setTimeout(() => {
+    this.#timer = startDeadline(ms, this.#now, () => {
       if (!this.#controller.signal.aborted) this.#expired = true
       this.#controller.abort(reason())
-    }, ms)
+    })
   }
 
   /** Aborts the signal at once. */
   abort(reason: unknown): void {
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.#controller.abort(reason)
   }
 
   /** Ends the budget: the request has finished. */
   end(): void {
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#timer?.stop()
   }
 }
 

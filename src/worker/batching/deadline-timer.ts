@@ -1,0 +1,28 @@
+/** A timer that fires later than this after its time shows that the program did not run meanwhile, ms. */
+const LATE_MS = 250
+
+/** The time for what arrived while the program did not run, ms. */
+const GRACE_MS = 1_000
+
+export interface DeadlineTimer {
+  stop(): void
+}
+
+/**
+ * Calls `passed` after `ms` milliseconds, for deadlines of others: a provider, the daemon. After a time in which the program did
+ * not run (a machine that is short of CPU, a paused guest) timers fire before what has arrived is read, and an answer that came in
+ * time would be taken for a late one. So a timer that fires late waits once more for a moment.
+ * @param now ms
+ */
+export function startDeadline(ms: number, now: () => number, passed: () => void): DeadlineTimer {
+  let timer: ReturnType<typeof setTimeout>
+  const wait = (forMs: number) => {
+    const dueAt = now() + forMs
+    timer = setTimeout(() => {
+      if (now() - dueAt > LATE_MS) wait(GRACE_MS)
+      else passed()
+    }, forMs)
+  }
+  wait(ms)
+  return { stop: () => clearTimeout(timer) }
+}

@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { startDeadline } from '../../../src/worker/batching/deadline-timer.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** A deadline after a second; `sleep` is time in which the program does not run. */
+function deadline() {
+  let slept = 0
+  const passed = vi.fn<() => void>()
+  const timer = startDeadline(1_000, () => Date.now() + slept, passed)
+  return { timer, passed, sleep: (ms: number) => (slept += ms) }
+}
+
+describe('a deadline', () => {
+  test('passes at its time', () => {
+    const { passed } = deadline()
+    vi.advanceTimersByTime(999)
+    expect(passed).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(passed).toHaveBeenCalledTimes(1)
+  })
+
+  test('waits another second when the program did not run meanwhile, and again when it did not run then', () => {
+    const { passed, sleep } = deadline()
+    for (let times = 0; times < 3; times++) {
+      sleep(60_000)
+      vi.advanceTimersByTime(1_000)
+      expect(passed).not.toHaveBeenCalled()
+    }
+    vi.advanceTimersByTime(1_000)
+    expect(passed).toHaveBeenCalledTimes(1)
+  })
+
+  test('does not pass once it is stopped, also in its second wait', () => {
+    const { timer, passed, sleep } = deadline()
+    sleep(60_000)
+    vi.advanceTimersByTime(1_000)
+    timer.stop()
+    vi.advanceTimersByTime(60_000)
+    expect(passed).not.toHaveBeenCalled()
+  })
+})
