@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../protocol/hex-schema.ts'
 import { es256JwkSchema, jwkThumbprint } from '../protocol/jwk.ts'
 import { ClientError } from './errors.ts'
 import type { BundleState, StoredBundle } from './options.ts'
@@ -7,7 +8,7 @@ const PREFIX = 'confidential-model-router/trust-bundle/'
 
 const keptSchema = z.object({
   version: z.int().min(1),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: hex32,
   jws: z.string().optional(),
 })
 

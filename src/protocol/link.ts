@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from './hex-schema.ts'
 import { configSchema } from './config.ts'
 import { exchangeClaimsSchema } from './receipt.ts'
 
@@ -45,8 +46,6 @@ export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
 
 /** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** Longer than any provider's ids. A longer id, or one that is not UTF-8 text, counts as absent. */
 export const MAX_RESPONSE_ID_CHARS = 256

@@ -1,12 +1,11 @@
 import * as z from 'zod'
+import { hex32 } from './hex-schema.ts'
 import { constraintsSchema } from './constraints.ts'
 
 /**
  * The claims of a receipt ("Receipts" in docs/api.md) and the attestation block of router and provider.
  * Digests are lowercase hex SHA-256, times are Unix seconds.
  */
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** The end of the year 9999: RFC 3339 cannot express later times. */
 const LAST_SECOND = 253_402_300_799

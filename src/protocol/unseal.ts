@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from './hex-schema.ts'
 
 /**
  * The document that gives a sealed router its secrets (docs/unsealing.md): a compact JWS, signed with the operator's
@@ -18,8 +19,6 @@ export const MAX_VALIDITY_SECONDS = 600
 
 /** Enough for hundreds of keys; unauthenticated clients may send as much. */
 export const MAX_UNSEAL_BYTES = 65_536
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const unsealDocumentSchema = z.strictObject({
   schema: z.literal(UNSEAL_SCHEMA),

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../protocol/hex-schema.ts'
 import { fromBase64, type Bytes } from '../protocol/bytes.ts'
 import { parseCompactJws } from '../protocol/compact-jws.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
@@ -9,7 +10,7 @@ const HOPS = ['router_attestation', 'inference_attestation', 'provider_attestati
 
 const claimsSchema = z.looseObject({ jti: z.string() })
 const hopSchema = z.looseObject({
-  evidence_raw: z.looseObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+  evidence_raw: z.looseObject({ sha256: hex32 }),
 })
 const listSchema = z.object({
   evidence: z.array(z.object({ sha256: z.string(), data_b64: z.string() })),

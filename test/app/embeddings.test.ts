@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { localConfig } from '../support/local-config.ts'
 import { claimsOf } from '../support/receipt-claims.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
@@ -22,7 +20,7 @@ beforeEach(() => standin.reset())
 
 /** The local configuration with a route that takes `dimensions`, and three inputs at once. */
 function withNarrowRoute() {
-  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const local = localConfig()
   const route = local.routes.find(({ type }: { type: string }) => type === 'embedding')
   const embedding = { dimensions: true, max_inputs: 3 }
   return { ...local, routes: [...local.routes, { ...route, model_key: 'narrow', embedding }] }
@@ -50,11 +48,6 @@ function scriptVectors(vectors: readonly unknown[], usage?: object): Promise<voi
     headers: { 'content-type': 'application/json' },
     frames: [JSON.stringify({ object: 'list', data, model: 'BAAI/bge-m3', usage })],
   })
-}
-
-async function forwarded(): Promise<unknown> {
-  const [exchange] = await standin.exchanges()
-  return JSON.parse(Buffer.from(exchange?.request.base64 ?? '', 'base64').toString())
 }
 
 const USAGE = { prompt_tokens: 7, total_tokens: 7 }
@@ -97,7 +90,7 @@ describe('a route with an `embedding` of its own', () => {
     const answer = await client().embeddings.create(ask)
     expect(answer.data[0]?.embedding).toEqual([1, 2])
     expect(answer.model).toBe(NARROW)
-    expect(await forwarded()).toMatchObject({ input: 'a', dimensions: 2 })
+    expect(await standin.forwarded()).toMatchObject({ input: 'a', dimensions: 2 })
   })
 
   test('that answers with vectors of another length has not answered', async () => {
@@ -112,7 +105,7 @@ describe('a route with an `embedding` of its own', () => {
     const most = { model: 'narrow', input: ['a', 'b', 'c'] }
     const answer = await client().embeddings.create(most)
     expect(answer.data.map(({ embedding }) => embedding)).toEqual([[1], [2], [3]])
-    expect(await forwarded()).toMatchObject({ input: most.input })
+    expect(await standin.forwarded()).toMatchObject({ input: most.input })
     await standin.reset()
     const refused = await post('/v1/embeddings', { ...most, input: ['a', 'b', 'c', 'd'] })
     expect(refused.status).toBe(400)

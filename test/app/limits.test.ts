@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { localConfig } from '../support/local-config.ts'
 import { errorOf, usageOf } from '../support/answers.ts'
 import { wav } from '../support/audio-samples.ts'
 import { answerSlowly } from '../support/crash/slow-answers.ts'
@@ -21,7 +19,7 @@ beforeEach(() => standin.reset())
 
 /** The local configuration with narrow plans, quick timers and a provider where nobody listens. */
 function configured() {
-  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const local = localConfig()
   const timeouts = { stream_headers_after_ms: 200, keep_alive_ms: 200, idle_ms: 1_000 }
   const base_url = 'http://127.0.0.1:1/v1'
   return {

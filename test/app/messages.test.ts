@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic, { APIError } from '@anthropic-ai/sdk'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
@@ -10,7 +8,7 @@ import { generateText, stepCountIs, streamText, tool } from 'ai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
-import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { localConfig } from '../support/local-config.ts'
 import { newCustomer, routerOf } from '../support/customer.ts'
 import { gather } from '../support/gather.ts'
 import { frame, streamOf } from '../support/provider-frames.ts'
@@ -32,7 +30,7 @@ beforeEach(() => standin.reset())
 
 /** The local configuration with a route that has no price, which is the router's own 503. */
 function withUnpricedRoute() {
-  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const local = localConfig()
   const [{ pricing: _, ...route }] = local.routes
   return { ...local, routes: [...local.routes, { ...route, model_key: 'unpriced' }] }
 }
@@ -57,11 +55,6 @@ const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 const hello = [{ role: 'user' as const, content: 'Hello!' }]
 const ask = { model: 'glm-5', max_tokens: 1000, messages: hello }
 
-async function forwarded(): Promise<Record<string, unknown>> {
-  const [exchange] = await standin.exchanges()
-  return JSON.parse(Buffer.from(exchange?.request.base64 ?? '', 'base64').toString())
-}
-
 const WEATHER: Anthropic.Tool = {
   name: 'weather',
   input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
@@ -75,7 +68,9 @@ describe('the @anthropic-ai/sdk package', () => {
     expect(answer).toMatchObject({ type: 'message', role: 'assistant', stop_reason: 'end_turn' })
     expect(answer.usage.input_tokens).toBeGreaterThan(0)
     expect(answer).toHaveProperty('service.routed_model', 'standin/glm-5')
-    expect(await forwarded()).toMatchObject({ chat_template_kwargs: { enable_thinking: false } })
+    expect(await standin.forwarded()).toMatchObject({
+      chat_template_kwargs: { enable_thinking: false },
+    })
   })
 
   test('thinks, and takes its thinking back', async () => {
@@ -214,7 +209,7 @@ describe('what goes to the provider', () => {
       context_management: { edits: [] },
     })
     expect(answer.headers.get('x-service-dropped-members')).toBe('metadata, context_management')
-    const sent = await forwarded()
+    const sent = await standin.forwarded()
     expect(sent['messages']).toEqual([{ role: 'system', content: 'Be brief.' }, ...hello])
     expect(JSON.stringify(sent)).not.toMatch(/device-1|billing|cache_control/)
   })

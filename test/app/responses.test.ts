@@ -37,11 +37,6 @@ function post(body: object, headers: Record<string, string> = {}): Promise<Respo
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 
-async function forwarded(): Promise<Record<string, unknown>> {
-  const [exchange] = await standin.exchanges()
-  return JSON.parse(Buffer.from(exchange?.request.base64 ?? '', 'base64').toString())
-}
-
 const WEATHER = {
   type: 'function' as const,
   name: 'weather',
@@ -125,7 +120,7 @@ describe('the openai package', () => {
         ],
       },
     })
-    expect(await forwarded()).toMatchObject({
+    expect(await standin.forwarded()).toMatchObject({
       tools: [{ function: { name: 'shell' } }, { function: { name: 'files__read' } }],
     })
   })

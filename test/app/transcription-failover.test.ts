@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
-import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { localConfig } from '../support/local-config.ts'
 import { wav } from '../support/audio-samples.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf } from '../support/standin.ts'
@@ -12,7 +10,7 @@ import { standinOf } from '../support/standin.ts'
 let stack: Stack
 
 beforeAll(async () => {
-  const local = JSON.parse(readFileSync(join(PROJECT_DIR, 'config/local.json'), 'utf8'))
+  const local = localConfig()
   const timeouts = { transcription_ms: 12_000 }
   stack = await startStack({ config: { ...local, service: { ...local.service, timeouts } } })
 }, 120_000)

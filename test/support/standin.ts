@@ -8,6 +8,8 @@ import type { z } from 'zod'
 export interface Standin {
   /** What it received and sent, oldest first, as exact bytes. */
   exchanges(): Promise<readonly ExchangeEntry[]>
+  /** The JSON body of the first request that it received. */
+  forwarded(): Promise<Record<string, unknown>>
   /** Has it give one answer byte for byte. */
   script(answer: z.input<typeof scriptedAnswerSchema>): Promise<void>
   /** Forgets exchanges and script. */
@@ -28,11 +30,16 @@ export function standinAt(origin: string): Standin {
     if (!answer.ok) throw new Error(`the stand-in answered ${answer.status}`)
     return answer
   }
+  const exchanges = async () => {
+    const answer = await call('GET', 'exchanges')
+    const { exchanges: all }: { exchanges: ExchangeEntry[] } = await answer.json()
+    return all
+  }
   return {
-    exchanges: async () => {
-      const answer = await call('GET', 'exchanges')
-      const { exchanges }: { exchanges: ExchangeEntry[] } = await answer.json()
-      return exchanges
+    exchanges,
+    forwarded: async () => {
+      const [exchange] = await exchanges()
+      return JSON.parse(Buffer.from(exchange?.request.base64 ?? '', 'base64').toString())
     },
     script: async (answer) => void (await call('POST', 'script', answer)),
     reset: async () => void (await call('DELETE', 'exchanges')),

@@ -1,11 +1,12 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { es256JwkSchema, jwkThumbprint } from '../../protocol/jwk.ts'
 import type { BundleState, StoredBundle } from '../../client/options.ts'
 
 const storedSchema = z.object({
   root: z.string(),
   version: z.int().min(1),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: hex32,
   jws: z.string().optional(),
 })
 

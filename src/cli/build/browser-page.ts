@@ -24,15 +24,25 @@ const OPTIONS = {
 interface PageKind {
   /** Its folder below `browser`. */
   readonly folder: string
+  readonly title: string
+  /** Shown where scripts are disabled. */
+  readonly noscript: string
   /** `connect-src` of its content security policy. */
   readonly connect: string
 }
 
 const VERIFIER: PageKind = {
   folder: 'verifier',
+  title: 'Verifier',
+  noscript: 'This page verifies with JavaScript, in your browser alone. Please allow it.',
   connect: 'https: http://127.0.0.1:* http://localhost:*',
 }
-const CONSOLE: PageKind = { folder: 'console', connect: "'self'" }
+const CONSOLE: PageKind = {
+  folder: 'console',
+  title: 'Console',
+  noscript: 'This page needs JavaScript.',
+  connect: "'self'",
+}
 
 /**
  * Builds the verifier page, which may connect to any router; once the user has named one, the page restricts itself to
@@ -48,7 +58,8 @@ export const buildConsolePage = (sources: string): Promise<string> => buildPage(
  * One self-contained HTML file. The same sources and packages give the same bytes. Its content security policy names
  * its own script and style by their digests.
  */
-async function buildPage(sources: string, { folder: name, connect }: PageKind): Promise<string> {
+async function buildPage(sources: string, page: PageKind): Promise<string> {
+  const { folder: name, title, noscript, connect } = page
   const folder = join(resolve(sources), 'browser', name)
   const part = async (file: string) => {
     const entry = { absWorkingDir: resolve(sources), entryPoints: [join(folder, file)] }
@@ -68,11 +79,13 @@ async function buildPage(sources: string, { folder: name, connect }: PageKind): 
     "trusted-types 'none'",
   ].join('; ')
   const elements: Readonly<Record<string, string>> = {
+    title,
+    noscript,
     policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     style: `<style>${style}</style>`,
     script: `<script type="module">${script}</script>`,
   }
-  const template = readFileSync(join(folder, 'page.html'), 'utf8')
+  const template = readFileSync(join(folder, '../parts/page.html'), 'utf8')
   return template.replaceAll(/<!--(\w+)-->/g, (_match, element: string) => elements[element] ?? '')
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../host/stack/settings.ts'
@@ -12,7 +13,7 @@ const USES = ['tool', 'root', 'kernel'] as const
 const packageSchema = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9.+-]+$/),
   version: z.string().min(1),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: hex32,
   use: z.enum(USES),
 })
 

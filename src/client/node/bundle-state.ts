@@ -1,4 +1,5 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod'
@@ -16,7 +17,7 @@ const stateSchema = z.record(
   z.string(),
   z.object({
     version: z.int().min(1),
-    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    sha256: hex32,
     /** The bundle itself; absent in files of earlier versions. */
     jws: z.string().optional(),
   }),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { fromUtf8 } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
@@ -19,7 +20,6 @@ const MAX_BYTES = 1_048_576
 const DOCUMENT = 'release on GitHub'
 
 const releaseSchema = z.looseObject({ tag_name: z.string().regex(/^[\w.+-]{1,128}$/) })
-const digestSchema = z.string().regex(/^[0-9a-f]{64}$/)
 const attestationsSchema = z.looseObject({
   attestations: z
     .array(z.looseObject({ bundle: z.record(z.string(), z.json()) }))
@@ -54,7 +54,7 @@ async function newestRecord(repository: string, webFetch: typeof fetch): Promise
   const ask = async (path: string) => fromUtf8(await get(`${SERVICE}${path}`, webFetch))
   const { tag_name: tag } = read(releaseSchema, await ask(`/repos/${repository}/releases/latest`))
   const stated = await ask(`/${repository}/releases/download/${tag}/tinfoil.hash`)
-  const digest = readDocument(digestSchema, stated.trim(), DOCUMENT)
+  const digest = readDocument(hex32, stated.trim(), DOCUMENT)
   const { attestations } = read(
     attestationsSchema,
     await ask(`/repos/${repository}/attestations/sha256:${digest}`),

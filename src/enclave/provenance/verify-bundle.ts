@@ -1,4 +1,5 @@
 import { bundleFromJSON, ValidationError, type Bundle } from '@sigstore/bundle'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { TrustedRoot } from '@sigstore/protobuf-specs'
 import {
   toSignedEntity,
@@ -28,7 +29,7 @@ const statementSchema = z.looseObject({
   /** Exactly one: with several subjects it would be unclear which of them was built how. */
   subject: z.tuple([
     z.looseObject({
-      digest: z.looseObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+      digest: z.looseObject({ sha256: hex32 }),
     }),
   ]),
   predicateType: z.string(),

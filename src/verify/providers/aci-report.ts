@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { concatBytes, fromHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 import { canonicalJson } from '../../protocol/canonical-json.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
@@ -22,7 +23,7 @@ const keysetSchema = z.looseObject({
   tls_public_keys: z
     .array(
       z.looseObject({
-        spki_sha256: z.string().regex(/^[0-9a-f]{64}$/),
+        spki_sha256: hex32,
         domain: z.string().nullish(),
       }),
     )

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
@@ -7,8 +8,6 @@ import { readAciReport, type AciKeyset } from './aci-report.ts'
 import { judgeTdxMachine } from './dstack-machine.ts'
 import { requireWorkload } from './dstack-workload.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** Everything needed to judge a private gateway, in the form kept with receipts. */
 export const aciEvidenceSchema = z.strictObject({

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
@@ -11,8 +12,6 @@ import { identifyReportData } from './dstack-report-data.ts'
 import { readDstackReports, type DstackReport } from './dstack-report.ts'
 import { requireWorkload } from './dstack-workload.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** Everything needed to judge a node of the dstack family, in the form kept with receipts. */
 export const dstackEvidenceSchema = z.strictObject({

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import type { BuildIdentity } from '../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
 
@@ -38,7 +39,7 @@ export const noProvenance: VerifyProvenance = () => {
 
 /** A build record as it comes with evidence: the bundle, and the stated digest of its subject. */
 export const publishedRecordSchema = z.strictObject({
-  digest: z.string().regex(/^[0-9a-f]{64}$/),
+  digest: hex32,
   bundle: z.string(),
 })
 export type PublishedRecord = z.output<typeof publishedRecordSchema>

@@ -1,11 +1,10 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { PolicyOf } from '../../protocol/provider-policy.ts'
 import { storedCollateralSchema } from '../tdx/stored-collateral.ts'
 import type { EvidenceClaims, JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { publishedRecordSchema, type PublishedRecord } from './provenance.ts'
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 /** Everything needed to judge a Tinfoil enclave, in the form kept with receipts. */
 export const tinfoilEvidenceSchema = z.strictObject({

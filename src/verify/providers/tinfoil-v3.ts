@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { hex32 } from '../../protocol/hex-schema.ts'
 import { concatBytes, fromBase64, fromHex, toHex, utf8, type Bytes } from '../../protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../protocol/digest.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
@@ -12,8 +13,6 @@ import type { TinfoilDocument } from './tinfoil-evidence.ts'
 const NAME = 'Tinfoil document v3'
 const ROOT = 'https://tinfoil.sh/'
 const REPORT_DATA_LABEL = `${ROOT}report-data/v1`
-
-const hex32 = z.string().regex(/^[0-9a-f]{64}$/)
 
 const documentSchema = z.strictObject({
   format: z.literal(`${ROOT}predicate/attestation/v3`),
