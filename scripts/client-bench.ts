@@ -17,8 +17,8 @@ const local = readLocalFile(process.env['STATE_DIR'] ?? values.state)
 const rootKey: unknown = JSON.parse(readFileSync(local.root_key, 'utf8'))
 
 const WARM_REQUESTS = 300
-/** A router allows one source ten reports a minute, and each cold request needs one. */
-const COLD_REQUESTS = 2
+/** Each of these takes a report, and a router makes sixty a minute. */
+const COLD_REQUESTS = 8
 const ONE_WAY_MS = 100
 
 type Fetch = (
@@ -79,13 +79,16 @@ async function warm(transport: 'tls' | 'ehbp', origin: string): Promise<void> {
   console.log(`warm, ${transport}: ${line.join('; ')}`)
 }
 
-/** A proxy port that delays both directions. */
-async function slowed(target: URL, oneWayMs: number) {
+let sources = 1
+
+/** A proxy port that delays both directions, with a source address of its own: routers limit reports by source. */
+async function slowed({ hostname: host, port, protocol }: URL, oneWayMs: number) {
+  const localAddress = `127.0.0.${++sources}`
   const server = createServer((client) => {
-    const host = connect(Number(target.port), target.hostname)
+    const onward = connect({ host, port: Number(port), localAddress })
     for (const [from, to] of [
-      [client, host],
-      [host, client],
+      [client, onward],
+      [onward, client],
     ] as const) {
       from.on('data', (chunk) => later(oneWayMs, to, () => to.write(chunk)))
       from.on('end', () => later(oneWayMs, to, () => to.end()))
@@ -96,7 +99,7 @@ async function slowed(target: URL, oneWayMs: number) {
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
-  return { origin: `${target.protocol}//127.0.0.1:${address.port}`, close: () => server.close() }
+  return { origin: `${protocol}//127.0.0.1:${address.port}`, close: () => server.close() }
 }
 
 function later(ms: number, to: Socket, act: () => void): void {

@@ -2,6 +2,7 @@ import { clientOver, type Client } from './client.ts'
 import { EhbpTransport } from './ehbp-transport.ts'
 import { defaultStatePath, fileState } from './node/bundle-state.ts'
 import { TlsTransport } from './node/tls-transport.ts'
+import { usualTransport } from './node/usual-transport.ts'
 import { readOptions, type ClientDeps, type ClientOptions, type TransportName } from './options.ts'
 import { RUNTIME_DEPS } from './runtime-deps.ts'
 
@@ -40,8 +41,6 @@ const TRANSPORTS = { tls: TlsTransport, ehbp: EhbpTransport } as const satisfies
 export function createClient(options: ClientOptions, deps: ClientDeps = RUNTIME_DEPS): Client {
   const settings = readOptions(options, deps)
   const state = options.state ?? fileState(defaultStatePath(process.env))
-  // Bun's TLS hides the connection.
-  const usual = process.versions['bun'] === undefined ? 'tls' : 'ehbp'
-  const Chosen = TRANSPORTS[options.transport ?? usual]
+  const Chosen = TRANSPORTS[options.transport ?? usualTransport(process.versions['bun'])]
   return clientOver(settings, new Chosen(settings, state), options)
 }

@@ -18,7 +18,7 @@ export interface ClientOptions {
   readonly policy?: ClientPolicy
   /**
    * `tls`: the TLS key of each connection is compared with the evidence. `ehbp`: bodies are encrypted to an HPKE key
-   * that the evidence names, for runtimes that do not expose the TLS key: the default in browsers and under Bun.
+   * that the evidence names, for runtimes that do not expose the TLS key: the default in browsers and under Bun before 1.4.
    */
   readonly transport?: TransportName
   /** Where the newest accepted trust bundle is stored; see `BundleState`. */

@@ -1,6 +1,6 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,6 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { readLocalFile } from '../../src/host/stack/local-file.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { startTcpBalancer } from '../support/tcp-balancer.ts'
+import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
 import { until } from '../support/stack.ts'
 
 /** The package as npm makes it, installed into an empty folder and used by its public names alone. */
@@ -19,6 +21,20 @@ const packedSchema = z
   .array(z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }))
   .length(1)
 
+/** Other runtimes that applications have; none of them comes with this project. */
+const RUNTIMES = [
+  { name: 'Node 20', variable: 'CMR_NODE_20', command: 'node', flags: [] },
+  { name: 'Bun', variable: 'CMR_BUN', command: 'bun', flags: [] },
+  { name: 'Deno', variable: 'CMR_DENO', command: 'deno', flags: ['run', '-A'] },
+].map((one) => ({ ...one, program: process.env[one.variable] ?? installed(one.command) }))
+
+function installed(command: string): string | undefined {
+  const folders = (process.env['PATH'] ?? '').split(':')
+  const outside = folders.filter((path) => !path.includes('node_modules'))
+  return outside.map((path) => join(path, command)).find((path) => existsSync(path))
+}
+
+let sources = 1
 let folder: string
 let files: readonly string[]
 let router: ChildProcess | undefined
@@ -153,17 +169,37 @@ describe('the npm package', () => {
     expect(JSON.parse(stdout)).toEqual({ ok: true, failed: [], tampered: ['receipt_signature'] })
   })
 
-  test('has a client that proves that router before it asks', async () => {
-    const local = readLocalFile(join(folder, 'state'))
-    writeFileSync(join(folder, 'app/ask-proven.js'), ASK_PROVEN)
-    const { stdout } = await inApp(
-      'node',
-      'ask-proven.js',
-      local.tls_base_url,
-      local.api_key,
-      local.root_key,
+  describe.each(RUNTIMES)('has a client that works under $name', ({ program, flags }) => {
+    // Which is skipped where it is not installed: on PATH, or where $variable says.
+    test.skipIf(program === undefined).each(['tls', 'ehbp'])(
+      'with the transport "%s", and sends nothing to a man in the middle',
+      { timeout: 120_000 },
+      async (transport) => {
+        const local = readLocalFile(join(folder, 'state'))
+        // A router makes few reports a minute for one source, so that each run is another one.
+        const base = new URL(transport === 'ehbp' ? local.base_url : local.tls_base_url)
+        const relay = await startTcpBalancer([Number(base.port)], `127.0.0.${++sources}`)
+        const router = `${base.protocol}//127.0.0.1:${relay.port}`
+        const middle = await startManInTheMiddle({ baseURL: router })
+        writeFileSync(join(folder, 'app/ask-proven.js'), ASK_PROVEN)
+        const args = [...flags, 'ask-proven.js', router, local.api_key, local.root_key, transport]
+        const trusting = { NODE_EXTRA_CA_CERTS: join(folder, 'authority.pem') }
+        writeFileSync(trusting.NODE_EXTRA_CA_CERTS, middle.authorityPem)
+        const cwd = join(folder, 'app')
+        const env = { ...ownEnvironment(), ...trusting, MIDDLE: middle.baseURL }
+        const { stdout } = await run(program ?? '', args, { cwd, env })
+        middle.close()
+        relay.close()
+        expect(JSON.parse(stdout)).toEqual({
+          whole: [200, true],
+          streamed: [200, true],
+          refused: ['trust_bundle_environment'],
+          middle: transport === 'ehbp' ? 200 : ['tls_key'],
+        })
+        expect(middle.read.length).toBeGreaterThan(0)
+        expect(middle.read.join()).not.toContain('private question')
+      },
     )
-    expect(JSON.parse(stdout)).toEqual({ status: 200, holds: true, refused: 'attestation_refused' })
   })
 
   test('passes a type check of code that imports it', async () => {
@@ -223,17 +259,28 @@ console.log(JSON.stringify({ ok, failed: names(checks), tampered }))
 const ASK_PROVEN = `
 import { readFileSync } from 'node:fs'
 import { createClient, memoryState } from 'confidential-model-router/client'
-const [baseURL, key, rootFile] = process.argv.slice(2)
+const [baseURL, key, rootFile, transport] = process.argv.slice(2)
 const rootKey = JSON.parse(readFileSync(rootFile, 'utf8'))
 const headers = { authorization: 'Bearer ' + key, 'content-type': 'application/json' }
-const body = JSON.stringify({ model: 'glm-5', messages: [{ role: 'user', content: 'hello' }] })
-const ask = (client) => client.fetch(baseURL + '/v1/chat/completions', { method: 'POST', headers, body })
-const client = createClient({ baseURL, rootKey, policy: { allowSimulated: true }, state: memoryState() })
-const answer = await ask(client)
-await answer.text()
-const { ok } = await client.receipts.of(answer)
-const strict = createClient({ baseURL, rootKey, state: memoryState() })
-const refused = await ask(strict).then(() => 'served', (error) => error.code)
-await Promise.all([client.close(), strict.close()])
-console.log(JSON.stringify({ status: answer.status, holds: ok, refused }))
+const messages = [{ role: 'user', content: 'a private question' }]
+const init = (stream) => ({ method: 'POST', headers, body: JSON.stringify({ model: 'glm-5', stream, messages }) })
+const clientOf = (baseURL, policy) =>
+  createClient({ baseURL, rootKey, policy, state: memoryState(), ...(transport ? { transport } : {}) })
+const ask = (client, url, stream) => client.fetch(url + '/v1/chat/completions', init(stream))
+const client = clientOf(baseURL, { allowSimulated: true })
+const verdict = async (stream) => {
+  const answer = await ask(client, baseURL, stream)
+  await answer.text()
+  return [answer.status, (await client.receipts.of(answer)).ok]
+}
+const whole = await verdict(false)
+const streamed = await verdict(true)
+const failure = (error) => error.failed ?? String(error)
+const strict = clientOf(baseURL, {})
+const refused = await ask(strict, baseURL, false).then(({ status }) => status, failure)
+const other = clientOf(process.env.MIDDLE, { allowSimulated: true })
+const middle = await ask(other, process.env.MIDDLE, false).then(({ status }) => status, failure)
+await Promise.all([client.close(), strict.close(), other.close()])
+console.log(JSON.stringify({ whole, streamed, refused, middle }))
+process.exit(0)
 `

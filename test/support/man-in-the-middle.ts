@@ -1,3 +1,5 @@
+// eslint-disable-next-line import/no-unassigned-import -- @peculiar/x509 needs the polyfill to be there
+import 'reflect-metadata'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { buffer } from 'node:stream/consumers'

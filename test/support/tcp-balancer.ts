@@ -9,7 +9,11 @@ export interface TcpBalancer {
   close(): void
 }
 
-export async function startTcpBalancer(backends: readonly number[]): Promise<TcpBalancer> {
+/** @param from the loopback address that backends see as the source of every connection */
+export async function startTcpBalancer(
+  backends: readonly number[],
+  from = '127.0.0.1',
+): Promise<TcpBalancer> {
   const open = new Map(backends.map((port) => [port, 0]))
   const sockets = new Set<Socket>()
   let turn = 0
@@ -29,7 +33,7 @@ export async function startTcpBalancer(backends: readonly number[]): Promise<Tcp
       client.destroy()
       return
     }
-    const server = connect({ host: '127.0.0.1', port })
+    const server = connect({ host: '127.0.0.1', port, localAddress: from })
     sockets.add(server)
     const next = () => tryBackends(client, others)
     server.once('error', next)

@@ -28,27 +28,36 @@ export async function requestOverSocket(
   }
 }
 
-/** A stream over the socket that can end without ending the socket. */
+/**
+ * A stream over the socket that can end without ending the socket. It reads as the HTTP client after it does: a socket that
+ * was paused in between never reads again under Deno.
+ */
 function borrow(socket: TLSSocket): { stream: Duplex; release: () => void } {
+  const pass = () => {
+    for (let chunk = read(socket); chunk !== null; chunk = read(socket)) {
+      if (!stream.push(chunk)) return
+    }
+  }
   const stream = new Duplex({
-    read: () => socket.resume(),
+    read: pass,
     write: (chunk, _encoding, done) => void socket.write(chunk, (error) => done(error)),
   })
-  const onData = (chunk: Buffer) => {
-    if (!stream.push(chunk)) socket.pause()
-  }
   const onEnd = () => stream.push(null)
   const onError = (error: Error) => stream.destroy(error)
   const onClose = () => stream.destroy(new Error('the connection was closed'))
-  socket.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
+  socket.on('readable', pass).on('end', onEnd).on('error', onError).on('close', onClose)
   return {
     stream,
     release: () => {
-      socket.pause()
-      socket.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
+      socket.off('readable', pass).off('end', onEnd).off('error', onError).off('close', onClose)
       stream.on('error', () => {}).destroy()
     },
   }
+}
+
+function read(socket: TLSSocket): Buffer | null {
+  const chunk: Buffer | null = socket.read()
+  return chunk
 }
 
 function get(stream: Duplex, host: string, path: string): Promise<HostAnswer> {

@@ -37,13 +37,10 @@ export class TlsTransport implements Transport {
   #epoch: Epoch
   #closed = false
 
-  /** @throws ClientError when the address or the runtime does not expose a connection's key */
+  /** @throws ClientError when the address is one without TLS (`invalid_options`) */
   constructor(settings: Settings, state: BundleState) {
     if (settings.base.protocol !== 'https:') {
       throw new ClientError('invalid_options', 'baseURL: without TLS there is no key to compare')
-    }
-    if (process.versions['bun'] !== undefined) {
-      throw new ClientError('unsupported_runtime', 'Bun hides the connection: use transport "ehbp"')
     }
     this.#settings = settings
     this.#proofs = new Proofs(settings.deps.now)
