@@ -179,10 +179,10 @@ describe('the npm package', () => {
         // A router makes few reports a minute for one source, so that each run is another one.
         const base = new URL(transport === 'ehbp' ? local.base_url : local.tls_base_url)
         const relay = await startTcpBalancer([Number(base.port)], `127.0.0.${++sources}`)
-        const router = `${base.protocol}//127.0.0.1:${relay.port}`
-        const middle = await startManInTheMiddle({ baseURL: router })
+        const address = `${base.protocol}//127.0.0.1:${relay.port}`
+        const middle = await startManInTheMiddle({ baseURL: address })
         writeFileSync(join(folder, 'app/ask-proven.js'), ASK_PROVEN)
-        const args = [...flags, 'ask-proven.js', router, local.api_key, local.root_key, transport]
+        const args = [...flags, 'ask-proven.js', address, local.api_key, local.root_key, transport]
         const trusting = { NODE_EXTRA_CA_CERTS: join(folder, 'authority.pem') }
         writeFileSync(trusting.NODE_EXTRA_CA_CERTS, middle.authorityPem)
         const cwd = join(folder, 'app')
