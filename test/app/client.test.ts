@@ -1,8 +1,4 @@
 import { readFileSync } from 'node:fs'
-import Anthropic from '@anthropic-ai/sdk'
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { ChatOpenAI } from '@langchain/openai'
-import { generateText, streamText } from 'ai'
 import OpenAI, { APIConnectionError, toFile } from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -17,7 +13,7 @@ import { wav } from '../support/audio-samples.ts'
 import { gather } from '../support/gather.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
-/** The client library against a real router over real TLS, inside the SDKs that people use. */
+/** The client library against a real router over real TLS. Other SDKs: sdk-matrix.test.ts. */
 
 let stack: Stack
 let client: Client
@@ -125,48 +121,6 @@ describe.each(['tls', 'ehbp'] as const)('with the transport %s', (transport) => 
       })
       await strict.close()
     })
-  })
-
-  test('the AI SDK gets whole and streamed answers', async () => {
-    const provider = createOpenAICompatible({
-      name: 'router',
-      baseURL,
-      apiKey,
-      fetch: client.fetch,
-    })
-    const { text } = await generateText({ model: provider('glm-5'), prompt: 'Hello!' })
-    expect(text).toContain('You said: Hello!')
-    const streamed = streamText({ model: provider('glm-5'), prompt: 'Hello!' })
-    expect(await streamed.text).toContain('You said: Hello!')
-    await expectReceipts(2)
-  })
-
-  test('LangChain gets whole and streamed answers', async () => {
-    const model = new ChatOpenAI({
-      model: 'glm-5',
-      apiKey,
-      configuration: { baseURL, fetch: client.fetch },
-      maxRetries: 0,
-    })
-    expect((await model.invoke('Hello!')).text).toContain('You said: Hello!')
-    const parts = await gather(await model.stream('Hello!'))
-    expect(parts.map((part) => part.text).join('')).toContain('You said: Hello!')
-    await expectReceipts(2)
-  })
-
-  test('the Anthropic SDK gets whole and streamed answers', async () => {
-    const anthropic = new Anthropic({
-      baseURL: baseURL.replace('/v1', ''),
-      apiKey,
-      fetch: client.fetch,
-      maxRetries: 0,
-    })
-    const ask = { ...ASK, max_tokens: 200 }
-    const whole = await anthropic.messages.create(ask)
-    expect(JSON.stringify(whole.content)).toContain('You said: Hello!')
-    const streamed = await anthropic.messages.stream(ask).finalMessage()
-    expect(JSON.stringify(streamed.content)).toContain('You said: Hello!')
-    await expectReceipts(2)
   })
 })
 
