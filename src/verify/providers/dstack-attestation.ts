@@ -1,15 +1,14 @@
-import { decode } from '@msgpack/msgpack'
 import * as z from 'zod'
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
+import { decodeMessagePack } from './message-pack.ts'
 import { ScaleReader } from './scale-reader.ts'
 
 const NAME = 'dstack attestation'
 
 /** Real ones have some 4 KiB, 12 with certificates. */
-const MAX_BYTES = 262_144
+const MAX_BYTES = 65_536
 
 /** What a guest under SEV-SNP shows; its certificates are taken from AMD, and its events, which nothing binds, left unread. */
 export interface SnpAttestation {
@@ -65,16 +64,8 @@ const mapSchema = z.looseObject({
 const snpSchema = z.looseObject({ report: someBytes, mr_config: z.string() })
 
 function readMessagePack(bytes: Bytes): SnpAttestation {
-  const { platform, stack } = readDocument(mapSchema, unpack(bytes), NAME)
+  const { platform, stack } = readDocument(mapSchema, decodeMessagePack(bytes, NAME), NAME)
   if (platform.kind !== 'sev-snp') throw new EvidenceRefused('unknown_format')
   const { report, mr_config: mrConfig } = readDocument(snpSchema, platform.data, NAME)
   return { report, mrConfig, config: stack.data.config }
-}
-
-function unpack(bytes: Bytes): unknown {
-  try {
-    return decode(bytes)
-  } catch {
-    throw new MalformedEvidence(NAME, 'not MessagePack')
-  }
 }

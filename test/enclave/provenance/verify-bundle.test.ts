@@ -169,6 +169,18 @@ describe('a build record', () => {
     )
   })
 
+  it.each(['certificateAuthorities', 'ctlogs'])(
+    'whose certificate is not by the %s that are pinned is refused by name',
+    async (member) => {
+      const other = await makeSyntheticSigstore()
+      const root = { ...sigstore.trustedRoot, [member]: other.trustedRoot[member] }
+      const bundle = JSON.stringify(await sigstore.record())
+      expect(() => createProvenanceVerifier(root)(bundle, BUILDER, Date.now())).toThrow(
+        refusal('record_certificate'),
+      )
+    },
+  )
+
   it('from the future, or older than the operator takes, is refused by name', async () => {
     const bundle = await sigstore.record()
     expect(() => judge(bundle, {}, Date.now() - 86_400_000)).toThrow(refusal('record_time'))

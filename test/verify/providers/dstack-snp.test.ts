@@ -288,7 +288,7 @@ describe('a dstack node on SEV-SNP', () => {
     ],
     [
       'an attestation beyond every honest size',
-      { encode: () => new Uint8Array(262_145) },
+      { encode: () => new Uint8Array(65_537) },
       'too_large',
       'a document is larger than any honest one',
     ],
@@ -321,7 +321,11 @@ describe('a dstack node on SEV-SNP', () => {
     ],
     ['of text that is none', () => Uint8Array.of(0, 3, 0, 0, 4, 255), 'not UTF-8'],
     ['that is empty', () => new Uint8Array(0), 'neither a quote nor an attestation'],
-    ['that is no MessagePack', () => Uint8Array.of(0xc1), 'not MessagePack'],
+    [
+      'that is no MessagePack',
+      () => Uint8Array.of(0xc1),
+      'not MessagePack that an attestation is made of',
+    ],
     ['of MessagePack that is no map', () => Uint8Array.of(0x01), 'document: Invalid input'],
   ])('cannot be read from an attestation %s', async (_what, encode, reason) => {
     await expect(judgeNode({ encode })).rejects.toMatchObject({
