@@ -5,11 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void end_machine(void) __attribute__((noreturn));
 
 static void mount_or_fail(const char *type, const char *target)
 {
@@ -25,43 +22,19 @@ int main(void)
 		return 1;
 	umask(022);
 	mount_or_fail("devtmpfs", "/dev");
+	open_console();
 	mount_or_fail("proc", "/proc");
 	mount_or_fail("sysfs", "/sys");
 
 	load_modules();
+	open_mapper();
 	open_verified_root();
 	enter_root();
 	int status = run_service();
-	printf("init: the service ended with status %d\n", status);
-	end_machine();
-}
-
-static void end_machine(void)
-{
-	fflush(stdout);
-	/* A child that could not become the service only ends itself; PID 1 sees it and does the rest. */
-	if (getpid() != 1)
-		_exit(126);
-	sync();
-	reboot(RB_POWER_OFF);
-	/* Without a way to switch off, stopping is next best: nothing runs any more. */
-	for (;;)
-		pause();
-}
-
-void fail(const char *what)
-{
-	if (errno != 0)
-		printf("init: %s: %s\n", what, strerror(errno));
-	else
-		printf("init: %s\n", what);
-	end_machine();
-}
-
-void say(const char *text)
-{
-	printf("init: %s\n", text);
-	fflush(stdout);
+	printf("{\"event\":\"service_ended\",\"status\":%d}\n", status);
+	close_volume();
+	errno = 0;
+	fail("the machine is switched off");
 }
 
 ssize_t read_text(const char *path, char *text, size_t size)
@@ -107,6 +80,5 @@ void need_argument(const char *name, char *value, size_t size)
 		return;
 	}
 	errno = 0;
-	printf("init: the command line needs %s=\n", name);
-	fail("nothing can be started without it");
+	fail(name);
 }

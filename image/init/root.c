@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* Enough for the service's files; memory is only taken as they grow. */
-#define STATE_OPTIONS "mode=0700,uid=10001,gid=10001,size=50%"
-#define TMP_OPTIONS "mode=0700,uid=10001,gid=10001,size=25%"
+#define STATE_OPTIONS "mode=0711,size=50%"
+#define TMP_OPTIONS "mode=1777,size=25%"
 
 /* All of /dev that the service sees. */
 static const struct {
@@ -35,25 +35,32 @@ static void make_devices(void)
 		if (mknod(DEVICES[i].path, S_IFCHR | 0666, makedev(1, DEVICES[i].minor)) != 0)
 			fail(DEVICES[i].path);
 	umask(before);
+	prepare_volume();
+	open_power_button();
 	/* Seen by the service, and no more to be changed. */
 	if (mount(NULL, NEW_ROOT "/dev", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) != 0)
 		fail(NEW_ROOT "/dev");
 }
 
-/* No debugging of one process by another, no further modules, no other kernel, no namespaces. */
-static void harden_kernel(void)
+/* One directory for each account; the supervisor's can be passed through, and not read, by the two others. */
+static const struct {
+	const char *path;
+	uid_t owner;
+	mode_t mode;
+} STATE[] = {
+	{ NEW_ROOT "/var/lib/cmr", SUPERVISOR_ID, 0711 },
+	{ NEW_ROOT "/var/lib/cmr/enclave", DAEMON_ID, 0700 },
+	{ NEW_ROOT LEDGER_DIRECTORY, WORKER_ID, 0700 },
+};
+
+static void make_state(void)
 {
-	write_setting("/proc/sys/kernel/yama/ptrace_scope", "3");
-	write_setting("/proc/sys/kernel/kptr_restrict", "2");
-	write_setting("/proc/sys/kernel/dmesg_restrict", "1");
-	write_setting("/proc/sys/kernel/unprivileged_bpf_disabled", "1");
-	write_setting("/proc/sys/kernel/kexec_load_disabled", "1");
-	write_setting("/proc/sys/kernel/core_pattern", "/dev/null");
-	write_setting("/proc/sys/user/max_user_namespaces", "0");
-	write_setting("/proc/sys/fs/nr_open", "1048576");
-	/* The one port that is open to the outside; the service has no right of root to take it. */
-	write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "443");
-	write_setting("/proc/sys/kernel/modules_disabled", "1");
+	mount_at("tmpfs", STATE[0].path, MS_NODEV | MS_NOEXEC, STATE_OPTIONS);
+	for (size_t i = 0; i < sizeof STATE / sizeof STATE[0]; i++)
+		if ((i > 0 && mkdir(STATE[i].path, 0700) != 0) ||
+		    chown(STATE[i].path, STATE[i].owner, STATE[i].owner) != 0 ||
+		    chmod(STATE[i].path, STATE[i].mode) != 0)
+			fail(STATE[i].path);
 }
 
 /*
@@ -64,13 +71,15 @@ void enter_root(void)
 {
 	mount_at("tmpfs", NEW_ROOT "/run", MS_NODEV | MS_NOEXEC, "mode=0755,size=8m");
 	mount_at("tmpfs", NEW_ROOT "/tmp", MS_NODEV | MS_NOEXEC, TMP_OPTIONS);
-	mount_at("tmpfs", NEW_ROOT "/var/lib/cmr", MS_NODEV | MS_NOEXEC, STATE_OPTIONS);
-	make_devices();
+	make_state();
 	copy_items();
+	copy_acpi_tables();
+	make_devices();
 	start_network();
 	harden_kernel();
 	mount_at("configfs", NEW_ROOT "/sys/kernel/config", MS_NODEV | MS_NOEXEC, NULL);
-	mount_at("proc", NEW_ROOT "/proc", MS_NODEV | MS_NOEXEC, NULL);
+	/* An account sees its own processes alone. */
+	mount_at("proc", NEW_ROOT "/proc", MS_NODEV | MS_NOEXEC, "hidepid=invisible");
 	if (mount(NEW_ROOT "/proc/sys", NEW_ROOT "/proc/sys", NULL, MS_BIND, NULL) != 0 ||
 	    mount(NULL, NEW_ROOT "/proc/sys", NULL,
 		  MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)

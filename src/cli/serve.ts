@@ -6,9 +6,10 @@ import { CSR_FILE } from '../host/serve/certificates.ts'
 import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
-import { openServeLog } from '../host/serve/serve-log.ts'
+import { openServeLog, printEvent, showPartLogs } from '../host/serve/serve-log.ts'
 import { allSecretNames, planStart, type Start } from '../host/serve/start-plan.ts'
 import { withoutSecrets } from '../host/serve/secrets.ts'
+import { workerNames } from '../host/stack/worker-name.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
@@ -47,7 +48,10 @@ async function serve(options: ServeOptions): Promise<void> {
   process.env = { ...withoutSecrets(environment, hidden) }
   const state = openStateDir(options.stateDir)
   state.remove(SERVING_FILE)
-  const log = openServeLog(state)
+  const jsonConsole = options.jsonConsole === true
+  const log = openServeLog(state, jsonConsole)
+  const parts = ['enclave', ...workerNames(options.workers)]
+  const endOfLogs = jsonConsole ? showPartLogs(state, parts) : () => {}
   const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
     planStart(options, environment, secrets, config)
   const server = await Server.create({ start, state, log, planUnsealed })
@@ -65,9 +69,10 @@ async function serve(options: ServeOptions): Promise<void> {
   try {
     await Promise.race([stopped, server.failed, server.start().then(() => stopped)])
   } finally {
-    log(`  draining, at most ${options.drainSeconds} s`)
+    log(`  draining, at most ${options.drainSeconds} s`, 'draining')
     await server.stop(options.drainSeconds * 1_000)
-    log('  stopped')
+    endOfLogs()
+    log('  stopped', 'stopped')
   }
 }
 
@@ -97,6 +102,16 @@ function reasonOf(error: unknown): string {
 }
 
 function explain(error: unknown): never {
-  console.error(error instanceof StartError ? `error: ${error.message}` : error)
+  if (process.env['JSON_CONSOLE'] !== undefined) printEvent('start_refused', ownWords(error))
+  else console.error(error instanceof StartError ? `error: ${error.message}` : error)
   process.exit(1)
+}
+
+/** Without the indented lines, which are quoted from the log of a part. */
+function ownWords(error: unknown): string | undefined {
+  if (!(error instanceof StartError)) return undefined
+  return error.message
+    .split('\n')
+    .filter((line) => !line.startsWith('    '))
+    .join('\n')
 }

@@ -5,6 +5,8 @@ import type {
   FromDaemon,
   TlsMaterial,
 } from '../protocol/boot.ts'
+import { watchClock } from './clock/clock-watch.ts'
+import { ProvenTime } from './clock/proven-time.ts'
 import { Generations, type GenerationDeps } from './config/generations.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import { ConfigSource, type GivenConfig } from './config/config-source.ts'
@@ -17,6 +19,7 @@ import { createDispatcher } from './link/dispatch.ts'
 import { createLinkRoutes, type Hpke } from './link/routes.ts'
 import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
+import { bundleIssuedAt } from './release/bundle-issued-at.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
 import type { openMachine } from './open-machine.ts'
@@ -67,21 +70,21 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
-  const { proofs } = upstream
   const telemetry = new Telemetry(now, first.config.service)
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     async adopt(loaded) {
       await identity.adoptConfig(loaded)
-      proofs.configure(loaded)
+      upstream.proofs.configure(loaded)
       telemetry.configure(loaded.config.service)
       source.adopted(loaded)
     },
     ...outcomes(notify),
   })
+  const clock = openClock(identity, deps)
   const routes = createLinkRoutes({
-    unsealing: openGate({ ...deps, current, tlsSpkiSha256: identity.tlsSpkiSha256 }),
-    signer: { key, proofs, routerHop: identity.routerHop, proveMessage: upstream.proveMessage },
+    unsealing: openGate({ ...deps, ...identity, ...clock, current }),
+    signer: { key, ...upstream, routerHop: identity.routerHop },
     ...upstream,
     ...identity,
     hpke,
@@ -89,7 +92,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
     generation: current,
   })
   const server = await startLinkServer(boot.link, createDispatcher(routes, log))
-  const unwatch = source.watch(() => void generations.reload())
+  const endings = [clock.close, source.watch(() => void generations.reload())]
   return {
     ready: {
       linkPort: server.port,
@@ -107,7 +110,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
       return renewed
     },
     async close() {
-      unwatch()
+      for (const end of endings) end()
       hpke.rotation.close()
       identity.envelopes.close()
       upstream.close()
@@ -116,11 +119,19 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   }
 }
 
-async function makeKeys(boot: DaemonBoot, { config }: LoadedConfig, now: number) {
+/** What is known of the time, beside a clock that the host sets. */
+function openClock({ release }: Pick<Identity, 'release'>, deps: DaemonDeps) {
+  const proven = new ProvenTime(deps.now)
+  const refresh = () => proven.note(bundleIssuedAt(release()))
+  const close = watchClock({ ...deps, proven, refresh, monotonic: () => performance.now() })
+  return { proven, close }
+}
+
+async function makeKeys(boot: DaemonBoot, loaded: LoadedConfig, now: number) {
   const [key, hpkeKey, tls] = await Promise.all([
     makeReceiptKey(),
     makeHpkeKey(),
-    obtainTls(boot.tls, config.service.tls?.domains ?? [], now),
+    obtainTls(boot.tls, domainsOf(loaded), now),
   ])
   return { key, hpkeKey, hpkeKeyConfigSha256: hpkeKey.configSha256, tls }
 }
@@ -151,6 +162,10 @@ function outcomes(
     onUnchanged: () => notify({ type: 'reload_unchanged' }),
     onRefused: (reason) => notify({ type: 'reload_refused', reason }),
   }
+}
+
+function domainsOf({ config }: Pick<LoadedConfig, 'config'>): readonly string[] {
+  return config.service.tls?.domains ?? []
 }
 
 function obtainTls(

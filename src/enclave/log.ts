@@ -20,6 +20,8 @@ export type LogEvent =
   /** An unseal document was refused, for `reason`. */
   | 'unseal_refused'
   | 'unsealed'
+  /** The clock went back, for `reason`. */
+  | 'clock_behind'
   /** Background work ended in an unexpected error. */
   | 'unexpected_error'
 

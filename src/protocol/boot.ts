@@ -127,6 +127,7 @@ export type FromDaemon =
   | { readonly type: 'attestation_restored' }
   /** The current envelope lacks AMD's revocation list. */
   | { readonly type: 'revocation_list_missing'; readonly reason: string }
+  | { readonly type: 'clock_behind'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]
 export type DaemonBoot = z.output<typeof daemonBootSchema>

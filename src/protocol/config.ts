@@ -71,15 +71,16 @@ const tlsSchema = z.strictObject({
 
 /** Only the members of a public key: a private key in a configuration file would be disclosed to every reader. */
 const { d: _private, ...publicMembers } = es256JwkSchema.shape
-const operatorKeySchema = z.strictObject(publicMembers)
+const publicKeySchema = z.strictObject(publicMembers)
 
 const unsealSchema = z.strictObject({
   /** Public key (JWK, P-256) of the operator, whose documents supply this router's secrets. */
-  operator_key: operatorKeySchema,
+  operator_key: publicKeySchema,
 })
 
 const releaseSchema = z.strictObject({
-  root_key: z.string(),
+  /** The public JWK itself, or the path of a file with it. */
+  root_key: z.union([z.string(), publicKeySchema]),
   bundle: z.string(),
   manifest: z.string(),
 })
@@ -100,6 +101,8 @@ export const serviceSchema = z.strictObject({
   /** Providers whose evidence pins no operating system, but that production mode accepts. */
   allow_unpinned_os: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
+  /** The embedded ledger lives on the encrypted data disk of the guest. */
+  data_disk: z.boolean().default(false),
   cors_origins: z.array(z.string()).default([]),
   tls: tlsSchema.optional(),
   release: releaseSchema.optional(),

@@ -1,135 +1,90 @@
-import { execFileSync } from 'node:child_process'
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
-import { once } from 'node:events'
-import { IncomingMessage } from 'node:http'
-import { request } from 'node:https'
-import { tmpdir } from 'node:os'
+import { closeSync, copyFileSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { readImage } from '../../src/cli/image/build-image.ts'
-import { commandLine } from '../../src/cli/image/command-line.ts'
-import { bootGuest, IMAGE_DIR, untilShown, type Guest } from './guest.ts'
+import { callGuest } from './call-guest.ts'
+import {
+  BOOT_MS,
+  bootGuest,
+  IMAGE_DIR,
+  untilGuest,
+  untilSaid,
+  whyNoGuest,
+  type Guest,
+  type GuestPlan,
+} from './guest.ts'
+import { ADMIN_TOKEN, makeGuestWorld, type GuestWorld } from './guest-world.ts'
 
 /** Boots the built image under QEMU's emulation: some minutes, so only when asked for (npm run image:test). */
 
-const CONFIG = join(import.meta.dirname, '../../config/local.json')
-const ADMIN_TOKEN = 'admin-token-of-the-image-test'
-const BOOT_MS = 240_000
-
-const reason = whyNot()
+const reason = whyNoGuest()
 if (reason !== undefined) console.log(`the image is not booted: ${reason}`)
 
-function whyNot(): string | undefined {
-  if (process.env['CMR_IMAGE_TEST'] === undefined) return 'ask for it with "npm run image:test"'
-  if (!existsSync(join(IMAGE_DIR, 'image.json'))) return 'build it first with "npm run image"'
-  try {
-    execFileSync('qemu-system-x86_64', ['--version'])
-    return undefined
-  } catch {
-    return 'qemu-system-x86_64 is not installed (apt-get install qemu-system-x86)'
-  }
-}
-
-/** One HTTPS call into the guest, whose certificate nobody has signed. */
-async function call(guest: Guest, path: string, token: string, body: unknown): Promise<unknown> {
-  const outgoing = request({
-    host: '127.0.0.1',
-    port: guest.port,
-    path,
-    rejectUnauthorized: false,
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-  })
-  outgoing.end(JSON.stringify(body))
-  const [response] = z
-    .tuple([z.instanceof(IncomingMessage)])
-    .parse(await once(outgoing, 'response'))
-  return JSON.parse(await text(response))
-}
-
-describe.skipIf(reason !== undefined)('the guest image', () => {
-  let folder = ''
+describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, () => {
+  let world: GuestWorld
   const guests: Guest[] = []
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'cmr-image-'))
-    writeFileSync(join(folder, 'secrets.json'), JSON.stringify({ ADMIN_TOKEN }))
-  })
+  beforeAll(async () => {
+    world = await makeGuestWorld()
+  }, BOOT_MS)
   afterAll(async () => {
     await Promise.all(guests.map((guest) => guest.stop()))
-    rmSync(folder, { recursive: true })
+    await world.remove()
   })
 
-  async function boot(configPath: string, rootDisk = join(IMAGE_DIR, 'root.img')): Promise<Guest> {
-    const { root_hash: rootHash, root_blocks: rootBlocks } = readImage(IMAGE_DIR)
-    const guest = await bootGuest({
-      commandLine: commandLine({ rootHash, rootBlocks }, readFileSync(CONFIG)),
-      configPath,
-      secretsPath: join(folder, 'secrets.json'),
-      rootDisk,
-    })
+  async function boot(changes: Partial<GuestPlan>): Promise<Guest> {
+    const guest = await bootGuest({ ...world.plan(), ...changes })
     guests.push(guest)
     return guest
   }
 
-  it('serves a chat request to the host', { timeout: BOOT_MS }, async () => {
-    const guest = await boot(CONFIG)
-    await untilShown(guest, /npm run admin/)
-    const customer = await call(guest, '/admin/customers', ADMIN_TOKEN, {
-      name: 'image test',
-      billing: 'prepaid',
-      balance_eur: '1.00',
-    })
-    const { id } = z.object({ id: z.string() }).parse(customer)
-    const made = await call(guest, `/admin/customers/${id}/keys`, ADMIN_TOKEN, { name: 'test' })
-    const { key } = z.object({ key: z.string() }).parse(made)
-    const completion = await call(guest, '/v1/chat/completions', key, {
-      model: 'glm-5',
-      messages: [{ role: 'user', content: 'Are you in there?' }],
-    })
-    expect(completion).toMatchObject({
-      object: 'chat.completion',
-      choices: [{ finish_reason: 'stop' }],
-      service: { receipt_id: expect.any(String), failover: false },
-    })
-    await guest.stop()
-  })
-
-  it('ends when the host gives another configuration', { timeout: BOOT_MS }, async () => {
-    const other = join(folder, 'other.json')
-    writeFileSync(other, `${readFileSync(CONFIG, 'utf8')} `)
-    const guest = await boot(other)
+  it('ends when the host gives another configuration', async () => {
+    const other = world.at('other.json')
+    writeFileSync(other, `${readFileSync(world.at('router.json'), 'utf8')} `)
+    const guest = await boot({ items: { config: other } })
     await guest.ended
     expect(guest.console()).toContain(
-      'guest: the configuration is not the one on the measured command line',
+      '"reason":"the configuration is not the one on the measured command line"',
     )
-    expect(guest.console()).toContain('init: the service ended with status 1')
+    expect(guest.console()).toContain('{"event":"service_ended","status":1}')
   })
 
-  it(
-    'stops at the first block of its disk that is not the measured one',
-    { timeout: BOOT_MS },
-    async () => {
-      const disk = join(folder, 'root.img')
-      copyFileSync(join(IMAGE_DIR, 'root.img'), disk)
-      const file = openSync(disk, 'r+')
-      writeSync(file, Buffer.from([0xff]), 0, 1, 100)
-      closeSync(file)
-      const guest = await boot(CONFIG, disk)
-      await guest.ended
-      expect(guest.console()).toMatch(/dm-verity device corrupted|data block 0 is corrupted/)
-      expect(guest.console()).not.toContain('the service is started')
-    },
-  )
+  it('ends when the host hands secrets to a guest in production mode', async () => {
+    const { items } = world.plan()
+    const guest = await boot({ items: { ...items, secrets: world.at('secrets.json') } })
+    await guest.ended
+    expect(guest.console()).toContain(
+      'in production mode a guest takes them by a document of its operator only',
+    )
+  })
+
+  it('stops at the first block of its disk that is not the measured one, without a word', async () => {
+    const disk = world.at('root.img')
+    copyFileSync(join(IMAGE_DIR, 'root.img'), disk)
+    const file = openSync(disk, 'r+')
+    writeSync(file, Buffer.from([0xff]), 0, 1, 100)
+    closeSync(file)
+    const guest = await boot({ rootDisk: disk })
+    await guest.ended
+    // The kernel's own message, with what it has in its registers, stays inside.
+    expect(guest.console()).toBe('')
+  })
+
+  it('is a rehearsal in local mode, whose welcome with a key is not shown to the host', async () => {
+    const config = world.at('local.json')
+    copyFileSync(join(import.meta.dirname, '../../config/local.json'), config)
+    const secrets = world.at('local-secrets.json')
+    writeFileSync(secrets, JSON.stringify({ ADMIN_TOKEN }))
+    const guest = await boot({
+      commandLine: world.commandLineFor(readFileSync(config)),
+      items: { config, secrets, 'simulated-chip': world.at('chip.json') },
+    })
+    await untilSaid(guest, 'acpi_tables')
+    await untilGuest(guest, () =>
+      callGuest(guest, 'GET', '/healthz', ADMIN_TOKEN, undefined).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    )
+    expect(guest.console()).not.toContain('API key')
+    expect(guest.console()).not.toContain(ADMIN_TOKEN)
+  })
 })

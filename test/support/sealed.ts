@@ -50,7 +50,7 @@ export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
       allow_unattested: ['nova'],
       unseal: { operator_key: operator.publicJwk },
       release: {
-        root_key: at('root.jwk.json'),
+        root_key: release.rootPublicJwk,
         bundle: at('trust.json'),
         manifest: at('manifest.jws'),
       },

@@ -5,7 +5,7 @@ import { copyBytes } from '../../protocol/bytes.ts'
 import { checkOut, hasUncommitted } from './app-tree.ts'
 import { imageSchema, type ImageDescription } from './image-description.ts'
 import { ImageError } from './image-error.ts'
-import { compileInit, makeInitrd } from './initrd.ts'
+import { compileProgram, makeInitrd } from './initrd.ts'
 import { readInputs } from './inputs.ts'
 import { unpackPackages } from './packages.ts'
 import { makeRootTree } from './root-tree.ts'
@@ -48,12 +48,15 @@ export async function buildImage({
   const toolchain = new Toolchain(unpacked.tool)
 
   log('compiling PID 1')
-  const objects = emptyDirectory(work, 'init')
-  const init = await compileInit(toolchain, join(source, 'image/init'), join(objects, 'init'))
+  const objects = emptyDirectory(work, 'programs')
+  const compile = (name: string) =>
+    compileProgram(toolchain, join(source, 'image', name), join(objects, name))
+  const init = await compile('init')
+  const runAs = await compile('run-as')
 
   log('collecting the root')
   const root = join(work, 'root')
-  await makeRootTree(root, unpacked.root, commit)
+  await makeRootTree({ root, debian: unpacked.root, commit, runAs })
   log('packing the root')
   const squashed = join(work, 'root.squashfs')
   await toolchain.squash(root, squashed, inputs.epoch)

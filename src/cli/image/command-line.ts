@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 
 /** The kernel settings every guest has. */
 const KERNEL_SETTINGS = [
-  'console=ttyS0',
+  // None: what the kernel says, such as the registers and the stack at a panic, would go to the host.
+  'console=null',
   // A guest whose root or memory differs from the measurement stops; the host learns nothing else.
   'panic=-1',
   'oops=panic',

@@ -6,8 +6,8 @@ import { ImageError } from './image-error.ts'
 import type { ImageInputs } from './inputs.ts'
 import type { Toolchain } from './toolchain.ts'
 
-/** Compiles PID 1 of the guest from the C files of a directory. */
-export async function compileInit(
+/** Compiles one of the guest's own programs from the C files of a directory. */
+export async function compileProgram(
   toolchain: Toolchain,
   sources: string,
   out: string,

@@ -14,12 +14,16 @@ import {
 import { dirname, join } from 'node:path'
 import { makeAppTree } from './app-tree.ts'
 
-/** The libraries that Node and workerd are linked with, and those that the C library loads by name. */
+/** The libraries that Node, workerd and mke2fs are linked with, and those that the C library loads by name. */
 const LIBRARIES = [
   'usr/lib64/ld-linux-x86-64.so.2',
   ...[
+    'libblkid.so.1',
     'libc.so.6',
+    'libcom_err.so.2',
     'libdl.so.2',
+    'libe2p.so.2',
+    'libext2fs.so.2',
     'libgcc_s.so.1',
     'libm.so.6',
     'libnss_dns.so.2',
@@ -28,10 +32,17 @@ const LIBRARIES = [
     'libresolv.so.2',
     'librt.so.1',
     'libstdc++.so.6',
+    'libuuid.so.1',
   ].map((name) => `usr/lib/x86_64-linux-gnu/${name}`),
 ]
 
 /** Mount points; PID 1 fills them. */
+/** Makes the file system of a new data disk; PID 1 runs it. */
+const FORMATTER = 'usr/sbin/mke2fs'
+
+/** By it the supervisor starts its parts under their accounts. */
+export const RUN_AS = 'usr/bin/run-as'
+
 const EMPTY_DIRECTORIES = ['dev', 'proc', 'run', 'sys/kernel/config', 'tmp', 'var/lib/cmr']
 
 const LINKS: Readonly<Record<string, string>> = {
@@ -40,22 +51,45 @@ const LINKS: Readonly<Record<string, string>> = {
   'etc/resolv.conf': '/run/resolv.conf',
 }
 
+const accounts = [
+  { name: 'root', id: 0 },
+  { name: 'supervisor', id: 10_001 },
+  { name: 'daemon', id: 10_002 },
+  { name: 'worker', id: 10_003 },
+]
+
 const FILES: Readonly<Record<string, string>> = {
-  'etc/passwd': 'root:x:0:0::/:/nonexistent\ncmr:x:10001:10001::/tmp:/nonexistent\n',
-  'etc/group': 'root:x:0:\ncmr:x:10001:\n',
+  'etc/passwd': accounts
+    .map(({ name, id }) => `${name}:x:${id}:${id}::/tmp:/nonexistent\n`)
+    .join(''),
+  'etc/group': accounts.map(({ name, id }) => `${name}:x:${id}:\n`).join(''),
   'etc/hosts': '127.0.0.1 localhost\n',
   'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
 }
 
 const AUTHORITIES = 'usr/share/ca-certificates/mozilla'
 
-/** Creates the guest's root: the application, Node, the libraries of both, and no other program. */
-export async function makeRootTree(root: string, debian: string, commit: string): Promise<void> {
+export interface RootPlan {
+  /** Made anew. */
+  readonly root: string
+  /** Where Debian's packages were unpacked. */
+  readonly debian: string
+  readonly commit: string
+  /** The program that changes accounts. */
+  readonly runAs: Uint8Array
+}
+
+/**
+ * Makes the guest's root: the application, Node, the libraries that they need, two small programs for accounts and for
+ * the data disk, and no other program.
+ */
+export async function makeRootTree({ root, debian, commit, runAs }: RootPlan): Promise<void> {
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
   await makeAppTree(root, commit)
   for (const path of EMPTY_DIRECTORIES) mkdirSync(join(root, path), { recursive: true })
-  for (const path of LIBRARIES) copyLibrary(debian, root, path)
+  for (const path of [...LIBRARIES, FORMATTER]) copyRunnable(debian, root, path)
+  writeFileSync(join(root, RUN_AS), runAs, { mode: 0o755 })
   for (const [path, text] of Object.entries(FILES)) writeInto(root, path, text)
   for (const [path, target] of Object.entries(LINKS)) symlinkSync(target, join(root, path))
   const names = globSync(`${AUTHORITIES}/*.crt`, { cwd: debian }).toSorted()
@@ -65,7 +99,7 @@ export async function makeRootTree(root: string, debian: string, commit: string)
 }
 
 /** Debian's libraries are links to files with a version in their name; only the file is copied. */
-function copyLibrary(debian: string, root: string, path: string): void {
+function copyRunnable(debian: string, root: string, path: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   copyFileSync(realpathSync(join(debian, path)), join(root, path))
   chmodSync(join(root, path), 0o755)

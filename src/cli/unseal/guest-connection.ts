@@ -8,7 +8,7 @@ import type { Answer, RouterClient } from '../verify/router-client.ts'
 
 /** A capture may wait for the platform's firmware. */
 const TIMEOUT_MS = 70_000
-const CONNECT_MS = 5_000
+const CONNECT_MS = 30_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 /** A single TLS connection to a router: all requests go to the peer that was verified on it. */

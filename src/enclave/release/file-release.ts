@@ -15,7 +15,7 @@ type ReleaseFiles = NonNullable<ServiceConfig['release']>
 export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): ReleaseFiles {
   const base = dirname(resolve(configPath))
   return {
-    root_key: resolve(base, files.root_key),
+    root_key: typeof files.root_key === 'string' ? resolve(base, files.root_key) : files.root_key,
     bundle: resolve(base, files.bundle),
     manifest: resolve(base, files.manifest),
   }
@@ -27,16 +27,19 @@ export function resolveReleaseFiles(files: ReleaseFiles, configPath: string): Re
  * @throws Error when a file cannot be read or does not have its form; the message names it
  */
 export async function readFileRelease(files: ReleaseFiles): Promise<Release> {
-  const root = await readText(files.root_key)
-  const rootPublicJwk = await named(files.root_key, async () =>
-    describePublicKey(parseStrictJson(root, 'release root key')),
-  )
+  const rootPublicJwk = await readRootKey(files.root_key)
   const bundleText = await readText(files.bundle)
   const { bundleJws, logProofs } = await named(files.bundle, async () => readBundle(bundleText))
   const manifestJws = (await readText(files.manifest)).trim()
   await named(files.manifest, async () => parseCompactJws(manifestJws, 'workload manifest'))
   const identityTag = await sha256Hex(manifestJws)
   return { rootPublicJwk, bundleJws, manifestJws, identityTag, logProofs }
+}
+
+async function readRootKey(given: ReleaseFiles['root_key']): Promise<Release['rootPublicJwk']> {
+  if (typeof given !== 'string') return describePublicKey(given)
+  const root = await readText(given)
+  return named(given, async () => describePublicKey(parseStrictJson(root, 'release root key')))
 }
 
 function readBundle(text: string): Pick<Release, 'bundleJws' | 'logProofs'> {

@@ -1,5 +1,6 @@
 import type { LoadedConfig } from '../config/load-config.ts'
 import type { Log } from '../log.ts'
+import type { ProvenTime } from '../clock/proven-time.ts'
 import { NonceMemory } from './nonce-memory.ts'
 import type { Offers } from './offers.ts'
 import { UnsealGate } from './unseal-gate.ts'
@@ -10,6 +11,7 @@ export interface GateInputs {
   /** Digest of the TLS key in use, lowercase hex. */
   readonly tlsSpkiSha256: () => string
   readonly offers: Pick<Offers, 'offer'>
+  readonly proven: ProvenTime
   readonly now: () => number
   readonly log: Log
 }
@@ -20,7 +22,8 @@ export interface Unsealing {
   readonly nonces: NonceMemory
 }
 
-export function openGate({ current, tlsSpkiSha256, offers, now, log }: GateInputs): Unsealing {
+export function openGate(inputs: GateInputs): Unsealing {
+  const { current, tlsSpkiSha256, offers, proven, now, log } = inputs
   const nonces = new NonceMemory(now)
   const target = () => ({
     operatorKey: current().config.service.unseal?.operator_key,
@@ -29,6 +32,13 @@ export function openGate({ current, tlsSpkiSha256, offers, now, log }: GateInput
   })
   return {
     nonces,
-    gate: new UnsealGate({ target, nonces, now, log, offer: (document) => offers.offer(document) }),
+    gate: new UnsealGate({
+      target,
+      nonces,
+      proven,
+      now,
+      log,
+      offer: (document) => offers.offer(document),
+    }),
   }
 }

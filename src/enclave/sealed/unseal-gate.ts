@@ -14,6 +14,7 @@ import {
 } from '../../protocol/unseal.ts'
 import { headerFault } from '../../verify/jws.ts'
 import type { Log } from '../log.ts'
+import { CLOCK_SKEW_MS, type ProvenTime } from '../clock/proven-time.ts'
 import type { NonceMemory } from './nonce-memory.ts'
 
 /** The values that a document must match. */
@@ -27,6 +28,7 @@ export interface UnsealTarget {
 export interface UnsealDeps {
   readonly target: () => UnsealTarget
   readonly nonces: NonceMemory
+  readonly proven: ProvenTime
   /** Milliseconds. */
   readonly now: () => number
   readonly log: Log
@@ -36,9 +38,6 @@ export interface UnsealDeps {
 
 const DOCUMENT = 'unseal document'
 
-/** The operator's clock and the host's may differ by this much. */
-const CLOCK_SKEW_SECONDS = 60
-
 /**
  * Accepts the documents by which an operator passes secrets to this router: signed with the operator's key, within
  * their validity, for the attested TLS key and configuration, and for a nonce that was attested here and not used
@@ -47,8 +46,6 @@ const CLOCK_SKEW_SECONDS = 60
 export class UnsealGate {
   readonly #deps: UnsealDeps
   readonly #refused = new Map<UnsealRefusal, number>()
-  /** The latest time proven by an accepted document; a clock behind it was set back. Unix seconds. */
-  #provenTime = 0
 
   constructor(deps: UnsealDeps) {
     this.#deps = deps
@@ -64,7 +61,7 @@ export class UnsealGate {
     if (typeof read === 'string') return this.#refuse(read)
     const fault = this.#faultOf(read)
     if (fault !== undefined) return this.#refuse(fault)
-    this.#provenTime = Math.max(this.#provenTime, read.issued_at)
+    this.#deps.proven.note(read.issued_at * 1000)
     const problem = await this.#deps.offer(read)
     if (problem !== null) return this.#refuse('secrets_refused', problem)
     this.#deps.log('unsealed', {})
@@ -91,8 +88,8 @@ export class UnsealGate {
     const { configurationSha256, tlsSpkiSha256 } = this.#deps.target()
     const { issued_at: from, expires_at: until } = document
     const now = Math.floor(this.#deps.now() / 1000)
-    if (from > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
-    if (this.#provenTime > now + CLOCK_SKEW_SECONDS) return 'not_yet_valid'
+    if (from * 1000 > this.#deps.now() + CLOCK_SKEW_MS) return 'not_yet_valid'
+    if (this.#deps.proven.isAhead()) return 'not_yet_valid'
     if (until <= now) return 'expired'
     if (until - from > MAX_VALIDITY_SECONDS) return 'validity_too_long'
     if (document.tls_spki_sha256 !== tlsSpkiSha256) return 'wrong_router'

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { CHIP_FILE_VARIABLE } from '../../enclave/open-machine.ts'
+import { describeTables, readTables } from './acpi-tables.ts'
 import { forward } from './forward.ts'
 import { checkConfiguration, HostInputError } from './host-input.ts'
 import { OPEN_PORT, planService } from './service-plan.ts'
@@ -9,6 +11,9 @@ const PROGRAM = '/app/src/cli/main.ts'
 
 const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
+/** For rehearsals; the real platform does not read it. */
+const CHIP = '/run/cmr/simulated-chip'
+const TABLES = '/run/cmr/acpi'
 
 /**
  * The program that PID 1 starts: checks the host's input and runs the router. When the router ends, the machine ends.
@@ -16,12 +21,13 @@ const SECRETS = '/run/cmr/secrets'
 async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
   checkConfiguration(configuration, readFileSync('/proc/cmdline', 'utf8'))
+  say(describeTables(readTables(TABLES)))
   const plan = planService(configuration.toString('utf8'), readIfThere(SECRETS))
   if (plan.forwardTo !== undefined) await forward(OPEN_PORT, plan.forwardTo)
 
   const router = spawn(process.execPath, [PROGRAM, ...plan.args], {
     cwd: '/app',
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', plan.shown ? 'inherit' : 'ignore', 'inherit'],
     env: {
       ...plan.env,
       PATH: '/usr/bin',
@@ -30,6 +36,8 @@ async function main(): Promise<number> {
       NODE_ENV: 'production',
       // PID 1 stops the machine when the router ends, whatever processes are left.
       CMR_UNGUARDED: '1',
+      CMR_RUN_AS: '/usr/bin/run-as',
+      ...(existsSync(CHIP) ? { [CHIP_FILE_VARIABLE]: CHIP } : {}),
       ROUTER_CONFIG: CONFIG,
       STATE_DIR: '/var/lib/cmr',
     },
@@ -39,6 +47,11 @@ async function main(): Promise<number> {
     router.once('error', reject)
     router.once('exit', (code) => resolve(code ?? 1))
   })
+}
+
+/** One line on the console, which the host reads. */
+function say(event: { readonly event: string; readonly reason?: string }): void {
+  process.stdout.write(`${JSON.stringify({ at: new Date().toISOString(), ...event })}\n`)
 }
 
 function readIfThere(path: string): string | undefined {
@@ -52,7 +65,10 @@ function readIfThere(path: string): string | undefined {
 main().then(
   (status) => process.exit(status),
   (error: unknown) => {
-    console.error(error instanceof HostInputError ? `guest: ${error.message}` : error)
+    say({
+      event: 'guest_refused',
+      reason: error instanceof HostInputError ? error.message : 'an unexpected error',
+    })
     process.exit(1)
   },
 )

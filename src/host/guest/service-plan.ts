@@ -9,6 +9,8 @@ export interface ServicePlan {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly forwardTo?: number
+  /** Whether what it prints may be shown to the host. */
+  readonly shown: boolean
 }
 
 /** The guest's only open port. Plain HTTP and the link stay inside. */
@@ -49,8 +51,13 @@ function planProduction(hostSecrets: string | undefined): ServicePlan {
       `0.0.0.0:${OPEN_PORT}`,
       '--http',
       `127.0.0.1:${HTTP_PORT}`,
+      '--data-disk',
+      '/dev/cmr-data',
+      '--volume',
+      '/run/cmr/volume',
     ],
-    env: {},
+    env: { JSON_CONSOLE: 'true' },
+    shown: true,
   }
 }
 
@@ -66,6 +73,8 @@ function planSimulated(configuration: string, hostSecrets: string | undefined): 
       CONNECTIONS_PER_SOURCE,
     },
     forwardTo: TLS_PORT,
+    // It welcomes its user with the key of a first customer.
+    shown: false,
   }
 }
 

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { DataDiskPlaces } from '../sealed/data-disk.ts'
 import { parseListenAddress, type ListenAddress } from '../stack/listen-address.ts'
 
 /** The options of `npm run serve`, from the command line or else from the environment. */
@@ -17,15 +18,25 @@ export interface ServeOptions {
   readonly connectionsPerSource?: number
   /** Starts without secrets, which come later in a document of the operator. */
   readonly sealed?: boolean
+  /** Strangers read the console: allow-listed JSON lines, and nothing else, are printed. */
+  readonly jsonConsole?: boolean
+  /** The guest's data disk, and the socket of PID 1, which opens it. */
+  readonly dataDisk?: string
+  readonly volume?: string
   /** Replaces `service.tls.chain_file`. */
   readonly tlsChain?: string
   /** The address for challenges of the certificate authority, over plain HTTP. */
   readonly acmeHttp: ListenAddress
 }
 
+/** In a guest, where its data disk is and who opens it. */
+export function dataDiskPlaces({ dataDisk, volume }: ServeOptions): DataDiskPlaces | undefined {
+  return dataDisk === undefined || volume === undefined ? undefined : { device: dataDisk, volume }
+}
+
 /** Adds the options of a serving router to a command. */
 export function addServeOptions(command: Command): Command {
-  return command
+  return addGuestOptions(command)
     .addOption(
       new Option('--config <file>', 'the configuration').env('ROUTER_CONFIG').argParser(absolute),
     )
@@ -81,6 +92,23 @@ export function addServeOptions(command: Command): Command {
         '0.0.0.0:80',
         'where ACME challenges are answered',
       ),
+    )
+}
+
+/** What the guest's own program gives. */
+function addGuestOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--json-console',
+        'print allow-listed JSON lines alone, for a console that strangers read',
+      ).env('JSON_CONSOLE'),
+    )
+    .addOption(
+      new Option('--data-disk <device>', 'data disk of a guest').env('DATA_DISK').hideHelp(),
+    )
+    .addOption(
+      new Option('--volume <socket>', 'where PID 1 of a guest opens it').env('VOLUME').hideHelp(),
     )
 }
 

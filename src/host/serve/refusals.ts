@@ -3,6 +3,7 @@ import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import {
+  DEFAULT_STORAGE_ENGINE,
   isSelfHostedEngine,
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
@@ -47,6 +48,7 @@ export function findRefusals(facts: StartFacts): string[] {
     ...secrets.problems,
     ...(facts.sealed ? openSecrets(secrets) : weakAdminToken(secrets)),
     ...storageProblems(facts),
+    ...dataDiskProblems(facts),
     ...plainListener(facts),
     ...openConfigFile(facts),
     ...tlsProblems(config.service.tls),
@@ -92,6 +94,24 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
   if (shared || options.workers === 1) return []
   return [
     `--workers: ${options.workers} processes need STORAGE=postgres; files of Durable Objects have one writer`,
+  ]
+}
+
+/** The secret from which the key of the guest's data disk is derived. */
+export const DATA_DISK_KEY = 'DATA_DISK_KEY'
+
+function dataDiskProblems({ options, config, storage, secrets, sealed }: StartFacts): string[] {
+  if (!config.service.data_disk) return []
+  const inGuest = options.sealed === true && options.volume !== undefined
+  if (!inGuest) return ['service.data_disk: only the guest image has a data disk to open']
+  if (sealed) return []
+  return [
+    ...(storage === DEFAULT_STORAGE_ENGINE
+      ? []
+      : [`service.data_disk: holds the embedded ledger, and the ledger is in ${storage}`]),
+    ...(secrets.values[DATA_DISK_KEY] === undefined
+      ? [`${DATA_DISK_KEY}: is missing; service.data_disk needs it`]
+      : []),
   ]
 }
 

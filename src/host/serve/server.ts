@@ -16,6 +16,8 @@ import { Unsealing } from './unsealing.ts'
 import { Certificates } from './certificates.ts'
 import { DaemonRpc } from './daemon-rpc.ts'
 import { warnings } from './report.ts'
+import type { ServeLog } from './serve-log.ts'
+import { dataDiskPlaces } from './options.ts'
 import { SERVING_FILE, writeServingFile } from './serving-file.ts'
 import { tlsSettings, type Start } from './start-plan.ts'
 import { startWatchers } from './watchers.ts'
@@ -25,7 +27,7 @@ export interface ServerPlan {
   /** @throws StartError when the router cannot serve with the secrets of this document */
   readonly planUnsealed: (secrets: UnsealDocument['secrets'], before: Start) => Start
   readonly state: StateDir
-  readonly log: (text: string) => void
+  readonly log: ServeLog
 }
 
 /** The first restart comes soon, to keep the interruption short; restarts never stop. */
@@ -83,6 +85,7 @@ export class Server {
       parts,
       rpc,
       link,
+      dataDisk: dataDiskPlaces(options),
       plan: (secrets) => plan.planUnsealed(secrets, server.#start),
       log: plan.log,
     })
@@ -137,7 +140,8 @@ export class Server {
     if (!this.sealed) return this.#serve()
     this.#fronts.relayTo(await this.#unsealing.open())
     this.#publish()
-    this.#plan.log(`  sealed   waits for a document of its operator: https ${this.#httpsAddress}`)
+    const where = `https ${this.#httpsAddress}`
+    this.#plan.log(`  sealed   waits for a document of its operator: ${where}`, 'sealed')
   }
 
   async #serve(): Promise<void> {
@@ -147,7 +151,8 @@ export class Server {
     await untilHealthy(this.#httpUrl, HEALTH_TIMEOUT_MS)
     this.#ready = true
     this.#publish()
-    log(`  Confidential Model Router is serving: https ${this.#httpsAddress}, ${this.#httpUrl}`)
+    const where = `https ${this.#httpsAddress}, ${this.#httpUrl}`
+    log(`  Confidential Model Router is serving: ${where}`, 'serving')
     const { tls } = this.#parts
     if (tls === undefined) return
     this.#certificates = new Certificates(
@@ -231,7 +236,9 @@ export class Server {
   }
 
   #warn({ config, platform }: Start): void {
-    for (const line of warnings(config.config, platform, config.usesStandin)) this.#plan.log(line)
+    const { log } = this.#plan
+    for (const line of warnings(config.config, platform, config.usesStandin)) log(line)
+    if (platform === 'simulated') log('  the platform is simulated', 'simulated_platform')
   }
 
   #publish(): void {

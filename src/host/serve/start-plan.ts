@@ -16,7 +16,7 @@ import type { StorageSettings } from '../stack/settings.ts'
 import { StartError } from '../stack/start-error.ts'
 import type { TlsSettings } from './certificates.ts'
 import type { ServeOptions } from './options.ts'
-import { findRefusals } from './refusals.ts'
+import { DATA_DISK_KEY, findRefusals } from './refusals.ts'
 import { readSecrets, type Secrets } from './secrets.ts'
 
 /** Everything a start in production mode needs, checked. */
@@ -29,6 +29,8 @@ export interface Start {
   readonly adminToken: string | null
   /** The secrets of the document it was made from. */
   readonly given?: Readonly<Record<string, string>> | undefined
+  /** Of the guest's data disk, where the configuration asks for one. */
+  readonly dataDiskKey?: string | undefined
   /** Values of the variables that the configuration names. */
   readonly providerSecrets: Readonly<Record<string, string>>
 }
@@ -36,6 +38,11 @@ export interface Start {
 type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN_SECRETS = ['ADMIN_TOKEN', ...STORAGE_SECRETS] as const
+
+/** Those that the configuration asks for. */
+function ownSecrets({ service }: RouterConfig): string[] {
+  return service.data_disk ? [...OWN_SECRETS, DATA_DISK_KEY] : [...OWN_SECRETS]
+}
 
 /**
  * Reads the configuration and the secrets, for a start or a reload.
@@ -51,7 +58,7 @@ export function planStart(
   config: RouterConfigFile = readRouterConfig(options.config),
 ): Start {
   const variables = secretNames(config.config)
-  const known = [...OWN_SECRETS, ...variables]
+  const known = [...ownSecrets(config.config), ...variables]
   const secrets = given === undefined ? readSecrets(known, environment) : checkNames(given, known)
   const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
@@ -80,6 +87,7 @@ export function planStart(
     platform,
     storage: storageSettings(storage, secrets.values),
     adminToken: sealed ? null : adminToken,
+    dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
 }
@@ -111,7 +119,7 @@ function storageSettings(engine: string, values: Secrets['values']): StorageSett
 
 /** The names of all variables that hold secrets, the router's own included. */
 export function allSecretNames(config: RouterConfig): string[] {
-  return [...OWN_SECRETS, ...secretNames(config)]
+  return [...OWN_SECRETS, DATA_DISK_KEY, ...secretNames(config)]
 }
 
 /** How the public certificate is obtained; the command line overrides the configuration. */

@@ -1,10 +1,12 @@
 import type { UnsealDocument } from '../../protocol/unseal.ts'
 import type { DaemonRpc } from './daemon-rpc.ts'
+import type { ServeLog } from './serve-log.ts'
 import type { Start } from './start-plan.ts'
 import type { LinkCertificates } from '../stack/link-certificates.ts'
 import type { Parts } from '../stack/parts.ts'
 import { StartError } from '../stack/start-error.ts'
 import type { AdminApi } from '../stack/admin-api.ts'
+import { DATA_DISK_FAULTS, DataDisk, type DataDiskPlaces } from '../sealed/data-disk.ts'
 import { findRollback } from '../sealed/ledger-check.ts'
 import { createDaemonLink, type DaemonLink } from '../sealed/daemon-link.ts'
 import { openSealedServer, type SealedServer } from '../sealed/sealed-server.ts'
@@ -18,7 +20,9 @@ export interface UnsealingDeps {
    * @throws StartError when the router cannot serve with these secrets
    */
   readonly plan: (secrets: UnsealDocument['secrets']) => Start
-  readonly log: (text: string) => void
+  /** Where this machine may have one. */
+  readonly dataDisk: DataDiskPlaces | undefined
+  readonly log: ServeLog
 }
 
 const ENGINE_CHANGED = 'the ledger cannot move to another storage while the router runs'
@@ -28,11 +32,13 @@ export class Unsealing {
   readonly #deps: UnsealingDeps
   readonly #daemon: DaemonLink
   #server: SealedServer | undefined
+  readonly #disk: DataDisk | undefined
   /** The storage engine, once it is known. */
   #engine: Start['storage']['engine'] | undefined
 
   constructor(deps: UnsealingDeps) {
     this.#deps = deps
+    this.#disk = deps.dataDisk && new DataDisk(deps.dataDisk)
     this.#daemon = createDaemonLink(deps.link, () => deps.parts.daemon?.linkPort)
   }
 
@@ -45,13 +51,14 @@ export class Unsealing {
   }
 
   /** Applies the secrets of a document and reports the outcome to the daemon. Undefined: they were refused. */
-  async take({ secrets }: UnsealDocument): Promise<Start | undefined> {
+  async take(document: UnsealDocument): Promise<Start | undefined> {
     const { parts, log } = this.#deps
-    const outcome = await this.#apply(secrets)
+    const outcome = await this.#apply(document)
     const problem = typeof outcome === 'string' ? outcome : null
     parts.sendToDaemon({ type: 'unseal_answered', problem })
     if (typeof outcome !== 'string') return outcome
-    log(`  sealed   the secrets of a document were refused: ${outcome}`)
+    const text = `  sealed   the secrets of a document were refused: ${outcome}`
+    log(text, 'secrets_refused', outcome)
     return undefined
   }
 
@@ -59,7 +66,8 @@ export class Unsealing {
   async opened({ ledger_position: expected }: UnsealDocument, admin: AdminApi): Promise<void> {
     this.close()
     const rollback = await findRollback(admin, expected)
-    if (rollback !== undefined) this.#deps.log(`  !!!!!!!! ROLLBACK: ${rollback} !!!!!!!!`)
+    if (rollback === undefined) return
+    this.#deps.log(`  !!!!!!!! ROLLBACK: ${rollback} !!!!!!!!`, 'ledger_behind', rollback)
   }
 
   close(): void {
@@ -67,13 +75,15 @@ export class Unsealing {
     this.#daemon.close()
   }
 
-  async #apply(secrets: UnsealDocument['secrets']): Promise<Start | string> {
+  async #apply({ secrets, ledger_position: at }: UnsealDocument): Promise<Start | string> {
     const { parts, rpc, plan } = this.#deps
     try {
       const start = plan(secrets)
       const { adminToken, providerSecrets, storage } = start
       if (adminToken === null) return 'ADMIN_TOKEN: is missing'
       if ((this.#engine ?? storage.engine) !== storage.engine) return ENGINE_CHANGED
+      const fault = await this.#openDisk(start, at)
+      if (fault !== undefined) return fault
       const given = { adminToken, secrets: providerSecrets, storage }
       const refusal = await rpc.reloaded(() => parts.offerSecrets(given))
       if (refusal !== null) return refusal
@@ -83,5 +93,12 @@ export class Unsealing {
     } catch (error) {
       return error instanceof StartError ? error.message : 'the router failed on it'
     }
+  }
+
+  /** Before the workers start, whose ledger is there. */
+  async #openDisk({ dataDiskKey }: Start, at: number | undefined): Promise<string | undefined> {
+    if (dataDiskKey === undefined || this.#disk === undefined) return undefined
+    const fault = await this.#disk.open(dataDiskKey, at)
+    return fault === undefined ? undefined : DATA_DISK_FAULTS[fault]
   }
 }

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { openSync, closeSync, renameSync, statSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { underAccount, type Account } from './accounts.ts'
 
 /** Set where the process that started this one also ends its children. */
 const UNGUARDED = 'CMR_UNGUARDED'
@@ -16,6 +17,8 @@ export interface Child {
 }
 
 export interface ChildCommand {
+  /** Whose rights it has, where parts have accounts of their own. */
+  readonly account?: Account
   readonly file: string
   readonly args: readonly string[]
   /** Standard output and standard error are appended to it. */
@@ -34,7 +37,9 @@ export interface ChildCommand {
  */
 export async function startChild(command: ChildCommand): Promise<Child> {
   const log = openLog(command.logFile)
-  const child = spawn(command.file, command.args, {
+  const { account } = command
+  const { file, args } = account === undefined ? command : underAccount(account, command)
+  const child = spawn(file, args, {
     detached: true,
     env: { ...process.env, ...command.environment },
     stdio: [command.stdin, log, log, command.extra],

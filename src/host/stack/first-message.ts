@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Child } from './child.ts'
 
 /** Long enough for a slow (emulated) machine; a child that ends is reported at once. */
-const START_TIMEOUT_MS = 120_000
+const START_TIMEOUT_MS = 300_000
 
 /**
  * The first message of a child over its IPC channel.
- * @throws Error when the child ends or sends nothing for two minutes; its process has ended then
+ * @throws Error when the child ends or sends nothing for five minutes; its process has ended then
  */
 export async function firstMessage<Message>(child: Child): Promise<Message> {
   const message = new Promise<Message>((resolve) => child.process.once('message', resolve))
   return orFailure(child, message)
 }
 
-/** The awaited value, or a failure when the child ends or takes two minutes. */
+/** The awaited value, or a failure when the child ends or takes five minutes. */
 export async function orFailure<T>(child: Child, awaited: Promise<T>): Promise<T> {
   const done = new AbortController()
   const failure = Promise.race([
     child.ended,
-    delay(START_TIMEOUT_MS, 'no sign of life for 120 s', { signal: done.signal }),
+    delay(START_TIMEOUT_MS, 'no sign of life for 300 s', { signal: done.signal }),
   ])
   try {
     const outcome = await Promise.race([

@@ -12,6 +12,7 @@ import type {
 import type { Mode } from '../../protocol/config.ts'
 import type { Fronts } from './fronts.ts'
 import { openRequestsFor } from '../front/limits.ts'
+import { daemonDir } from './accounts.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { ledgerDir } from './ledger-dir.ts'
@@ -224,7 +225,7 @@ export class Parts {
       configPath:
         mode === 'local' && config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
       configText: this.#configText ?? null,
-      stateDir: state.path,
+      stateDir: daemonDir(state),
       adminToken,
       link: {
         port: this.#daemon?.linkPort ?? 0,

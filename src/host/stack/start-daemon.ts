@@ -17,6 +17,7 @@ export async function startDaemon(
   said: (message: FromDaemon) => void,
 ): Promise<Started<DaemonReady>> {
   const child = await startChild({
+    account: 'daemon',
     file: execPath,
     args: [DAEMON],
     logFile,

@@ -23,6 +23,7 @@ export async function startStandin(
   logFile: string,
 ): Promise<Started<StandinReady>> {
   const child = await startChild({
+    account: 'worker',
     file: execPath,
     args: [STANDIN, String(before?.port ?? 0), String(before?.tlsPort ?? 0)],
     logFile,

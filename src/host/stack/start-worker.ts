@@ -32,6 +32,7 @@ export async function startWorker(
   { logFile, probe = false }: WorkerStart,
 ): Promise<Started<WorkerPorts>> {
   const child = await startChild({
+    account: 'worker',
     file: WORKERD,
     args: ['serve', '--binary', '-', '--control-fd=3'],
     logFile,

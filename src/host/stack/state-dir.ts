@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { stateDirMode } from './accounts.ts'
 import { StartError } from './start-error.ts'
 
 /** A state directory that this process uses exclusively until it ends. */
@@ -24,7 +25,7 @@ export interface StateDir {
  */
 export function openStateDir(path: string): StateDir {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  chmodSync(path, 0o700)
+  chmodSync(path, stateDirMode())
   lock(path)
   const file = (name: string) => join(path, name)
   return {

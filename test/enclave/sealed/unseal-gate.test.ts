@@ -4,6 +4,7 @@ import { utf8 } from '../../../src/protocol/bytes.ts'
 import { signCompactJws } from '../../../src/protocol/compact-jws.ts'
 import { UNSEAL_REFUSALS, UNSEAL_SCHEMA, UNSEAL_TYP } from '../../../src/protocol/unseal.ts'
 import { makeSigningKey, type SigningKey } from '../../../src/enclave/release/signing-key.ts'
+import { ProvenTime } from '../../../src/enclave/clock/proven-time.ts'
 import { NonceMemory } from '../../../src/enclave/sealed/nonce-memory.ts'
 import { UnsealGate, type UnsealTarget } from '../../../src/enclave/sealed/unseal-gate.ts'
 
@@ -29,6 +30,7 @@ function open(change: Partial<UnsealTarget> = {}, problem: string | null = null)
   const offered: unknown[] = []
   const nonces = new NonceMemory(() => clock.now)
   nonces.remember(NONCE)
+  const proven = new ProvenTime(() => clock.now)
   const gate = new UnsealGate({
     target: () => ({
       operatorKey: operator.publicJwk,
@@ -37,6 +39,7 @@ function open(change: Partial<UnsealTarget> = {}, problem: string | null = null)
       ...change,
     }),
     nonces,
+    proven,
     now: () => clock.now,
     log: (event, fields) => void logged.push({ event, ...fields }),
     offer: async (document) => {

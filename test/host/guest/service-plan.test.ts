@@ -12,9 +12,9 @@ describe('what a guest runs', () => {
   it.each([undefined, 'production'])(
     'is a router in production mode that starts sealed, with the mode %s',
     (mode) => {
-      const { args, env, forwardTo } = planService(config(mode), undefined)
+      const { args, env, forwardTo, shown } = planService(config(mode), undefined)
       expect(args.slice(0, 4)).toEqual(['serve', '--sealed', '--https', '0.0.0.0:443'])
-      expect([env, forwardTo]).toEqual([{}, undefined])
+      expect([env, forwardTo, shown]).toEqual([{ JSON_CONSOLE: 'true' }, undefined, true])
     },
   )
 
@@ -35,6 +35,7 @@ describe('what a guest runs', () => {
       args: ['start'],
       env: { NOVA_API_KEY: 'k', STORAGE: 'postgres', DATABASE_URL: 'postgres://x' },
       forwardTo: 8788,
+      shown: false,
     })
   })
 

@@ -165,3 +165,23 @@ describe('production mode', () => {
     expect(found).toHaveLength(4)
   })
 })
+
+describe('a data disk', () => {
+  const withDisk = { config: config({ data_disk: true, unseal: undefined }) }
+  const guest = { ...OPTIONS, sealed: true, dataDisk: '/dev/cmr-data', volume: '/run/cmr/volume' }
+
+  test('is opened in a guest alone', () => {
+    expect(refusals(withDisk)).toEqual([
+      'service.data_disk: only the guest image has a data disk to open',
+    ])
+  })
+
+  test('needs its secret, and is for the embedded ledger', () => {
+    const before = { ...withDisk, options: guest }
+    expect(refusals(before)).toEqual(['DATA_DISK_KEY: is missing; service.data_disk needs it'])
+    const values = { ...SECRETS, DATA_DISK_KEY: 'ab', DATABASE_URL: 'postgres://db' }
+    expect(refusals({ ...before, storage: 'postgres', secrets: { values, problems: [] } })).toEqual(
+      ['service.data_disk: holds the embedded ledger, and the ledger is in postgres'],
+    )
+  })
+})

@@ -1,0 +1,127 @@
+import type { LogEvent as DaemonEvent, LogFields as DaemonFields } from '../../enclave/log.ts'
+import type { LogEvent as WorkerEvent, LogFields as WorkerFields } from '../../worker/http/log.ts'
+
+/** What the supervisor itself says where its console is read by strangers. */
+export type SupervisorEvent =
+  /** It was not started, for `reason`. */
+  | 'start_refused'
+  | 'simulated_platform'
+  /** It waits for a document of its operator. */
+  | 'sealed'
+  /** The secrets of a document were refused, for `reason`. */
+  | 'secrets_refused'
+  | 'serving'
+  /** The ledger is behind the position that the operator's document names. */
+  | 'ledger_behind'
+  | 'draining'
+  | 'stopped'
+
+const SENTENCE = /^[\x20-\x7e]{1,2000}$/
+
+/** Forms of values; anything else is left out. */
+const FORMS = {
+  time: (value) => typeof value === 'string' && /^[0-9TZ:.-]{1,32}$/.test(value),
+  flag: (value) => typeof value === 'boolean',
+  number: (value) => typeof value === 'number' && Number.isFinite(value),
+  /** An identifier. */
+  word: (value) => typeof value === 'string' && /^[A-Za-z0-9_.:/-]{1,128}$/.test(value),
+  /** One line in this project's own words. */
+  sentence: (value) => typeof value === 'string' && SENTENCE.test(value),
+  /** Places in the source. */
+  frames: (value) => Array.isArray(value) && value.every((one) => SENTENCE.test(String(one))),
+} as const satisfies Readonly<Record<string, (value: unknown) => boolean>>
+
+/**
+ * The members that leave, by their form. Counts of tokens and costs do not: together with sizes and times on the network
+ * they would tell the host more than it sees.
+ */
+const MEMBERS = {
+  at: 'time',
+  event: 'word',
+  error: 'word',
+  error_code: 'word',
+  frames: 'frames',
+  provider: 'word',
+  reason: 'sentence',
+  path: 'word',
+  request_id: 'word',
+  method: 'word',
+  endpoint: 'word',
+  status: 'number',
+  code: 'word',
+  route: 'word',
+  attempt: 'number',
+  failure: 'word',
+  failover: 'flag',
+  duration_ms: 'number',
+  first_delta_ms: 'number',
+  prompt_tokens: undefined,
+  completion_tokens: undefined,
+  cost_nano: undefined,
+  receipt: 'flag',
+  generation: 'number',
+  count: 'number',
+} as const satisfies Readonly<
+  Record<'at' | 'event' | keyof DaemonFields | keyof WorkerFields, keyof typeof FORMS | undefined>
+>
+
+/** Every event of supervisor, daemon and worker; the compiler demands that none is missing. */
+const EVENTS: Readonly<Record<SupervisorEvent | DaemonEvent | WorkerEvent, true>> = {
+  start_refused: true,
+  simulated_platform: true,
+  sealed: true,
+  secrets_refused: true,
+  serving: true,
+  ledger_behind: true,
+  draining: true,
+  stopped: true,
+  link_failed: true,
+  attestation_failed: true,
+  unseal_refused: true,
+  unsealed: true,
+  clock_behind: true,
+  unexpected_error: true,
+  request: true,
+  attempt_failed: true,
+  attempt_served: true,
+  stream_cut: true,
+  settled: true,
+  settle_failed: true,
+  stream_failed: true,
+  release_failed: true,
+  usage_estimated: true,
+  usage_capped: true,
+  settle_quarantined: true,
+  answer_replayed: true,
+  kept_answer_unreadable: true,
+  webhook_failed: true,
+  config_loaded: true,
+  link_unavailable: true,
+  storage_unavailable: true,
+  audit_outcome_lost: true,
+  sweep: true,
+}
+
+/**
+ * What of a log line may be shown to whoever reads the console: a known event, with the members of the table whose
+ * values have their form. Undefined where nothing is left.
+ */
+export function consoleLine(text: string): string | undefined {
+  const parsed = parseObject(text)
+  const event = parsed['event']
+  if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) return undefined
+  const allowed = Object.entries(MEMBERS).flatMap(([name, form]) => {
+    const value = parsed[name]
+    return form !== undefined && FORMS[form](value) ? [[name, value] as const] : []
+  })
+  return JSON.stringify(Object.fromEntries(allowed))
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
+  } catch {
+    return {}
+  }
+}
