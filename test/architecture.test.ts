@@ -101,6 +101,7 @@ const WORKER_RANKS: Ranks = [
 
 const ENCLAVE_RANKS: Ranks = [
   ['config', 'keys', 'outbound', 'provenance', 'simulated', 'telemetry', 'link-error.ts', 'log.ts'],
+  ['clock'],
   ['hpke', 'sealed', 'snp', 'open-egress.ts'],
   ['adapters', 'release', 'open-machine.ts'],
   ['proofs.ts', 'evidence-deps.ts'],

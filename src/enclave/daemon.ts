@@ -33,6 +33,8 @@ export interface DaemonDeps {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Milliseconds. */
   readonly now: () => number
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number
   /** From 0 up to 1. */
   readonly random: () => number
   readonly notify: (message: FromDaemon) => void
@@ -123,7 +125,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
 function openClock({ release }: Pick<Identity, 'release'>, deps: DaemonDeps) {
   const proven = new ProvenTime(deps.now)
   const refresh = () => proven.note(bundleIssuedAt(release()))
-  const close = watchClock({ ...deps, proven, refresh, monotonic: () => performance.now() })
+  const close = watchClock({ ...deps, proven, refresh })
   return { proven, close }
 }
 

@@ -6,6 +6,8 @@ import { jsonLog } from './log.ts'
 import { Offers } from './sealed/offers.ts'
 import { openMachine } from './open-machine.ts'
 
+const CLOCKS = { now: Date.now, monotonic: () => performance.now() }
+
 /**
  * The enclave daemon's process. The supervisor starts it with an IPC channel, and it ends with that channel, because
  * its keys have no other user.
@@ -23,9 +25,9 @@ function main(): void {
       Object.assign(env, message.boot.secrets)
       const tools = {
         env,
-        now: Date.now,
+        ...CLOCKS,
         random: Math.random,
-        notify: notify,
+        notify,
         log,
         offers,
         openMachine,

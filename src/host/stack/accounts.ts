@@ -1,5 +1,3 @@
-import type { StateDir } from './state-dir.ts'
-
 /** Set in the guest image: the program by which parts run under accounts of their own (image/run-as). */
 const RUN_AS = 'CMR_RUN_AS'
 
@@ -22,7 +20,12 @@ export function stateDirMode(): number {
   return process.env[RUN_AS] === undefined ? 0o700 : 0o711
 }
 
+interface Directory {
+  readonly path: string
+  directory(name: string): string
+}
+
 /** Where the daemon keeps its files. */
-export function daemonDir(state: Pick<StateDir, 'path' | 'directory'>): string {
+export function daemonDir(state: Directory): string {
   return process.env[RUN_AS] === undefined ? state.path : state.directory('enclave')
 }
