@@ -29,15 +29,18 @@ async function startField({ mock, scratch }: Bench): Promise<Field> {
   const field = new Field()
   const { address } = mock
   await field.enter('direct', async () => directly(address))
-  await field.enter('floor', () => startFloor(address, scratch))
+  await field.enter('floor', () => startFloor(address, scratch), { crowds: true })
   const directory = join(scratch, 'router')
   const size = { furtherRoutes: 0 }
   const router = await startRouter({ mock: address, directory, customers: CUSTOMERS, size })
   field.endsWith(() => router.stop())
   if (router.chip !== undefined) mock.attest(router.chip)
-  await field.enter('router', async () => router.system('router', CUSTOMERS, false))
+  await field.enter('router', async () => router.system('router', CUSTOMERS, false), {
+    crowds: true,
+  })
   await field.enter('router-pinned', async () => router.system('router-pinned', CUSTOMERS, true), {
     memory: false,
+    crowds: true,
   })
   await field.enter('router-1', async () => router.system('router-1', 1, false), {
     memory: false,

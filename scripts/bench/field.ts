@@ -21,7 +21,15 @@ export class Field {
       const system = await start()
       this.endsWith(() => system.stop())
       await untilServes(() => ask(system), START_TIMEOUT_MS)
-      this.entrants.push({ system, memory: true, streams: true, tools: [], ...part })
+      this.entrants.push({
+        system,
+        memory: true,
+        streams: true,
+        crowds: false,
+        sizes: true,
+        tools: [],
+        ...part,
+      })
     } catch (error) {
       this.skipped.push({ name, reason: error instanceof Error ? error.message : String(error) })
     }

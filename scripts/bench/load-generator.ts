@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { percentile } from './figures.ts'
 import { AnswerReader, type AnswerProgress } from './answer-reader.ts'
 import { loadPlanSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
 
@@ -37,6 +38,7 @@ class Window {
   readonly #requests: readonly Buffer[]
   readonly #latencies: number[] = []
   readonly #firstDeltas: number[] = []
+  readonly #gaps: number[] = []
   #openedAt = Number.POSITIVE_INFINITY
   #closedAt = Number.POSITIVE_INFINITY
   #frames = 0
@@ -70,6 +72,10 @@ class Window {
     if (this.#isOpen) this.#frames += count
   }
 
+  gap(ms: number): void {
+    if (this.#isOpen) this.#gaps.push(ms)
+  }
+
   firstDelta(ms: number): void {
     this.#firstDeltas.push(ms)
   }
@@ -92,6 +98,10 @@ class Window {
       windowMs: this.#closedAt - this.#openedAt,
       latenciesMs: this.#latencies,
       firstDeltaMs: this.#firstDeltas,
+      gapMs:
+        this.#gaps.length === 0
+          ? null
+          : { p50: percentile(this.#gaps, 50), p99: percentile(this.#gaps, 99) },
     }
   }
 
@@ -108,6 +118,7 @@ class Client {
   readonly #ended = Promise.withResolvers<void>()
   #sentAt = 0
   #frames = 0
+  #frameAt = 0
   #waiting = false
 
   constructor(window: Window) {
@@ -149,7 +160,10 @@ class Client {
   #take(bytes: Buffer): void {
     const progress = this.#reader.push(bytes)
     if (progress.frames > this.#frames) {
+      const now = performance.now()
       if (this.#frames === 0) this.#window.firstDelta(this.#elapsed)
+      else this.#window.gap(now - this.#frameAt)
+      this.#frameAt = now
       this.#window.frames(progress.frames - this.#frames)
       this.#frames = progress.frames
     }

@@ -30,6 +30,8 @@ export const loadResultSchema = z.object({
   /** Of answers completed inside the window, ms from the request's first byte. */
   latenciesMs: z.array(z.number()),
   firstDeltaMs: z.array(z.number()),
+  /** Percentiles of the time between two frames of a stream inside the window, ms; null where there were none. */
+  gapMs: z.object({ p50: z.number(), p99: z.number() }).nullable(),
 })
 
 export type LoadResult = z.output<typeof loadResultSchema>

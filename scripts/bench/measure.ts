@@ -11,6 +11,9 @@ export interface Sample {
   readonly p99Ms: number
   readonly firstDeltaP50Ms: number
   readonly framesPerSecond: number
+  /** Time between two frames of a stream as they arrive; frames that arrive together have one gap. */
+  readonly gapP50Ms: number
+  readonly gapP99Ms: number
   /** CPU of all processes of the system, per completed request or, in streams, per frame. */
   readonly cpuUs: number
   /** The same by kind of process. */
@@ -75,6 +78,8 @@ export function sampleOf(
     p99Ms: percentile(result.latenciesMs, 99),
     firstDeltaP50Ms: percentile(result.firstDeltaMs, 50),
     framesPerSecond: result.frames / seconds,
+    gapP50Ms: result.gapMs?.p50 ?? Number.NaN,
+    gapP99Ms: result.gapMs?.p99 ?? Number.NaN,
     cpuUs: Object.values(cpuUsBy).reduce((total, us) => total + us, 0),
     cpuUsBy,
     residentMib: used.residentMib,

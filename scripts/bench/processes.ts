@@ -1,8 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { DATABASE, type Processes } from './system.ts'
+import { DATABASE, FRONT, type Processes } from './system.ts'
 
 /** The kernel counts CPU time in ticks of 10 ms (`getconf CLK_TCK`), the same on every Linux that Node runs on. */
 const TICK_US = 10_000
@@ -27,8 +27,39 @@ export function ticksOf(stat: string): number {
   return sum(fields.slice(11, 15), Number)
 }
 
+/** CPU time that everything on the machine has used so far, in microseconds (proc(5), `/proc/stat`). */
+export function machineCpuUs(): number {
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readProc('stat')
+    .slice(0, 512)
+    .split('\n', 1)
+    .join('')
+    .split(/ +/)
+    .map(Number)
+  return (user + nice + system + irq + softirq + steal) * TICK_US
+}
+
+/** CPU time that a process and all its descendants have used so far, in microseconds. */
+export function treeCpuUs(pid: number): number {
+  return cpuTicks(pid) * TICK_US + sum(childrenOf(pid), treeCpuUs)
+}
+
+/** The children of all threads of a process; nothing of a process that has ended. */
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readProc(`${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+    )
+  } catch {
+    return []
+  }
+}
+
 /** Resident memory of processes, in MiB (proc(5), `status`). That of a database is left out: its processes share it. */
-export function residentMib({ [DATABASE]: _shared, ...processes }: Processes): number {
+export function residentMib({
+  [DATABASE]: _shared,
+  [FRONT]: _own,
+  ...processes
+}: Processes): number {
   return sum(Object.values(processes).flat(), (pid) => {
     const line = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))
     return Number(line?.[1] ?? 0) / 1024

@@ -12,6 +12,8 @@ export const sampleSchema = z.object({
   p99Ms: figure,
   firstDeltaP50Ms: figure,
   framesPerSecond: figure,
+  gapP50Ms: figure,
+  gapP99Ms: figure,
   cpuUs: figure,
   cpuUsBy: z.record(z.string(), figure),
   residentMib: figure,

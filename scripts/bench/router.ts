@@ -16,7 +16,7 @@ import { workerNames } from '../../src/host/stack/worker-name.ts'
 import { makeCustomers } from './customers.ts'
 import type { Database } from './database.ts'
 import { benchConfig, modelName, type ConfigSize } from './router-config.ts'
-import type { MockAddress, System } from './system.ts'
+import { FRONT, type MockAddress, type System } from './system.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-the-benchmark'
 const HEALTH_TIMEOUT_MS = 30_000
@@ -82,6 +82,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
       processes: () => ({
         workerd: workers.map(({ child }) => child.pid),
         daemon: [enclave.child.pid],
+        [FRONT]: [process.pid],
         ...shared?.database.processes(),
       }),
       callers: made.slice(0, customers).map(({ caller }) => caller),

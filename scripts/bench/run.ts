@@ -5,6 +5,7 @@ import { residentMib } from './processes.ts'
 import type { MemoryReport, SystemReport } from './report.ts'
 import type { System } from './system.ts'
 import {
+  CROWD_KINDS,
   FIRST_TOUCH,
   OPEN,
   OPEN_STREAMS,
@@ -20,6 +21,10 @@ export interface Entrant {
   /** Whether memory is measured; the same processes may be in the table twice. */
   readonly memory: boolean
   readonly streams: boolean
+  /** Whether it is measured at every number of streams. */
+  readonly crowds: boolean
+  /** Whether it is measured with large prompts and lines. */
+  readonly sizes: boolean
   /** Tools in every request of its rounds. */
   readonly tools: readonly unknown[]
 }
@@ -42,8 +47,8 @@ export async function runAll(
   }
   const windows = await runRounds(entrants, extent, load, log)
   const sizes = new Map<string, Record<string, number>>()
-  for (const { system, streams } of entrants) {
-    if (streams) sizes.set(system.name, await runSizes(system, load, log))
+  for (const { system, streams, sizes: measured } of entrants) {
+    if (streams && measured) sizes.set(system.name, await runSizes(system, load, log))
   }
   await delay(2_000)
   return entrants.map(({ system }) => {
@@ -69,8 +74,9 @@ async function runRounds(
   const width = Math.max(...entrants.map(({ system }) => system.name.length))
   for (let round = 1; round <= extent.rounds; round += 1) {
     for (const kind of extent.kinds) {
-      for (const { system, streams, tools } of entrants) {
+      for (const { system, streams, crowds, tools } of entrants) {
         if (!streams && !kind.startsWith('whole')) continue
+        if (!crowds && CROWD_KINDS.includes(kind)) continue
         const sample = await measure(system, { ...windowPlan(kind, extent), tools }, load)
         const kinds = found.get(system.name) ?? {}
         found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })

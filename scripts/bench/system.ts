@@ -4,6 +4,9 @@ export type Processes = Readonly<Record<string, readonly number[]>>
 /** The kind of PostgreSQL's processes. */
 export const DATABASE = 'postgresql'
 
+/** The group of a router's fronts: threads of the supervisor, here of the benchmark's own process. */
+export const FRONT = 'front'
+
 /** A system under test, running. */
 export interface System {
   readonly name: string

@@ -1,5 +1,6 @@
 import { spreadOf, spreadOfValid, type Spread } from './figures.ts'
 import type { Report, SystemReport } from './report.ts'
+import { FRONT } from './system.ts'
 import type { WindowKind } from './windows.ts'
 
 /** One row of the table: its title, and how it is read from a system's report. */
@@ -14,7 +15,9 @@ export const FIGURES: readonly Figure[] = [
   rate('requests/s at 1', 'whole-1'),
   rate('requests/s at 16', 'whole-16'),
   rate('requests/s at 64', 'whole-64'),
+  of('p99 at 64, ms', 'whole-64', ({ p99Ms }) => p99Ms, 1),
   of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
+  ...['workerd', 'daemon', FRONT].map((group) => partOf(group, 'whole-64')),
   added('p50 added over direct at 1, ms', 'whole-1', ({ p50Ms }) => p50Ms),
   added('p99 added over direct at 1, ms', 'whole-1', ({ p99Ms }) => p99Ms),
   added(
@@ -23,9 +26,18 @@ export const FIGURES: readonly Figure[] = [
     ({ firstDeltaP50Ms }) => firstDeltaP50Ms,
   ),
   of('frames/s, 64 streams (3,200 sent)', 'streams-64', (each) => each.framesPerSecond, 0),
+  of('frames/s, 128 streams (6,400 sent)', 'streams-128', (each) => each.framesPerSecond, 0),
+  of('frames/s, 256 streams (12,800 sent)', 'streams-256', (each) => each.framesPerSecond, 0),
   of('frames/s, 512 streams (25,600 sent)', 'streams-512', (each) => each.framesPerSecond, 0),
   of('CPU per frame, 64 streams, us', 'streams-64', ({ cpuUs }) => cpuUs, 0),
+  of('CPU per frame, 128 streams, us', 'streams-128', ({ cpuUs }) => cpuUs, 0),
+  of('CPU per frame, 256 streams, us', 'streams-256', ({ cpuUs }) => cpuUs, 0),
   of('CPU per frame, 512 streams, us', 'streams-512', ({ cpuUs }) => cpuUs, 0),
+  ...['workerd', 'daemon', FRONT].map((group) => partOf(group, 'streams-512')),
+  of('gap between frames, 64 streams, p50, ms', 'streams-64', ({ gapP50Ms }) => gapP50Ms, 0),
+  of('gap between frames, 64 streams, p99, ms', 'streams-64', ({ gapP99Ms }) => gapP99Ms, 0),
+  of('gap between frames, 512 streams, p50, ms', 'streams-512', ({ gapP50Ms }) => gapP50Ms, 0),
+  of('gap between frames, 512 streams, p99, ms', 'streams-512', ({ gapP99Ms }) => gapP99Ms, 0),
   memory('resident memory idle, MiB', (each) => each.idleMib),
   of('resident memory at 64, MiB', 'whole-64', ({ residentMib }) => residentMib, 0),
   memory('resident memory after, MiB', (each) => each.afterMib),
@@ -41,6 +53,11 @@ export function of(
   digits: number,
 ): Figure {
   return { title, digits, read: ({ windows }) => spreadOfValid(windows[kind] ?? [], figure) }
+}
+
+/** CPU of one group of processes, as a part of the row above. */
+export function partOf(group: string, kind: WindowKind): Figure {
+  return of(`- of it ${group}`, kind, ({ cpuUsBy }) => cpuUsBy[group] ?? Number.NaN, 0)
 }
 
 function rate(title: string, kind: WindowKind): Figure {

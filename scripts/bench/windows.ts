@@ -27,16 +27,21 @@ export const WINDOWS = {
     warmMs: 1_400,
     windowMs: 2_000,
   },
+  'streams-128': { ...paced, behaviour: PACED, connections: 128, warmMs: 2_000, windowMs: 3_000 },
+  'streams-256': { ...paced, behaviour: PACED, connections: 256, warmMs: 2_500, windowMs: 3_000 },
   'streams-512': { ...paced, behaviour: PACED, connections: 512, warmMs: 3_000, windowMs: 3_000 },
 } as const satisfies Record<string, WindowPlan>
 
 /** The kinds with whole answers. */
 export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
 
+/** Numbers of streams between the least and the most, which only show where a system bends. */
+export const CROWD_KINDS: readonly WindowKind[] = ['streams-128', 'streams-256']
+
 export const FULL: Extent = {
   rounds: 3,
   stretch: 1,
-  kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64', 'streams-512'],
+  kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64', ...CROWD_KINDS, 'streams-512'],
 }
 
 /** A short run that shows regressions, about a minute. */

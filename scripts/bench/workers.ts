@@ -5,8 +5,8 @@ import { startFloor } from './floor.ts'
 import type { Report } from './report.ts'
 import { startRouter } from './router.ts'
 import type { Bench, Suite } from './suite.ts'
-import { DATABASE } from './system.ts'
-import { figureTable, of, type Figure } from './table.ts'
+import { DATABASE, FRONT } from './system.ts'
+import { figureTable, of, partOf, type Figure } from './table.ts'
 import { FULL, QUICK, WHOLE_KINDS } from './windows.ts'
 
 const CUSTOMERS = 100
@@ -20,9 +20,7 @@ const FIGURES: readonly Figure[] = [
   of('p99 at 64, ms', 'whole-64', ({ p99Ms }) => p99Ms, 1),
   of('CPU per request at 1, us', 'whole-1', ({ cpuUs }) => cpuUs, 0),
   of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
-  ...['workerd', 'daemon', DATABASE].map((group) =>
-    of(`- of it ${group}`, 'whole-64', ({ cpuUsBy }) => cpuUsBy[group] ?? Number.NaN, 0),
-  ),
+  ...['workerd', 'daemon', FRONT, DATABASE].map((group) => partOf(group, 'whole-64')),
   of(`memory at 64 without ${DATABASE}, MiB`, 'whole-64', ({ residentMib }) => residentMib, 0),
 ]
 

@@ -3,7 +3,14 @@ import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { LoadResult } from '../../../scripts/bench/load-plan.ts'
 import { sampleOf } from '../../../scripts/bench/measure.ts'
-import { cpuTimesUs, residentMib, ticksOf, withChildren } from '../../../scripts/bench/processes.ts'
+import {
+  cpuTimesUs,
+  machineCpuUs,
+  residentMib,
+  ticksOf,
+  treeCpuUs,
+  withChildren,
+} from '../../../scripts/bench/processes.ts'
 import { DATABASE } from '../../../scripts/bench/system.ts'
 
 const RESULT: LoadResult = {
@@ -14,6 +21,7 @@ const RESULT: LoadResult = {
   windowMs: 2_000,
   latenciesMs: [1, 2, 3, 4],
   firstDeltaMs: [5, 6, 7],
+  gapMs: { p50: 20, p99: 41 },
 }
 
 const CPU_US = { workerd: 300, daemon: 100 }
@@ -26,6 +34,8 @@ describe('a window of the benchmark', () => {
       p99Ms: 4,
       firstDeltaP50Ms: 6,
       framesPerSecond: 40,
+      gapP50Ms: 20,
+      gapP99Ms: 41,
       cpuUs: 100,
       cpuUsBy: { workerd: 75, daemon: 25 },
       residentMib: 64,
@@ -82,4 +92,18 @@ describe('a window of the benchmark', () => {
     await ended
     expect(withChildren(process.pid)).not.toContain(child.pid)
   })
+
+  it('counts the CPU of a process with its descendants, and that of the machine', async () => {
+    const [own, machine] = [treeCpuUs(process.pid), machineCpuUs()]
+    const busy =
+      'for (const end = process.cpuUsage().user + 300_000; process.cpuUsage().user < end; );'
+    const child = spawn('sh', ['-c', '"$0" -e "$1"; exec sleep 60', process.execPath, busy])
+    const used = () => treeCpuUs(process.pid) - own
+    await expect.poll(used, { timeout: 60_000 }).toBeGreaterThanOrEqual(300_000)
+    expect(machineCpuUs() - machine).toBeGreaterThanOrEqual(300_000)
+    const ended = once(child, 'exit')
+    child.kill()
+    await ended
+    expect(treeCpuUs(2 ** 22 + 1)).toBe(0)
+  }, 90_000)
 })

@@ -9,6 +9,8 @@ const WINDOW: Window = {
   p99Ms: 2,
   firstDeltaP50Ms: 3,
   framesPerSecond: 0,
+  gapP50Ms: 0,
+  gapP99Ms: 0,
   cpuUs: 100,
   cpuUsBy: { workerd: 100 },
   residentMib: 50,
