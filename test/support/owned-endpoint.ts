@@ -29,6 +29,8 @@ export interface OwnedEndpoints {
   addOwner(customer?: Omit<NewCustomer, 'id'>): Promise<Owner>
   /** The answer of an endpoint as a client sees it, errors included. */
   ask(handler: Handler, path: string, apiKey?: string, params?: Params): Promise<Answer>
+  /** The answer before anything of its body is read. */
+  open(handler: Handler, path: string, headers: HeadersInit, params?: Params): Promise<Response>
 }
 
 type Params = Readonly<Record<string, string>>
@@ -64,18 +66,22 @@ export function ownedEndpoints(): OwnedEndpoints {
   // The endpoints under test take no other part of a context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const context = parts as Context
+  const open: OwnedEndpoints['open'] = (handler, path, headers, params = {}) => {
+    const request = new Request(`https://router.example${path}`, { headers })
+    return handler(request, context, params).catch((error: unknown) =>
+      errorReply(toApiError(error)),
+    )
+  }
   return {
     db,
     clock,
     statements,
     fault,
+    open,
     addOwner: (customer = {}) => addOwner(db, keyring, customer),
     ask: async (handler, path, apiKey, params = {}) => {
       const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
-      const request = new Request(`https://router.example${path}`, { headers })
-      const response = await handler(request, context, params).catch((error: unknown) =>
-        errorReply(toApiError(error)),
-      )
+      const response = await open(handler, path, headers, params)
       const text = await response.text()
       const json = z.record(z.string(), z.unknown()).parse(JSON.parse(text))
       return { status: response.status, headers: response.headers, text, json }
