@@ -1,26 +1,46 @@
 const MAX_REMEMBERED = 10_000
 
+/** A storage outage, which is reported without being stored. */
+export interface Outage {
+  /** Of its message, the same for every endpoint and every attempt. */
+  readonly id: string
+  /** Ms. */
+  readonly seenAt: number
+  /** The endpoints that have it. */
+  readonly told: Set<string>
+}
+
 /** What an instance of the worker remembers, for its lifetime, about its reports to the operator. */
 export class InstanceWatch {
   /** Distinguishes this instance's reports from those of others. */
   readonly id: string
-  #outageTold = false
+  #outage: Outage | undefined
+  #settlementFaults: number | undefined
   readonly #seen = new Set<string>()
 
   constructor(id: string) {
     this.id = id
   }
 
-  /** Marks a storage outage as reported. @returns whether it had not been reported yet */
-  beginOutage(): boolean {
-    const first = !this.#outageTold
-    this.#outageTold = true
-    return first
+  /** The report of the storage outage that is under way, which may have begun just now. */
+  outage({ newId, now }: { readonly newId: () => string; readonly now: () => number }): Outage {
+    this.#outage ??= { id: newId(), seenAt: now(), told: new Set() }
+    return this.#outage
   }
 
-  /** The storage answers again, or the outage could not be reported: the next outage is reported again. */
+  /** The storage answers again: the next outage is another one. */
   endOutage(): void {
-    this.#outageTold = false
+    this.#outage = undefined
+  }
+
+  /**
+   * Whether other workers of the host counted settlement faults since the last call. What they had counted before the
+   * first one was reported by whoever looked then.
+   */
+  countedSince(settlementFaults: number): boolean {
+    const before = this.#settlementFaults ?? settlementFaults
+    this.#settlementFaults = settlementFaults
+    return settlementFaults > before
   }
 
   /** Whether the key is seen for the first time; only recent keys are remembered. */

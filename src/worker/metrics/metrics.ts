@@ -3,6 +3,9 @@ import { Counter, Histogram } from './families.ts'
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
 
+/** Its label `part` says of what. */
+export const FAULTS_METRIC = 'cmr_faults_total'
+
 /**
  * The worker's metrics, derived from the events it logs; neither can contain confidential data. Label values come
  * from the configuration and from fixed tables, so their number is bounded.
@@ -47,7 +50,7 @@ export class Metrics {
     'cmr_answers_replayed_total',
     'Repeats under the same Idempotency-Key that got the answer that was kept.',
   )
-  readonly #faults = new Counter('cmr_faults_total', 'Faults of parts the worker depends on.')
+  readonly #faults = new Counter(FAULTS_METRIC, 'Faults of parts the worker depends on.')
 
   #settlementFaults = 0
 

@@ -72,23 +72,24 @@ function targetOf(
   return url === undefined || secret === undefined ? undefined : { url, secret }
 }
 
+/** Each endpoint is told once of an outage, however many rounds that takes. */
 async function tellUnstored(context: Context, config: WebhooksConfig): Promise<RunReport> {
-  const { now, newId, watch } = context
-  if (!watch.beginOutage()) return { reported: 0, delivered: 0, failed: 0 }
-  const timestamp = new Date(now()).toISOString()
-  const data = { fault: 'storage_unavailable' }
-  const body = JSON.stringify({ type: 'ledger.failing', timestamp, data })
-  const message = { id: newId(), body }
+  const { now, watch } = context
+  const { id, seenAt, told } = watch.outage(context)
   const takers = Object.entries(config.endpoints).filter(
-    ([, { events }]) => events?.includes('ledger.failing') ?? true,
+    ([name, { events }]) => !told.has(name) && (events?.includes('ledger.failing') ?? true),
   )
-  const results = await Promise.all(
+  const timestamp = new Date(seenAt).toISOString()
+  const data = { fault: 'storage_unavailable' }
+  const message = { id, body: JSON.stringify({ type: 'ledger.failing', timestamp, data }) }
+  const outcomes = await Promise.all(
     takers.map(async ([name]) => {
       const target = targetOf(context, config, name)
-      return target && sendMessage(context.sendWebhook, target, message, now())
+      const result = target && (await sendMessage(context.sendWebhook, target, message, now()))
+      if (result?.delivered === true) told.add(name)
+      return result?.delivered === true
     }),
   )
-  const delivered = results.filter((result) => result?.delivered === true).length
-  if (delivered < takers.length) watch.endOutage()
-  return { reported: 1, delivered, failed: takers.length - delivered }
+  const delivered = outcomes.filter(Boolean).length
+  return { reported: told.size === delivered ? 1 : 0, delivered, failed: takers.length - delivered }
 }

@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import { fromBase64Url, fromUtf8 } from '../../protocol/bytes.ts'
+import { addExpositions, readFamilies } from '../../protocol/exposition.ts'
+import type { ProviderProof } from '../../protocol/link.ts'
+import type { TelemetryAnswer } from '../../protocol/telemetry.ts'
 import type { WebhookEventType } from '../../protocol/webhook-config.ts'
 import type { Context } from '../context.ts'
+import { FAULTS_METRIC } from '../metrics/metrics.ts'
+import { restingStates } from '../routing/resting.ts'
 import type { Database } from '../storage/database.ts'
 import { numberOf, textOf } from '../storage/row.ts'
 import { int64, small, sql, text } from '../storage/sql.ts'
@@ -19,50 +24,71 @@ export interface Observation {
 
 const HOUR_MS = 3_600_000
 
-/** The states of everything that is monitored except customers and their keys. */
+/** The states of everything that is monitored except customers and their keys, as the workers of this host see them. */
 export async function observe(context: Context, hours: number): Promise<readonly Observation[]> {
-  const { link, health, catalogue, now, metrics } = context
-  const state = await link.freshState().catch(() => undefined)
-  const [proofs, expiresAt] = await Promise.all([
+  const { link, now } = context
+  const [others, state, proofs, expiresAt] = await Promise.all([
+    context.telemetry.exchange(),
+    link.freshState().catch(() => undefined),
     link.providers().catch(() => []),
     link.trustBundle().then(expiryOf, () => undefined),
   ])
-  const resting = health.snapshot(now(), catalogue.routes)
-  const settling = metrics.takeSettlementFaults()
   return [
-    ...proofs
-      .filter(({ state: proof }) => proof === 'verified' || proof === 'failed')
-      .map(({ provider, state: proof }) => ({
-        key: `provider ${provider}`,
-        bad: proof === 'failed',
-        subject: provider,
-        onBad: 'provider.proof_lost' as const,
-        onGood: 'provider.proof_regained' as const,
-      })),
-    ...resting.map(({ route, state: breaker }) => ({
-      key: `route ${route}`,
-      bad: breaker === 'open',
-      subject: route,
-      onBad: 'route.resting' as const,
-    })),
+    ...proofs.flatMap(proofState),
+    ...routeStates(context, others),
     {
       key: 'signing',
       bad: state === undefined || state.envelope_sha256 === null,
       subject: state === undefined ? 'enclave_unreachable' : 'no_attestation',
       onBad: 'signing.failing',
     },
-    { key: 'ledger', bad: settling > 0, subject: 'settlement', onBad: 'ledger.failing' },
-    ...(expiresAt === undefined
-      ? []
-      : [
-          {
-            key: `bundle ${expiresAt}`,
-            bad: Date.parse(expiresAt) - now() < hours * HOUR_MS,
-            subject: expiresAt,
-            onBad: 'bundle.expiring' as const,
-          },
-        ]),
+    {
+      key: 'ledger',
+      bad: settlementsFail(context, others),
+      subject: 'settlement',
+      onBad: 'ledger.failing',
+    },
+    ...(expiresAt === undefined ? [] : [bundleState(expiresAt, now() + hours * HOUR_MS)]),
   ]
+}
+
+/** A proof that is being made says nothing yet. */
+function proofState({ provider, state }: ProviderProof): readonly Observation[] {
+  if (state !== 'verified' && state !== 'failed') return []
+  const key = `provider ${provider}`
+  const events = { onBad: 'provider.proof_lost', onGood: 'provider.proof_regained' } as const
+  return [{ key, bad: state === 'failed', subject: provider, ...events }]
+}
+
+/** A route that is being probed is as it was: it would else be reported again at each probe that fails. */
+function routeStates(
+  { health, catalogue, now }: Context,
+  others: TelemetryAnswer,
+): readonly Observation[] {
+  const own = restingStates(health.snapshot(now(), catalogue.routes))
+  return catalogue.routes.flatMap(({ id }) => {
+    const state = Math.max(own[id] ?? 0, others.resting[id] ?? 0)
+    if (state > 0 && state < 1) return []
+    return [{ key: `route ${id}`, bad: state === 1, subject: id, onBad: 'route.resting' as const }]
+  })
+}
+
+/** Without the daemon nothing is known of the other workers, and nothing is taken for their count. */
+function settlementsFail({ metrics, watch }: Context, others: TelemetryAnswer): boolean {
+  const own = metrics.takeSettlementFaults() > 0
+  if (others.metrics.length === 0) return own
+  const faults = readFamilies(addExpositions(others.metrics)).find(
+    ({ name }) => name === FAULTS_METRIC,
+  )
+  const counted = [...(faults?.samples ?? [])]
+    .filter(([sample]) => sample.includes('part="settlement"'))
+    .reduce((sum, [, count]) => sum + count, 0)
+  return watch.countedSince(counted) || own
+}
+
+function bundleState(expiresAt: string, warnedAt: number): Observation {
+  const bad = Date.parse(expiresAt) < warnedAt
+  return { key: `bundle ${expiresAt}`, bad, subject: expiresAt, onBad: 'bundle.expiring' }
 }
 
 const documentSchema = z.object({ trust_bundle_jws: z.string() })
