@@ -14,10 +14,19 @@ import type { SnpOptions } from './snp/verify-snp.ts'
 export interface EnvelopeOptions extends Omit<SnpOptions, 'policy'> {
   /** A bundle that `verifyTrustBundle` has accepted, and the root it was accepted under. */
   readonly trust: Trust
-  readonly live?: LiveExpectations
+  /** HOST_DATA to accept besides none, 64 lowercase hex digits each, where the bundle's entry names no value. */
+  readonly allowedHostData?: readonly string[] | undefined
+  /** `past`: the envelope may be of any time and of any connection, as in a receipt. */
+  readonly live: LiveExpectations | 'past'
 }
 
-/** What the caller knows about the present. Omitted for an envelope of the past. */
+/**
+ * On what it rests that the envelope is of the present: the caller's nonce, the operator's clock, or nothing because the
+ * caller took it as one of the past.
+ */
+export type EnvelopeFreshness = 'nonce' | 'operators_clock' | 'not_judged'
+
+/** What the caller knows about the present. */
 export interface LiveExpectations {
   /**
    * The nonce that was sent, 64 lowercase hex digits: only it proves when the report was made. `null` accepts an
@@ -42,21 +51,26 @@ export interface EnvelopeResult extends Verdict {
   readonly report?: SnpReport
   readonly chain?: VekChain
   readonly manifest?: Manifest
+  /** Only `nonce` proves that the router runs now; the other two prove it of no particular time. */
+  readonly freshness: EnvelopeFreshness
 }
 
 /**
  * Verifies an attestation envelope: hardware -> tag and manifest -> guest and release allowed -> freshness, nonce and
  * connection.
  * @throws MalformedEvidence when the report, a certificate, the manifest or a base64 member cannot be parsed
- * @throws TypeError when a time or an age is not a number
+ * @throws TypeError when a time or an age is not a number, or when `live` is missing
  */
 export async function verifyEnvelope(
   envelope: Envelope,
   options: EnvelopeOptions,
 ): Promise<EnvelopeResult> {
-  const { trust, live, ...snp } = options
+  const { trust, live, allowedHostData: _, ...snp } = options
   requireNumber('now', options.now)
-  if (live?.maxAgeSeconds !== undefined) requireNumber('maxAgeSeconds', live.maxAgeSeconds)
+  const freshness = freshnessOf(live)
+  if (live !== 'past' && live.maxAgeSeconds !== undefined) {
+    requireNumber('maxAgeSeconds', live.maxAgeSeconds)
+  }
   const hardware = await verifyEnvelopeHardware(envelope, {
     ...snp,
     policy: policyOfBundle(trust.bundle),
@@ -67,18 +81,31 @@ export async function verifyEnvelope(
     ...hardware.checks,
     await checkTag(manifestJws, envelope.workload_identity_tag),
     ...manifestChecks,
-    ...(hardware.report === undefined
-      ? []
-      : checkAllowed(envelope, hardware.report, trust, options.now)),
-    ...(live === undefined ? [] : checkLive(envelope, live, options.now)),
+    ...(hardware.report === undefined ? [] : checkAllowed(envelope, hardware.report, options)),
+    ...(live === 'past' ? [] : checkLive(envelope, live, options.now)),
   ]
-  const clock = live?.nonce === null ? [OPERATORS_CLOCK] : []
+  const clock = freshness === 'operators_clock' ? [OPERATORS_CLOCK] : []
   const notes = [...hardware.notes, ...clock]
-  return { ...hardware, ...verdict(checks), notes, ...(manifest && { manifest }) }
+  return { ...hardware, ...verdict(checks), notes, freshness, ...(manifest && { manifest }) }
+}
+
+const NO_HOST_DATA = '0'.repeat(64)
+
+/** @throws TypeError for a caller without types that leaves `live` out: that must not pass for a live router */
+function freshnessOf(live: LiveExpectations | 'past' | undefined): EnvelopeFreshness {
+  if (live === undefined) {
+    throw new TypeError("live is missing: say what is expected of the connection, or 'past'")
+  }
+  if (live === 'past') return 'not_judged'
+  return live.nonce === null ? 'operators_clock' : 'nonce'
 }
 
 /** Guest, workload and release must be in one entry together; a revocation takes precedence over any entry. */
-function checkAllowed(envelope: Envelope, report: SnpReport, trust: Trust, now: number): Check[] {
+function checkAllowed(
+  envelope: Envelope,
+  report: SnpReport,
+  { trust, now, allowedHostData = [] }: EnvelopeOptions,
+): Check[] {
   const { bundle } = trust
   const measurement = toHex(report.measurement)
   const hostData = toHex(report.hostData)
@@ -87,7 +114,11 @@ function checkAllowed(envelope: Envelope, report: SnpReport, trust: Trust, now: 
   const ofRelease = ofGuest.filter(
     (entry) => entry.workload === workload && entry.workload_identity_tag === tag,
   )
-  const ofHost = ofRelease.filter(({ host_data: allowed = hostData }) => allowed === hostData)
+  // The host sets it, and may say with it what the guest runs: what the bundle does not name must not be set.
+  const unpinned = [NO_HOST_DATA, ...allowedHostData]
+  const ofHost = ofRelease.filter(({ host_data: pinned }) =>
+    (pinned === undefined ? unpinned : [pinned]).includes(hostData),
+  )
   const inForce = ofHost.some(({ not_after: end }) => end === undefined || milliseconds(end) > now)
   const allowed = firstFault(
     ofGuest.length === 0 && `measurement ${measurement} is not in the bundle`,

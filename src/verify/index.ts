@@ -26,6 +26,7 @@ export {
 export { readEnvelope } from './envelope-hardware.ts'
 export {
   verifyEnvelope,
+  type EnvelopeFreshness,
   type EnvelopeOptions,
   type EnvelopeResult,
   type LiveExpectations,
@@ -34,7 +35,7 @@ export { type Trust } from './manifest.ts'
 
 // A receipt: which machine answered an exchange, and how.
 export type { ExpectedExchange } from './receipt-claims.ts'
-export { envelopeProviderJudge } from './provider-envelope.ts'
+export { envelopeProviderJudge, type EnvelopeProviderOptions } from './provider-envelope.ts'
 export type { JudgedHop, JudgeProviderHop, ProviderHop } from './receipt-provider.ts'
 export type { RouterTrust } from './receipt-router.ts'
 export {

@@ -1,12 +1,45 @@
-import { checkEnvelopeHop, type EnvelopeTrust } from './hop-envelope.ts'
+import type { PolicyOf } from '../protocol/provider-policy.ts'
+import { judge } from './check.ts'
+import type { EnvelopeTrust } from './hop-envelope.ts'
+import { judgeRecordedEnvelope, releaseRootPolicy } from './providers/envelope.ts'
+import { rejudgeHop } from './providers/rejudge-hop.ts'
 import type { JudgeProviderHop } from './receipt-provider.ts'
-import type { SnpOptions } from './snp/verify-snp.ts'
+import type { Anchor, SimulatedPolicy } from './snp/anchors.ts'
 
-/** Judges hops of providers that publish attestation envelopes of this form, under their release root. */
+/** What is required of a provider besides its release root; defaults as in the configuration (docs/egress.md). */
+export interface EnvelopeProviderOptions extends Partial<
+  Pick<PolicyOf<'envelope'>, 'nonce' | 'allowed_host_data' | 'max_age_seconds'>
+> {
+  /** AMD's roots unless given. */
+  readonly anchors?: readonly Anchor[]
+  /** Refused unless given. */
+  readonly simulated?: SimulatedPolicy
+}
+
+/**
+ * Judges hops of providers that publish attestation envelopes of this form, under their release root: by the same code
+ * and policy as the command and the router itself.
+ * @throws MalformedEvidence when an option is not one of the policy
+ */
 export function envelopeProviderJudge(
-  trust: EnvelopeTrust,
-  options: Omit<SnpOptions, 'policy' | 'now'> = {},
+  { rootJwk, environments, newest, acceptBeforeRevocation }: EnvelopeTrust,
+  { anchors, simulated = 'refuse', ...more }: EnvelopeProviderOptions = {},
 ): JudgeProviderHop {
-  return ({ block, evidence, at }) =>
-    checkEnvelopeHop(block, { ...options, trust, evidence, now: at })
+  const policy = releaseRootPolicy(rootJwk, { ...more, environments: [...environments] })
+  return rejudgeHop({
+    maxAgeSeconds: policy.max_age_seconds,
+    judgeEvidence: (recorded, now) =>
+      judgeRecordedEnvelope(recorded, policy, {
+        now,
+        simulated,
+        newest,
+        acceptBeforeRevocation,
+        ...(anchors && { anchors }),
+      }),
+    // Envelopes bind no key that signs completions.
+    checkMessage: async ({ message_attestation: proof }) =>
+      proof?.['status'] === 'verified'
+        ? [judge('message_signature', 'no key that the evidence vouches for signs messages', '')]
+        : [],
+  })
 }

@@ -1,13 +1,14 @@
 import { z } from 'zod'
-import { toHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
+import { toBase64, toHex, utf8, type Bytes } from '../../src/protocol/bytes.ts'
 import type { JsonValue } from '../../src/protocol/canonical-json.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import type { AttestationBlock, ReceiptClaims } from '../../src/protocol/receipt.ts'
 import { envelopeProviderJudge } from '../../src/verify/provider-envelope.ts'
+import { judgeEnvelope, releaseRootPolicy } from '../../src/verify/providers/envelope.ts'
 import type { JudgeProviderHop } from '../../src/verify/receipt-provider.ts'
 import type { RouterTrust } from '../../src/verify/receipt-router.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptResult } from '../../src/verify/receipt.ts'
-import { MEASUREMENT, NOW } from './synthetic-snp.ts'
+import { MEASUREMENT, NOW, revocationList } from './synthetic-snp.ts'
 import { envelopeOf, signBundle, signJws, type TestKey, type World } from './synthetic-world.ts'
 
 /** A receipt of the world's router whose hop refers to the world's envelope. */
@@ -40,6 +41,45 @@ export async function hopOf(world: World, byReference = false): Promise<Attestat
     evidence_raw: byReference
       ? { sha256: await retainEvidence(json), bytes: utf8(json).length }
       : z.record(z.string(), z.json()).parse(JSON.parse(json)),
+  }
+}
+
+const PROVIDER_NONCE = 'a1'.repeat(32)
+
+/** The block that a router signs of a provider on the world's chip, which it asked with a nonce of its own. */
+export async function providerHopOf(
+  world: World,
+  more: Partial<AttestationBlock> = {},
+): Promise<AttestationBlock> {
+  const report_data_binding = {
+    label: 'cmr/report-data/v1',
+    receipt_key_thumbprint: world.receiptKey.kid,
+    nonce: PROVIDER_NONCE,
+  } as const
+  const snp_crl_b64 = toBase64(await revocationList([], { issuer: world.chain.arkName }))
+  const envelope = JSON.stringify(
+    await envelopeOf(world, { claimed: { report_data_binding, snp_crl_b64 } }),
+  )
+  const verifiedAt = (ISSUED - 30) * 1000
+  const judged = await judgeEnvelope(
+    {
+      envelope,
+      trust_bundle_jws: await signBundle(world),
+      nonce: PROVIDER_NONCE,
+      tls_spki_sha256: world.spki,
+    },
+    releaseRootPolicy(world.root.jwk, {}),
+    { now: verifiedAt, simulated: 'refuse', anchors: anchorsOf(world) },
+  )
+  return {
+    ...judged.claims,
+    verified: true,
+    verification_mode: judged.verification_mode,
+    verified_at: ISSUED - 30,
+    attestation_strength: judged.attestation_strength,
+    evidence_summary: { ...judged.evidence_summary, ...judged.binding },
+    evidence_raw: { sha256: await retainEvidence(envelope), bytes: utf8(envelope).length },
+    ...more,
   }
 }
 
@@ -101,9 +141,12 @@ export async function judgeReceipt(
 }
 
 /** Judges a provider's hop as a client would who holds the provider's release root. */
-export function judgeOf(provider: World): JudgeProviderHop {
+export function judgeOf(
+  provider: World,
+  options: Parameters<typeof envelopeProviderJudge>[1] = {},
+): JudgeProviderHop {
   const trust = { rootJwk: provider.root.jwk, environments: ['production'] }
-  return envelopeProviderJudge(trust, { anchors: anchorsOf(provider) })
+  return envelopeProviderJudge(trust, { anchors: anchorsOf(provider), ...options })
 }
 
 /** The roots of these worlds, taken for AMD's. */

@@ -35,7 +35,7 @@ describe('a time that is no number', () => {
     for (const now of NO_TIMES) {
       const attempts = [
         verifyTrustBundle(bundle, world.root.jwk, { now, environments: ['production'] }),
-        verifyEnvelope(envelope, { now, trust }),
+        verifyEnvelope(envelope, { now, trust, live: 'past' }),
         verifySnp(report, world.chain.pem, { now }),
         judgeReceipt(world, receipt, { now }),
       ]
@@ -47,6 +47,17 @@ describe('a time that is no number', () => {
     const live = { nonce: null, maxAgeSeconds: Number.NaN }
     await expect(verifyEnvelope(envelope, { now: NOW, trust, live })).rejects.toThrow(
       new TypeError('maxAgeSeconds must be a number'),
+    )
+  })
+})
+
+describe('an envelope', () => {
+  it('is not judged where nobody says whether it is of the present, not even for a caller without types', async () => {
+    const envelope = await envelopeOf(world)
+    const trust = { bundle: await acceptBundle(world), rootJwk: world.root.jwk }
+    const untyped: { live: 'past' } = JSON.parse('{}')
+    await expect(verifyEnvelope(envelope, { now: NOW, trust, ...untyped })).rejects.toThrow(
+      new TypeError("live is missing: say what is expected of the connection, or 'past'"),
     )
   })
 })

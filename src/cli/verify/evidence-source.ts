@@ -1,7 +1,9 @@
 import { copyBytes, type Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
+import { isLoopbackHost } from '../../protocol/loopback.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { evidenceReferences, readEvidenceList } from '../../verify/evidence-references.ts'
+import { InputError } from './input-error.ts'
 import { readInput } from './read-input.ts'
 import type { RouterClient } from './router-client.ts'
 
@@ -22,6 +24,7 @@ export async function readEvidenceFiles(paths: readonly string[]): Promise<Evide
 /**
  * Fetches what the receipt refers to from the router: envelopes are public, the rest is the customer's. What cannot
  * be fetched stays absent. The receipt is not verified yet, so only digests are taken from it.
+ * @throws InputError when the key would be needed, and everyone on the way could read it
  */
 export async function fetchEvidence(
   client: RouterClient,
@@ -35,11 +38,19 @@ export async function fetchEvidence(
     if (answer.status === 200) evidence.set(sha256, copyBytes(answer.body))
   }
   if (apiKey !== undefined && references.some((sha256) => !evidence.has(sha256))) {
+    requirePrivate(client.base)
     const headers = { authorization: `Bearer ${apiKey}` }
     const answer = await client.get(`/v1/receipts/${encodeURIComponent(id)}/evidence`, headers)
     if (answer.status === 200) addList(evidence, copyBytes(answer.body))
   }
   return evidence
+}
+
+function requirePrivate({ protocol, hostname, origin }: URL): void {
+  if (protocol === 'https:' || isLoopbackHost(hostname)) return
+  throw new InputError(
+    `CMR_API_KEY is not sent to ${origin} in the clear: give an https address, or --evidence from a file`,
+  )
 }
 
 function addList(evidence: EvidenceMap, bytes: Bytes): void {

@@ -1,4 +1,3 @@
-import type { Es256Jwk } from '../../protocol/jwk.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { providerPolicySchema, type ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { InputError } from './input-error.ts'
@@ -13,10 +12,4 @@ export async function readPolicy(path: string): Promise<ProviderPolicy> {
   const policy = readDocument(providerPolicySchema, await readJson(path), 'provider policy')
   if (policy.adapter === 'none') throw new InputError('a policy of adapter "none" demands nothing')
   return policy
-}
-
-/** The policy for a release root alone: adapter `envelope` with defaults for everything else. */
-export function rootKeyPolicy(rootJwk: Es256Jwk, environments: readonly string[]): ProviderPolicy {
-  const policy = { adapter: 'envelope', root_key: rootJwk, environments }
-  return readDocument(providerPolicySchema, policy, 'provider policy')
 }

@@ -4,6 +4,7 @@ import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { receiptHeadline } from '../../verify/headline.ts'
+import { releaseRootPolicy } from '../../verify/providers/envelope.ts'
 import { providerJudge } from '../../verify/providers/provider-judge.ts'
 import type { JudgeProviderHop } from '../../verify/receipt-provider.ts'
 import { verifyReceipt, type ReceiptOptions, type ReceiptOutcome } from '../../verify/receipt.ts'
@@ -17,7 +18,7 @@ import { InputError } from './input-error.ts'
 import { localOption, readLocalReceipt, readLocalStack } from './local-stack.ts'
 import { parseNow } from './parse-now.ts'
 import { report } from './print.ts'
-import { readPolicy, rootKeyPolicy } from './provider-policy.ts'
+import { readPolicy } from './provider-policy.ts'
 import { readInput, readJson, readText } from './read-input.ts'
 import { asRoot, newestUnder, obtainTrust, readRoot } from './release-trust.ts'
 import { createRouterClient, type RouterClient } from './router-client.ts'
@@ -69,7 +70,7 @@ export function receiptCommand(): Command {
     .addHelpText(
       'after',
       `
-CMR_API_KEY: the key that may read the evidence of a provider.
+CMR_API_KEY: the key that may read the evidence of a provider; it is sent over https or to this machine alone.
 Exits 0 where the receipt is valid, 1 where a check failed, 2 where the command or its input cannot be used,
 3 where --signature-only was given and the signature holds.`,
     )
@@ -205,7 +206,9 @@ async function policyOfProvider(
   if (providerPolicy !== undefined) return readPolicy(providerPolicy)
   if (providerRootKey === undefined && providerRootJwk === undefined) return undefined
   const rootJwk = providerRootKey ? await readRoot(providerRootKey) : asRoot(providerRootJwk)
-  return rootKeyPolicy(rootJwk, acceptedEnvironments(environment, allowSimulated))
+  return releaseRootPolicy(rootJwk, {
+    environments: [...acceptedEnvironments(environment, allowSimulated)],
+  })
 }
 
 const answerSchema = z.object({ id: z.string(), receipt: z.string() })

@@ -1,8 +1,9 @@
-import { toHex } from '../../protocol/bytes.ts'
+import { fromUtf8, toHex, type Bytes } from '../../protocol/bytes.ts'
 import type { Envelope } from '../../protocol/envelope.ts'
-import { es256JwkSchema } from '../../protocol/jwk.ts'
-import type { PolicyOf } from '../../protocol/provider-policy.ts'
+import { es256JwkSchema, type Es256Jwk } from '../../protocol/jwk.ts'
+import { providerPolicySchema, type PolicyOf } from '../../protocol/provider-policy.ts'
 import { readDocument } from '../../protocol/read-document.ts'
+import type { AttestationBlock } from '../../protocol/receipt.ts'
 import type { TrustBundle } from '../../protocol/trust-bundle.ts'
 import { milliseconds } from '../clock.ts'
 import { verifyEnvelope, type EnvelopeResult } from '../envelope.ts'
@@ -35,7 +36,8 @@ export interface LaterRevocations {
   readonly acceptBeforeRevocation?: boolean | undefined
 }
 
-export interface EnvelopeJudgeOptions extends JudgeOptions, LaterRevocations {
+export interface EnvelopeJudgeOptions
+  extends Pick<JudgeOptions, 'now' | 'simulated' | 'anchors'>, LaterRevocations {
   /** The newest bundle of this provider that was accepted before. */
   readonly lastAccepted?: AcceptedBundle | undefined
   /** Environments to accept besides those of the policy. */
@@ -74,6 +76,7 @@ export async function judgeEnvelope(
     simulated,
     ...(options.anchors && { anchors: options.anchors }),
     trust: { bundle, rootJwk, newest, acceptBeforeRevocation },
+    allowedHostData: policy.allowed_host_data,
     live: {
       tlsSpkiSha256: evidence.tls_spki_sha256,
       maxAgeSeconds: policy.max_age_seconds,
@@ -101,6 +104,45 @@ export async function judgeEnvelope(
     ),
     accepted,
   }
+}
+
+/**
+ * The same for an envelope that was kept with a receipt, whose block says what the router saw beside it.
+ * @throws EvidenceRefused when a check fails or the policy is not met
+ * @throws MalformedEvidence when the envelope or the bundle cannot be parsed
+ */
+export function judgeRecordedEnvelope(
+  { raw, block }: { readonly raw: Bytes; readonly block: AttestationBlock },
+  policy: Policy,
+  options: EnvelopeJudgeOptions,
+): Promise<JudgedEnvelope> {
+  const envelope = fromUtf8(raw)
+  const spki = block.evidence_summary?.['tls_spki_sha256']
+  return judgeEnvelope(
+    {
+      envelope,
+      trust_bundle_jws: block.trust_bundle_jws ?? '',
+      // Who chose the nonce is no longer known; only that there was one.
+      nonce: readEnvelope(envelope).report_data_binding?.nonce ?? '',
+      tls_spki_sha256: typeof spki === 'string' ? spki : '',
+    },
+    policy,
+    options,
+  )
+}
+
+/** The policy for a release root alone: defaults for everything else. */
+export function releaseRootPolicy(
+  rootJwk: Es256Jwk,
+  more: Partial<Omit<Policy, 'adapter' | 'root_key'>>,
+): Policy {
+  const policy = readDocument(
+    providerPolicySchema,
+    { adapter: 'envelope', root_key: { ...rootJwk }, ...more },
+    'provider policy',
+  )
+  if (policy.adapter !== 'envelope') throw new TypeError('the policy is of another adapter')
+  return policy
 }
 
 async function judgeBundle(

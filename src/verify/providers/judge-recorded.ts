@@ -1,14 +1,13 @@
 import type { z } from 'zod'
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { readDocument } from '../../protocol/read-document.ts'
 import type { AdapterName, PolicyOf, ProviderPolicy } from '../../protocol/provider-policy.ts'
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { readEnvelope } from '../envelope-hardware.ts'
 import { aciEvidenceSchema, judgeAci } from './aci.ts'
 import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
-import { judgeEnvelope, type LaterRevocations } from './envelope.ts'
+import { judgeRecordedEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
 import { judgeTinfoil } from './tinfoil.ts'
 import { tinfoilEvidenceSchema } from './tinfoil-evidence.ts'
@@ -45,20 +44,7 @@ type JudgeOne = (
 ) => Promise<JudgedEvidence>
 
 const JUDGES: Readonly<Record<AdapterName, JudgeOne>> = {
-  envelope: of('envelope', ({ raw, block }, policy, options) => {
-    const envelope = fromUtf8(raw)
-    return judgeEnvelope(
-      {
-        envelope,
-        trust_bundle_jws: block.trust_bundle_jws ?? '',
-        // Who chose the nonce is no longer known; only that there was one.
-        nonce: readEnvelope(envelope).report_data_binding?.nonce ?? '',
-        tls_spki_sha256: textIn(block.evidence_summary, 'tls_spki_sha256'),
-      },
-      policy,
-      options,
-    )
-  }),
+  envelope: of('envelope', judgeRecordedEnvelope),
   tinfoil: of('tinfoil', ({ raw }, policy, options) =>
     judgeTinfoil(readEvidence(tinfoilEvidenceSchema, raw), policy, options),
   ),
@@ -97,9 +83,4 @@ const MODES: Readonly<Record<AdapterName, RegExp>> = {
 function readEvidence<Evidence>(schema: z.ZodType<Evidence>, raw: Bytes): Evidence {
   const document = 'recorded evidence'
   return readDocument(schema, parseStrictJson(raw, document), document)
-}
-
-function textIn(summary: AttestationBlock['evidence_summary'], member: string): string {
-  const value = summary?.[member]
-  return typeof value === 'string' ? value : ''
 }

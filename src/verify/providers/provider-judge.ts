@@ -1,131 +1,24 @@
-import * as z from 'zod'
-import { canonicalJson } from '../../protocol/canonical-json.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import type { ProviderPolicy } from '../../protocol/provider-policy.ts'
-import type { AttestationBlock } from '../../protocol/receipt.ts'
-import { firstFault, judge, type Check } from '../check.ts'
-import { CLOCK_SKEW_MS } from '../clock.ts'
-import { EvidenceRefused } from '../evidence-refused.ts'
-import { findEvidence } from '../hop-evidence.ts'
-import type { JudgedHop, JudgeProviderHop, ProviderHop } from '../receipt-provider.ts'
+import type { JudgeProviderHop } from '../receipt-provider.ts'
 import { verifyIntelQuote } from '../tdx/quote.ts'
 import { judgeRecorded, type RecordedOptions } from './judge-recorded.ts'
-import { isProven, type JudgedEvidence } from './judged-evidence.ts'
 import { checkMessage } from './recorded-message.ts'
+import { rejudgeHop } from './rejudge-hop.ts'
 
 export interface ProviderJudgeOptions extends Omit<RecordedOptions, 'now' | 'verifyQuote'> {
   /** Under Intel's root unless given. */
   readonly verifyQuote?: RecordedOptions['verifyQuote']
 }
 
-/** An exchange that began while its evidence was valid may continue for this long after the evidence expired, ms. */
-const MAX_EXCHANGE_MS = 3_600_000
-
-/**
- * Judges the provider's hop of receipts again from the named evidence, offline, under the caller's policy: as of when
- * the router verified it, which must be a time at which the evidence was valid for the exchange.
- */
+/** Judges the provider's hop of receipts again, offline, under the caller's policy (`rejudgeHop`). */
 export function providerJudge(
   policy: ProviderPolicy,
   { verifyQuote = verifyIntelQuote, ...options }: ProviderJudgeOptions,
 ): JudgeProviderHop {
-  return async (hop) => {
-    const { check, bytes: raw } = await findEvidence(hop.block, hop.evidence)
-    if (raw === undefined) return refused([check])
-    const { verified_at: verifiedAt = 0 } = hop.block
-    const now = verifiedAt * 1000
-    const before = [check, checkAge(hop, now, policy)]
-    try {
-      const judged = await judgeRecorded({ raw, block: hop.block }, policy, {
-        ...options,
-        verifyQuote,
-        now,
-      })
-      return await accepted(hop, judged, before)
-    } catch (error) {
-      if (!(error instanceof EvidenceRefused) && !(error instanceof MalformedEvidence)) throw error
-      return refused([...before, judge('provider_policy', error.message, '')])
-    }
-  }
-}
-
-function refused(checks: readonly Check[]): JudgedHop {
-  return { checks, notes: [], simulated: false }
-}
-
-const UNPINNED =
-  'your policy pins no operating system, so the workload is what an unknown one says it is'
-
-async function accepted(
-  { block, exchange }: ProviderHop,
-  judged: JudgedEvidence,
-  before: readonly Check[],
-): Promise<JudgedHop> {
-  const { attestation_strength: strength, verification_mode: mode, onRecord = [] } = judged
-  const stated = block.attestation_strength
-  return {
-    checks: [
-      ...before,
-      judge('provider_policy', isProven(judged) ? undefined : UNPINNED, `${mode}, ${strength}`),
-      checkConsistent(block, judged),
-      ...(await checkMessage(block, judged, exchange)),
-    ],
-    notes: [
-      ...(strength === stated
-        ? []
-        : [`the router said ${stated}; under your policy it is ${strength}`]),
-      ...onRecord,
-    ],
-    simulated: strength === 'simulated',
-  }
-}
-
-function checkAge({ block, at }: ProviderHop, verifiedAt: number, policy: ProviderPolicy): Check {
-  const life = policy.adapter === 'none' ? 0 : policy.max_age_seconds * 1000
-  const fault = firstFault(
-    block.verified_at === undefined && 'the receipt does not say when it was verified',
-    verifiedAt > at + CLOCK_SKEW_MS && 'it was verified after the receipt was issued',
-    at > verifiedAt + life + MAX_EXCHANGE_MS && 'it was older than the policy allows',
-  )
-  return judge('hop_age', fault, new Date(verifiedAt).toISOString())
-}
-
-/** Claims that depend on the policy, and may differ from the router's. */
-const BY_POLICY: ReadonlySet<string> = new Set(['os_pinned'])
-
-/** Claims that a policy may add to the router's. */
-const FOUND_BY_POLICY: ReadonlySet<string> = new Set([
-  'release',
-  'platform_release',
-  'models',
-  'os_image',
-])
-
-function checkConsistent(block: AttestationBlock, judged: JudgedEvidence): Check {
-  const { binding, claims, evidence_summary: summary, verification_mode } = judged
-  const places = [
-    { said: block.evidence_summary, found: { ...summary, ...binding } },
-    { said: block, found: { ...claims, verification_mode } },
-  ]
-  const differing = places.flatMap(({ said, found }) => differingMembers(said ?? {}, found))
-  const fault = differing.length > 0 ? `${differing.join(', ')} differ` : undefined
-  return judge('hop_consistent', fault, claims.measurement ?? '')
-}
-
-function differingMembers(
-  said: Readonly<Record<string, unknown>>,
-  found: Readonly<Record<string, unknown>>,
-): string[] {
-  return Object.entries(found)
-    .filter(([, value]) => value !== undefined)
-    .filter(([name]) => !BY_POLICY.has(name))
-    .filter(([name]) => !FOUND_BY_POLICY.has(name) || said[name] !== undefined)
-    .filter(([name, value]) => !isSame(said[name], value))
-    .map(([name]) => name)
-}
-
-function isSame(said: unknown, found: unknown): boolean {
-  const [one, other] = [said, found].map((value) => z.json().safeParse(value))
-  if (!one?.success || !other?.success) return false
-  return canonicalJson(one.data) === canonicalJson(other.data)
+  return rejudgeHop({
+    maxAgeSeconds: policy.adapter === 'none' ? 0 : policy.max_age_seconds,
+    judgeEvidence: (recorded, now) =>
+      judgeRecorded(recorded, policy, { ...options, verifyQuote, now }),
+    checkMessage,
+  })
 }

@@ -1,11 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { concatBytes, utf8 } from '../../../src/protocol/bytes.ts'
+import { concatBytes, fromHex, utf8 } from '../../../src/protocol/bytes.ts'
 import { sha256, sha256Hex } from '../../../src/protocol/digest.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../../src/verify/envelope-hardware.ts'
+import { verifyEnvelope, type LiveExpectations } from '../../../src/verify/envelope.ts'
 import { REPORT_LAYOUT } from '../../../src/verify/snp/report-layout.ts'
 import { verifySnp } from '../../../src/verify/snp/verify-snp.ts'
 import { NOW, syntheticChain, syntheticReport } from '../../support/synthetic-snp.ts'
 import {
+  acceptBundle,
   envelopeOf,
   inDays,
   judgeEnvelope,
@@ -36,6 +38,34 @@ test('the envelope that every case starts from holds, live connection and nonce 
   const live = { nonce, tlsSpkiSha256: world.spki }
   const claimed = { report_data_binding: binding }
   expect(failures(await judgeEnvelope(world, { claimed }, { live }))).toEqual([])
+})
+
+test('HOST_DATA that the bundle does not name is refused, also where it names none', async () => {
+  const fields = { hostData: fromHex(OTHER) }
+  const refused = await judgeEnvelope(world, { fields })
+  expectOnly(refused, 'measurement_allowed', `host data ${OTHER} is not allowed`)
+  const { allowed_measurements: entries } = await acceptBundle(world)
+  const named = { allowed_measurements: entries.map((entry) => ({ ...entry, host_data: OTHER })) }
+  expect(failures(await judgeEnvelope(world, { fields }, { bundle: named }))).toEqual([])
+  expectOnly(
+    await judgeEnvelope(world, {}, { bundle: named }),
+    'measurement_allowed',
+    `host data ${'0'.repeat(64)} is not allowed`,
+  )
+})
+
+test('an envelope says on what it rests that it is of the present', async () => {
+  const envelope = await envelopeOf(world)
+  const trust = { bundle: await acceptBundle(world), rootJwk: world.root.jwk }
+  const anchors = [{ product: world.chain.product, spkiSha256: world.chain.arkSpkiSha256 }]
+  const judge = (live: LiveExpectations | 'past', now = NOW) =>
+    verifyEnvelope(envelope, { now, anchors, trust, live })
+  const years = 3 * 365 * 86_400_000
+  expect((await judge('past')).freshness).toBe('not_judged')
+  expect((await judge({ nonce: null })).freshness).toBe('operators_clock')
+  expect((await judge({ nonce: 'a'.repeat(64) })).freshness).toBe('nonce')
+  const late = (await judge('past', NOW + years)).checks.map(({ name }) => name)
+  expect(late).not.toContain('freshness')
 })
 
 describe('binding', () => {

@@ -1,6 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { receiptHeadline } from '../../../src/verify/headline.ts'
-import { hopOf, judgeOf, judgeReceipt, receiptOf } from '../../support/synthetic-receipt.ts'
+import { MalformedEvidence } from '../../../src/protocol/malformed-evidence.ts'
+import type { AttestationBlock } from '../../../src/protocol/receipt.ts'
+import {
+  hopOf,
+  ISSUED,
+  judgeOf,
+  judgeReceipt,
+  providerHopOf,
+  receiptOf,
+} from '../../support/synthetic-receipt.ts'
 import { makeWorld, type World } from '../../support/synthetic-world.ts'
 import { expectOnly, failures } from '../../support/verdicts.ts'
 
@@ -44,7 +53,7 @@ describe("a provider's hop", () => {
 
   test("a provider's hop is judged again by the judge that the caller gives", async () => {
     const text = await receiptOf(world, {
-      claims: { inference_attestation: await hopOf(other, true) },
+      claims: { inference_attestation: await providerHopOf(other) },
     })
     const options = { judgeProviderHop: judgeOf(other), requireProvider: true }
     const result = await judgeReceipt(world, text, options)
@@ -53,11 +62,48 @@ describe("a provider's hop", () => {
     expect(receiptHeadline(result)).toMatch('was judged again here, under your own policy.')
     const under = { ...options, judgeProviderHop: judgeOf(world) }
     const refused = failures(await judgeReceipt(world, text, under))
-    expect(refused[0]).toMatch(/^inference_attestation\.trust_bundle_header: kid is /)
+    expect(refused[0]).toMatch(/^inference_attestation\.provider_policy: .*trust_bundle_header/)
     expect(refused.at(-1)).toBe('provider_attested: it does not hold under the given policy')
     const nothing = async () => ({ checks: [], notes: [], simulated: false })
     const empty = await judgeReceipt(world, text, { ...options, judgeProviderHop: nothing })
     expectOnly(empty, 'provider_attested', 'it does not hold under the given policy')
+  })
+
+  test("the library's judge of envelopes demands what the command and the router demand", async () => {
+    const block = await providerHopOf(other)
+    const judged = async (
+      change: Partial<AttestationBlock>,
+      options: Parameters<typeof judgeOf>[1] = {},
+    ) => {
+      const inference_attestation = { ...block, ...change }
+      const text = await receiptOf(world, { claims: { inference_attestation } })
+      const result = await judgeReceipt(world, text, { judgeProviderHop: judgeOf(other, options) })
+      return failures(result).slice(0, -1)
+    }
+    // A router's own envelope: no nonce of the router that asked, no revocation list.
+    const cached = await hopOf(other, true)
+    const { evidence_raw } = cached
+    expect(await judged({ evidence_raw })).toEqual([
+      'inference_attestation.provider_policy: the evidence was not made for our nonce (nonce)',
+    ])
+    expect(await judged({ evidence_raw }, { nonce: 'optional' })).toEqual([
+      expect.stringMatching(/^inference_attestation\.provider_policy: .*\((nonce|revocation)\)$/),
+    ])
+    expect(await judged({ evidence_summary: {} })).toEqual([
+      expect.stringMatching(/^inference_attestation\.provider_policy: .*\(tls_key\)$/),
+    ])
+    expect(await judged({ verified_at: ISSUED - 2 * 3_600 - 61 })).toEqual([
+      'inference_attestation.hop_age: it was older than the policy allows',
+      expect.stringMatching(/^inference_attestation\.provider_policy: /),
+    ])
+    expect(await judged({ verified_at: ISSUED + 3_600 })).toContain(
+      'inference_attestation.hop_age: it was verified after the receipt was issued',
+    )
+    const message_attestation = { status: 'verified', text: 'x', signature: 'y' }
+    expect(await judged({ message_attestation })).toEqual([
+      'inference_attestation.message_signature: no key that the evidence vouches for signs messages',
+    ])
+    expect(() => judgeOf(other, { max_age_seconds: 1 })).toThrow(MalformedEvidence)
   })
 
   test('a provider that the router calls simulated fails by that name unless it is allowed', async () => {

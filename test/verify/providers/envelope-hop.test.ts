@@ -40,7 +40,6 @@ beforeAll(async () => {
     now: NOW,
     simulated: 'refuse',
     anchors: anchorsOf(world),
-    verifyQuote: () => Promise.reject(new Error('no quote')),
   })
   const sealed = await sealEvidence(judged, evidence.envelope, { now: NOW, maxAgeSeconds: 3600 })
   block = describeInferenceHop(sealed).block

@@ -61,7 +61,6 @@ async function judge({ envelope, bundle, policy, list }: Change = {}): Promise<J
     {
       now: NOW,
       simulated: 'refuse',
-      verifyQuote: () => Promise.reject(new Error('no quotes')),
       anchors: [{ product: 'genoa', spkiSha256: world.chain.arkSpkiSha256 }],
     },
   )
@@ -106,8 +105,8 @@ describe('a host with an attestation envelope', () => {
     [
       'with HOST_DATA that nobody pinned',
       { envelope: withHostData },
-      'launch_binding',
-      'host_data',
+      'measurement',
+      'measurement_allowed',
     ],
     [
       'without the HOST_DATA that the policy pins',
