@@ -12,6 +12,7 @@ import {
   addKeyRotation,
   customerPath,
 } from './admin/customer-changes.ts'
+import { addCustomerUsage } from './admin/customer-usage.ts'
 import { addOperatorCommands, withQuery } from './admin/operator-commands.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -137,6 +138,7 @@ customers
   .action((customer: string) => call('GET', customerPath(customer)))
 addCustomerChanges(customers, call)
 addErasure(customers, call)
+addCustomerUsage(customers, call)
 
 const keys = program.command('keys').description('API keys of a customer')
 withKeyLimits(keys.command('create <customer>').requiredOption('--name <name>')).action(

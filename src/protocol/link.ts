@@ -117,6 +117,8 @@ export const providerProofSchema = z.object({
   /** The strength of the current evidence, and its SHA-256 in lowercase hex. */
   attestation_strength: z.string().nullable(),
   evidence_sha256: z.string().nullable(),
+  /** Those of the evidence in force; where evidence was refused, those that failed. */
+  checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
 })
 
 export const hpkeAnswerSchema = z.object({

@@ -44,6 +44,12 @@ import { listUsage } from './usage/handler.ts'
 import { showKey } from './usage/key-handler.ts'
 import { KEY_OPERATION } from './usage/key-operation.ts'
 import { summarizeUsage, USAGE_SUMMARY_OPERATION } from './usage/summary-handler.ts'
+import {
+  CUSTOMER_SUMMARY_OPERATION,
+  CUSTOMER_USAGE_OPERATION,
+  listCustomerUsage,
+  summarizeCustomerUsage,
+} from './usage/operator-handlers.ts'
 import { USAGE_OPERATION } from './usage/operation.ts'
 import { listWebhookDeliveries, runWebhookRound } from './webhooks/handlers.ts'
 import { LIST_DELIVERIES_OPERATION, RUN_WEBHOOKS_OPERATION } from './webhooks/operation.ts'
@@ -132,6 +138,20 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ]).map((endpoint) => ({ ...endpoint, anyOrigin: true })),
   ...rows('admin', [
     ...ADMIN_ROWS,
+    [
+      'GET',
+      '/admin/customers/:id/usage',
+      'admin.customers.usage',
+      listCustomerUsage,
+      CUSTOMER_USAGE_OPERATION,
+    ],
+    [
+      'GET',
+      '/admin/customers/:id/usage/summary',
+      'admin.customers.summary',
+      summarizeCustomerUsage,
+      CUSTOMER_SUMMARY_OPERATION,
+    ],
     [
       'GET',
       '/admin/webhooks/deliveries',

@@ -30,6 +30,7 @@ async function take({ subject, memory }: VerifyRequest): Promise<void> {
   faults.postMessage(document)
   await FAULTS[document]?.()
   const judged = {
+    checks: [],
     verification_mode: 'test',
     attestation_strength: 'hardware',
     binding: { tls_spki_sha256: tlsSpkiSha256 },

@@ -15,6 +15,7 @@ export function provenAlways(
     evidence: {
       verified: true,
       verification_mode: 'test',
+      checks: [],
       attestation_strength: 'simulated',
       binding: { tls_spki_sha256: spkiSha256 },
       verified_at: 0,

@@ -7,6 +7,7 @@ export function evidenceFor(spki: string, digest = 'e1'): VerifiedEvidence {
   return {
     verified: true,
     verification_mode: 'test',
+    checks: [],
     attestation_strength: 'simulated',
     binding: { tls_spki_sha256: spki },
     verified_at: 0,

@@ -7,6 +7,7 @@ export function addOperatorCommands(program: Command, call: AdminCall): void {
   addTokens(program, call)
   addAudit(program, call)
   addHistory(program, call)
+  addRequests(program, call)
   addQuarantine(program, call)
   addWebhooks(program, call)
   addMaintenance(program, call)
@@ -69,6 +70,13 @@ function addHistory(program: Command, call: AdminCall): void {
     .action((given: Readonly<Record<string, unknown>>) =>
       call('GET', withQuery('/admin/history', given)),
     )
+}
+
+function addRequests(program: Command, call: AdminCall): void {
+  program
+    .command('request <id>')
+    .description('Follow one request, by its x-request-id, from its key to its receipt')
+    .action((id: string) => call('GET', `/admin/requests/${encodeURIComponent(id)}`))
 }
 
 function addQuarantine(program: Command, call: AdminCall): void {

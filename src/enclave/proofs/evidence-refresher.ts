@@ -39,7 +39,8 @@ export const NO_EVIDENCE = {
   expires_at: null,
   attestation_strength: null,
   evidence_sha256: null,
-} as const
+  checks: [],
+} satisfies Partial<ProviderProof>
 
 type ProofStatus = Omit<ProviderProof, 'provider' | 'adapter'>
 
@@ -52,6 +53,8 @@ export class EvidenceRefresher {
   readonly #deps: RefresherDeps
   #evidence: VerifiedEvidence | undefined
   #reason: string | undefined
+  /** The names of those that refused the newest evidence. */
+  #failedChecks: readonly string[] = []
   #failures = 0
   #pending: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -77,10 +80,14 @@ export class EvidenceRefresher {
         expires_at: timestamp(current.expires_at),
         attestation_strength: current.attestation_strength,
         evidence_sha256: current.evidence_digest,
+        checks: current.checks.map((name) => ({ name, ok: true })),
       }
     }
     const failed = this.#reason !== undefined
-    if (failed) return { ...NO_EVIDENCE, state: 'failed', reason: this.#reason ?? null }
+    if (failed) {
+      const checks = this.#failedChecks.map((name) => ({ name, ok: false }))
+      return { ...NO_EVIDENCE, state: 'failed', reason: this.#reason ?? null, checks }
+    }
     return { ...NO_EVIDENCE, state: 'pending', reason: 'not verified yet' }
   }
 
@@ -117,6 +124,7 @@ export class EvidenceRefresher {
   #giveUp(reason: string): void {
     this.#evidence = undefined
     this.#reason = reason
+    this.#failedChecks = ['tls_key']
   }
 
   async #verify(): Promise<void> {
@@ -139,6 +147,7 @@ export class EvidenceRefresher {
     if (this.#closed) return
     const refused = error instanceof EvidenceRefused
     this.#reason = refused ? error.message : 'verification broke down'
+    this.#failedChecks = refused ? failedChecks(error) : []
     this.#deps.log('attestation_failed', {
       reason: this.#reason,
       ...(refused ? {} : traceOf(error)),
@@ -160,6 +169,12 @@ export class EvidenceRefresher {
     this.#timer = setTimeout(() => void this.verify(), wait)
     this.#timer.unref()
   }
+}
+
+/** Where no single check is named, the code of the refusal is the check that failed. */
+function failedChecks({ code, checks, isOutage }: EvidenceRefused): readonly string[] {
+  if (isOutage) return []
+  return checks.length > 0 ? checks : [code]
 }
 
 function traceOf(error: unknown): ErrorTrace {

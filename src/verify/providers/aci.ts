@@ -53,6 +53,7 @@ export async function judgeAci(
     endsAt: notAfter,
     verification_mode: 'aci-tdx',
     attestation_strength: machine.strength,
+    checks: ['nonce', 'keyset', 'tls_key', ...machine.checks, 'report_data', 'compose_hash'],
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
       ...machine.summary,

@@ -45,6 +45,8 @@ export interface JudgedMachine {
   readonly tee: DstackMachine['tee']
   readonly strength: 'hardware' | 'simulated' | typeof OS_UNPINNED
   readonly reportData: Bytes
+  /** The names of the checks that held. */
+  readonly checks: readonly string[]
   /** By the OS, which is pinned where `strength` says so. */
   readonly facts: BootFacts
   /** A launch digest of SEV-SNP, or MRTD, RTMR0, RTMR1 and RTMR2 of TDX. */
@@ -102,6 +104,7 @@ export async function judgeTdxMachine(
     tee: 'tdx',
     strength: pinsOs(policy) ? 'hardware' : OS_UNPINNED,
     reportData: quote.reportData,
+    checks: ['quote', 'debug', 'tcb_status', 'event_log', 'mr_config_id', ...osChecks(policy)],
     facts,
     measurement,
     os: describeOs(policy, facts.osImageHash, image),
@@ -124,7 +127,12 @@ async function judgeSnpMachine(
     chainPem: collateral.snp_chain_pem,
     crl: readRevocationList(collateral.snp_crl_base64),
   }
-  const { report, simulated } = await judgeSnpPlatform(machine.report, documents, policy, options)
+  const { report, simulated, checks } = await judgeSnpPlatform(
+    machine.report,
+    documents,
+    policy,
+    options,
+  )
   const facts = await requireHostData(report.hostData, machine.mrConfig)
   const { measurement, ...summary } = summarizeSnp(report)
   const image = await requireOs(policy, measurement, (allowed) =>
@@ -135,6 +143,7 @@ async function judgeSnpMachine(
     tee: 'sev-snp',
     strength: pinsOs(policy) ? strength : OS_UNPINNED,
     reportData: report.reportData,
+    checks: [...checks, 'host_data', ...osChecks(policy)],
     facts,
     measurement,
     os: describeOs(policy, undefined, image),
@@ -172,6 +181,10 @@ async function requireOs(
 ): Promise<string | undefined> {
   if (allowed?.includes(measurement) === false) throw new EvidenceRefused('measurement')
   return images && requireImage(images)
+}
+
+function osChecks(pins: OsPins): readonly string[] {
+  return pinsOs(pins) ? ['measurement'] : []
 }
 
 function describeOs(pins: OsPins, said: string | undefined, proven: string | undefined): OsClaims {

@@ -51,6 +51,15 @@ export async function judgeDstack(
   return {
     verification_mode: machine.tee === 'tdx' ? 'dstack-tdx' : 'dstack-snp',
     attestation_strength: machine.strength,
+    checks: [
+      ...machine.checks,
+      'nonce',
+      'tls_key',
+      'report_data',
+      'compose_hash',
+      ...(gpu === undefined ? [] : ['gpu']),
+      ...(nodes.length > 0 ? ['models'] : []),
+    ],
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
       ...machine.summary,

@@ -64,11 +64,12 @@ export async function judgeEnvelope(
   options: EnvelopeJudgeOptions,
 ): Promise<JudgedEnvelope> {
   const { now, simulated, newest, acceptBeforeRevocation } = options
-  const { bundle, rootJwk, accepted } = await judgeBundle(
-    evidence.trust_bundle_jws,
-    policy,
-    options,
-  )
+  const {
+    bundle,
+    rootJwk,
+    accepted,
+    checks: bundleChecks,
+  } = await judgeBundle(evidence.trust_bundle_jws, policy, options)
   const envelope = readEnvelope(evidence.envelope)
   const nonce = expectedNonce(evidence, policy, envelope)
   const result = await verifyEnvelope(envelope, {
@@ -98,6 +99,7 @@ export async function judgeEnvelope(
   const maxAge = Math.min(policy.max_age_seconds, envelope.max_age_seconds)
   return {
     ...describe({ envelope, result, report, bundle, nonce, jws: evidence.trust_bundle_jws }),
+    checks: [...[...bundleChecks, ...checks].map(({ name }) => name), 'host_data'],
     endsAt: Math.min(
       milliseconds(envelope.issued_at) + maxAge * 1000,
       milliseconds(bundle.expires_at),
@@ -158,7 +160,8 @@ async function judgeBundle(
   })
   requireChecks(result.checks)
   if (result.bundle === undefined) throw new EvidenceRefused('trust_bundle')
-  return { bundle: result.bundle, rootJwk, accepted: result.accepted }
+  const { bundle, accepted, checks } = result
+  return { bundle, rootJwk, accepted, checks }
 }
 
 /**
@@ -199,7 +202,14 @@ interface Accepted {
   readonly jws: string
 }
 
-function describe({ envelope, result, report, bundle, nonce, jws }: Accepted): JudgedEvidence {
+function describe({
+  envelope,
+  result,
+  report,
+  bundle,
+  nonce,
+  jws,
+}: Accepted): Omit<JudgedEvidence, 'checks'> {
   const { measurement, ...summary } = summarizeSnp(report)
   return {
     verification_mode: 'snp-envelope',

@@ -23,6 +23,8 @@ export interface JudgedEvidence {
   readonly verification_mode: string
   /** `hardware`, or the name of a lower strength (docs/egress.md). */
   readonly attestation_strength: string
+  /** The names of the checks that held, in their order. */
+  readonly checks: readonly string[]
   readonly binding: ChannelBinding
   readonly evidence_summary: NonNullable<AttestationBlock['evidence_summary']>
   /** What cannot be verified again and relies on the party that recorded the evidence. */

@@ -23,6 +23,8 @@ export interface SnpCollateral {
 export interface JudgedSnp {
   readonly report: SnpReport
   readonly simulated: boolean
+  /** The names of the checks that held. */
+  readonly checks: readonly string[]
 }
 
 /**
@@ -47,7 +49,7 @@ export async function judgeSnpPlatform(
   requireChecks(checks)
   if (chain === undefined) throw new EvidenceRefused('hardware')
   if (crl === undefined && !chain.simulated) throw new EvidenceRefused('hardware', ['revocation'])
-  return { report, simulated: chain.simulated }
+  return { report, simulated: chain.simulated, checks: checks.map(({ name }) => name) }
 }
 
 /** @throws MalformedEvidence when it is not base64 */

@@ -57,6 +57,8 @@ export interface TinfoilVerdict {
   readonly strength: 'hardware' | 'simulated'
   readonly claims: EvidenceClaims
   readonly summary: JudgedEvidence['evidence_summary']
+  /** The names of the checks that held. */
+  readonly checks: readonly string[]
 }
 
 /**

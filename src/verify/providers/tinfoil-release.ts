@@ -89,6 +89,11 @@ export function requireRelease(
   return { release: code.release, platform_release: platform.release }
 }
 
+/** The name of the check by which the policy decides what may run. */
+export function originCheck({ provenance }: PolicyOf<'tinfoil'>): 'measurement' | 'provenance' {
+  return provenance === undefined ? 'measurement' : 'provenance'
+}
+
 function joined(measured: Measured): string {
   return measured.platform === 'snp' ? measured.measurement : measured.registers.join('')
 }

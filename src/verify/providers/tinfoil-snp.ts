@@ -4,7 +4,7 @@ import { summarizeSnp } from '../snp/snp-summary.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 import { judgeSnpPlatform, readRevocationList } from './snp-platform.ts'
 import type { JudgePlatform } from './tinfoil-evidence.ts'
-import { requireRelease, recordsOf } from './tinfoil-release.ts'
+import { originCheck, recordsOf, requireRelease } from './tinfoil-release.ts'
 
 /**
  * Judges the SNP report of a document: platform -> REPORT_DATA -> HOST_DATA -> measurement.
@@ -14,7 +14,12 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
   const chainPem = collateral.snpChainPem ?? fetched.snp_chain_pem
   if (chainPem === undefined) throw new EvidenceRefused('hardware', ['certificate_chain'])
   const crl = readRevocationList(fetched.snp_crl_base64) ?? collateral.snpRevocationList
-  const { report, simulated } = await judgeSnpPlatform(evidence, { chainPem, crl }, policy, options)
+  const { report, simulated, checks } = await judgeSnpPlatform(
+    evidence,
+    { chainPem, crl },
+    policy,
+    options,
+  )
   if (!equalBytes(report.reportData, reportData)) {
     throw new EvidenceRefused('hardware', ['report_data'])
   }
@@ -30,5 +35,6 @@ export const judgeTinfoilSnp: JudgePlatform = async (document, fetched, policy, 
     strength: simulated ? 'simulated' : 'hardware',
     claims: { tee: 'sev-snp', measurement },
     summary: { ...summary, ...releases },
+    checks: [...checks, 'report_data', 'host_data', originCheck(policy)],
   }
 }

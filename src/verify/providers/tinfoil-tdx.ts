@@ -5,7 +5,7 @@ import { requireTdxState, summarizeTdx, tdxMeasurement } from '../tdx/state.ts'
 import { requireLaunchBinding } from './launch-binding.ts'
 import type { JudgePlatform } from './tinfoil-evidence.ts'
 import type { TinfoilCollateral } from './tinfoil-evidence.ts'
-import { requireRelease, recordsOf } from './tinfoil-release.ts'
+import { originCheck, recordsOf, requireRelease } from './tinfoil-release.ts'
 
 /**
  * Judges the TDX quote of a document: collateral -> quote -> platform state -> REPORT_DATA -> MRCONFIGID ->
@@ -35,6 +35,7 @@ export const judgeTinfoilTdx: JudgePlatform = async (document, fetched, policy, 
     strength: 'hardware',
     claims: { tee: 'tdx', measurement: tdxMeasurement(quote) },
     summary: { ...summarizeTdx(quote), ...releases },
+    checks: ['quote', 'debug', 'tcb_status', 'report_data', 'mr_config_id', originCheck(policy)],
   }
 }
 

@@ -28,6 +28,7 @@ export async function judgeTinfoil(
   return {
     verification_mode: `tinfoil-${document.version}-${document.platform}`,
     attestation_strength: verdict.strength,
+    checks: [...(document.nonceBound ? ['nonce'] : []), 'tls_key', ...verdict.checks],
     binding: { tls_spki_sha256: document.tlsSpkiSha256 },
     evidence_summary: {
       ...verdict.summary,

@@ -194,11 +194,6 @@ export const maintenance = audited(
   },
 )
 
-/** GET /admin/routes: the routes and their health as this isolate sees them. */
-export const listRoutes = asAdmin(async (_request, { health, catalogue, now }) =>
-  json({ data: health.snapshot(now(), catalogue.routes) }),
-)
-
 /** GET /admin/providers: the verification status of each provider in the daemon. */
 export const listProviders = asAdmin(async (_request, { link }) =>
   json({ data: await link.providers() }),

@@ -51,12 +51,6 @@ const quarantined = z.object({
   created_at: z.iso.datetime(),
 })
 
-const route = z.looseObject({
-  route: z.string(),
-  state: z.enum(['closed', 'open', 'half_open']),
-  errors: z.int(),
-})
-
 const json = (name: string, schema: z.ZodType): Operation['answer'] => ({
   'application/json': { name, schema },
 })
@@ -246,13 +240,6 @@ export const ADMIN_OPERATIONS = {
     tag,
     scope: 'read',
     answer: json('LedgerPosition', z.object({ position: z.int() })),
-    errors: [],
-  },
-  routes: {
-    summary: 'Show the health of the routes',
-    tag,
-    scope: 'read',
-    answer: json('RouteHealthList', z.object({ data: z.array(route) })),
     errors: [],
   },
   metrics: {

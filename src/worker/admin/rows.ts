@@ -7,6 +7,8 @@ import { HISTORY_OPERATION, showHistory } from './history.ts'
 import { showLedger } from './ledger.ts'
 import { showMetrics } from './metrics.ts'
 import { listQuarantine, settleOne } from './quarantine.ts'
+import { REQUEST_OPERATION, showRequest } from './requests.ts'
+import { listRoutes, ROUTES_OPERATION } from './routes.ts'
 import { createSession, deleteSession, showSession } from './sessions.ts'
 import { createToken, listTokens, revokeToken } from './tokens.ts'
 
@@ -127,7 +129,8 @@ export const ADMIN_ROWS: readonly AdminRow[] = [
     admin.maintenance,
     ADMIN_OPERATIONS.maintenance,
   ],
-  ['GET', '/admin/routes', 'admin.routes', admin.listRoutes, ADMIN_OPERATIONS.routes],
+  ['GET', '/admin/routes', 'admin.routes', listRoutes, ROUTES_OPERATION],
+  ['GET', '/admin/requests/:request_id', 'admin.requests.show', showRequest, REQUEST_OPERATION],
   ['GET', '/admin/metrics', 'admin.metrics', showMetrics, ADMIN_OPERATIONS.metrics],
   ['GET', '/admin/providers', 'admin.providers', admin.listProviders, ADMIN_OPERATIONS.providers],
 ]

@@ -32,6 +32,14 @@ export const listUsage: Handler = async (request, context) => {
       return { ...query, ...(await queryLedger(ledger, customerId, query)) }
     }),
   )
+  return usagePage({ rows, total }, { limit, offset })
+}
+
+/** A page of the ledger in JSON; money with all its digits. */
+export function usagePage(
+  { rows, total }: UsagePage,
+  { limit, offset }: Pick<UsageQuery, 'limit' | 'offset'>,
+): Response {
   const data = rows.map(usageRowJson).join(',')
   const tail = JSON.stringify({ total_count: total, limit, offset })
   return jsonText(utf8(`{"data":[${data}],${tail.slice(1)}`))

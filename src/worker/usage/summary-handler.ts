@@ -18,7 +18,7 @@ import {
   type UsageSummary,
 } from './summary.ts'
 
-const GROUP_BY: ParameterForm<readonly Grouping[]> = {
+export const GROUP_BY: ParameterForm<readonly Grouping[]> = {
   expected: `one or more of ${GROUPINGS.join(', ')} with commas between them`,
   read: (text) => {
     const names = text.split(',')
@@ -66,7 +66,7 @@ async function* summaryCsv(
 }
 
 /** Money is written with all its digits, which a double cannot hold. */
-function summaryJson({ groups, total }: UsageSummary): string {
+export function summaryJson({ groups, total }: UsageSummary): string {
   const data = groups.map(
     (group) => `{${JSON.stringify(group.members).slice(1, -1)},${sumsJson(group.sums)}}`,
   )

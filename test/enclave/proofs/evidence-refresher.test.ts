@@ -19,6 +19,7 @@ async function evidence(change: Partial<VerifiedEvidence> = {}): Promise<Verifie
   return {
     verified: true,
     verification_mode: 'test',
+    checks: ['nonce', 'tls_key'],
     attestation_strength: 'hardware',
     binding: { tls_spki_sha256: SPKI },
     verified_at: Date.now() / 1000,
@@ -64,6 +65,10 @@ describe('a proof', () => {
       reason: null,
       verified_at: '2027-01-15T08:00:00.000Z',
       expires_at: '2027-01-15T09:00:00.000Z',
+      checks: [
+        { name: 'nonce', ok: true },
+        { name: 'tls_key', ok: true },
+      ],
     })
     expect(kept).toEqual([one.current])
     one.close()
@@ -91,6 +96,8 @@ describe('a proof', () => {
     expect(one.standing).toMatchObject({
       state: 'failed',
       reason: 'the provider did not answer with its evidence',
+      // Nothing was judged.
+      checks: [],
       verified_at: null,
       expires_at: null,
     })
@@ -105,6 +112,7 @@ describe('a proof', () => {
     expect(one.standing).toMatchObject({
       state: 'failed',
       reason: 'the measurement is not one the operator allows',
+      checks: [{ name: 'measurement', ok: false }],
     })
     one.close()
   })

@@ -29,6 +29,7 @@ async function prove(spki: (own: string) => string) {
   const evidence: VerifiedEvidence = {
     verified: true,
     verification_mode: 'test',
+    checks: [],
     attestation_strength: 'hardware',
     binding: { tls_spki_sha256: spki(provider.tls.spkiSha256) },
     verified_at: 0,

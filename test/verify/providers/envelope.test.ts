@@ -96,6 +96,7 @@ describe('a host with an attestation envelope', () => {
       verification_mode: 'snp-envelope',
       attestation_strength: 'hardware',
       evidence_summary: { nonce_bound: true },
+      checks: expect.arrayContaining(['trust_bundle_signature', 'nonce', 'tls_key', 'host_data']),
     })
   })
 

@@ -36,6 +36,7 @@ const POLICY = {
 let intel: SyntheticIntel
 let evidence: DstackEvidence
 let block: AttestationBlock
+let heldChecks: readonly string[]
 let raw: string
 
 /** What a router stored and signed of a node of the dstack family. */
@@ -73,12 +74,19 @@ beforeAll(async () => {
   const options = { now: NOW, simulated: 'refuse', verifyQuote: verifyQuote() } as const
   raw = JSON.stringify(evidence)
   const judged = await judgeDstack(evidence, policy, options)
+  heldChecks = judged.checks
   block = describeInferenceHop(
     await sealEvidence(judged, raw, { now: NOW, maxAgeSeconds: 3600 }),
   ).block
 })
 
 const verifyQuote = () => createQuoteVerifier(intel.rootDer)
+
+it('the evidence of a node is accepted with each of its checks by name', () => {
+  expect(heldChecks.join(' ')).toBe(
+    'quote debug tcb_status event_log mr_config_id measurement nonce tls_key report_data compose_hash gpu',
+  )
+})
 
 async function hopOf(
   change: { block?: Partial<AttestationBlock>; raw?: string; at?: number } = {},

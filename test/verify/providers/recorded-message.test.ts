@@ -20,6 +20,7 @@ const key = (model: string): MessageKey => ({
 async function judgeProof(text: string, by: Uint8Array, messageKey: MessageKey, stated = by) {
   const judged: JudgedEvidence = {
     verification_mode: 'dstack-tdx',
+    checks: [],
     attestation_strength: 'hardware',
     binding: { tls_spki_sha256: '00'.repeat(32) },
     evidence_summary: {},

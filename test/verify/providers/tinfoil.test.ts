@@ -126,6 +126,7 @@ describe('a Tinfoil enclave on SEV-SNP', () => {
     expect(await judgeSnp(change)).toMatchObject({
       attestation_strength: 'hardware',
       claims: { tee: 'sev-snp', measurement: MEASUREMENT },
+      checks: expect.arrayContaining(['tls_key', 'report_signature', 'revocation', 'host_data']),
     })
   })
 
@@ -216,6 +217,7 @@ describe('a Tinfoil enclave on TDX', () => {
     expect(await judgeTdx(change)).toMatchObject({
       attestation_strength: 'hardware',
       claims: { tee: 'tdx', measurement: TDX_MEASUREMENT },
+      checks: expect.arrayContaining(['tls_key', 'quote', 'tcb_status', 'mr_config_id']),
     })
   })
 

@@ -56,8 +56,6 @@ describe('the admin interface', () => {
         },
         plans: { gold: { discount_pct: 10 } },
       },
-      catalogue: { routes: ['the routes'] },
-      health: { snapshot: (now: number, routes: unknown) => [{ now, routes }] },
       link: { providers: async () => [{ provider: 'nova' }] },
     }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that admin handlers touch
@@ -353,8 +351,7 @@ describe('the admin interface', () => {
     expect(view).toMatchObject({ reserved_eur: '0.00' })
   })
 
-  it('shows routes as health sees them and providers as the daemon does', async () => {
-    expect(await call(admin.listRoutes)).toEqual({ data: [{ now: NOW, routes: ['the routes'] }] })
+  it('shows providers as the daemon does', async () => {
     expect(await call(admin.listProviders)).toEqual({ data: [{ provider: 'nova' }] })
   })
 })

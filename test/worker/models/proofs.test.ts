@@ -19,6 +19,7 @@ const proven: ProviderProof = {
   expires_at: '2026-11-20T12:59:18Z',
   attestation_strength: 'hardware',
   evidence_sha256: 'e1'.repeat(32),
+  checks: [],
 }
 
 const NOTHING = { strength: null, age_seconds: null, expires_at: null }

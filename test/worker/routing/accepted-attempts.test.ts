@@ -37,6 +37,7 @@ function proof(provider: string, strength: string | null): ProviderProof {
     expires_at: null,
     attestation_strength: strength,
     evidence_sha256: strength === null ? null : E1,
+    checks: [],
   }
 }
 

@@ -36,6 +36,7 @@ function proof(provider: string, strength: string | null, endsInMs = 60_000): Pr
     expires_at: proven ? new Date(NOW + endsInMs).toISOString() : null,
     attestation_strength: strength,
     evidence_sha256: proven ? 'e1'.repeat(32) : null,
+    checks: [],
   }
 }
 
