@@ -1,14 +1,26 @@
 import * as z from 'zod'
 
-/** The interface of this router for the holder of a token. */
-export interface Api {
-  /** @throws ApiFailure for every answer but 200 */
-  json<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>>
-  /** @throws ApiFailure for every answer but 200 */
-  text(path: string): Promise<string>
+/** Who is signed in. */
+export interface Session {
+  readonly name: string
+  readonly scope: string
+  /** RFC 3339. */
+  readonly expires_at: string | null
 }
 
-/** The router refused or did not answer; `status` is 0 without an answer. */
+/** The admin interface of the router that served the page, in a session whose cookie no script can read. */
+export interface Api {
+  /** @throws ApiFailure for every answer but 200, and for one that cannot be read */
+  json<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>>
+  /** The session that the browser has. @throws ApiFailure where it has none */
+  session(): Promise<Session>
+  /** Begins a session; the token is forgotten. @throws ApiFailure */
+  signIn(token: string): Promise<Session>
+  /** @throws ApiFailure */
+  signOut(): Promise<void>
+}
+
+/** The router refused or did not answer; `status` is 0 where nothing came back. */
 export class ApiFailure extends Error {
   readonly status: number
 
@@ -20,33 +32,68 @@ export class ApiFailure extends Error {
 }
 
 const errorSchema = z.object({ error: z.object({ message: z.string() }) })
+const sessionSchema = z.object({
+  name: z.string(),
+  scope: z.string(),
+  expires_at: z.string().nullable(),
+})
 
-export function createApi(token: string): Api {
-  const get = async (path: string): Promise<string> => {
-    let answer: Response
-    try {
-      answer = await fetch(path, {
-        headers: { authorization: `Bearer ${token}` },
-        cache: 'no-store',
-        credentials: 'omit',
-      })
-    } catch (cause) {
-      throw new ApiFailure(0, 'The router does not answer.', { cause })
-    }
-    const body = await answer.text()
-    if (answer.status === 200) return body
-    throw new ApiFailure(answer.status, messageOf(body) ?? `The router answers ${answer.status}.`)
+/** A page of another origin cannot send it. */
+const OWN_PAGE = { 'x-cmr-console': '1' }
+
+const SESSION_PATH = '/admin/session'
+
+export const API: Api = {
+  json: (path, schema) => ask('GET', path, schema),
+  session: () => ask('GET', SESSION_PATH, sessionSchema),
+  signIn: (token) =>
+    ask('POST', SESSION_PATH, sessionSchema, { authorization: `Bearer ${token.trim()}` }),
+  signOut: async () => {
+    await ask('DELETE', SESSION_PATH, z.unknown())
+  },
+}
+
+/** What an endpoint that needs no token answers. @throws ApiFailure */
+export function readPublic<Schema extends z.ZodType>(
+  path: string,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  return ask('GET', path, schema)
+}
+
+async function ask<Schema extends z.ZodType>(
+  method: string,
+  path: string,
+  schema: Schema,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<z.output<Schema>> {
+  const { status, text } = await send(method, path, { ...OWN_PAGE, ...headers })
+  if (status !== 200) {
+    throw new ApiFailure(status, messageOf(text) ?? `The router answers ${status}.`)
   }
-  return {
-    text: get,
-    json: async (path, schema) => schema.parse(JSON.parse(await get(path))),
+  const parsed = schema.safeParse(parse(text))
+  if (parsed.success) return parsed.data
+  throw new ApiFailure(status, 'The answer of the router cannot be read.')
+}
+
+async function send(method: string, path: string, headers: Readonly<Record<string, string>>) {
+  try {
+    const init = { method, headers, cache: 'no-store', credentials: 'same-origin' } as const
+    const answer = await fetch(path, init)
+    return { status: answer.status, text: await answer.text() }
+  } catch (cause) {
+    throw new ApiFailure(0, 'The router does not answer.', { cause })
   }
 }
 
-/** The message of an error answer in this interface's format; undefined for other answers. */
-export function messageOf(body: string): string | undefined {
+/** The message of an error answer, where it is one of this interface. */
+export function messageOf(text: string): string | undefined {
+  return errorSchema.safeParse(parse(text)).data?.error.message
+}
+
+function parse(text: string): unknown {
   try {
-    return errorSchema.parse(JSON.parse(body)).error.message
+    return JSON.parse(text)
   } catch {
     return undefined
   }

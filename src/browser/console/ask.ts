@@ -16,7 +16,7 @@ export interface Question {
   readonly messages: readonly Message[]
 }
 
-/** An answer with the exact bytes that its receipt covers. */
+/** An answer with the exact bytes that its receipt is about: those before encryption and after decryption. */
 export interface Asked {
   readonly text: string
   readonly request: Bytes
@@ -32,12 +32,19 @@ const chunkSchema = z.looseObject({
   error: z.looseObject({ message: z.string() }).optional(),
 })
 
+const PATH = '/v1/chat/completions'
+
 /**
- * Requests a streamed answer and reports its text as it grows.
+ * Asks for an answer as a stream and reports its text as it grows.
+ * @param send carries the request; bodies that it sends are encrypted to a router that it has proven
  * @throws ApiFailure when the router refuses, or the stream ends in an error
+ * @throws ClientError when the router is not proven, or the answer was changed on its way
  */
-export async function ask(question: Question, grown: (text: string) => void): Promise<Asked> {
-  const { apiKey, model, reasoning, failover, messages } = question
+export async function ask(
+  { apiKey, model, reasoning, failover, messages }: Question,
+  { origin, send }: { readonly origin: string; readonly send: typeof fetch },
+  grown: (text: string) => void,
+): Promise<Asked> {
   const body = JSON.stringify({
     model,
     messages,
@@ -45,7 +52,19 @@ export async function ask(question: Question, grown: (text: string) => void): Pr
     ...(reasoning === '' ? {} : { reasoning }),
     ...(failover.length === 0 ? {} : { failover }),
   })
-  const answer = await send(apiKey, body)
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+  const answer = await send(new URL(PATH, origin), { method: 'POST', headers, body })
+  if (answer.status !== 200) {
+    const message = messageOf(await answer.text()) ?? `The router answers ${answer.status}.`
+    throw new ApiFailure(answer.status, message)
+  }
+  return { ...(await readStream(answer, grown)), request: utf8(body) }
+}
+
+async function readStream(
+  answer: Response,
+  grown: (text: string) => void,
+): Promise<Omit<Asked, 'request'>> {
   const parts: Uint8Array[] = []
   const decoder = new TextDecoder()
   let open = ''
@@ -63,25 +82,7 @@ export async function ask(question: Question, grown: (text: string) => void): Pr
     }
     grown(text)
   }
-  return { text, request: utf8(body), response: concatBytes(...parts), receiptId }
-}
-
-async function send(apiKey: string, body: string): Promise<Response> {
-  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
-  let answer: Response
-  try {
-    answer = await fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers,
-      body,
-      credentials: 'omit',
-    })
-  } catch (cause) {
-    throw new ApiFailure(0, 'The router does not answer.', { cause })
-  }
-  if (answer.status === 200) return answer
-  const message = messageOf(await answer.text()) ?? `The router answers ${answer.status}.`
-  throw new ApiFailure(answer.status, message)
+  return { text, response: concatBytes(...parts), receiptId }
 }
 
 function chunkOf(event: string): z.output<typeof chunkSchema>[] {

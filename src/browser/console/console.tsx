@@ -1,160 +1,183 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { NO_INPUTS } from '../verifier/inputs.ts'
-import { ApiFailure, createApi, type Api } from './api.ts'
+import { ApiFailure, type Api, type Session } from './api.ts'
+import { Banner } from './banner.tsx'
+import { CustomerView } from './customer.tsx'
+import { Customers } from './customers.tsx'
 import type { ConsoleDeps } from './deps.ts'
-import { addScrape, type Point } from './history.ts'
-import { readSamples, type Sample } from './metrics-text.ts'
+import { ago } from './format.ts'
 import { Overview } from './overview.tsx'
+import { usePlace, type Place } from './place.ts'
 import { Proof } from './proof.tsx'
-import { Customers, Providers, Routes, Webhooks } from './tables.tsx'
+import { Providers } from './providers.tsx'
+import { Audit, Webhooks } from './records.tsx'
+import { RequestView } from './request.tsx'
+import { Routes } from './routes.tsx'
+import { SignIn } from './sign-in.tsx'
+import type { ViewProps } from './view.ts'
 
-const SCRAPE_INTERVAL_MS = 5000
+const LOOK_EVERY_MS = 10_000
 
-const VIEWS = ['Overview', 'Routes', 'Providers', 'Customers', 'Webhooks', 'Proof'] as const
-type View = (typeof VIEWS)[number]
-
-/** The operator's console: signs in with an admin token, which stays in the memory of this page. */
-export function Console({ deps }: { readonly deps: ConsoleDeps }) {
-  const [api, setApi] = useState<Api>()
-  return (
-    <>
-      <header class="banner">
-        <h1>
-          Confidential Model Router <small>Console</small>
-        </h1>
-        <nav aria-label="Pages">
-          <a href="/console/try">Playground</a>
-        </nav>
-      </header>
-      <main>
-        {api === undefined ? (
-          <SignIn signedIn={setApi} />
-        ) : (
-          <SignedIn api={api} deps={deps} signOut={() => setApi(undefined)} />
-        )}
-      </main>
-    </>
-  )
+interface ShownProps extends ViewProps {
+  readonly place: Place
+  readonly deps: ConsoleDeps
 }
 
-function SignIn({ signedIn }: { readonly signedIn: (api: Api) => void }) {
-  const token = useRef<HTMLInputElement>(null)
-  const [problem, setProblem] = useState('')
-  const submit = async () => {
-    const api = createApi(token.current?.value.trim() ?? '')
-    try {
-      await api.text('/admin/metrics')
-      signedIn(api)
-    } catch (error) {
-      const wrong = error instanceof ApiFailure && error.status === 401
-      setProblem(wrong ? 'This is not an admin token of this router.' : String(error))
-    }
-  }
+/** The views by their place in the address. */
+const VIEWS: readonly (readonly [
+  place: string,
+  name: string,
+  View: (props: ShownProps) => preact.JSX.Element,
+])[] = [
+  ['overview', 'Overview', Overview],
+  ['routes', 'Routes', Routes],
+  ['providers', 'Providers', Providers],
+  [
+    'customers',
+    'Customers',
+    ({ place, deps: _deps, ...props }) =>
+      place.id === undefined ? (
+        <Customers {...props} after={place.query.get('after') ?? undefined} />
+      ) : (
+        <CustomerView key={place.id} {...props} id={place.id} />
+      ),
+  ],
+  ['requests', 'Requests', ({ place, ...props }) => <RequestView {...props} id={place.id} />],
+  ['webhooks', 'Webhooks', Webhooks],
+  [
+    'audit',
+    'Audit',
+    ({ place, ...props }) => <Audit {...props} before={place.query.get('before') ?? undefined} />,
+  ],
+  ['proof', 'Proof', OwnProof],
+]
+
+/** The operator's console. */
+export function Console({ api, deps }: { readonly api: Api; readonly deps: ConsoleDeps }) {
+  const [session, setSession] = useState<Session | 'none' | 'unknown'>('unknown')
+  const [message, setMessage] = useState('')
+  useEffect(() => {
+    api.session().then(setSession, () => setSession('none'))
+  }, [api])
+  const ended = useCallback((why: string) => {
+    setMessage(why)
+    setSession('none')
+  }, [])
+  const signedIn = useCallback((begun: Session) => {
+    setMessage('')
+    setSession(begun)
+  }, [])
   return (
-    <form
-      class="narrow"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
-    >
-      <h2>Sign in</h2>
-      <div class="field">
-        <label for="token">Admin token</label>
-        <input
-          id="token"
-          ref={token}
-          type="password"
-          autocomplete="off"
-          aria-describedby="token-hint token-fault"
-        />
-        <p class="hint" id="token-hint">
-          Kept in the memory of this page alone: closing or reloading it signs out.
-        </p>
-        <p class="fault" id="token-fault" role="alert">
-          {problem}
-        </p>
-      </div>
-      <button type="submit" class="go">
-        Sign in
-      </button>
-    </form>
+    <>
+      <Banner name="Console" other={{ href: '/console/try', name: 'Playground' }} />
+      {session === 'unknown' && (
+        <main>
+          <p class="working" role="status">
+            Loading …
+          </p>
+        </main>
+      )}
+      {session === 'none' && <SignIn api={api} message={message} signedIn={signedIn} />}
+      {typeof session === 'object' && (
+        <SignedIn api={api} deps={deps} session={session} ended={ended} />
+      )}
+    </>
   )
 }
 
 interface SignedInProps {
   readonly api: Api
   readonly deps: ConsoleDeps
-  readonly signOut: () => void
+  readonly session: Session
+  readonly ended: (message: string) => void
 }
 
-function SignedIn({ api, deps, signOut }: SignedInProps) {
-  const [view, setView] = useState<View>('Overview')
-  const [inputs, setInputs] = useState(NO_INPUTS)
-  const { points, now, problem } = useScrapes(api, deps)
-  const lists = { api, now }
+function SignedIn({ api, deps, session, ended }: SignedInProps) {
+  const place = usePlace()
+  const { look, now } = useLooks(deps)
+  const [problem, setProblem] = useState('')
+  const [, name, View] = VIEWS.find(([view]) => view === place.view) ?? FIRST
+  const signOut = async () => {
+    try {
+      await api.signOut()
+      ended('You are signed out.')
+    } catch (error) {
+      const over = error instanceof ApiFailure && error.status === 401
+      if (over) ended('You are signed out.')
+      else setProblem('The router does not answer: you are still signed in.')
+    }
+  }
   return (
     <>
       <nav class="views" aria-label="Views">
-        {VIEWS.map((one) => (
-          <button
-            key={one}
-            type="button"
-            aria-current={view === one ? 'page' : undefined}
-            onClick={() => setView(one)}
-          >
-            {one}
+        <ul>
+          {VIEWS.map(([view, title]) => (
+            <li key={view}>
+              <a href={`#/${view}`} aria-current={title === name ? 'page' : undefined}>
+                {title}
+              </a>
+            </li>
+          ))}
+        </ul>
+        <p class="who">
+          <span>
+            <strong>{session.name}</strong> may {SCOPES[session.scope] ?? session.scope}; the
+            session ends {ago(session.expires_at, now)}
+          </span>
+          <button type="button" class="plain" onClick={() => void signOut()}>
+            Sign out
           </button>
-        ))}
-        <button type="button" class="end" onClick={signOut}>
-          Sign out
-        </button>
-      </nav>
-      {problem !== '' && (
-        <p class="fault" role="alert">
-          {problem}
         </p>
-      )}
-      {view === 'Overview' && <Overview points={points} />}
-      {view === 'Routes' && <Routes {...lists} />}
-      {view === 'Providers' && <Providers {...lists} />}
-      {view === 'Customers' && <Customers {...lists} />}
-      {view === 'Webhooks' && <Webhooks {...lists} />}
-      {view === 'Proof' && (
-        <Proof
-          deps={deps}
-          inputs={inputs}
-          change={(changes) => setInputs((before) => ({ ...before, ...changes }))}
-        />
-      )}
+      </nav>
+      <main id="content">
+        {problem !== '' && (
+          <p class="fault" role="alert">
+            {problem}
+          </p>
+        )}
+        <View key={name} api={api} deps={deps} place={place} look={look} now={now} ended={ended} />
+      </main>
     </>
   )
 }
 
-/** Scrapes the metrics every few seconds while a user is signed in. */
-function useScrapes(api: Api, { now, every }: ConsoleDeps) {
-  const before = useRef<{ at: number; samples: readonly Sample[] }>(undefined)
-  const [points, setPoints] = useState<readonly Point[]>([])
-  const [at, setAt] = useState(() => now() / 1000)
-  const [problem, setProblem] = useState('')
-  const scrape = useMemo(
-    () => async () => {
-      try {
-        const found = { at: now() / 1000, samples: readSamples(await api.text('/admin/metrics')) }
-        const last = before.current
-        before.current = found
-        setPoints((known) => addScrape(known, last, found))
-        setAt(found.at)
-        setProblem('')
-      } catch (error) {
-        setProblem(error instanceof Error ? error.message : 'The router does not answer.')
-      }
-    },
-    [api, now],
-  )
+const SCOPES: Readonly<Record<string, string>> = {
+  read: 'read',
+  customers: 'change customers',
+  all: 'do everything',
+}
+
+const [FIRST_VIEW] = VIEWS
+if (FIRST_VIEW === undefined) throw new Error('internal error: a console without views')
+const FIRST = FIRST_VIEW
+
+/** Rises every few seconds, and at once when somebody comes back to the page; stands still while nobody sees it. */
+function useLooks({ now, every }: ConsoleDeps) {
+  const [state, setState] = useState(() => ({ look: 0, now: now() }))
+  const last = useRef(0)
   useEffect(() => {
-    void scrape()
-    return every(SCRAPE_INTERVAL_MS, () => void scrape())
-  }, [scrape, every])
-  return { points, now: at, problem }
+    const tick = () => {
+      if (document.visibilityState !== 'visible') return
+      last.current += 1
+      setState({ look: last.current, now: now() })
+    }
+    document.addEventListener('visibilitychange', tick)
+    const stop = every(LOOK_EVERY_MS, tick)
+    return () => {
+      document.removeEventListener('visibilitychange', tick)
+      stop()
+    }
+  }, [now, every])
+  return state
+}
+
+function OwnProof({ deps }: ShownProps) {
+  const [inputs, setInputs] = useState(NO_INPUTS)
+  return (
+    <Proof
+      deps={deps}
+      inputs={inputs}
+      change={(changes) => setInputs((before) => ({ ...before, ...changes }))}
+    />
+  )
 }

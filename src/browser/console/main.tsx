@@ -3,6 +3,7 @@ import '../parts/no-eval.ts'
 import { render } from 'preact'
 import { toHex } from '../../protocol/bytes.ts'
 import { memoryState } from '../../client/memory-state.ts'
+import { API } from './api.ts'
 import { Console } from './console.tsx'
 import type { ConsoleDeps } from './deps.ts'
 import { Playground } from './try.tsx'
@@ -23,6 +24,10 @@ const deps: ConsoleDeps = {
 const root = document.querySelector('#page')
 if (root) {
   const page =
-    location.pathname === '/console/try' ? <Playground deps={deps} /> : <Console deps={deps} />
+    location.pathname === '/console/try' ? (
+      <Playground deps={deps} />
+    ) : (
+      <Console api={API} deps={deps} />
+    )
   render(page, root)
 }

@@ -1,37 +1,201 @@
-import type { Point } from './history.ts'
-import { Plot, type Curve } from './plot.tsx'
+import { useMemo, useState } from 'preact/hooks'
+import * as z from 'zod'
+import {
+  errorCurves,
+  errorsOf,
+  failoverCurves,
+  historySchema,
+  requestCurves,
+  spendCurves,
+  timeCurves,
+  timesOf,
+  tokenCurves,
+  type History,
+} from './curves.ts'
+import { count, duration, euros, percent } from './format.ts'
+import { Panel, Standing } from './panel.tsx'
+import { Plot } from './plot.tsx'
+import { useData } from './use-data.ts'
+import type { ViewProps } from './view.ts'
 
-const TRAFFIC: readonly Curve[] = [
-  { label: 'all', of: 'requests', color: '--accent' },
-  { label: 'refused (4xx)', of: 'refused', color: '--warn' },
-  { label: 'failed (5xx)', of: 'failed', color: '--bad' },
-]
-const TIMES: readonly Curve[] = [
-  { label: 'first delta, median', of: 'firstDeltaMedian', color: '--good' },
-  { label: 'first delta, 95 %', of: 'firstDelta95', color: '--accent' },
-  { label: 'whole request, 95 %', of: 'duration95', color: '--warn' },
-]
-const TOKENS: readonly Curve[] = [{ label: 'settled', of: 'tokens', color: '--good' }]
-const FAILOVERS: readonly Curve[] = [
-  { label: 'to another model', of: 'failovers', color: '--warn' },
-]
+const RANGES = [
+  [1, '1 hour'],
+  [6, '6 hours'],
+  [24, '1 day'],
+  [168, '1 week'],
+  [720, '30 days'],
+  [2160, '90 days'],
+] as const
 
-/** The metrics since this page was opened, for at most an hour. */
-export function Overview({ points }: { readonly points: readonly Point[] }) {
+const UNITS: Readonly<Record<number, string>> = {
+  60: 'per minute',
+  3600: 'per hour',
+  21600: 'per 6 hours',
+}
+
+/** What happens now, and what happened over time, whichever worker did it and however often the router was restarted. */
+export function Overview(props: ViewProps) {
+  const [hours, setHours] = useState(24)
+  const history = useData(props, `/admin/history?hours=${hours}`, historySchema)
   return (
-    <section class="panel" aria-label="Overview">
-      <h2>Overview</h2>
-      <p class="hint">
-        Since this page was opened, at most an hour, as counted by the worker that answers. Longer
-        history is for the monitoring that scrapes <code>/admin/metrics</code>.
-      </p>
-      {points.length === 0 && <p class="working">The first figures appear in five seconds.</p>}
+    <>
+      <Now {...props} />
+      <Panel
+        title="Over time"
+        aside={
+          <label class="range">
+            <span>Time shown</span>
+            <select
+              value={String(hours)}
+              onChange={({ currentTarget }) => setHours(Number(currentTarget.value))}
+            >
+              {RANGES.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+        }
+      >
+        <Standing {...history} />
+        {history.data && <Charts history={history.data} />}
+      </Panel>
+    </>
+  )
+}
+
+const routesSchema = z.object({ data: z.array(z.object({ state: z.string() })) })
+const providersSchema = z.object({ data: z.array(z.object({ state: z.string() })) })
+const listSchema = z.object({ data: z.array(z.unknown()) })
+
+/** What somebody who was woken looks at first. */
+function Now(props: ViewProps) {
+  const routes = useData(props, '/admin/routes', routesSchema)
+  const providers = useData(props, '/admin/providers', providersSchema)
+  const failed = useData(props, '/admin/webhooks/deliveries?state=failed', listSchema)
+  const quarantine = useData(props, '/admin/quarantine', listSchema)
+  const resting = routes.data?.data.filter(({ state }) => state !== 'closed').length
+  const proving = providers.data?.data.filter(({ state }) => state !== 'unattested')
+  const unproven = proving?.filter(({ state }) => state !== 'verified').length
+  const problem = [routes, providers, failed, quarantine].find((one) => one.problem !== '')
+  return (
+    <Panel title="Now" takesFocus>
+      {problem !== undefined && <Standing {...problem} data={undefined} />}
+      <ul class="tiles">
+        <Tile
+          name="Routes in service"
+          href="#/routes"
+          bad={resting}
+          text={
+            routes.data &&
+            `${routes.data.data.length - (resting ?? 0)} of ${routes.data.data.length}`
+          }
+        />
+        <Tile
+          name="Providers proven"
+          href="#/providers"
+          bad={unproven}
+          text={proving && `${proving.length - (unproven ?? 0)} of ${proving.length}`}
+        />
+        <Tile
+          name="Webhooks given up"
+          href="#/webhooks"
+          bad={failed.data?.data.length}
+          text={failed.data && count(failed.data.data.length)}
+        />
+        <Tile
+          name="Bills in quarantine"
+          bad={quarantine.data?.data.length}
+          text={quarantine.data && count(quarantine.data.data.length)}
+        />
+      </ul>
+    </Panel>
+  )
+}
+
+interface TileProps {
+  readonly name: string
+  readonly text: string | undefined
+  /** How many of what should be none; undefined where it is not known. */
+  readonly bad?: number | undefined
+  readonly href?: string
+}
+
+function Tile({ name, text, bad, href }: TileProps) {
+  const mood = bad === undefined ? 'idle' : bad === 0 ? 'good' : 'bad'
+  return (
+    <li data-mood={mood}>
+      <span>{href === undefined ? name : <a href={href}>{name}</a>}</span>
+      <strong>{text ?? '–'}</strong>
+      <small>{{ idle: ' ', good: 'all well', bad: 'needs a look' }[mood]}</small>
+    </li>
+  )
+}
+
+function Charts({ history }: { readonly history: History }) {
+  const unit = UNITS[history.step_seconds] ?? `per ${history.step_seconds} s`
+  const times = useMemo(() => timesOf(history), [history])
+  const common = { times, unit }
+  return (
+    <>
+      <Sums history={history} />
       <div class="plots">
-        <Plot title="Requests" unit="per second" curves={TRAFFIC} points={points} />
-        <Plot title="Times" unit="milliseconds" curves={TIMES} points={points} />
-        <Plot title="Tokens" unit="per second" curves={TOKENS} points={points} />
-        <Plot title="Failovers" unit="per second" curves={FAILOVERS} points={points} />
+        <Plot {...common} title="Requests" curves={requestCurves(history)} show={count} />
+        <Plot {...common} title="Errors by code" curves={errorCurves(history)} show={count} />
+        <Plot
+          {...common}
+          unit="of an attempt, newest"
+          title="Time to the first delta"
+          curves={timeCurves(history, 'first_delta_ms')}
+          show={duration}
+        />
+        <Plot
+          {...common}
+          unit="until the response starts, newest"
+          title="Time of a request"
+          curves={timeCurves(history, 'duration_ms')}
+          show={duration}
+        />
+        <Plot {...common} title="Tokens" curves={tokenCurves(history)} show={count} />
+        <Plot {...common} title="Spend" curves={spendCurves(history)} show={euros} />
+        <Plot {...common} title="Failovers" curves={failoverCurves(history)} show={count} />
       </div>
-    </section>
+    </>
+  )
+}
+
+function Sums({ history: { data } }: { readonly history: History }) {
+  const total = (of: (step: History['data'][number]) => number) =>
+    data.reduce((sum, step) => sum + of(step), 0)
+  const requests = total((step) => step.requests)
+  const facts = [
+    ['Requests', count(requests)],
+    [
+      'Refused (4xx)',
+      percent(
+        total((step) => errorsOf(step, '4')),
+        requests,
+      ),
+    ],
+    [
+      'Failed (5xx)',
+      percent(
+        total((step) => errorsOf(step, '5')),
+        requests,
+      ),
+    ],
+    ['Tokens', count(total((step) => step.prompt_tokens + step.completion_tokens))],
+    ['Billed', euros(total((step) => Number(step.cost_eur)))],
+  ] as const
+  return (
+    <dl class="sums">
+      {facts.map(([name, text]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+    </dl>
   )
 }

@@ -1,73 +1,49 @@
 import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
-import type { Point } from './history.ts'
-
-export interface Curve {
-  readonly label: string
-  readonly of: keyof Omit<Point, 'at'>
-  /** The name of a colour in the style sheet. */
-  readonly color: string
-}
+import type { Curve } from './curves.ts'
 
 export interface PlotProps {
   readonly title: string
   readonly unit: string
+  /** Unix seconds. */
+  readonly times: readonly number[]
   readonly curves: readonly Curve[]
-  readonly points: readonly Point[]
+  /** A value with its unit. */
+  readonly show: (value: number) => string
 }
 
-const HEIGHT = 180
+const HEIGHT = 190
 
-/** An empty plot in the colours of the page. */
-function draw(target: HTMLElement, curves: readonly Curve[]): UPlot {
-  const color = (name: string) => getComputedStyle(target).getPropertyValue(name).trim()
-  const line = { stroke: color('--line') }
-  const axis = { stroke: color('--soft'), grid: line, ticks: line }
-  const series = curves.map((curve) => ({
-    label: curve.label,
-    stroke: color(curve.color),
-    width: 2,
-    points: { show: false },
-  }))
-  return new UPlot(
-    {
-      width: Math.max(200, target.clientWidth),
-      height: HEIGHT,
-      legend: { show: false },
-      cursor: { drag: { x: false, y: false } },
-      axes: [axis, { ...axis, size: 56 }],
-      series: [{}, ...series],
-    },
-    [[]],
-    target,
-  )
-}
-
-/** Curves over time. The latest values are also written below, for users who cannot see the plot. */
-export function Plot({ title, unit, curves, points }: PlotProps) {
+/** Curves over time; what they come to stands in words below, and every value in a table that can be opened. */
+export function Plot({ title, unit, times, curves, show }: PlotProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
+  const names = curves.map(({ label, color }) => `${label} ${color}`).join('|')
   useEffect(() => {
     const target = place.current
     if (target === null) return undefined
-    const made = draw(target, curves)
-    plot.current = made
-    const watch = new ResizeObserver(() =>
-      made.setSize({ width: Math.max(200, target.clientWidth), height: HEIGHT }),
-    )
+    const scheme = globalThis.matchMedia('(prefers-color-scheme: dark)')
+    const redraw = () => {
+      const data = plot.current?.data ?? [[]]
+      plot.current?.destroy()
+      plot.current = draw(target, curves, show)
+      plot.current.setData(data)
+    }
+    redraw()
+    const watch = new ResizeObserver(() => plot.current?.setSize(sizeOf(target)))
     watch.observe(target)
+    scheme.addEventListener('change', redraw)
     return () => {
       watch.disconnect()
-      made.destroy()
+      scheme.removeEventListener('change', redraw)
+      plot.current?.destroy()
+      plot.current = undefined
     }
-  }, [curves])
+    // The curves are known by their names: their values change with every look.
+  }, [names])
   useEffect(() => {
-    plot.current?.setData([
-      points.map(({ at }) => at),
-      ...curves.map((curve) => points.map((point) => point[curve.of])),
-    ])
-  }, [curves, points])
-  const last = points.at(-1)
+    plot.current?.setData([[...times], ...curves.map(({ values }) => [...values])])
+  }, [times, curves])
   return (
     <figure class="plot">
       <figcaption>
@@ -75,17 +51,92 @@ export function Plot({ title, unit, curves, points }: PlotProps) {
       </figcaption>
       <div ref={place} aria-hidden="true" />
       <ul>
-        {curves.map(({ label, of, color }) => (
-          <li key={of} data-color={color}>
-            {label} <strong>{figure(last?.[of])}</strong>
+        {curves.map(({ label, color, total }) => (
+          <li key={label} data-color={color}>
+            {label} <strong>{total}</strong>
           </li>
         ))}
       </ul>
+      <Values title={title} times={times} curves={curves} show={show} />
     </figure>
   )
 }
 
-const figure = (value: number | null | undefined): string =>
-  value === null || value === undefined
-    ? '–'
-    : value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 2 : 0 })
+/** Times that have any value, newest first. */
+function Values({ title, times, curves, show }: Omit<PlotProps, 'unit'>) {
+  const rows = times
+    .map((time, index) => ({ time, values: curves.map(({ values }) => values[index] ?? null) }))
+    .filter(({ values }) => values.some((value) => value !== null && value !== 0))
+    .toReversed()
+  if (rows.length === 0) return <p class="hint">Nothing in this time.</p>
+  return (
+    <details class="values">
+      <summary>
+        Values <span class="hidden">of {title}</span>
+      </summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Values of ${title}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {curves.map(({ label }) => (
+                <th key={label} scope="col" data-kind="number">
+                  {label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ time, values }) => (
+              <tr key={time}>
+                <th scope="row">{new Date(time * 1000).toLocaleString()}</th>
+                {values.map((value, index) => (
+                  <td key={index} data-kind="number">
+                    {value === null ? '–' : show(value)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  )
+}
+
+const sizeOf = (target: HTMLElement) => ({
+  width: Math.max(200, target.clientWidth),
+  height: HEIGHT,
+})
+
+/** An empty plot in the colours of the page. */
+function draw(target: HTMLElement, curves: readonly Curve[], show: PlotProps['show']): UPlot {
+  const style = getComputedStyle(target)
+  const color = (name: string) => style.getPropertyValue(name).trim()
+  const line = { stroke: color('--line'), width: 1 }
+  const axis = { stroke: color('--soft'), grid: line, ticks: line, font: '12px system-ui' }
+  const series = curves.map((curve) => ({
+    label: curve.label,
+    stroke: color(curve.color),
+    ...(curves.length === 1 && { fill: `${color(curve.color)}22` }),
+    width: 2,
+    // A value without neighbours makes no line.
+    points: { show: curve.values.includes(null), size: 6 },
+    spanGaps: false,
+  }))
+  return new UPlot(
+    {
+      ...sizeOf(target),
+      legend: { show: false },
+      cursor: { drag: { x: false, y: false } },
+      axes: [
+        axis,
+        { ...axis, size: 68, values: (_plot, ticks) => ticks.map((tick) => show(tick)) },
+      ],
+      scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      series: [{}, ...series],
+    },
+    [[]],
+    target,
+  )
+}

@@ -6,6 +6,7 @@ import { Report } from '../verifier/report.tsx'
 import { RouterFacts } from '../verifier/facts.tsx'
 import { CheckField, RootField } from '../verifier/fields.tsx'
 import type { ConsoleDeps } from './deps.ts'
+import { Panel } from './panel.tsx'
 
 export interface TrustProps {
   readonly inputs: Inputs
@@ -44,12 +45,11 @@ export function Proof({ inputs, change, deps }: TrustProps & { readonly deps: Co
     }
   }
   return (
-    <section class="panel" aria-label="Proof">
-      <h2>The router's own proof</h2>
-      <p class="hint">
-        Judged in this browser, by code that this very router served: for a verdict that you can
-        rely on, use the verifier page of a release that you checked.
-      </p>
+    <Panel
+      title="The router's own proof"
+      takesFocus
+      lead="Judged in this browser, by code that this very router served: for a verdict that you can rely on, use the verifier page of a release that you checked."
+    >
       <form
         class="narrow"
         onSubmit={(event) => {
@@ -72,6 +72,6 @@ export function Proof({ inputs, change, deps }: TrustProps & { readonly deps: Co
           <RouterFacts report={report} router={deps.origin} />
         </Report>
       )}
-    </section>
+    </Panel>
   )
 }

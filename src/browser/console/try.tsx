@@ -1,154 +1,133 @@
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import * as z from 'zod'
-import { createRouterReader } from '../parts/router-reader.ts'
 import { ReceiptFacts } from '../verifier/facts.tsx'
-import { NO_INPUTS, readRequirements, readReceiptInput, type Inputs } from '../verifier/inputs.ts'
-import { judgeReceipt, type ReceiptReport } from '../verifier/judge-receipt.ts'
+import { NO_INPUTS, type Inputs } from '../verifier/inputs.ts'
+import type { ReceiptReport } from '../verifier/judge-receipt.ts'
 import { Report } from '../verifier/report.tsx'
-import { createApi } from './api.ts'
-import { ask, type Asked, type Message } from './ask.ts'
+import { readPublic } from './api.ts'
+import { Banner } from './banner.tsx'
+import { useChat, type Settings, type Turn } from './chat.ts'
 import type { ConsoleDeps } from './deps.ts'
+import { Guarantee } from './guarantee.tsx'
+import { useGuest } from './guest.ts'
 import { TrustFields } from './proof.tsx'
 
-const modelsSchema = z.object({ data: z.array(z.looseObject({ id: z.string() })) })
 const EFFORTS = ['', 'off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
-interface Turn {
-  readonly question: string
-  readonly text: string
-  /** The result of verifying its receipt; undefined until it is known. */
-  readonly receipt?: ReceiptReport | string
-  readonly problem?: string
-}
-
-/** The settings of the next request. */
-interface Settings {
-  readonly model: string
-  readonly reasoning: string
-  readonly failover: string
-}
-
-/** A chat for customers. Every answer shows what its receipt proves. */
+/** A chat for customers: encrypted to the proven guest, with the verified receipt of every answer. */
 export function Playground({ deps }: { readonly deps: ConsoleDeps }) {
   const [inputs, setInputs] = useState<Inputs>(NO_INPUTS)
   const [settings, setSettings] = useState<Settings>({ model: '', reasoning: '', failover: '' })
-  const models = useModels()
+  const { models, problem } = useModels()
+  const guest = useGuest(inputs, deps)
   const change = (changes: Partial<Inputs>) => setInputs((before) => ({ ...before, ...changes }))
   const set = (name: keyof Settings) => (value: string) =>
     setSettings((before) => ({ ...before, [name]: value }))
   const model = settings.model === '' ? (models[0] ?? '') : settings.model
   const { turns, busy, send } = useChat({ ...settings, model }, inputs, deps)
+  const lacking = lackOf({ guest: guest.state, key: inputs.apiKey, model })
   return (
     <>
-      <header class="banner">
-        <h1>
-          Confidential Model Router <small>Playground</small>
-        </h1>
-        <nav aria-label="Pages">
-          <a href="/console">Console</a>
-        </nav>
-      </header>
-      <main class="try">
-        <form class="panel" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>
-          <KeyField inputs={inputs} change={change} />
-          <Choice label="Model" value={model} choose={set('model')} options={models} />
-          <Choice
-            label="Reasoning"
-            value={settings.reasoning}
-            choose={set('reasoning')}
-            options={EFFORTS}
-          />
-          <Choice
-            label="Failover to"
-            value={settings.failover}
-            choose={set('failover')}
-            options={['', ...models]}
-          />
-          <TrustFields inputs={inputs} change={change} />
-        </form>
+      <Banner name="Playground" other={{ href: '/console', name: 'Console' }} />
+      <main class="try" id="content">
+        <SettingsForm
+          inputs={inputs}
+          change={change}
+          settings={{ ...settings, model }}
+          set={set}
+          models={models}
+          problem={problem}
+        />
         <section class="chat" aria-label="Chat">
-          <ol aria-live="polite">
+          <h2 class="hidden" tabIndex={-1}>
+            Chat
+          </h2>
+          <Guarantee guest={guest} rootKey={inputs.rootKey} />
+          <ol aria-live="polite" aria-busy={busy} aria-label="Messages">
             {turns.map((turn, index) => (
               <li key={index}>
-                <TurnView turn={turn} />
+                <TurnView turn={turn} waiting={busy && index === turns.length - 1} />
               </li>
             ))}
           </ol>
-          <AskForm busy={busy} ready={inputs.apiKey !== '' && models.length > 0} send={send} />
+          <AskForm
+            busy={busy}
+            lacking={lacking}
+            send={(question) => {
+              if (guest.state === 'proven') void send(question, guest.client)
+            }}
+          />
         </section>
       </main>
     </>
   )
 }
 
-/** The messages of a chat; `send` adds one and never rejects. */
-function useChat({ model, reasoning, failover }: Settings, inputs: Inputs, deps: ConsoleDeps) {
-  const [turns, setTurns] = useState<readonly Turn[]>([])
-  const [busy, setBusy] = useState(false)
-  const send = async (question: string) => {
-    const index = turns.length
-    const put = (turn: Omit<Turn, 'question'>) =>
-      setTurns((before) => [...before.slice(0, index), { question, ...turn }])
-    setBusy(true)
-    put({ text: '' })
-    const messages = [...turns.flatMap(messagesOf), { role: 'user' as const, content: question }]
-    const others = failover === '' ? [] : [failover]
-    try {
-      const { apiKey } = inputs
-      const asked = await ask({ apiKey, model, reasoning, failover: others, messages }, (text) =>
-        put({ text }),
-      )
-      put({ text: asked.text, receipt: await judge(asked, inputs, deps) })
-    } catch (error) {
-      put({
-        text: '',
-        problem: error instanceof Error ? error.message : 'The question was not answered.',
-      })
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { turns, busy, send }
+interface SettingsProps extends FieldsProps {
+  readonly settings: Settings
+  readonly set: (name: keyof Settings) => (value: string) => void
+  readonly models: readonly string[]
+  readonly problem: string
 }
 
-function messagesOf({ question, text }: Turn): Message[] {
-  if (text === '') return []
-  return [
-    { role: 'user', content: question },
-    { role: 'assistant', content: text },
-  ]
+function SettingsForm({ inputs, change, settings, set, models, problem }: SettingsProps) {
+  return (
+    <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>
+      <KeyField inputs={inputs} change={change} />
+      <TrustFields inputs={inputs} change={change} />
+      <Choice label="Model" value={settings.model} choose={set('model')} options={models} />
+      <div class="pair">
+        <Choice
+          label="Reasoning"
+          value={settings.reasoning}
+          choose={set('reasoning')}
+          options={EFFORTS}
+        />
+        <Choice
+          label="Failover to"
+          value={settings.failover}
+          choose={set('failover')}
+          options={['', ...models.filter((one) => one !== settings.model)]}
+        />
+      </div>
+      {problem !== '' && (
+        <p class="fault" role="alert">
+          {problem}
+        </p>
+      )}
+    </form>
+  )
 }
 
-/** A receipt's report, or why there is none. */
-async function judge(
-  asked: Asked,
-  inputs: Inputs,
-  deps: ConsoleDeps,
-): Promise<ReceiptReport | string> {
-  if (asked.receiptId === undefined) return 'This answer has no receipt.'
-  if (inputs.rootKey.trim() === '')
-    return 'Give the release root, and the next receipt is verified.'
-  try {
-    const input = readReceiptInput({ ...inputs, receiptId: asked.receiptId })
-    const brought = { ...input, request: asked.request, response: asked.response }
-    const router = createRouterReader(new URL(deps.origin))
-    return await judgeReceipt(brought, router, readRequirements(inputs), deps)
-  } catch (error) {
-    return error instanceof Error ? error.message : 'The receipt cannot be judged.'
-  }
+/** What is missing before a message can be sent; empty where nothing is. */
+function lackOf({
+  guest,
+  key,
+  model,
+}: {
+  readonly guest: string
+  readonly key: string
+  readonly model: string
+}): string {
+  if (key === '') return 'Give an API key first.'
+  if (guest === 'unknown') return 'Give the release root first.'
+  if (guest === 'proving') return 'The router is being proven.'
+  if (guest === 'refused') return 'This router is not proven.'
+  return model === '' ? 'The router lists no models.' : ''
 }
 
-function useModels(): readonly string[] {
-  const [models, setModels] = useState<readonly string[]>([])
+const modelsSchema = z.object({ data: z.array(z.looseObject({ id: z.string() })) })
+
+function useModels(): { readonly models: readonly string[]; readonly problem: string } {
+  const [known, setKnown] = useState({ models: [] as readonly string[], problem: '' })
   useEffect(() => {
-    createApi('none')
-      .json('/v1/models?type=chat', modelsSchema)
-      .then(
-        ({ data }) => setModels(data.map(({ id }) => id)),
-        () => setModels([]),
-      )
+    readPublic('/v1/models?type=chat', modelsSchema).then(
+      ({ data }) => setKnown({ models: data.map(({ id }) => id), problem: '' }),
+      (error: unknown) =>
+        setKnown({ models: [], problem: error instanceof Error ? error.message : 'No models.' }),
+    )
   }, [])
-  return models
+  return known
 }
 
 interface FieldsProps {
@@ -190,7 +169,7 @@ function Choice({ label, value, choose, options }: ChoiceProps) {
       <select id={id} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
         {options.map((option) => (
           <option key={option} value={option}>
-            {option === '' ? '(as by default)' : option}
+            {option === '' ? 'Default' : option}
           </option>
         ))}
       </select>
@@ -200,20 +179,22 @@ function Choice({ label, value, choose, options }: ChoiceProps) {
 
 interface AskProps {
   readonly busy: boolean
-  readonly ready: boolean
-  readonly send: (question: string) => Promise<void>
+  readonly lacking: string
+  readonly send: (question: string) => void
 }
 
-function AskForm({ busy, ready, send }: AskProps) {
+function AskForm({ busy, lacking, send }: AskProps) {
   const [text, setText] = useState('')
+  const form = useRef<HTMLFormElement>(null)
   return (
     <form
+      ref={form}
       class="ask"
       onSubmit={(event) => {
         event.preventDefault()
-        if (busy || text.trim() === '') return
+        if (busy || lacking !== '' || text.trim() === '') return
         setText('')
-        void send(text)
+        send(text)
       }}
     >
       <label class="hidden" for="question">
@@ -223,27 +204,51 @@ function AskForm({ busy, ready, send }: AskProps) {
         id="question"
         rows={3}
         value={text}
-        placeholder={ready ? 'Ask something' : 'Give an API key first'}
+        aria-describedby="lacking"
+        placeholder="Ask something. Enter sends, Shift+Enter begins a new line."
         onInput={({ currentTarget }) => setText(currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+          event.preventDefault()
+          form.current?.requestSubmit()
+        }}
       />
-      <button type="submit" class="go" disabled={busy || !ready}>
-        {busy ? 'Answering …' : 'Send'}
-      </button>
+      <div class="send">
+        <p class="hint" id="lacking" role="status">
+          {lacking}
+        </p>
+        <button type="submit" class="go" disabled={busy || lacking !== ''}>
+          {busy ? 'Answering …' : 'Send'}
+        </button>
+      </div>
     </form>
   )
 }
 
-function TurnView({ turn: { question, text, receipt, problem } }: { readonly turn: Turn }) {
+function TurnView({ turn, waiting }: { readonly turn: Turn; readonly waiting: boolean }) {
+  const { question, text, receipt, problem } = turn
   return (
     <>
-      <p class="question">{question}</p>
-      {text !== '' && <div class="answer">{text}</div>}
-      {problem && (
+      <p class="question">
+        <span class="hidden">You: </span>
+        {question}
+      </p>
+      {text === '' && waiting && <p class="working">Waiting for the answer …</p>}
+      {text !== '' && (
+        <div class="answer">
+          <span class="hidden">Answer: </span>
+          {text}
+        </div>
+      )}
+      {problem !== undefined && (
         <p class="fault" role="alert">
           {problem}
         </p>
       )}
-      {typeof receipt === 'string' && <p class="hint">{receipt}</p>}
+      {text !== '' && waiting && receipt === undefined && (
+        <p class="hint">The receipt is verified once the answer is whole.</p>
+      )}
+      {typeof receipt === 'string' && <p class="fault">{receipt}</p>}
       {typeof receipt === 'object' && (
         <details class="receipt" data-state={stateOf(receipt)}>
           <summary>{receipt.summary}</summary>

@@ -1,0 +1,51 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Known } from './use-data.ts'
+
+interface PanelProps {
+  readonly title: string
+  readonly lead?: ComponentChildren
+  readonly aside?: ComponentChildren
+  /** Takes the focus once it is shown: the view that somebody went to. */
+  readonly takesFocus?: boolean
+  readonly children?: ComponentChildren
+}
+
+/** A part of the page under a heading of its own. */
+export function Panel({ title, lead, aside, takesFocus = false, children }: PanelProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (takesFocus) heading.current?.focus({ preventScroll: true })
+  }, [takesFocus])
+  return (
+    <section class="panel" aria-label={title}>
+      <div class="head">
+        <h2 ref={heading} tabIndex={-1}>
+          {title}
+        </h2>
+        {aside}
+      </div>
+      {lead !== undefined && <p class="hint">{lead}</p>}
+      {children}
+    </section>
+  )
+}
+
+/** What stands in place of data while there is none, and why there is no newer one. */
+export function Standing({ data, problem }: Known<unknown>) {
+  return (
+    <>
+      {problem !== '' && (
+        <p class="fault" role="alert">
+          {problem}
+          {data !== undefined && ' What is shown is from before.'}
+        </p>
+      )}
+      {data === undefined && problem === '' && (
+        <p class="working" role="status">
+          Loading …
+        </p>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,91 @@
+import * as z from 'zod'
+import { ago } from './format.ts'
+import { Panel, Standing } from './panel.tsx'
+import { useData } from './use-data.ts'
+import type { ViewProps } from './view.ts'
+import { Word } from './word.tsx'
+
+const providerSchema = z.object({
+  provider: z.string(),
+  adapter: z.string(),
+  state: z.string(),
+  reason: z.string().nullable(),
+  verified_at: z.string().nullable(),
+  expires_at: z.string().nullable(),
+  attestation_strength: z.string().nullable(),
+  evidence_sha256: z.string().nullable(),
+  checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
+})
+const listSchema = z.object({ data: z.array(providerSchema) })
+type Provider = z.output<typeof providerSchema>
+
+export function Providers(props: ViewProps) {
+  const known = useData(props, '/admin/providers', listSchema)
+  return (
+    <Panel
+      title="Providers"
+      takesFocus
+      lead="How far the daemon has proven each provider, check by check. An attested one gets nothing while it is not proven; one without an adapter is never proven."
+    >
+      <Standing {...known} />
+      {known.data?.data.length === 0 && <p class="empty">No providers are configured.</p>}
+      <div class="stack">
+        {known.data?.data.map((one) => (
+          <ProviderCard key={one.provider} provider={one} now={props.now} />
+        ))}
+      </div>
+    </Panel>
+  )
+}
+
+function ProviderCard({
+  provider: one,
+  now,
+}: {
+  readonly provider: Provider
+  readonly now: number
+}) {
+  const { provider, checks, state, reason } = one
+  const failed = checks.filter(({ ok }) => !ok).length
+  return (
+    <article class="card" aria-label={provider}>
+      <h3>
+        {provider} <Word text={state} />{' '}
+        {one.attestation_strength !== null && one.attestation_strength !== state && (
+          <Word text={one.attestation_strength} />
+        )}
+      </h3>
+      {reason !== null && <p class="fault">{reason}</p>}
+      <dl class="facts-row">
+        <Fact name="Adapter" text={one.adapter} />
+        <Fact name="Verified" text={ago(one.verified_at, now)} />
+        <Fact name="Ends" text={ago(one.expires_at, now)} />
+        <Fact name="Evidence (SHA-256)" text={one.evidence_sha256 ?? '–'} />
+      </dl>
+      {checks.length > 0 && (
+        <details open={failed > 0}>
+          <summary>
+            {failed > 0 ? `${failed} checks failed` : `${checks.length} checks hold`}
+          </summary>
+          <ul class="checks">
+            {checks.map(({ name, ok }) => (
+              <li key={name} data-ok={ok}>
+                <span class="hidden">{ok ? 'holds: ' : 'failed: '}</span>
+                {name.replaceAll('_', ' ')}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </article>
+  )
+}
+
+export function Fact({ name, text }: { readonly name: string; readonly text: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
+  )
+}

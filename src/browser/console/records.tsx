@@ -1,0 +1,123 @@
+import * as z from 'zod'
+import { ago } from './format.ts'
+import { Panel, Standing } from './panel.tsx'
+import { Table, type Column } from './table.tsx'
+import { useData } from './use-data.ts'
+import type { ViewProps } from './view.ts'
+import { Word } from './word.tsx'
+
+const deliverySchema = z.object({
+  id: z.string(),
+  type: z.string(),
+  endpoint: z.string(),
+  state: z.string(),
+  attempts: z.number(),
+  last_result: z.string().nullable(),
+  created_at: z.string(),
+  next_attempt_at: z.string().nullable(),
+})
+const deliveriesSchema = z.object({ data: z.array(deliverySchema) })
+type Delivery = z.output<typeof deliverySchema>
+
+const deliveryColumns = (now: number): readonly Column<Delivery>[] => [
+  ['Event', ({ type }) => <code>{type}</code>],
+  ['Endpoint', ({ endpoint }) => endpoint],
+  ['State', ({ state }) => <Word text={state} />],
+  ['Attempts', ({ attempts }) => attempts, 'number'],
+  ['Newest result', ({ last_result: result }) => result ?? '–'],
+  ['Made', ({ created_at: time }) => ago(time, now)],
+  ['Tried again', ({ next_attempt_at: time }) => ago(time, now)],
+]
+
+export function Webhooks(props: ViewProps) {
+  const known = useData(props, '/admin/webhooks/deliveries?limit=100', deliveriesSchema)
+  return (
+    <Panel title="Webhooks" takesFocus lead="What was reported to whom, newest event first.">
+      <Standing {...known} />
+      {known.data && (
+        <Table
+          caption="Deliveries of webhooks"
+          rows={known.data.data}
+          columns={deliveryColumns(props.now)}
+          keyOf={({ id, endpoint }) => `${id} ${endpoint}`}
+          empty="Nothing was reported yet, or no webhooks are configured."
+        />
+      )}
+    </Panel>
+  )
+}
+
+const entrySchema = z.object({
+  id: z.string(),
+  created_at: z.string(),
+  token_name: z.string(),
+  action: z.string(),
+  target: z.string().nullable(),
+  changes: z.record(z.string(), z.unknown()),
+  status: z.number().nullable(),
+  created: z.string().nullable(),
+})
+const auditSchema = z.object({ data: z.array(entrySchema), has_more: z.boolean() })
+type Entry = z.output<typeof entrySchema>
+
+const entryColumns = (now: number): readonly Column<Entry>[] => [
+  [
+    'When',
+    ({ created_at: time }) => (
+      <time dateTime={time} title={new Date(time).toLocaleString()}>
+        {ago(time, now)}
+      </time>
+    ),
+  ],
+  ['Who', ({ token_name: name }) => name],
+  ['Did', ({ action }) => <code>{action}</code>],
+  ['To', ({ target, created }) => <samp>{target ?? created ?? '–'}</samp>],
+  ['With', ({ changes }) => changesText(changes)],
+  [
+    'Ended',
+    ({ status }) =>
+      status === null ? (
+        <Word text="unknown" />
+      ) : (
+        <Word text={status < 400 ? 'done' : `${status}`} />
+      ),
+  ],
+]
+
+function changesText(changes: Entry['changes']): string {
+  const members = Object.entries(changes).map(
+    ([name, value]) => `${name}: ${JSON.stringify(value)}`,
+  )
+  return members.length === 0 ? '–' : members.join(', ')
+}
+
+/** @param before the last id of the page before; undefined: the first page */
+export function Audit({ before, ...props }: ViewProps & { readonly before: string | undefined }) {
+  const from = before === undefined ? '' : `&before=${encodeURIComponent(before)}`
+  const known = useData(props, `/admin/audit?limit=50${from}`, auditSchema)
+  const last = known.data?.data.at(-1)
+  return (
+    <Panel
+      title="Audit log"
+      takesFocus
+      lead="What operators did, newest first. It has no secrets, and nothing in it can be changed."
+    >
+      <Standing {...known} />
+      {known.data && (
+        <Table
+          caption="Audit log"
+          rows={known.data.data}
+          columns={entryColumns(props.now)}
+          keyOf={({ id }) => id}
+          empty="Nothing was done yet."
+        />
+      )}
+      <nav class="pages" aria-label="Pages of the audit log">
+        {before !== undefined && <a href="#/audit">Newest</a>}
+        {known.data?.has_more === true && last && (
+          <a href={`#/audit?before=${encodeURIComponent(last.id)}`}>Older</a>
+        )}
+      </nav>
+    </Panel>
+  )
+}

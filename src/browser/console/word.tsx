@@ -1,0 +1,36 @@
+/** How good a word of the interface is; what is not listed is neither. */
+const MOODS: Readonly<Record<string, 'good' | 'warn' | 'bad'>> = {
+  closed: 'good',
+  verified: 'good',
+  delivered: 'good',
+  settled: 'good',
+  hardware: 'good',
+  holds: 'good',
+  active: 'good',
+  half_open: 'warn',
+  pending: 'warn',
+  open: 'warn',
+  simulated: 'warn',
+  unattested: 'warn',
+  unknown: 'warn',
+  suspended: 'warn',
+  'hardware-os-unpinned': 'warn',
+  resting: 'bad',
+  failed: 'bad',
+  quarantined: 'bad',
+  erased: 'bad',
+}
+
+/** A word for a state, coloured by how good it is. */
+export const Word = ({ text }: { readonly text: string }) => (
+  <span class="state" data-mood={MOODS[text] ?? 'idle'}>
+    {text.replaceAll('_', ' ')}
+  </span>
+)
+
+/** The states of a circuit in words of operators. */
+export const CIRCUIT_WORDS: Readonly<Record<string, string>> = {
+  closed: 'active',
+  half_open: 'pending',
+  open: 'resting',
+}
