@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { examplesOf, outputOf, type Example } from '../support/docs-examples.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 /** The examples of the pages for callers, run as they stand. */
-
-const run = promisify(execFile)
 
 let stack: Stack
 
@@ -18,31 +15,9 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => stack.stop())
 
-interface Example {
-  /** The heading it stands under. */
-  readonly heading: string
-  readonly language: string
-  readonly code: string
-}
-
-function examplesOf(page: string): readonly Example[] {
-  const sections = readFileSync(join(PROJECT_DIR, 'docs', page), 'utf8').split(/^#+ /m)
-  return sections.flatMap((section) => {
-    const [heading = ''] = section.split('\n')
-    return [...section.matchAll(/^```(sh|js)\n([^]*?)^```$/gm)].map(
-      ([, language = '', code = '']) => ({ heading, language, code }),
-    )
-  })
-}
-
-async function outputOf({ language, code }: Example): Promise<string> {
-  const command: readonly [string, readonly string[]] =
-    language === 'sh'
-      ? ['bash', ['-euo', 'pipefail', '-c', code]]
-      : [process.execPath, ['--input-type=module', '--eval', code]]
+function outputHere(example: Example): Promise<string> {
   const { base_url: BASE_URL, api_key: API_KEY } = stack.local
-  const env = { ...process.env, BASE_URL, API_KEY }
-  return (await run(...command, { cwd: PROJECT_DIR, env })).stdout
+  return outputOf(example, { cwd: PROJECT_DIR, env: { ...process.env, BASE_URL, API_KEY } })
 }
 
 const QUICK_STARTS = examplesOf('quick-starts.md')
@@ -58,13 +33,13 @@ test('there is a quick start for each of the four ways', () => {
 
 describe('a quick start', () => {
   test.each(QUICK_STARTS)('with $heading gets an answer', { timeout: 120_000 }, async (example) => {
-    expect(await outputOf(example)).toContain('Hello from the stand-in provider')
+    expect(await outputHere(example)).toContain('Hello from the stand-in provider')
   })
 })
 
 describe('the page about the interface', () => {
   test.each(examplesOf('api.md'))('has an example that works: $heading', async (example) => {
-    expect(await outputOf(example)).not.toBe('')
+    expect(await outputHere(example)).not.toBe('')
   })
 
   test('names every endpoint that there is', async () => {
