@@ -11,12 +11,14 @@ import { LedgerPositions } from './unseal/ledger-positions.ts'
 import { unsealGuest, type UnsealOutcome } from './unseal/unseal-guest.ts'
 import { defaultStatePath } from '../client/node/bundle-state.ts'
 import { InputError } from './verify/input-error.ts'
+import { readBundle } from './verify/read-input.ts'
 import { printProblem, report, type Outcome } from './verify/print.ts'
 import { readRoot } from './verify/release-trust.ts'
 
 interface UnsealOptions {
   readonly rootKey?: string
   readonly operatorKey?: string
+  readonly bundle?: string
   readonly secrets?: string
   readonly configuration?: string
   readonly environment?: string
@@ -38,6 +40,7 @@ export function unsealSubcommand(): Subcommand {
     .option('--operator-key <file>', "the operator's private JWK, made by `release keygen`")
     .option('--secrets <file>', 'JSON object of the secrets by the name of their variable')
     .option('--configuration <file>', 'the configuration that the router must have in force')
+    .option('--bundle <file>', 'your own copy of the trust bundle, in place of the published one')
     .option('--environment <name>', 'the environment it must be for (default: production)')
     .option('--allow-simulated', 'accept a simulated platform, which proves nothing')
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
@@ -64,6 +67,7 @@ async function unsealOnce(address: string | undefined, options: UnsealOptions): 
     address: given.address,
     policy: {
       rootJwk: await readRoot(given.rootKey),
+      bundle: options.bundle === undefined ? undefined : await readBundle(options.bundle),
       configurationSha256: await digestOfConfiguration(given.configuration),
       allowSimulated: options.allowSimulated === true,
       environment: options.environment,

@@ -134,6 +134,15 @@ describe('a sealed router', () => {
       status: 1,
       line: 'NOT UNSEALED: configuration does not hold; nothing was sent',
     })
+    const judgedBy = (bundle: string) => unseal(addressOf(other), { '--bundle': world.at(bundle) })
+    expect(await judgedBy('other-measurement.json')).toEqual({
+      status: 1,
+      line: 'NOT UNSEALED: measurement_allowed does not hold; nothing was sent',
+    })
+    expect(await judgedBy('higher-floor.json')).toEqual({
+      status: 1,
+      line: 'NOT UNSEALED: tcb_floor does not hold; nothing was sent',
+    })
     chmodSync(world.at('secrets.json'), 0o644)
     expect(await unseal(address)).toEqual({
       status: 2,
@@ -149,6 +158,26 @@ describe('a sealed router', () => {
       ...Object.entries(standardFlags()).flat(),
     ]).catch((error: { code: number; stdout: string }) => error)
     expect(real.stdout).toContain('NOT UNSEALED: simulated_platform does not hold')
+  }, 120_000)
+
+  test('gets nothing from a broker for a measurement, firmware or configuration that is not allowed', async () => {
+    // Each asks for an attestation of its own, and there is a limit to these.
+    const address = addressOf(other)
+    const refused = [
+      [{ bundle: 'other-measurement.json' }, 'measurement_allowed: '],
+      [{ bundle: 'higher-floor.json' }, 'tcb_floor: '],
+      [{ configuration: 'other.json' }, 'configuration: '],
+    ] as const
+    for (const [given, fault] of refused) {
+      const broker = startBroker(address, { state: 'none', ...given })
+      await until(() => broker.said('unproven'))
+      broker.stop()
+      expect(broker.lines()[0]).toContain(`"reason":"${fault}`)
+    }
+    const there = await connectGuest(address)
+    const health = await there.get('/healthz')
+    expect(JSON.parse(health.body.toString())).toEqual({ status: 'sealed', unseal_refused: {} })
+    there.close()
   }, 120_000)
 
   test('refuses by name every document that is not for it, in time, once, from its operator', async () => {
@@ -293,7 +322,16 @@ async function chat(run: ServeRun, key: string) {
   return completionIn(await answer.text())
 }
 
-function startBroker(address: string) {
+interface BrokerChanges {
+  readonly bundle?: string
+  readonly configuration?: string
+  readonly state?: string
+}
+
+function startBroker(
+  address: string,
+  { configuration = 'router.json', ...changes }: BrokerChanges = {},
+) {
   const hosts = {
     root_key: 'root.jwk.json',
     operator_key: 'operator.private.jwk.json',
@@ -301,7 +339,8 @@ function startBroker(address: string) {
     state: 'bundles.json',
     ledger_positions: 'positions.json',
     poll_seconds: 0.3,
-    hosts: [{ name: 'guest-1', address, configuration: 'router.json', secrets: 'secrets.json' }],
+    hosts: [{ name: 'guest-1', address, configuration, secrets: 'secrets.json' }],
+    ...changes,
   }
   writeFileSync(world.at('hosts.json'), JSON.stringify(hosts))
   const program = join(PROJECT_DIR, 'src/cli/main.ts')

@@ -58,6 +58,23 @@ describe('the initrd', () => {
   })
 })
 
+describe('the command line', () => {
+  it('is the one that docs/image.md gives in full, with the bindings behind it', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/image.md'), 'utf8')
+    const [, settings = ''] = /The command line in full: `([^`]+)`/.exec(page) ?? []
+    const line = commandLine({ rootHash: 'ab', rootBlocks: 7 }, utf8('{}'))
+    const bindings = /^cmr\.root=ab cmr\.root_blocks=7 cmr\.config=[0-9a-f]{64}$/
+    expect(line.startsWith(`${settings.replaceAll('\n', ' ')} `)).toBe(true)
+    expect(line.slice(settings.length + 1)).toMatch(bindings)
+  })
+
+  it('gives the kernel no console, and keeps lockdown', () => {
+    const words = commandLine({ rootHash: 'ab', rootBlocks: 7 }, utf8('{}')).split(' ')
+    expect(words.filter((word) => word.startsWith('console='))).toEqual(['console=null'])
+    expect(words).toContain('lockdown=confidentiality')
+  })
+})
+
 describe('the inputs', () => {
   it('are pinned, each package by version and digest', () => {
     const { packages } = readInputs()

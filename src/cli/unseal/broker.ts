@@ -3,6 +3,7 @@ import type { SigningKey } from '../../enclave/release/signing-key.ts'
 import type { Es256Jwk } from '../../protocol/jwk.ts'
 import { connectGuest, type GuestConnection } from './guest-connection.ts'
 import type { Host, HostsFile } from './hosts-file.ts'
+import { readBundle } from '../verify/read-input.ts'
 import { digestOfConfiguration, readSecretsFile } from './inputs.ts'
 import type { LedgerPositions } from './ledger-positions.ts'
 import { proveGuest, type GuestPolicy } from './prove-guest.ts'
@@ -110,6 +111,7 @@ export class Broker {
     const { file, rootJwk } = this.#deps
     return {
       rootJwk,
+      bundle: file.bundle === undefined ? undefined : await readBundle(file.bundle),
       configurationSha256: await digestOfConfiguration(host.configuration),
       allowSimulated: file.allow_simulated,
       environment: file.environment,

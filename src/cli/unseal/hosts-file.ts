@@ -18,6 +18,8 @@ const hostsSchema = z.strictObject({
   root_key: z.string(),
   /** The operator's private JWK. */
   operator_key: z.string(),
+  /** The operator's own copy of the trust bundle, read at each look. */
+  bundle: z.string().optional(),
   environment: z.string().optional(),
   allow_simulated: z.boolean().default(false),
   /** The file with the last accepted trust bundle. */
@@ -43,17 +45,24 @@ export async function readHostsFile(path: string): Promise<HostsFile & { readonl
     throw new InputError(`${path}: ${issue?.path.join('.') || 'the top'}: ${issue?.message}`)
   }
   const at = (file: string) => resolve(dirname(path), file)
-  const { hosts, state, ...rest } = parsed.data
+  const { hosts, state, bundle, ...rest } = parsed.data
   return {
     ...rest,
+    bundle: bundle === undefined ? undefined : at(bundle),
     root_key: at(rest.root_key),
     operator_key: at(rest.operator_key),
     ledger_positions: at(rest.ledger_positions),
-    state: state === undefined ? defaultStatePath(process.env) : at(state),
+    state: stateAt(state, at),
     hosts: hosts.map((host) => ({
       ...host,
       configuration: at(host.configuration),
       secrets: at(host.secrets),
     })),
   }
+}
+
+/** `none` is no file: nothing is remembered. */
+function stateAt(state: string | undefined, at: (file: string) => string): string {
+  if (state === undefined) return defaultStatePath(process.env)
+  return state === 'none' ? state : at(state)
 }

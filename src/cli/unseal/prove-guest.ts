@@ -4,7 +4,7 @@ import { toHex } from '../../protocol/bytes.ts'
 import { judge, verdict, type Check } from '../../verify/check.ts'
 import { verifyEnvelope } from '../../verify/envelope.ts'
 import { readEnvelope } from '../../verify/envelope-hardware.ts'
-import { obtainBundle } from '../verify/attestation-command.ts'
+import { acceptBundle, obtainBundle } from '../verify/attestation-command.ts'
 import { InputError } from '../verify/input-error.ts'
 import type { GuestConnection } from './guest-connection.ts'
 
@@ -13,6 +13,8 @@ export interface GuestPolicy {
   readonly rootJwk: Es256Jwk
   /** SHA-256 of the configuration that its secrets are meant for, lowercase hex. */
   readonly configurationSha256: string
+  /** The operator's own copy of the trust bundle (JWS); without it, the one that the router publishes. */
+  readonly bundle?: string | undefined
   readonly allowSimulated: boolean
   readonly environment?: string | undefined
   /** The file with the last accepted bundle; `none`: it is not stored. */
@@ -37,7 +39,7 @@ export async function proveGuest(
   policy: GuestPolicy,
 ): Promise<GuestProof> {
   const nonce = toHex(crypto.getRandomValues(new Uint8Array(32)))
-  const trusted = await obtainBundle(connection, policy.rootJwk, policy)
+  const trusted = await trustFor(connection, policy)
   if (trusted.bundle === undefined) return { ok: false, checks: trusted.checks, nonce }
   const answer = await connection.get(`/attestation?nonce=${nonce}`)
   if (answer.status !== 200) {
@@ -52,6 +54,14 @@ export async function proveGuest(
   })
   const configuration = checkConfiguration(envelope, policy.configurationSha256)
   return { ...verdict([...trusted.checks, ...result.checks, configuration]), nonce }
+}
+
+/** The operator's own bundle counts for more than what the router publishes, which may be an earlier one. */
+function trustFor(connection: GuestConnection, policy: GuestPolicy) {
+  const { bundle, rootJwk } = policy
+  return bundle === undefined
+    ? obtainBundle(connection, rootJwk, policy)
+    : acceptBundle(bundle, rootJwk, policy)
 }
 
 function checkConfiguration({ report_data_binding: binding }: Envelope, wanted: string): Check {

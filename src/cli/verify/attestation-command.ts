@@ -170,6 +170,12 @@ async function fetchEvidence(
 }
 
 /** A trust bundle that a router published, with the proofs of its publication. */
+interface BundleOptions {
+  readonly environment?: string | undefined
+  readonly allowSimulated?: boolean | undefined
+  readonly state: string
+}
+
 interface PublishedTrust extends TrustBundleResult {
   readonly jws?: string
   readonly logProofs?: LogProofs | undefined
@@ -206,24 +212,30 @@ async function readPolicy(path: string): Promise<LogPolicy> {
 export async function obtainBundle(
   client: RouterClient,
   rootJwk: Es256Jwk,
-  options: {
-    readonly environment?: string | undefined
-    readonly allowSimulated?: boolean | undefined
-    readonly state: string
-  },
+  options: BundleOptions,
 ): Promise<PublishedTrust> {
   const fetched = await publishedBundle(client)
   if (fetched.jws === undefined) return fetched
-  const result = await verifyTrustBundle(fetched.jws, rootJwk, {
+  const trusted = await acceptBundle(fetched.jws, rootJwk, options)
+  const { jws, logProofs } = fetched
+  return { ...trusted, checks: [...fetched.checks, ...trusted.checks], jws, logProofs }
+}
+
+/** A bundle that is at hand, verified and stored. */
+export async function acceptBundle(
+  jws: string,
+  rootJwk: Es256Jwk,
+  options: BundleOptions,
+): Promise<TrustBundleResult> {
+  const result = await verifyTrustBundle(jws, rootJwk, {
     now: Date.now(),
     environments: acceptedEnvironments(options.environment, options.allowSimulated),
     lastAccepted: await readAcceptedBundle(options.state, rootJwk),
   })
   if (result.accepted !== undefined) {
-    await writeAcceptedBundle(options.state, { ...result.accepted, jws: fetched.jws })
+    await writeAcceptedBundle(options.state, { ...result.accepted, jws })
   }
-  const { jws, logProofs } = fetched
-  return { ...result, checks: [...fetched.checks, ...result.checks], jws, logProofs }
+  return result
 }
 
 interface Connection {
