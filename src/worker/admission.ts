@@ -54,6 +54,9 @@ export async function admitRequest(
       now,
     })
     once?.hold()
+    if (config.service.telemetry?.customer_names === true) {
+      context.traces.nameCustomer(requestId, admission.customerName)
+    }
     return admission
   } catch (error) {
     if (isLimitReached(error) && config.service.webhooks !== undefined) {

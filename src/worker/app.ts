@@ -240,6 +240,7 @@ export class App {
       watch: this.#watch,
       consolePage: this.#env.CONSOLE_PAGE,
       telemetry: this.#telemetry,
+      traces: this.#traces,
       sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
       log: this.#log,
       shared: this.#shared,

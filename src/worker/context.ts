@@ -7,6 +7,7 @@ import type { Log } from './http/log.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
 import type { InstanceWatch } from './metrics/instance-watch.ts'
+import type { Traces } from './metrics/traces.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { WorkerTelemetry } from './metrics/worker-telemetry.ts'
 import type { ProviderCall } from './provider/call.ts'
@@ -40,6 +41,7 @@ export interface Context extends Settings {
   /** The operator's console, an HTML page; undefined where the host provides none. */
   readonly consolePage: string | undefined
   readonly telemetry: WorkerTelemetry
+  readonly traces: Traces
   /** Sends a message to an endpoint of the operator. */
   readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */

@@ -109,3 +109,32 @@ test('a scrape counts what every worker of the host has counted', async () => {
   await world.stack.fetch('/v1/models')
   expect(total(await scrape())).toBeGreaterThan(before)
 })
+
+test('the customer is named in spans only where the operator asks for that', async () => {
+  const { port } = z.object({ port: z.int() }).parse(collector.address())
+  const asked = await openWorld([{ model: 'sound', at: 'alpha', script: sound }], {
+    service: {
+      telemetry: {
+        otlp_endpoint: `http://127.0.0.1:${port}`,
+        interval_seconds: 1,
+        customer_names: true,
+      },
+    },
+  })
+  try {
+    const customer = await asked.newCustomer({ name: 'XNAMEDX' })
+    const traceId = '1af7651916cd43dd8448eb211c80319c'
+    const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01` }
+    await ask(asked, customer, { model: 'sound', stream: false, headers })
+    await until(() => spans().some((span) => span.traceId === traceId && span.name === 'settle'))
+    const settle = spans().find((span) => span.traceId === traceId && span.name === 'settle')
+    expect(settle?.attributes).toContainEqual({
+      key: 'cmr.customer_name',
+      value: { stringValue: 'XNAMEDX' },
+    })
+    expect(JSON.stringify(received)).not.toContain(customer.id)
+    expect(bodies('/v1/metrics').join()).not.toContain('XNAMEDX')
+  } finally {
+    await asked.close()
+  }
+}, 60_000)

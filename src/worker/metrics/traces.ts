@@ -14,12 +14,17 @@ interface Begun extends Trace {
   readonly startedAt: number
   /** When the current step began. */
   stepAt: number
+  /** The name of the customer, where the operator wants it told. */
+  customer?: string
 }
 
 /** W3C Trace Context, version 00; additions of later versions are ignored. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/
 const NO_ID = /^0+$/
 const MAX_OPEN = 10_000
+
+/** The longest attribute that the daemon takes. */
+const MAX_NAME_CHARACTERS = 256
 
 /** Maximum number of traced requests, including answered ones whose streams continue. */
 export class Traces {
@@ -42,6 +47,12 @@ export class Traces {
     if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
   }
 
+  /** The spans of a request that end from now on carry the name of its customer. */
+  nameCustomer(requestId: string, name: string): void {
+    const begun = this.#open.get(requestId)
+    if (begun !== undefined) begun.customer = name.slice(0, MAX_NAME_CHARACTERS)
+  }
+
   /** Turns a log event that ends a step into a span. */
   note(event: LogEvent, fields: LogFields): void {
     const begun = this.#open.get(fields.request_id ?? '')
@@ -60,7 +71,11 @@ export class Traces {
       start: server ? begun.startedAt : begun.stepAt,
       end: now,
       error,
-      attributes: { 'cmr.request_id': fields.request_id ?? '', ...attributes },
+      attributes: {
+        'cmr.request_id': fields.request_id ?? '',
+        ...(begun.customer !== undefined && { 'cmr.customer_name': begun.customer }),
+        ...attributes,
+      },
     })
     begun.stepAt = now
     if (event === 'settled' || (server && error)) this.#open.delete(fields.request_id ?? '')

@@ -125,7 +125,7 @@ function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement
 /** Reads whether the request was admitted and, if not, the reasons. No row means that the key does not exist. */
 function readFacts(request: AdmissionRequest): Statement {
   const { requestId, key, now } = request
-  return sql`SELECT customers.plan, customers.receipt_retention_days, customers.suspended_at,
+  return sql`SELECT customers.plan, customers.name AS customer_name, customers.receipt_retention_days, customers.suspended_at,
       ${endOfFormer(key)} AS ends_at, api_keys.name AS key_name,
       api_keys.window_started_at, api_keys.window_requests, api_keys.window_tokens,
       api_keys.expires_at, api_keys.models, api_keys.requests_per_minute,

@@ -17,6 +17,7 @@ export const RESERVATION_SLACK_MS = 60_000
 export interface Admission {
   readonly customerId: string
   readonly keyPrefix: string
+  readonly customerName: string
   readonly keyName: string
   readonly plan: string
   readonly discountPct: number
@@ -51,6 +52,7 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
   return {
     customerId: request.key.customerId,
     keyPrefix: request.key.keyPrefix,
+    customerName: textOf(facts, 'customer_name'),
     keyName: textOf(facts, 'key_name'),
     plan,
     discountPct: terms.discount_pct,

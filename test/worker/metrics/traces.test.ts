@@ -64,6 +64,21 @@ describe('the spans of a request', () => {
     expect(first).toMatchObject({ trace_id: ID.replaceAll('-', ''), parent_id: null })
   })
 
+  test('carry the name of the customer from when the operator’s wish has it told, cut to what a span takes', () => {
+    const traces = new Traces(() => 0)
+    const other = ID.replace('0193', '0194')
+    const settled = (id: string) => {
+      traces.note('settled', { request_id: id, route: 'nova/a' })
+      return traces.take().map(({ attributes }) => attributes['cmr.customer_name'])
+    }
+    traces.begin(ID, CALLER)
+    traces.begin(other, CALLER)
+    traces.nameCustomer(ID, 'n'.repeat(400))
+    traces.nameCustomer('unknown', 'nobody')
+    expect(settled(ID)).toEqual(['n'.repeat(256)])
+    expect(settled(other)).toEqual([undefined])
+  })
+
   test('are not gathered beyond a bound', () => {
     const traces = new Traces(() => 0)
     for (let index = 0; index < 3_000; index++) {

@@ -52,6 +52,7 @@ describe('the balance of a prepaid customer', () => {
     const admission = await admit(db, askOf(key, 'r1', { nano: 100n }))
     expect(admission).toEqual({
       customerId: 'acme',
+      customerName: 'acme',
       keyPrefix: 'cmr_acme_k1',
       keyName: 'name of k1',
       plan: 'standard',
