@@ -15,6 +15,12 @@ program
   .option('--seconds <n>', 'how long each of the three times is', Number, 60)
   .option('--attacks <names>', 'only these, with commas between them', (text) => text.split(','))
   .option('--each', 'one attack after another, each against a new router')
+  .option(
+    '--rounds <n>',
+    'how often the attack is made on the same router, for its memory',
+    Number,
+    1,
+  )
   .option('--ledger-rows <n>', 'old rows of the customer of the last attack', Number)
   .option('--no-decoy', 'leaves out the attack on an unrelated server')
   .addHelpText('after', `\nAttacks: ${Object.keys(ATTACKS).join(', ')}`)
@@ -24,9 +30,10 @@ interface Options {
   readonly attacks?: readonly string[]
   readonly each?: true
   readonly decoy: boolean
+  readonly rounds: number
   readonly ledgerRows?: number
 }
-const { seconds, each, decoy, ledgerRows, ...given } = program.opts<Options>()
+const { seconds, each, decoy, rounds, ledgerRows, ...given } = program.opts<Options>()
 const attacks = given.attacks ?? (each ? Object.keys(ATTACKS) : SIEGE)
 
 const figures = ({ service: { answers, perSecond, p50Ms, p99Ms, refused } }: Phase) =>
@@ -58,14 +65,58 @@ function print(report: SiegeReport): void {
     }
   }
   console.log(`${ledger.rows} rows, ${ledger.receipts} receipts`)
-  console.log(`the worker had ${workerMib.before} MiB and has ${workerMib.after} MiB`)
+  console.log(`the worker had ${workerMib.before} MiB and has ${workerMib.after.join(', ')} MiB`)
   for (const text of processTable(processes)) console.log(text)
   for (const text of routerFaults) console.log(text)
   for (const fault of faults.slice(0, 50)) console.log(`FAULT  ${fault}`)
 }
 
+interface Attacked {
+  readonly names: readonly string[]
+  readonly report: SiegeReport
+}
+
+/** One row for each attack that was made by itself. */
+function singlesTable(all: readonly Attacked[]): string[] {
+  const rows = all.map(({ names, report: { quiet, attacked } }) => {
+    const [before, after] = [quiet.service, attacked.service]
+    const p99 = [before.p99Ms, after.p99Ms].map((ms) => `${ms} ms`)
+    const times = (after.p99Ms / before.p99Ms).toFixed(1)
+    const perSecond = `${before.perSecond.toFixed(0)} then ${after.perSecond.toFixed(0)}`
+    return [names.join(', '), ...p99, times, perSecond]
+  })
+  return markdown(['one attack', 'quiet p99', 'attacked p99', 'times', 'answers/s'], rows)
+}
+
+/** One row for each time of a siege, and what the worker kept. */
+function wholeTable(all: readonly Attacked[]): string[] {
+  return all.flatMap(({ report }) => {
+    const { quiet, decoy: unrelated, attacked, ledger, workerMib } = report
+    const times: Record<string, Phase | undefined> = {
+      quiet,
+      'attackers at an unrelated server': unrelated,
+      attacked,
+    }
+    const rows = Object.entries(times).flatMap(([name, phase]) => {
+      if (phase === undefined) return []
+      const { perSecond, p50Ms, p99Ms, refused } = phase.service
+      return [[name, perSecond.toFixed(1), `${p50Ms} ms`, `${p99Ms} ms`, tally(refused)]]
+    })
+    return [
+      ...markdown(['', 'answers/s', 'p50', 'p99', 'refused'], rows),
+      '',
+      `${ledger.rows} rows and ${ledger.receipts} receipts; faults: ${report.faults.length}; the worker had ` +
+        `${workerMib.before} MiB and has ${workerMib.after.join(', then ')} MiB.`,
+    ]
+  })
+}
+
+function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
+}
+
 const runs = each ? attacks.map((name) => [name]) : [attacks]
-let failed = false
+const reports: Attacked[] = []
 for (const names of runs) {
   if (each) console.log(`\n== ${names.join(', ')}`)
   // oxlint-disable-next-line no-await-in-loop -- one at a time: they share the machine
@@ -73,9 +124,13 @@ for (const names of runs) {
     seconds,
     attacks: names,
     decoy,
+    rounds,
     ...(ledgerRows !== undefined && { ledgerRows }),
   })
   print(report)
-  failed ||= report.faults.length > 0
+  reports.push({ names, report })
 }
+console.log('\nFor docs/faults.md:\n')
+for (const text of each ? singlesTable(reports) : wholeTable(reports)) console.log(text)
+const failed = reports.some(({ report }) => report.faults.length > 0)
 process.exit(failed ? 1 : 0)

@@ -16,6 +16,8 @@ export interface SiegePlan {
   readonly attacks: readonly string[]
   /** Whether to measure what the attackers take of the machine, on a server that is no router. */
   readonly decoy: boolean
+  /** How often the attack is made, on the same router: 1 unless given. Memory that grows each time is a leak. */
+  readonly rounds?: number
   /** Old rows in the ledger of the customer of the last attack. */
   readonly ledgerRows?: number
   /** Members of the configuration beside service, providers and routes. */
@@ -35,6 +37,7 @@ export interface SiegeReport {
   readonly quiet: Phase
   /** While the attackers attack an unrelated server on the same machine. */
   readonly decoy: Phase | undefined
+  /** The last of the rounds. */
   readonly attacked: Phase
   /** Of the well-behaved customer: every row, balance and receipt. */
   readonly ledger: Ledger
@@ -43,8 +46,8 @@ export interface SiegeReport {
   /** What the router's metrics count of faults around it (`cmr_faults_total`). */
   readonly routerFaults: readonly string[]
   readonly processes: ReadonlyMap<string, readonly Sample[]>
-  /** Resident memory of the worker before the attack and once all is over, MiB. */
-  readonly workerMib: { readonly before: number; readonly after: number }
+  /** Resident memory of the worker before the attack and after each round, once all is over, MiB. */
+  readonly workerMib: { readonly before: number; readonly after: readonly number[] }
 }
 
 /** The attacks of a whole siege: five hostile customers, strangers and a provider. */
@@ -93,7 +96,7 @@ export async function siege(plan: SiegePlan): Promise<SiegeReport> {
 async function run(
   world: LoadWorld,
   attackers: Attackers,
-  { seconds, attacks, decoy }: SiegePlan,
+  { seconds, attacks, decoy, rounds = 1 }: SiegePlan,
 ): Promise<SiegeReport> {
   const { stack } = world
   const [good, ...bad] = world.customers
@@ -120,20 +123,28 @@ async function run(
   const quiet = await phase()
   const weighed = decoy ? await againstDecoy(phase) : undefined
   const before = workerMib(world)
-  const attacked = await phase(stack.local.base_url)
-  await until(async () => (await world.openRequests()) === 0)
-  const settledAt = performance.now() + SETTLING_MS
-  while (workerMib(world) > before + KEPT_MIB && performance.now() < settledAt) await delay(500)
-  const after = workerMib(world)
+  const round = async () => {
+    const attacked = await phase(stack.local.base_url)
+    return { attacked, mib: await settledMib(world, before + KEPT_MIB) }
+  }
+  let last = await round()
+  const all = [last]
+  while (all.length < rounds) {
+    // oxlint-disable-next-line no-await-in-loop -- one round after the other
+    last = await round()
+    all.push(last)
+  }
+  const { attacked } = last
+  const after = all.map(({ mib }) => mib)
   const processes = watch.stop()
   const ledger = await checkLedger(world, [good], OPENING_EUR, outcomes)
   const faults = [
     ...ledger.faults,
     ...deadParts(world).map((part) => `${part} has died`),
-    ...[quiet, attacked].flatMap(({ service }) => serverFaults(service)),
-    ...(after <= before + KEPT_MIB
+    ...[quiet, ...all.map((one) => one.attacked)].flatMap(({ service }) => serverFaults(service)),
+    ...(Math.max(...after) <= before + KEPT_MIB
       ? []
-      : [`the worker had ${before} MiB before the attack and has ${after} MiB`]),
+      : [`the worker had ${before} MiB before the attack and has ${after.join(', ')} MiB`]),
     ...((await world.openRequests()) === 0 ? [] : ['requests are still at work']),
   ]
   return {
@@ -167,6 +178,15 @@ function serverFaults({ refused }: Service): string[] {
 function deadParts({ stack }: LoadWorld): readonly string[] {
   const { pids } = stack.localNow()
   return (['worker', 'enclave'] as const).filter((part) => pids[part] !== stack.local.pids[part])
+}
+
+/** The resident memory of the worker once requests are over, and it has had time to give back what is above a limit. */
+async function settledMib(world: LoadWorld, limit: number): Promise<number> {
+  await until(async () => (await world.openRequests()) === 0)
+  const settledAt = performance.now() + SETTLING_MS
+  // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
+  while (workerMib(world) > limit && performance.now() < settledAt) await delay(500)
+  return workerMib(world)
 }
 
 /** The resident memory of the worker now; 0 where no /proc tells it. */
