@@ -54,8 +54,10 @@ export class RequestCap {
       this.#requests.giveBack(customerId, 1)
       this.#memory.giveBack(customerId, memory)
     }
+    // Once it is over, what a streamed answer still does (reading its next page) is not counted.
     return {
       takeMemory: (bytes) => {
+        if (holds.size === 0) return
         requireTaken(this.#memory.take(customerId, bytes), {
           full: 'The router holds as many request bodies as it can carry.',
           share:
@@ -64,6 +66,7 @@ export class RequestCap {
         memory += bytes
       },
       keepDuring: (work) => {
+        if (holds.size === 0) return
         holds.add(work)
         work.then(
           () => releaseHold(work),

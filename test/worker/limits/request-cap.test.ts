@@ -47,6 +47,24 @@ describe('the cap on requests at work', () => {
   })
 })
 
+test('work that goes on after the answer, as that of a streamed export, gives nothing back twice', async () => {
+  const cap = new RequestCap(10, 1_000)
+  const permit = cap.enter('exporting')
+  permit.takeMemory(400)
+  permit.leave()
+  for (let page = 0; page < 3; page++) {
+    const rest = Promise.resolve()
+    permit.keepDuring(rest)
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    await rest
+  }
+  await Promise.resolve()
+  expect(cap.openRequests).toBe(0)
+  expect(refusalOf(() => cap.enter('other').takeMemory(1_001))).toMatchObject({
+    code: 'service_unavailable',
+  })
+})
+
 describe('the memory of bodies', () => {
   test('is shared out as well, and given back with the request', () => {
     const cap = new RequestCap(100, 1_000)
