@@ -3,13 +3,14 @@ import { FAILOVER_FAMILY } from './failover-family.ts'
 import { HANG_UP_FAMILY } from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
-import { PROVIDER_FAMILIES } from './provider-family.ts'
+import { PINNED_FAMILY, PROVIDER_FAMILIES } from './provider-family.ts'
 import { STORAGE_FAMILIES } from './storage-family.ts'
 import type { AnyFamily } from './trial.ts'
 
 /** The whole matrix. */
 export const FAMILIES: readonly AnyFamily[] = [
   ...PROVIDER_FAMILIES,
+  PINNED_FAMILY,
   FAILOVER_FAMILY,
   HANG_UP_FAMILY,
   HOSTILE_FAMILY,

@@ -129,6 +129,14 @@ function providerFamily(
 /** Megabytes take their time, and nothing here is about clocks. */
 const PATIENT = { first_delta_ms: 20_000, sync_attempt_ms: 20_000, stream_headers_after_ms: 20_000 }
 
+/** The same faults behind pinned egress, whose daemon reads and relays what the provider sends. */
+export const PINNED_FAMILY = providerFamily(
+  'provider faults over pinned egress',
+  CASES.filter(({ script }) => script !== undefined),
+  12,
+  { pinned: true },
+)
+
 export const PROVIDER_FAMILIES: readonly AnyFamily[] = [
   providerFamily('provider faults', CASES, 12),
   providerFamily('large provider answers', LARGE_CASES, 1, {

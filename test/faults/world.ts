@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
 import { listen } from '../support/listen.ts'
-import { startStack, type Stack } from '../support/stack.ts'
+import { startPinnedFront } from '../support/pinned-front.ts'
+import { startStack, until, type Stack } from '../support/stack.ts'
 import { healthy } from './answers.ts'
 
 /** The real stack in front of a scripted provider, with clocks so short that every fault is over in seconds. */
@@ -69,6 +70,8 @@ export interface WorldOptions {
   readonly plans?: object
   readonly env?: Readonly<Record<string, string>>
   readonly stateDir?: string
+  /** Whether the scripted provider is attested, and reached through the daemon's pinned egress. */
+  readonly pinned?: boolean
 }
 
 export async function openWorld(
@@ -79,7 +82,9 @@ export async function openWorld(
   const provider = await startFaultProvider(
     ({ provider: at, model }) => scripts.get(`${at} ${model}`) ?? healthy,
   )
-  const config = worldConfig(routes, provider.port, await closedPort(), options)
+  const front = options.pinned === true ? await startPinnedFront(provider.port) : undefined
+  const reached = front === undefined ? direct(provider.port) : pinnedAt(front)
+  const config = worldConfig(routes, provider.port, await closedPort(), options, reached)
   const { env, stateDir } = options
   const stack = await startStack({
     config,
@@ -87,6 +92,7 @@ export async function openWorld(
     ...(stateDir === undefined ? {} : { stateDir }),
   })
   const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
+  if (front !== undefined) await until(() => isProven(admin))
   return {
     stack,
     provider,
@@ -94,6 +100,7 @@ export async function openWorld(
     newCustomer: (more = {}) => newCustomer(admin, more),
     close: async () => {
       await stack.stop()
+      await front?.close()
       await provider.close()
     },
   }
@@ -104,12 +111,8 @@ export function worldConfig(
   port: number,
   closed: number,
   { timeouts, service, plans }: WorldOptions,
+  alpha = direct(port),
 ): object {
-  const attestation = { adapter: 'none' }
-  const at = (origin: number, name: string) => ({
-    base_url: `http://127.0.0.1:${origin}/${name}`,
-    attestation,
-  })
   return {
     service: {
       name: 'fault-router',
@@ -118,7 +121,11 @@ export function worldConfig(
       breaker: { errors: 5, window_ms: 60_000, cooldown_ms: 60_000 },
       ...service,
     },
-    providers: { alpha: at(port, 'alpha'), beta: at(port, 'beta'), closed: at(closed, 'closed') },
+    providers: {
+      alpha: alpha('alpha'),
+      beta: direct(port)('beta'),
+      closed: direct(closed)('closed'),
+    },
     routes: routes.map(({ model, at: who, more }) => ({
       model_key: model,
       provider: who,
@@ -130,6 +137,32 @@ export function worldConfig(
     })),
     ...(plans === undefined ? {} : { plans }),
   }
+}
+
+/** A provider of this name in the configuration. */
+type Reached = (name: string) => object
+
+function direct(port: number): Reached {
+  return (name) => ({
+    base_url: `http://127.0.0.1:${port}/${name}`,
+    attestation: { adapter: 'none' },
+  })
+}
+
+function pinnedAt({ port, rootJwk }: { readonly port: number; readonly rootJwk: object }): Reached {
+  return (name) => ({
+    base_url: `https://127.0.0.1:${port}/${name}`,
+    attestation: { adapter: 'envelope', root_key: rootJwk },
+  })
+}
+
+const providersSchema = z.object({
+  data: z.array(z.object({ provider: z.string(), state: z.string() })),
+})
+
+async function isProven(admin: AdminApi): Promise<boolean> {
+  const { data } = providersSchema.parse(await admin.call('GET', '/admin/providers'))
+  return data.some(({ provider, state }) => provider === 'alpha' && state === 'verified')
 }
 
 /** A port of loopback where nobody listens. */
