@@ -50,7 +50,7 @@ export function addRotateCommands(program: Command): void {
     .requiredOption('--public <file>', 'public JWK to write')
     .option('--revoke', 'withdraw the old key and the old identity tag')
     .option('--revoked-since <time>', 'with --revoke: not to be trusted since (RFC 3339)', parseNow)
-    .option('--days <n>', 'how long the bundle is in force', wholeNumber, 30)
+    .option('--days <n>', 'how long the bundle is valid', wholeNumber, 30)
     .option('--key-days <n>', 'how long the new key may sign', wholeNumber, 365)
     .requiredOption('--out-manifest <file>', 'manifest to write')
     .requiredOption('--out-bundle <file>', 'bundle to write')
@@ -61,7 +61,7 @@ export function addRotateCommands(program: Command): void {
     .requiredOption('--root-key <file>', 'public JWK of the root that signed the bundle')
     .requiredOption('--new-root-key <file>', 'private JWK of the new root, from keygen')
     .requiredOption('--bundle <file>', 'the bundle in force')
-    .option('--days <n>', 'how long the bundle is in force', wholeNumber, 30)
+    .option('--days <n>', 'how long the bundle is valid', wholeNumber, 30)
     .requiredOption('--out <file>', 'bundle to write')
     .action(replaceRoot)
 }

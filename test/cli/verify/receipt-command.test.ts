@@ -66,7 +66,7 @@ describe('verify receipt', () => {
     const { router_attestation: hop } = readClaims(await readFile(file('receipt.json'), 'utf8'))
     const shown = await judge(endpoint, ...allowed, '--endpoint', endpoint)
     expect(shown.out).toMatch(
-      /^ok {2} +endpoint +the exchange was one with this front door\n +\/v1\/messages$/m,
+      /^ok {2} +endpoint +the exchange used this endpoint\n +\/v1\/messages$/m,
     )
     expect(shown.code).toBe(0)
     const other = await judge(endpoint, ...allowed, '--endpoint', '/v1/responses', '--json')
