@@ -122,17 +122,17 @@ export class EhbpTransport implements Transport {
 
   #tryProve(): Promise<Proof> {
     const seen = this.#keyConfig().then((hpkeKeyConfig) => ({ hpkeKeyConfig }))
-    return proveHost((path) => this.#ask(path), seen, this.#settings, this.#trust)
+    return proveHost((path) => this.#request(path), seen, this.#settings, this.#trust)
   }
 
   async #keyConfig(): Promise<Bytes> {
-    const { body, status } = await this.#ask(KEY_CONFIG_PATH)
+    const { body, status } = await this.#request(KEY_CONFIG_PATH)
     if (status !== 200) throw new AttestationUnavailable(`the router gives no HPKE key (${status})`)
     readKeyConfig(body)
     return body
   }
 
-  async #ask(path: string): Promise<HostAnswer> {
+  async #request(path: string): Promise<HostAnswer> {
     const answer = await this.#fetch(addressOf(this.#settings, path), ISOLATED)
     const body = new Uint8Array(await answer.arrayBuffer())
     return { status: answer.status, body, ...readRetryAfter(answer.headers.get('retry-after')) }

@@ -135,7 +135,7 @@ export function readingTurn({ shared, now }: Context, customerId: string): Readi
 export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, config, configurationSha256 } = context
   return {
-    together: (work) =>
+    coalesce: (work) =>
       context.shared.turns.finish({ owner: customerId, cost: 1 }, { now, pause }, () =>
         context.coalesceSettlements(work),
       ),

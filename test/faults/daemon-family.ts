@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LINK_PATHS } from '../../src/protocol/link.ts'
 import type { LinkFault, LinkProxy } from '../support/link-proxy.ts'
 import { ask } from './ask.ts'
-import { booksOf } from './ledger.ts'
+import { ledgerTextOf } from './ledger.ts'
 import { MODEL, openDaemonWorld, type DaemonWorld } from './daemon-world.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 
@@ -89,7 +89,7 @@ async function chat(world: DaemonWorld, customer: Owner, stream: boolean): Promi
   const { length } = world.provider.calls(MODEL)
   const heard = await ask(world, customer, { model: MODEL, stream })
   const calls = world.provider.calls(MODEL).length - length
-  return `${heard.words} | ${await booksOf(world, customer, heard)} | ${calls === 0 ? 'not asked' : 'asked'}`
+  return `${heard.words} | ${await ledgerTextOf(world, customer, heard)} | ${calls === 0 ? 'not asked' : 'asked'}`
 }
 
 const OTHER_PATHS = {
@@ -156,7 +156,7 @@ const AT_ONCE: Trial<DaemonWorld> = {
     const calls = world.provider.calls(MODEL).length - length
     await world.link.listenAgain('itself')
     await delay(BELIEF_MS)
-    const rows = [await booksOf(world, streaming), await booksOf(world, optedOut)]
+    const rows = [await ledgerTextOf(world, streaming), await ledgerTextOf(world, optedOut)]
     const called = calls === 0 ? 'not asked' : 'asked'
     const [stream, whole] = heard.map(({ words }, index) => `${words} | ${rows[index]} | ${called}`)
     return `stream: ${stream}; opted out: ${whole}`

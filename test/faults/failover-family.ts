@@ -16,7 +16,7 @@ import {
   usageFrame,
 } from './answers.ts'
 import { ask } from './ask.ts'
-import { booksOf, healthOf } from './ledger.ts'
+import { ledgerTextOf, healthOf } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -146,7 +146,7 @@ function trialOf({ id, what, expected, mostSeconds = 20 }: Scenario): Trial<Worl
       })
       const calls = world.provider.calls(model).length
       const after = await ask(world, customer, { model: FALLBACK, stream: true })
-      const books = (await booksOf(world, customer)).split(' and ')
+      const books = (await ledgerTextOf(world, customer)).split(' and ')
       const words = [
         heard.words,
         // The newest row is that of the request that shows that the router lives.

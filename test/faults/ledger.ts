@@ -28,7 +28,11 @@ const OPENING_NANO = 10_000_000_000
  * The rows of a customer: `no row`, or `alpha 7+5, receipt` for each; with anything wrong about the money or
  * the receipt appended. What was billed must be exact, what was reserved must be given back.
  */
-export async function booksOf(world: World, customer: Customer, heard?: Heard): Promise<string> {
+export async function ledgerTextOf(
+  world: World,
+  customer: Customer,
+  heard?: Heard,
+): Promise<string> {
   const authorization = `Bearer ${customer.key}`
   const answer = await world.stack.fetch('/v1/usage', { headers: { authorization } })
   const { data } = usageSchema.parse(await answer.json())
@@ -111,7 +115,7 @@ export async function settledLedger(
 ): Promise<string> {
   const deadline = performance.now() + 8_000
   for (;;) {
-    const books = await booksOf(world, customer)
+    const books = await ledgerTextOf(world, customer)
     if (expected(books) || performance.now() > deadline) return books
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

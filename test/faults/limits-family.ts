@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Script } from '../support/fault-provider.ts'
 import { sound } from './answers.ts'
 import { ask, type Ask } from './ask.ts'
-import { booksOf } from './ledger.ts'
+import { ledgerTextOf } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type Customer, type World } from './world.ts'
 
@@ -55,7 +55,7 @@ function limit(
     run: async (world) => {
       const owner = await world.newCustomer(customer)
       const seen = await countOf(world, owner, times, { model: 'slow', stream })
-      const [, wrong] = (await booksOf(world, owner)).split(', but ')
+      const [, wrong] = (await ledgerTextOf(world, owner)).split(', but ')
       return `${seen}${wrong === undefined ? '' : `, but ${wrong}`}`
     },
   }))

@@ -1,5 +1,5 @@
 import { ask } from './ask.ts'
-import { booksOf, healthOf } from './ledger.ts'
+import { ledgerTextOf, healthOf } from './ledger.ts'
 import { outcomeWords, type Outcome, type ProviderCase } from './provider/case.ts'
 import { CONNECTION_CASES } from './provider/connections.ts'
 import { DIALECT_CASES } from './provider/dialects.ts'
@@ -93,7 +93,7 @@ async function run(world: World, { fault, model, mode }: Variant): Promise<strin
   const calls = world.provider.calls(model).filter((call) => call.provider === at)
   const words = outcomeWords({
     client: heard.words,
-    books: await booksOf(world, customer, heard),
+    books: await ledgerTextOf(world, customer, heard),
     health: await healthOf(world, `${at}/${model}`),
     calls: calls.length,
   })

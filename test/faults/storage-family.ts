@@ -7,7 +7,7 @@ import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { temporaryDirectory } from '../support/stack.ts'
 import { content, DONE, interrupted, sound, STOP, usageFrame } from './answers.ts'
 import { ask } from './ask.ts'
-import { booksOf, settledLedger } from './ledger.ts'
+import { ledgerTextOf, settledLedger } from './ledger.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -81,7 +81,7 @@ async function during(world: World, outage: Outage): Promise<string> {
   // A storage that was away may take a moment to be found again.
   await settledLedger(world, streaming, (books) => books === 'no row').catch(() => {})
   const after = await ask(world, streaming, { model: 'sound', stream: true })
-  const row = await booksOf(world, streaming, after)
+  const row = await ledgerTextOf(world, streaming, after)
   const late = await settledLedger(world, running, (books) => books === 'alpha 7+5, no receipt')
   return [
     `a stream that was running: ${cut.words}`,
@@ -90,7 +90,7 @@ async function during(world: World, outage: Outage): Promise<string> {
     asked === 1 ? 'providers asked once' : `providers asked ${asked} times`,
     `afterwards: ${after.words} | ${row}`,
     `the running one was billed: ${late}`,
-    `the refused one was not: ${await booksOf(world, whole)}`,
+    `the refused one was not: ${await ledgerTextOf(world, whole)}`,
   ].join('; ')
 }
 

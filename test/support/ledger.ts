@@ -117,16 +117,16 @@ export function receiptOf(id: string, more: Partial<StoredReceipt> = {}): Stored
   }
 }
 
-/** What a customer's books say, and whether they agree with the rows they stand for. */
-export interface Books {
+/** A customer's totals in the ledger, which must equal the sums of its rows. */
+export interface LedgerTotals {
   readonly balance: bigint
   readonly reserved: bigint
   readonly rows: number
   readonly open: number
 }
 
-/** Reads the books; throws where a total differs from the sum of its rows. */
-export async function readBooks(db: Database, customerId = 'acme'): Promise<Books> {
+/** Reads the totals; throws where one differs from the sum of its rows. */
+export async function readLedgerTotals(db: Database, customerId = 'acme'): Promise<LedgerTotals> {
   const row = await one(
     db,
     sql`SELECT CAST(balance_nano AS TEXT) AS balance, CAST(reserved_nano AS TEXT) AS reserved,

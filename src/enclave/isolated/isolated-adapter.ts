@@ -89,7 +89,7 @@ class ThreadHost {
     clearTimeout(this.#idle)
     const thread = (this.#thread ??= this.#start())
     try {
-      return await this.#ask(thread, request)
+      return await this.#request(thread, request)
     } finally {
       this.#idle = setTimeout(() => this.close(), this.#deps.limits.idleMs).unref()
     }
@@ -129,7 +129,7 @@ class ThreadHost {
     if (this.#thread === thread) this.#thread = undefined
   }
 
-  #ask(thread: Worker, request: VerifyRequest): Promise<Verified> {
+  #request(thread: Worker, request: VerifyRequest): Promise<Verified> {
     const { limits, after } = this.#deps
     return new Promise((resolve, reject) => {
       // A thread that did not answer is in an unknown state: the next verification starts a new one.

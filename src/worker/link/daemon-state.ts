@@ -17,15 +17,15 @@ const UNKNOWN_STATE: KnownState<never> = { answer: undefined, at: 0, askedAt: 0 
 
 /** The daemon's state, or a part of it, fetched once for all concurrent requests. */
 export class DaemonState<State> {
-  readonly #ask: () => Promise<State>
+  readonly #fetch: () => Promise<State>
   readonly #now: () => number
   readonly #timeoutMs: number
   #requestedSince: number | undefined
   #state: KnownState<State> | undefined
 
   /** @param timeoutMs timeout of a fetch */
-  constructor(ask: () => Promise<State>, now: () => number, timeoutMs: number) {
-    this.#ask = ask
+  constructor(fetchState: () => Promise<State>, now: () => number, timeoutMs: number) {
+    this.#fetch = fetchState
     this.#now = now
     this.#timeoutMs = timeoutMs
   }
@@ -63,7 +63,7 @@ export class DaemonState<State> {
     const askedAt = this.#now()
     this.#requestedSince = askedAt
     try {
-      return this.#keep(await this.#ask(), askedAt)
+      return this.#keep(await this.#fetch(), askedAt)
     } catch (error) {
       if (error instanceof LinkUnavailable) this.#keep(error, askedAt)
       throw error

@@ -86,8 +86,8 @@ export class HttpLink implements Link {
     this.#onFailure = onFailure
     this.#now = host.now
     this.#origin = origin
-    const askState = () => this.#json(LINK_PATHS.state, linkStateSchema)
-    this.#daemonState = new DaemonState(askState, host.now, CALL_TIMEOUT_MS)
+    const fetchState = () => this.#json(LINK_PATHS.state, linkStateSchema)
+    this.#daemonState = new DaemonState(fetchState, host.now, CALL_TIMEOUT_MS)
     this.#proofs = new DaemonState(() => this.providers(), host.now, CALL_TIMEOUT_MS)
     this.sign = batchedSigning(
       host,

@@ -16,7 +16,7 @@ import { release } from './release.ts'
 
 export interface SettleDeps {
   /** Coalesces the settlement with those of other exchanges that end at about the same time. */
-  readonly together: Coalescer
+  readonly coalesce: Coalescer
   readonly ledger: Database
   readonly link: Link
   readonly log: Log
@@ -45,7 +45,7 @@ export function settleWithReceipt(
   id: string,
   deps: SettleDeps,
 ): Promise<void> {
-  return deps.together(async () => {
+  return deps.coalesce(async () => {
     const now = deps.now()
     const receipt = await deps.link.sign({
       claims: claimsOf(exchange, proof, id, now),
@@ -76,7 +76,7 @@ export function settleWithReceipt(
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
 export function settleWithoutReceipt(exchange: Exchange, deps: SettleDeps): Promise<void> {
-  return deps.together(async () => void (await commit(exchange, deps, null)))
+  return deps.coalesce(async () => void (await commit(exchange, deps, null)))
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Database } from '../../../src/worker/storage/database.ts'
 import { numberOf } from '../../../src/worker/storage/row.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
 import type { RouterAddress, TestCustomer } from '../customer.ts'
-import { one, readBooks } from '../ledger.ts'
+import { one, readLedgerTotals } from '../ledger.ts'
 import type { Sighting } from './clients.ts'
 
 /** What is to be proved, once every part answers again. */
@@ -63,7 +63,7 @@ export async function audit({ router, customer, openingEur, sightings }: Audit):
  * rows that name one, each the other's.
  */
 export async function auditDatabase(db: Database, customerId: string): Promise<void> {
-  const books = await readBooks(db, customerId)
+  const books = await readLedgerTotals(db, customerId)
   expect(books).toMatchObject({ reserved: 0n, open: 0 })
   const counts = await one(
     db,

@@ -11,7 +11,7 @@ import {
   addCustomer,
   askOf,
   NOW,
-  readBooks,
+  readLedgerTotals,
   rejectionOf,
   settlementOf,
 } from '../../support/ledger.ts'
@@ -53,7 +53,7 @@ export function describeAdministration(instances: Instances) {
       ])
       await commitSettlement(left, settlementOf(key, 'suspended-1', { nano: 30n }))
       const books = { balance: 70n, reserved: 0n, rows: 1, open: 0 }
-      expect(await readBooks(right, 'suspended')).toEqual(books)
+      expect(await readLedgerTotals(right, 'suspended')).toEqual(books)
       await changeCustomer(right, 'suspended', { suspended: false }, NOW)
       await admit(left, askOf(key, 'suspended-3'))
     })
@@ -69,7 +69,7 @@ export function describeAdministration(instances: Instances) {
         ...race,
       ])
       const admitted = ends.filter(({ status }) => status === 'fulfilled').length
-      expect(await readBooks(left, 'suspend-race')).toMatchObject({ open: admitted })
+      expect(await readLedgerTotals(left, 'suspend-race')).toMatchObject({ open: admitted })
       const late = await rejectionOf(admit(left, askOf(key, 'suspend-race-late')))
       expect(late.code).toBe('customer_suspended')
     })

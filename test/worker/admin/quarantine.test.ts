@@ -4,7 +4,13 @@ import { listQuarantine, settleOne } from '../../../src/worker/admin/quarantine.
 import type { Context, Handler } from '../../../src/worker/context.ts'
 import { quarantine } from '../../../src/worker/settle/quarantine.ts'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
-import { addCustomer, NOW, readBooks, rejectionOf, settlementOf } from '../../support/ledger.ts'
+import {
+  addCustomer,
+  NOW,
+  readLedgerTotals,
+  rejectionOf,
+  settlementOf,
+} from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
 async function kept() {
@@ -54,7 +60,7 @@ describe('the quarantine', () => {
       request_id: 'r1',
       settled: true,
     })
-    expect(await readBooks(db)).toMatchObject({ balance: 70n, rows: 1 })
+    expect(await readLedgerTotals(db)).toMatchObject({ balance: 70n, rows: 1 })
     expect(await rejectionOf(call(settleOne, storage, { request_id: 'r1' }))).toMatchObject({
       code: 'not_found',
       message: 'There is no such settlement in quarantine.',

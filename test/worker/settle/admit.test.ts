@@ -8,7 +8,7 @@ import {
   askOf,
   deleteKey,
   NOW,
-  readBooks,
+  readLedgerTotals,
   rejectionOf,
   settlementOf,
   type Plans,
@@ -35,7 +35,7 @@ describe('a key', () => {
     const key = await addCustomer(db, { balance: 100n })
     const refused = await rejectionOf(admit(db, askOf(change(key), 'r1')))
     expect(refused).toMatchObject({ code: 'unauthorized', message: 'The API key is not valid.' })
-    expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 0 })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved: 0n, open: 0 })
   })
 
   test('that was deleted is unauthorized', async () => {
@@ -62,7 +62,7 @@ describe('the balance of a prepaid customer', () => {
       minAttestation: null,
       rateLimitHeaders: {},
     })
-    expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 100n, rows: 0, open: 1 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 100n, rows: 0, open: 1 })
   })
 
   test('one nano short is refused and leaves nothing', async () => {
@@ -74,7 +74,7 @@ describe('the balance of a prepaid customer', () => {
       status: 402,
       message: 'The balance does not cover the most that this request may cost.',
     })
-    expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 60n, rows: 0, open: 1 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 60n, rows: 0, open: 1 })
   })
 
   test('failure 30: is compared exactly where a double could not', async () => {
@@ -85,13 +85,13 @@ describe('the balance of a prepaid customer', () => {
     const rest = int64 - 9n * capped
     await expect(admit(db, askOf(key, 'last', { nano: rest + 1n }))).rejects.toThrow('balance')
     await admit(db, askOf(key, 'last', { nano: rest }))
-    expect(await readBooks(db)).toMatchObject({ reserved: int64, open: 10 })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved: int64, open: 10 })
   })
 
   test('lets a request that can cost nothing in, at a balance of zero', async () => {
     const key = await addCustomer(db)
     await admit(db, askOf(key, 'r1', { nano: 0n }))
-    expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 1 })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved: 0n, open: 1 })
   })
 
   test('is free again once a request was released, once only', async () => {
@@ -99,7 +99,7 @@ describe('the balance of a prepaid customer', () => {
     await admit(db, askOf(key, 'r1', { nano: 100n }))
     await releaseReservation(db, 'r1')
     await releaseReservation(db, 'r1')
-    expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
     await admit(db, askOf(key, 'r2', { nano: 100n }))
   })
 })
@@ -107,7 +107,11 @@ describe('the balance of a prepaid customer', () => {
 test('a postpaid customer is never refused for money, however absurd the worst case', async () => {
   const key = await addCustomer(db, { billing: 'postpaid' })
   for (const id of ['r1', 'r2', 'r3']) await admit(db, askOf(key, id, { nano: 10n ** 30n }))
-  expect(await readBooks(db)).toMatchObject({ balance: 0n, reserved: 3n * 10n ** 15n, open: 3 })
+  expect(await readLedgerTotals(db)).toMatchObject({
+    balance: 0n,
+    reserved: 3n * 10n ** 15n,
+    open: 3,
+  })
 })
 
 test('the same admission twice reserves once', async () => {
@@ -116,7 +120,7 @@ test('the same admission twice reserves once', async () => {
   const ask = askOf(key, 'r1', { nano: 60n, plans })
   const first = await admit(db, ask)
   expect(await admit(db, ask)).toEqual(first)
-  expect(await readBooks(db)).toMatchObject({ reserved: 60n, open: 1 })
+  expect(await readLedgerTotals(db)).toMatchObject({ reserved: 60n, open: 1 })
 })
 
 describe('the plan', () => {
@@ -129,7 +133,7 @@ describe('the plan', () => {
     const key = await addCustomer(db, { balance: reserved, plan })
     const admission = await admit(db, askOf(key, 'r1', { nano: 100n, plans: PLANS }))
     expect(admission).toMatchObject({ plan, discountPct })
-    expect(await readBooks(db)).toMatchObject({ reserved })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved })
   })
 
   test('that is named like a member every object has is no plan', async () => {

@@ -17,7 +17,7 @@ import {
   addKey,
   askOf,
   NOW,
-  readBooks,
+  readLedgerTotals,
   receiptOf,
   rejectionOf,
   settlementOf,
@@ -57,7 +57,7 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       for (const reason of refused) {
         expect(reason).toMatchObject({ code: 'idempotency_in_progress', status: 409 })
       }
-      expect(await readBooks(left, 'claim-race')).toMatchObject({ reserved: 10n, open: 1 })
+      expect(await readLedgerTotals(left, 'claim-race')).toMatchObject({ reserved: 10n, open: 1 })
     })
 
     test('is found with its answer and its receipt once it is billed, and until its time is over', async () => {
@@ -76,7 +76,11 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       expect((await rejectionOf(admit(right, request('2')))).code).toBe('idempotency_in_progress')
       expect(await earlier(NOW + LIFETIME_MS)).toBeUndefined()
       await admit(right, request('3', NOW + LIFETIME_MS))
-      expect(await readBooks(left, 'claim-kept')).toMatchObject({ rows: 1, balance: 993n, open: 1 })
+      expect(await readLedgerTotals(left, 'claim-kept')).toMatchObject({
+        rows: 1,
+        balance: 993n,
+        open: 1,
+      })
     })
 
     test('can be carried out again once it was released, and settles twice to one bill', async () => {
@@ -88,7 +92,7 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       await Promise.all([left, right, left].map((db) => commitSettlement(db, settled('2'))))
       await releaseReservation(left, 'claim-free-2')
       expect(await earlier()).toMatchObject({ done: true, answer: 'sealed' })
-      expect(await readBooks(left, 'claim-free')).toMatchObject({ rows: 1, balance: 993n })
+      expect(await readLedgerTotals(left, 'claim-free')).toMatchObject({ rows: 1, balance: 993n })
     })
 
     test('of a router that was killed is taken over, and the dead one cannot bill any more', async () => {
@@ -105,7 +109,7 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       await expect(commitSettlement(left, settled('1'))).rejects.toBeInstanceOf(ClaimLost)
       await commitSettlement(right, settled('4'))
       await expect(commitSettlement(left, settled('1'))).rejects.toBeInstanceOf(ClaimLost)
-      expect(await readBooks(left, 'claim-dead')).toMatchObject({ rows: 1, balance: 993n })
+      expect(await readLedgerTotals(left, 'claim-dead')).toMatchObject({ rows: 1, balance: 993n })
     })
 
     test('bars a former owner for as long as it could settle, though the answer goes before', async () => {

@@ -21,7 +21,7 @@ import {
   deleteKey,
   NOW,
   one,
-  readBooks,
+  readLedgerTotals,
   receiptOf,
   rejectionOf,
   settlementOf,
@@ -63,7 +63,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       expect(fulfilled(ends)).toBe(5)
       expect(refusals(ends)).toEqual(['insufficient_balance'])
       const books = { balance: 50n, reserved: 50n, rows: 0, open: 5 }
-      expect(await readBooks(left, 'race')).toEqual(books)
+      expect(await readLedgerTotals(left, 'race')).toEqual(books)
     })
 
     test('limits hold for racing requests too', async () => {
@@ -197,7 +197,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       })
       await Promise.all([left, right, left, right].map((db) => commitSettlement(db, settlement)))
       const books = { balance: 970n, reserved: 0n, rows: 1, open: 0 }
-      expect(await readBooks(right, 'once')).toEqual(books)
+      expect(await readLedgerTotals(right, 'once')).toEqual(books)
       const receipt = await one(
         right,
         sql`SELECT jws, body_state, created_at FROM receipts WHERE receipt_id = 'once-receipt'`,
@@ -216,7 +216,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
         ),
       )
       await Promise.all(settlements)
-      expect(await readBooks(left, 'order')).toMatchObject({ balance: -24n, rows: 24 })
+      expect(await readLedgerTotals(left, 'order')).toMatchObject({ balance: -24n, rows: 24 })
       const { rows, total } = await pageOf(right, 'order', 'limit=1000')
       const times = rows.map((row) => Number(row['created_at']))
       expect(times).toEqual(times.toSorted((a, b) => b - a))
@@ -313,7 +313,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       await commitSettlement(db, huge('range-1'))
       await expect(commitSettlement(db, huge('range-2'))).rejects.toThrow(/constraint|refused/i)
       const books = { balance: -5_000_000_000_000_000_000n, rows: 1 }
-      expect(await readBooks(db, 'range')).toMatchObject(books)
+      expect(await readLedgerTotals(db, 'range')).toMatchObject(books)
     })
 
     test('a sweep releases, overwrites, clears and drops what is due, and nothing else', async () => {
@@ -336,7 +336,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       })
       expect(await settle('swept-2', NOW + 5000)).toEqual({ missingEvidence: [] })
       await Promise.all([sweepAll(left, NOW + 1000), sweepAll(right, NOW + 1000)])
-      expect(await readBooks(left, 'swept')).toEqual({
+      expect(await readLedgerTotals(left, 'swept')).toEqual({
         balance: 1000n,
         reserved: 10n,
         rows: 2,

@@ -9,7 +9,7 @@ import {
   addCustomer,
   askOf,
   NOW,
-  readBooks,
+  readLedgerTotals,
   receiptOf,
   settlementOf,
 } from '../../support/ledger.ts'
@@ -34,7 +34,7 @@ test('a database of the first schema migrates with all that is in it', async () 
   await migrate(db, MIGRATIONS)
   await admit(db, askOf(key, 'r1', { nano: 80n }))
   await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n, usageCapped: true }))
-  expect(await readBooks(db)).toEqual({ balance: 65n, reserved: 0n, rows: 2, open: 0 })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 65n, reserved: 0n, rows: 2, open: 0 })
   expect(db.connection.prepare('SELECT capped FROM usage ORDER BY seq').all()).toEqual([
     { capped: 0 },
     { capped: 1 },
@@ -47,7 +47,7 @@ describe('settlement', () => {
     const key = await addCustomer(db, { balance: 100n })
     await admit(db, askOf(key, 'r1', { nano: 80n }))
     await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
-    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
 
   test('records in full what costs more than was reserved, and even more than there is', async () => {
@@ -55,7 +55,7 @@ describe('settlement', () => {
     const key = await addCustomer(db, { balance: 100n })
     await admit(db, askOf(key, 'r1', { nano: 80n }))
     await commitSettlement(db, settlementOf(key, 'r1', { nano: 130n }))
-    expect(await readBooks(db)).toEqual({ balance: -30n, reserved: 0n, rows: 1, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: -30n, reserved: 0n, rows: 1, open: 0 })
     await expect(admit(db, askOf(key, 'r2'))).rejects.toThrow('balance')
   })
 
@@ -65,7 +65,7 @@ describe('settlement', () => {
     await admit(db, askOf(key, 'r1', { nano: 80n, expiresAt: NOW + 1 }))
     expect(await sweep(db, NOW + 1)).toMatchObject({ released: 1 })
     await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
-    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
 
   test('without a receipt writes a row without one', async () => {
@@ -102,7 +102,7 @@ describe('settlement', () => {
     }
     await commitSettlement(deaf, settlementOf(key, 'r1', { nano: 30n, receipt: receiptOf('x') }))
     expect(calls).toBe(2)
-    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
 
   test('fails where the storage stays away, after asking twice', async () => {
@@ -126,7 +126,7 @@ describe('settlement', () => {
     await admit(db, askOf(key, 'r1', { nano: 80n }))
     await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n }))
     await releaseReservation(db, 'r1')
-    expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
 })
 
@@ -153,6 +153,6 @@ describe('a sweep', () => {
       cleared: 3,
       next: undefined,
     })
-    expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 0, rows: 5 })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved: 0n, open: 0, rows: 5 })
   })
 })

@@ -10,7 +10,7 @@ import {
   addCustomer,
   askOf,
   NOW,
-  readBooks,
+  readLedgerTotals,
   receiptOf,
   settlementOf,
 } from '../../support/ledger.ts'
@@ -44,13 +44,13 @@ test('a settlement is kept once, as it is, without its receipt', async () => {
       },
     },
   ])
-  expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
 })
 
 test('a settlement that is kept can be settled later, and is forgotten then', async () => {
   const { db, storage } = await kept()
   expect(await settleQuarantined(storage, 'r1')).toBe(true)
-  expect(await readBooks(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   expect(await listQuarantined(db, 10)).toEqual([])
   expect(await settleQuarantined(storage, 'r1')).toBe(false)
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { releaseLost } from '../../../src/worker/settle/release.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
-import { addCustomer, askOf, readBooks } from '../../support/ledger.ts'
+import { addCustomer, askOf, readLedgerTotals } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
 function tools(ledger: Database) {
@@ -25,7 +25,7 @@ describe('an admission whose answer was lost', () => {
     await admit(db, askOf(key, 'r1', { nano: 80n }))
     const { waits, events, tools: given } = tools(db)
     await releaseLost('r1', given)
-    expect(await readBooks(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
     expect([waits.length, events]).toEqual([1, []])
   })
 
@@ -39,7 +39,7 @@ describe('an admission whose answer was lost', () => {
       if (looks === 3) await admit(db, askOf(key, 'r1', { nano: 80n }))
     }
     await releaseLost('r1', { ...given, pause })
-    expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 0 })
+    expect(await readLedgerTotals(db)).toMatchObject({ reserved: 0n, open: 0 })
   })
 
   test('is left to the sweep by a storage that stays away, and that is logged', async () => {

@@ -4,7 +4,7 @@ import { listQuarantined } from '../../../src/worker/settle/quarantine.ts'
 import { settleDelivered, type SettleDeps } from '../../../src/worker/settle/settle.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
-import { addCustomer, askOf, NOW, readBooks } from '../../support/ledger.ts'
+import { addCustomer, askOf, NOW, readLedgerTotals } from '../../support/ledger.ts'
 import { pricedRoute } from '../../support/routes.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
@@ -29,7 +29,7 @@ async function delivered(ledgerOf: (db: Database) => Database) {
     reportedSeconds: null,
   } satisfies Partial<Exchange>
   const deps: Partial<SettleDeps> = {
-    together: (work) => work(),
+    coalesce: (work) => work(),
     ledger: ledgerOf(db),
     log: (event) => events.push(event),
     usdEur: undefined,
@@ -53,7 +53,7 @@ test('what the storage refuses is kept for the operator, and the reservation giv
   await run()
   expect(events).toEqual(['settle_quarantined'])
   expect(await listQuarantined(db, 10)).toMatchObject([{ requestId: 'r1', customerId: 'acme' }])
-  expect(await readBooks(db)).toEqual({ balance: 100_000n, reserved: 0n, rows: 0, open: 0 })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 100_000n, reserved: 0n, rows: 0, open: 0 })
 })
 
 test('a storage that is away is no reason to keep anything: it is asked again later', async () => {

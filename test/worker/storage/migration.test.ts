@@ -13,7 +13,7 @@ import { migrate } from '../../../src/worker/storage/migrate.ts'
 import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import { sqliteFiles } from '../../support/crash/ledger-access.ts'
-import { askOf, NOW, readBooks, rejectionOf, settlementOf } from '../../support/ledger.ts'
+import { askOf, NOW, readLedgerTotals, rejectionOf, settlementOf } from '../../support/ledger.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
@@ -277,7 +277,12 @@ describe.each(Object.entries(ENGINES))(
           keyHash: 'hash of cmr_old_k1',
         }
         await commitSettlement(db, settlementOf(presented, 'at-work', { nano: 8n }))
-        expect(await readBooks(db, 'old')).toEqual({ balance: 92n, reserved: 0n, rows: 4, open: 0 })
+        expect(await readLedgerTotals(db, 'old')).toEqual({
+          balance: 92n,
+          reserved: 0n,
+          rows: 4,
+          open: 0,
+        })
         await updateKey(db, 'old', 'cmr_old_k1', { limit_eur: 60n }, NOW)
         const refused = await rejectionOf(admit(db, askOf(presented, 'too-much', { nano: 11n })))
         expect(refused.code).toBe('insufficient_quota')

@@ -10,7 +10,7 @@ import {
   addCustomer,
   askOf,
   NOW,
-  readBooks,
+  readLedgerTotals,
   receiptOf,
   settlementOf,
 } from '../../support/ledger.ts'
@@ -96,7 +96,7 @@ test('the books balance after every step, whatever the order, crashes and repeat
       const key = await addCustomer(db, { billing: kind, balance: 100n })
       for (const step of history) {
         await survive(perform(db, key, step))
-        await readBooks(db)
+        await readLedgerTotals(db)
       }
       const ids = settledIds(db)
       for (const step of history) {
@@ -106,7 +106,11 @@ test('the books balance after every step, whatever the order, crashes and repeat
       expect(settledIds(db)).toHaveLength(settled.size)
       expect(ids.length).toBeLessThanOrEqual(settled.size)
       await sweep(db, NOW + 10_000_000)
-      expect(await readBooks(db)).toMatchObject({ reserved: 0n, open: 0, rows: settled.size })
+      expect(await readLedgerTotals(db)).toMatchObject({
+        reserved: 0n,
+        open: 0,
+        rows: settled.size,
+      })
       db.connection.close()
     }),
     { numRuns: 120 },
@@ -120,7 +124,7 @@ test('the first settlement of a request stands, and repeats with other figures c
       const db = openSqlite()
       const key = await addCustomer(db, { balance: 0n })
       for (const nano of nanos) await commitSettlement(db, settlementOf(key, 'same', { nano }))
-      expect(await readBooks(db)).toMatchObject({ balance: -(nanos[0] ?? 0n), rows: 1 })
+      expect(await readLedgerTotals(db)).toMatchObject({ balance: -(nanos[0] ?? 0n), rows: 1 })
       db.connection.close()
     }),
     { numRuns: 30 },
