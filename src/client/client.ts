@@ -1,3 +1,4 @@
+import { RECEIPT_ENDPOINTS } from '../protocol/receipt.ts'
 import { digestAnswer } from './answer-digest.ts'
 import { ClientError, ReceiptRefused } from './errors.ts'
 import { addressOf, type ClientOptions, type Settings } from './options.ts'
@@ -35,10 +36,6 @@ export interface Receipts {
   /** Waits for those that are being verified. */
   settled(): Promise<void>
 }
-
-/** Paths whose answers have receipts. */
-const WITH_RECEIPTS =
-  /\/v1\/(chat\/completions|responses|messages|embeddings|audio\/transcriptions)$/
 
 /** Statuses whose answers must not have a body, as `Response` requires. */
 const NO_BODY = new Set([101, 204, 205, 304])
@@ -123,7 +120,8 @@ class AnswerWatch implements Receipts {
   /** The same answer, read through a tap where it can have a receipt. */
   pass(request: OutgoingRequest, answer: IncomingAnswer): Response {
     const { method, url } = request
-    const has = method === 'POST' && answer.status === 200 && WITH_RECEIPTS.test(url.pathname)
+    const issues = RECEIPT_ENDPOINTS.some((endpoint) => url.pathname.endsWith(endpoint))
+    const has = method === 'POST' && answer.status === 200 && issues
     if (!has || answer.body === null) {
       return asResponse({ ...answer, body: answer.body && streamOf(answer.body) }, url)
     }

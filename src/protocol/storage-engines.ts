@@ -28,6 +28,15 @@ export const STORAGE_SECRETS = [
   ...new Set(engineNames().flatMap((name) => STORAGE_ENGINES[name].secret ?? [])),
 ]
 
+/** The engine whose secret is among the given ones, by variable name; the default engine where none is. */
+export function engineOfSecrets(given: Readonly<Record<string, string>>): StorageEngineName {
+  const named = SELF_HOSTED_ENGINES.find((name) => {
+    const { secret } = STORAGE_ENGINES[name]
+    return secret !== undefined && given[secret] !== undefined
+  })
+  return named ?? DEFAULT_STORAGE_ENGINE
+}
+
 export function isSelfHostedEngine(name: string): name is StorageEngineName {
   return SELF_HOSTED_ENGINES.some((known) => known === name)
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { engineOfSecrets } from '../../protocol/storage-engines.ts'
 import { HostInputError, readSecrets } from './host-input.ts'
 
 /**
@@ -67,7 +68,7 @@ function planSimulated(configuration: string, hostSecrets: string | undefined): 
     args: ['start'],
     env: {
       ...secrets,
-      ...(secrets['DATABASE_URL'] === undefined ? {} : { STORAGE: 'postgres' }),
+      STORAGE: engineOfSecrets(secrets),
       PORT: String(HTTP_PORT),
       TLS_PORT: String(TLS_PORT),
       CONNECTIONS_PER_SOURCE,

@@ -3,9 +3,8 @@ import type { Platform } from '../../protocol/boot.ts'
 import { checkConfig } from '../../protocol/config-rules.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import {
-  DEFAULT_STORAGE_ENGINE,
+  engineOfSecrets,
   isSelfHostedEngine,
-  SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
   STORAGE_SECRETS,
 } from '../../protocol/storage-engines.ts'
@@ -63,7 +62,7 @@ export function planStart(
   const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service.allow_simulated, hardware)
-  const storage = environment['STORAGE'] || engineOf(given)
+  const storage = environment['STORAGE'] || engineOfSecrets(given ?? {})
   const refusals = findRefusals({
     options,
     config: withRealAddresses(config),
@@ -90,15 +89,6 @@ export function planStart(
     dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
-}
-
-/** A document that contains the secret of an engine selects that engine. */
-function engineOf(given: Readonly<Record<string, string>> = {}): string {
-  const meant = SELF_HOSTED_ENGINES.find((name) => {
-    const { secret } = STORAGE_ENGINES[name]
-    return secret !== undefined && given[secret] !== undefined
-  })
-  return meant ?? DEFAULT_STORAGE_ENGINE
 }
 
 /** Refuses names that the configuration does not use: a misspelt name would leave the intended secret missing. */

@@ -1,5 +1,6 @@
 import type { Constraints } from '../../protocol/constraints.ts'
-import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
+import { DIGEST_VERSION } from '../../protocol/digest.ts'
+import type { ExchangeClaims, ReceiptEndpoint } from '../../protocol/receipt.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { Route } from '../provider/route.ts'
 import type { Admission } from './admit.ts'
@@ -45,4 +46,40 @@ export interface ExchangeProof {
   readonly decoded: boolean
   /** The provider's own id of the finished answer, where it gave one. */
   readonly providerResponseId?: string | undefined
+}
+
+/** Rows and receipts hold token counts only where tokens are billed. */
+export function billedTokens({ route, usage }: Exchange) {
+  const billed = route.config.pricing?.billing_unit === undefined
+  return {
+    promptTokens: billed ? usage.promptTokens : 0,
+    completionTokens: billed ? usage.completionTokens : 0,
+  }
+}
+
+/** The exchange's claims in its receipt. `id` is the receipt's, `now` in milliseconds. */
+export function claimsOf(
+  exchange: Exchange,
+  { digests, decoded }: ExchangeProof,
+  id: string,
+  now: number,
+): ExchangeClaims {
+  const tokens = billedTokens(exchange)
+  return {
+    jti: id,
+    iat: Math.floor(now / 1000),
+    endpoint: exchange.endpoint,
+    requested_route: exchange.requestedRoute,
+    routed_model: exchange.route.id,
+    prompt_tokens: tokens.promptTokens,
+    completion_tokens: tokens.completionTokens,
+    request_digest: digests.providerRequest,
+    response_digest: digests.providerResponse,
+    ...(decoded && { response_digest_over: 'decoded' as const }),
+    digest_version: DIGEST_VERSION,
+    failover: exchange.failover,
+    client_request_digest: digests.clientRequest,
+    client_response_digest: digests.clientResponse,
+    ...(exchange.constraints && { constraints: exchange.constraints }),
+  }
 }

@@ -1,12 +1,11 @@
-import { DIGEST_VERSION, sha256Hex } from '../../protocol/digest.ts'
-import type { ExchangeClaims } from '../../protocol/receipt.ts'
+import { sha256Hex } from '../../protocol/digest.ts'
 import type { Coalescer } from '../batching/coalescer.ts'
 import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
 import type { Link } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { retainEvidence } from './evidence.ts'
-import type { Exchange, ExchangeProof } from './exchange.ts'
+import { billedTokens, claimsOf, type Exchange, type ExchangeProof } from './exchange.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import { commitSettlement, type Settlement } from './ledger.ts'
@@ -151,40 +150,5 @@ function settlementOf(
     receipt,
     answer: exchange.answer ?? null,
     alerts,
-  }
-}
-
-/** Rows and receipts hold token counts only where tokens are billed. */
-function billedTokens({ route, usage }: Exchange) {
-  const billed = route.config.pricing?.billing_unit === undefined
-  return {
-    promptTokens: billed ? usage.promptTokens : 0,
-    completionTokens: billed ? usage.completionTokens : 0,
-  }
-}
-
-function claimsOf(
-  exchange: Exchange,
-  { digests, decoded }: ExchangeProof,
-  id: string,
-  now: number,
-): ExchangeClaims {
-  const tokens = billedTokens(exchange)
-  return {
-    jti: id,
-    iat: Math.floor(now / 1000),
-    endpoint: exchange.endpoint,
-    requested_route: exchange.requestedRoute,
-    routed_model: exchange.route.id,
-    prompt_tokens: tokens.promptTokens,
-    completion_tokens: tokens.completionTokens,
-    request_digest: digests.providerRequest,
-    response_digest: digests.providerResponse,
-    ...(decoded && { response_digest_over: 'decoded' as const }),
-    digest_version: DIGEST_VERSION,
-    failover: exchange.failover,
-    client_request_digest: digests.clientRequest,
-    client_response_digest: digests.clientResponse,
-    ...(exchange.constraints && { constraints: exchange.constraints }),
   }
 }
