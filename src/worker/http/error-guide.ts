@@ -86,7 +86,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy: 'Have the router attest a nonce again, and sign a new document for it.',
   },
   key_expired: {
-    means: 'The time of the API key is over.',
+    means: 'The API key has expired.',
     remedy: 'Use another key.',
   },
   session_ended: {
@@ -148,7 +148,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means:
       'The request was carried out and billed under this `Idempotency-Key`, and its answer is no longer there: it ' +
       'was too large to be kept, made room for others, or cannot be read.',
-    remedy: 'Its receipt stands in the message. To have it carried out again, use a new key.',
+    remedy: 'The message names its receipt. To have it carried out again, use a new key.',
   },
   idempotency_key_reused: {
     means:
