@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
@@ -51,7 +51,10 @@ beforeAll(async () => {
     })
   }
 }, 180_000)
-afterAll(() => stack?.stop())
+afterAll(async () => {
+  await stack?.stop()
+  if (stack !== undefined) rmSync(stack.stateDir, { recursive: true, force: true })
+})
 
 async function admin<Schema extends z.ZodType>(path: string, schema: Schema) {
   const headers = { authorization: `Bearer ${stack.local.admin_token}` }

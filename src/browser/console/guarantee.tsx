@@ -100,7 +100,7 @@ function Details({ proof, rootKey }: { readonly proof: Proof; readonly rootKey: 
           <dd>{new Date(proof.provenAt).toLocaleString()}, for a nonce of this page</dd>
         </div>
       </dl>
-      <ul class="checks">
+      <ul class="check-list">
         {proof.checks.map(({ name, detail, proves }) => (
           <li key={name} data-ok="true" title={`${proves} ${detail}`}>
             <span class="hidden">holds: </span>

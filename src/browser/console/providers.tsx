@@ -67,7 +67,7 @@ function ProviderCard({
           <summary>
             {failed > 0 ? `${failed} checks failed` : `${checks.length} checks hold`}
           </summary>
-          <ul class="checks">
+          <ul class="check-list">
             {checks.map(({ name, ok }) => (
               <li key={name} data-ok={ok}>
                 <span class="hidden">{ok ? 'holds: ' : 'failed: '}</span>

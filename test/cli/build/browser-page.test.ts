@@ -11,7 +11,7 @@ const packageSchema = z.object({ dependencies: z.record(z.string(), z.string()).
 
 /** What the page is made of. */
 const PARTS = ['browser', 'client', 'protocol', 'verify']
-const PACKAGES = ['preact', 'zod', '@noble/hashes', '@noble/curves', '@phala/dcap-qvl']
+const PACKAGES = ['preact', 'zod', 'cborg', '@noble/hashes', '@noble/curves', '@phala/dcap-qvl']
 
 let folder: string
 let page: string
