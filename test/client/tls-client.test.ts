@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
+import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import type { ServerResponse } from 'node:http'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
@@ -40,6 +40,12 @@ function clientFor(started: Pick<FakeRouter, 'baseURL'>, more: Partial<ClientOpt
 
 const PROMPT = 'the prompt that nobody else may read'
 
+function relay(one: Socket, other: Socket): void {
+  one.pipe(other).pipe(one)
+  one.on('error', () => other.destroy())
+  other.on('error', () => one.destroy())
+}
+
 function ask(client: Client, { baseURL }: Pick<FakeRouter, 'baseURL'>): Promise<Response> {
   return client.fetch(`${baseURL}/v1/chat/completions`, {
     method: 'POST',
@@ -74,6 +80,24 @@ describe('a pinned fetch', () => {
     expect(host.received).toHaveLength(13)
     expect(host.connections()).toBeGreaterThan(3)
     expect(host.evidenceAsked()).toBe(1)
+  })
+
+  test('opens the connection for the bundle beside the one for the prompt, not before or after it', async () => {
+    const host = await router()
+    const waiting: Socket[] = []
+    let held = true
+    // Nothing passes, not even a handshake, before there are two connections.
+    const front = createTcpServer((client) => {
+      waiting.push(client)
+      if (held && waiting.length < 2) return
+      held = false
+      for (const one of waiting.splice(0)) relay(one, connect(host.port, '127.0.0.1'))
+    })
+    const address = { baseURL: `https://127.0.0.1:${await listen(front)}` }
+    const { client } = clientFor(address)
+    expect((await ask(client, address)).status).toBe(200)
+    await client.close()
+    front.close()
   })
 
   test('keeps connections open', async () => {
