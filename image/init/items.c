@@ -24,6 +24,7 @@ static const struct {
 } ITEMS[] = {
 	{ "config", 0444 }, { "bundle", 0444 }, { "manifest", 0444 }, { "secrets", 0400 },
 	{ "simulated-chip", 0444 },
+	{ "standin-port", 0444 },
 };
 
 /* Copies a file that the supervisor may read. Returns 0 where there is none. */

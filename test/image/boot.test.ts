@@ -27,7 +27,7 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
   }, BOOT_MS)
   afterAll(async () => {
     await Promise.all(guests.map((guest) => guest.stop()))
-    await world.remove()
+    world.remove()
   })
 
   async function boot(changes: Partial<GuestPlan>): Promise<Guest> {

@@ -1,11 +1,4 @@
-import {
-  copyFileSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commandLine } from '../../src/cli/image/command-line.ts'
@@ -15,20 +8,18 @@ import { CHIP_FILE_VARIABLE } from '../../src/enclave/open-machine.ts'
 import { makeLocalRelease } from '../../src/enclave/release/local-release.ts'
 import { makeSigningKey, type SigningKey } from '../../src/enclave/release/signing-key.ts'
 import { simulatedMeasurement } from '../../src/enclave/snp/simulated-source.ts'
-import { sendToStandin, startStandin } from '../../src/host/stack/start-standin.ts'
-import { simulatedChipSchema } from '../../src/protocol/boot.ts'
 import { toHex } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
 import { IMAGE_DIR, type GuestPlan } from './guest.ts'
 
 export const ADMIN_TOKEN = 'admin-token-of-the-image-test'
 
-/** Where QEMU's network shows the loopback interface of this machine. */
-const THIS_MACHINE = '10.0.2.2'
+/** In the guest; simulated evidence of a provider is not taken in production mode, so it has none. */
+const STANDIN_PORT = 9100
 
 const DATA_DISK_BYTES = 256 * 1024 * 1024
 
-/** What an operator and a host have between them: keys, configuration, secrets, disks, and an attested provider. */
+/** What an operator and a host have between them: keys, configuration, secrets, disks. */
 export interface GuestWorld {
   readonly operator: SigningKey
   readonly configurationSha256: string
@@ -38,7 +29,7 @@ export interface GuestWorld {
   commandLineFor(configuration: Uint8Array): string
   /** What the host starts the guest from. */
   plan(): GuestPlan
-  remove(): Promise<void>
+  remove(): void
 }
 
 export async function makeGuestWorld(): Promise<GuestWorld> {
@@ -49,12 +40,6 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
       mode: 0o600,
     })
   const chipFile = process.env[CHIP_FILE_VARIABLE] ?? ''
-  const standin = await startStandin(undefined, at('standin.log'))
-  sendToStandin(
-    standin.child,
-    simulatedChipSchema.parse(JSON.parse(readFileSync(chipFile, 'utf8'))),
-  )
-
   const operator = await makeSigningKey({ extractable: true })
   const release = await makeLocalRelease({
     build: { version: '1.0.0', sourceSha256: '0'.repeat(64), bundleSha256: '0'.repeat(64) },
@@ -71,19 +56,16 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
       name: 'guest',
       trust_bundle_url: 'https://router.example/.well-known/trust.json',
       allow_simulated: true,
+      allow_unattested: ['standin'],
       data_disk: true,
       unseal: { operator_key: operator.publicJwk },
       release: { root_key: release.rootPublicJwk, bundle: 'bundle', manifest: 'manifest' },
     },
     providers: {
       standin: {
-        base_url: `https://${THIS_MACHINE}:${standin.ready.tlsPort}/standin/v1`,
+        base_url: `http://127.0.0.1:${STANDIN_PORT}/standin/v1`,
         api_key_env: 'PROVIDER_KEY',
-        attestation: {
-          adapter: 'envelope',
-          root_key: standin.ready.rootJwk,
-          environments: ['local'],
-        },
+        attestation: { adapter: 'none' },
       },
     },
     routes: [
@@ -102,6 +84,7 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
   write('bundle', { trust_bundle_jws: release.bundleJws })
   write('manifest', release.manifestJws)
   write('root.jwk.json', release.rootPublicJwk)
+  write('standin-port', String(STANDIN_PORT))
   write('data.img', '')
   truncateSync(at('data.img'), DATA_DISK_BYTES)
   copyFileSync(chipFile, at('chip.json'))
@@ -129,12 +112,10 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
         bundle: at('bundle'),
         manifest: at('manifest'),
         'simulated-chip': at('chip.json'),
+        'standin-port': at('standin-port'),
       },
       monitor: at(`monitor-${(guests += 1)}`),
     }),
-    async remove() {
-      await standin.child.stop(1_000)
-      rmSync(directory, { recursive: true, force: true })
-    },
+    remove: () => rmSync(directory, { recursive: true, force: true }),
   }
 }

@@ -40,7 +40,7 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
   afterAll(async () => {
     for (const broker of brokers) broker.stop()
     await guest.stop()
-    await world.remove()
+    world.remove()
   })
 
   const address = () => `https://127.0.0.1:${guest.port}`

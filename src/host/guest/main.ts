@@ -9,10 +9,14 @@ import { OPEN_PORT, planService } from './service-plan.ts'
 /** The program whose subcommand the guest runs. */
 const PROGRAM = '/app/src/cli/main.ts'
 
+const STANDIN = '/app/src/standin/main.js'
+const RUN_AS = '/usr/bin/run-as'
+
 const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
 /** For rehearsals; the real platform does not read it. */
 const CHIP = '/run/cmr/simulated-chip'
+const STANDIN_PORT = '/run/cmr/standin-port'
 const TABLES = '/run/cmr/acpi'
 
 /**
@@ -22,7 +26,11 @@ async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
   checkConfiguration(configuration, readFileSync('/proc/cmdline', 'utf8'))
   say(describeTables(readTables(TABLES)))
-  const plan = planService(configuration.toString('utf8'), readIfThere(SECRETS))
+  const plan = planService(configuration.toString('utf8'), {
+    secrets: readIfThere(SECRETS),
+    standinPort: readIfThere(STANDIN_PORT),
+  })
+  if (plan.standinPort !== undefined) startStandinProvider(plan.standinPort)
   if (plan.forwardTo !== undefined) await forward(OPEN_PORT, plan.forwardTo)
 
   const router = spawn(process.execPath, [PROGRAM, ...plan.args], {
@@ -36,7 +44,7 @@ async function main(): Promise<number> {
       NODE_ENV: 'production',
       // PID 1 stops the machine when the router ends, whatever processes are left.
       CMR_UNGUARDED: '1',
-      CMR_RUN_AS: '/usr/bin/run-as',
+      CMR_RUN_AS: RUN_AS,
       ...(existsSync(CHIP) ? { [CHIP_FILE_VARIABLE]: CHIP } : {}),
       ROUTER_CONFIG: CONFIG,
       STATE_DIR: '/var/lib/cmr',
@@ -46,6 +54,16 @@ async function main(): Promise<number> {
   return new Promise((resolve, reject) => {
     router.once('error', reject)
     router.once('exit', (code) => resolve(code ?? 1))
+  })
+}
+
+/** The image's own provider, for rehearsals; its answers are made up, and it ends with the machine. */
+function startStandinProvider(port: number): void {
+  say({ event: 'standin_provider' })
+  spawn(RUN_AS, ['worker', process.execPath, STANDIN, String(port)], {
+    cwd: '/app',
+    stdio: 'ignore',
+    env: { PATH: '/usr/bin', HOME: '/tmp', TMPDIR: '/tmp' },
   })
 }
 

@@ -10,8 +10,16 @@ export interface ServicePlan {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly forwardTo?: number
+  /** Where the image's stand-in provider answers on loopback, in a rehearsal. */
+  readonly standinPort?: number
   /** Whether what it prints may be shown to the host. */
   readonly shown: boolean
+}
+
+/** What the host hands over beside the configuration. */
+export interface HostItems {
+  readonly secrets?: string | undefined
+  readonly standinPort?: string | undefined
 }
 
 /** The guest's only open port. Plain HTTP and the link stay inside. */
@@ -22,20 +30,34 @@ const HTTP_PORT = 8787
 const CONNECTIONS_PER_SOURCE = '1024'
 
 const modeSchema = z.object({
-  service: z.object({ mode: z.enum(['production', 'local']).default('production') }),
+  service: z.object({
+    mode: z.enum(['production', 'local']).default('production'),
+    allow_simulated: z.boolean().default(false),
+  }),
 })
+
+const portSchema = z.coerce.number().int().min(1024).max(65_535)
 
 /**
  * The program for this measured configuration: in production mode a router that starts sealed, in local mode a
  * simulated one whose secrets the host supplies.
- * @throws HostInputError when the host supplies secrets in production
+ * @throws HostInputError when the host supplies secrets in production, or a stand-in provider where the measured
+ *   configuration allows no simulation
  */
-export function planService(configuration: string, hostSecrets: string | undefined): ServicePlan {
+export function planService(
+  configuration: string,
+  { secrets, standinPort }: HostItems = {},
+): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))
   if (!parsed.success) throw new HostInputError('the configuration has no service of a known mode')
-  return parsed.data.service.mode === 'production'
-    ? planProduction(hostSecrets)
-    : planSimulated(configuration, hostSecrets)
+  const { mode, allow_simulated: rehearsal } = parsed.data.service
+  if (mode === 'local') return planSimulated(configuration, secrets)
+  const plan = planProduction(secrets)
+  if (standinPort === undefined) return plan
+  if (!rehearsal) throw new HostInputError('a stand-in provider needs service.allow_simulated')
+  const port = portSchema.safeParse(standinPort.trim())
+  if (!port.success) throw new HostInputError('the port of the stand-in provider is none')
+  return { ...plan, standinPort: port.data }
 }
 
 function planProduction(hostSecrets: string | undefined): ServicePlan {

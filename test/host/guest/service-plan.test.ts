@@ -12,14 +12,14 @@ describe('what a guest runs', () => {
   it.each([undefined, 'production'])(
     'is a router in production mode that starts sealed, with the mode %s',
     (mode) => {
-      const { args, env, forwardTo, shown } = planService(config(mode), undefined)
+      const { args, env, forwardTo, shown } = planService(config(mode))
       expect(args.slice(0, 4)).toEqual(['serve', '--sealed', '--https', '0.0.0.0:443'])
       expect([env, forwardTo, shown]).toEqual([{ JSON_CONSOLE: 'true' }, undefined, true])
     },
   )
 
   it('is nothing where the host hands over secrets to a guest in production mode', () => {
-    expect(() => planService(config(), '{"ADMIN_TOKEN": "seen"}')).toThrow(
+    expect(() => planService(config(), { secrets: '{"ADMIN_TOKEN": "seen"}' })).toThrow(
       new HostInputError(
         'the host handed over secrets; in production mode a guest takes them by a document of its operator only',
       ),
@@ -27,10 +27,8 @@ describe('what a guest runs', () => {
   })
 
   it('is a rehearsal in local mode, with the secrets of the host', () => {
-    const plan = planService(
-      config('local'),
-      '{"NOVA_API_KEY": "k", "DATABASE_URL": "postgres://x"}',
-    )
+    const secrets = '{"NOVA_API_KEY": "k", "DATABASE_URL": "postgres://x"}'
+    const plan = planService(config('local'), { secrets })
     expect(plan).toMatchObject({
       args: ['start'],
       env: { NOVA_API_KEY: 'k', STORAGE: 'postgres', DATABASE_URL: 'postgres://x' },
@@ -39,8 +37,19 @@ describe('what a guest runs', () => {
     })
   })
 
+  it('has a stand-in provider where the measured configuration allows simulation alone', () => {
+    const simulated = JSON.stringify({ service: { allow_simulated: true } })
+    expect(planService(simulated, { standinPort: '9100\n' }).standinPort).toBe(9100)
+    expect(() => planService(config(), { standinPort: '9100' })).toThrow(
+      new HostInputError('a stand-in provider needs service.allow_simulated'),
+    )
+    expect(() => planService(simulated, { standinPort: '80' })).toThrow(
+      new HostInputError('the port of the stand-in provider is none'),
+    )
+  })
+
   it.each(['{', '{}', config('none')])('is nothing without a mode that is known: %s', (text) => {
-    expect(() => planService(text, undefined)).toThrow(
+    expect(() => planService(text)).toThrow(
       new HostInputError('the configuration has no service of a known mode'),
     )
   })
