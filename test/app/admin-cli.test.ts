@@ -88,7 +88,7 @@ describe('the admin command', () => {
     ])
   })
 
-  test('erases a customer for good, only when told that it is meant', async () => {
+  test('erases a customer for good, only when confirmed', async () => {
     const { id = '' } = await newCustomer()
     const { key = '' } = await admin('keys', 'create', id, '--name', 'k')
     const headers = { authorization: `Bearer ${key}` }

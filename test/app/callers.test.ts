@@ -136,7 +136,7 @@ describe('routing', () => {
     },
   )
 
-  test('a 403 about the content is told as that, and no other route is asked', async () => {
+  test('a 403 about the content is reported as such, and no other route is tried', async () => {
     const request = { model: 'moderated', stream: true, more: { failover: ['other'] } }
     const { words } = await ask(world, customer, request)
     expect(words).toBe('400 content_policy_violation')

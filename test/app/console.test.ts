@@ -207,7 +207,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     )
   })
 
-  test('an id that is none, and a list without rows, are told in words', async () => {
+  test('an invalid id, and a list without rows, are shown as messages', async () => {
     await page.getByLabel(/^Id of the request/).fill('nobody')
     await page.keyboard.press('Enter')
     await page.getByText('The ledger has no such request.').waitFor()
@@ -292,7 +292,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     120_000,
   )
 
-  test('a router that does not answer is told, and what was known stays', async () => {
+  test('a router that does not answer is reported, and the last values stay', async () => {
     await page.goto(`${stack.local.base_url}/console`)
     await goTo('Routes', 'Routes')
     await page.getByRole('row').filter({ hasText: 'standin/glm-5' }).first().waitFor()
@@ -352,7 +352,7 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     ])
   })
 
-  test('nobody but the router was asked, and no policy was broken', () => {
+  test('requests go to the router alone, and no policy is violated', () => {
     expect([...addresses]).toEqual([stack.local.base_url])
     const expected = /status of 40[14]|net::ERR_FAILED/
     expect(complaints.filter((text) => !expected.test(text))).toEqual([])

@@ -132,7 +132,7 @@ function post(path: string, body: object, headers: Record<string, string> = {}):
 describe.each(Object.entries(DOORS))(
   'what a caller requires of the provider, by %s',
   (name, ask) => {
-    test('is met by the attested provider alone, and stands in a receipt that verifies', async () => {
+    test('is met by the attested provider alone, and is in a receipt that verifies', async () => {
       await standin.reset()
       if (name === 'embeddings') await standin.script(VECTORS)
       const attestation = { min: 'simulated', providers: ['plain', 'nova'] }
@@ -204,7 +204,7 @@ const VECTORS = {
 }
 
 describe('what is required of the provider', () => {
-  test('is checked by whoever verifies the receipt, against what they asked for', async () => {
+  test('is checked by the verifier of the receipt, against what the request required', async () => {
     const answer = await chat('both', { attestation: { min: 'simulated' } })
     const claims = await receiptClaims((await completionOf(answer)).service.receipt_id)
     const digest = claims.inference_attestation.evidence_summary.evidence_sha256

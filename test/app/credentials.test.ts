@@ -45,7 +45,7 @@ describe('without the right credentials', () => {
     expect(KEYED.length).toBeGreaterThan(5)
   })
 
-  test.each(ADMIN)('nobody is let in: $method $path', async (endpoint) => {
+  test.each(ADMIN)('is refused: $method $path', async (endpoint) => {
     const { admin_token: token, api_key: key } = stack.local
     const wrong = [undefined, `Bearer ${key}`, `Bearer ${token.slice(0, -1)}`, `Bearer ${token}x`]
     for (const authorization of [...wrong, token, `Basic ${token}`, 'Bearer ', `Bearer  ${key}`]) {
@@ -55,7 +55,7 @@ describe('without the right credentials', () => {
     expect(await codeFor({ ...endpoint, path }, undefined)).toBe('401 unauthorized')
   })
 
-  test.each(KEYED)('nobody is let in: $method $path', async (endpoint) => {
+  test.each(KEYED)('is refused: $method $path', async (endpoint) => {
     const { admin_token: token, api_key: key } = stack.local
     const parts = key.split('_')
     const wrong = [

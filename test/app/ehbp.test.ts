@@ -111,7 +111,7 @@ describe('the stock client of EHBP', () => {
 describe('an encrypted request', () => {
   const BODY = JSON.stringify({ ...ASK, stream: true })
 
-  test('is answered in frames, the last of them empty, and nobody between reads a word', async () => {
+  test('is answered in frames, the last of them empty, and no party in between can read it', async () => {
     const client = await sender()
     const answer = await post(client.enc, await client.seal(BODY))
     expect(answer.status).toBe(200)

@@ -126,7 +126,7 @@ describe('a route with an `embedding` of its own', () => {
   })
 })
 
-test('the receipt is over the bytes of this door, and the row says what was embedded', async () => {
+test('the receipt is over the bytes of this front door, and the row counts what was embedded', async () => {
   await scriptVectors([[1]], USAGE)
   const body = { model: 'bge-m3', input: 'Hello!' }
   const answer = await post('/v1/embeddings', body)

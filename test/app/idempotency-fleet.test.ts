@@ -61,7 +61,7 @@ async function hold(delay_ms: number): Promise<void> {
 }
 
 describe('an Idempotency-Key on two instances', () => {
-  test('is carried out once, whoever races', async () => {
+  test('is carried out once, whichever instance gets it first', async () => {
     const customer = await customerOf()
     await hold(1_500)
     const race = await Promise.all(
@@ -128,7 +128,7 @@ describe('an Idempotency-Key on two instances', () => {
     },
   )
 
-  test('of an instance that is killed at work is carried out by the other, and billed once', async () => {
+  test('of an instance that is killed meanwhile is carried out by the other, and billed once', async () => {
     const customer = await customerOf()
     await hold(20_000)
     const lost = ask(left, customer, 'killed').catch((error: unknown) => error)

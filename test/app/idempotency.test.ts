@@ -153,7 +153,7 @@ describe('a repeat gets the answer of the first request, and is not billed', () 
 })
 
 describe('a repeat while the first is being carried out', () => {
-  test('is told to come again, and then gets the answer', async () => {
+  test('gets Retry-After, and then the answer', async () => {
     const customer = await world.newCustomer()
     const headers = { 'idempotency-key': 'at-work' }
     const body = { model: 'slow', messages }
@@ -225,7 +225,7 @@ describe('another request under a key that was used', () => {
     expect(await billed(customer)).toBe(1)
   })
 
-  test('is told so in the form of Messages there', async () => {
+  test('gets the error in the format of Messages there', async () => {
     const customer = await world.newCustomer()
     const body = { model: 'sound', max_tokens: 100, messages }
     const headers = { 'idempotency-key': 'used' }

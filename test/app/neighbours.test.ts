@@ -92,7 +92,7 @@ function form(bytes: number): Buffer {
   return Buffer.concat([Buffer.from(head), Buffer.alloc(bytes, 0xff), Buffer.from(end)])
 }
 
-test('thirteen uploads that hardly move keep nobody else from uploading', async () => {
+test('thirteen very slow uploads keep no other client from uploading', async () => {
   const [slow, other] = await Promise.all([world.newCustomer(), world.newCustomer()])
   const path = '/v1/audio/transcriptions'
   const headers = (key: string) => ({

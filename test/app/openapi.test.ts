@@ -55,7 +55,7 @@ const post = (path: string, body: object) =>
   })
 
 describe('the interface description', () => {
-  test('is valid OpenAPI 3.1, open to everybody', async () => {
+  test('is valid OpenAPI 3.1, and public', async () => {
     const answer = await fetch(`${stack.local.base_url}/openapi.json`)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
     const result = await new Validator().validate(structuredClone(document))

@@ -54,7 +54,7 @@ function receiptOf({ key }: Customer): Promise<Response> {
   return world.stack.fetch('/v1/receipts/none', { headers })
 }
 
-describe('with as many requests at work as may be', () => {
+describe('with as many requests in progress as are allowed', () => {
   test('one more is refused, monitoring is served, and places come free', async () => {
     const streams = await Promise.all(Array.from({ length: MOST }, chat))
     expect(streams.map(({ status }) => status)).toEqual(Array(MOST).fill(200))

@@ -134,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('the playground, where Chromium is insta
     },
   )
 
-  test('nobody but the router was asked, and no policy was broken', () => {
+  test('requests go to the router alone, and no policy is violated', () => {
     expect([...addresses]).toEqual([stack.local.base_url])
     const expected = /status of 40[14]/
     expect(complaints.filter((text) => !expected.test(text))).toEqual([])

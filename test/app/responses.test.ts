@@ -174,7 +174,7 @@ describe('the default model of @ai-sdk/openai', () => {
     expect(result.text).toContain('sunny in Berlin')
   })
 
-  test('is told how to have several turns: nothing is stored to refer to', async () => {
+  test('gets an error that explains how to have several turns: nothing is stored to refer to', async () => {
     const openai = { store: false }
     const first = await generateText({ model: model('glm-5'), prompt: 'Hello!' })
     const messages = [
@@ -191,7 +191,7 @@ describe('the default model of @ai-sdk/openai', () => {
 })
 
 describe('the receipt of a response', () => {
-  test.each([false, true])('is over the bytes of this door (stream: %s)', async (stream) => {
+  test.each([false, true])('is over the bytes of this front door (stream: %s)', async (stream) => {
     const body = { model: 'glm-5', input: 'Hello!', stream }
     const answer = await post(body)
     const text = await answer.text()
@@ -249,7 +249,7 @@ describe('the end of a stream', () => {
   })
 })
 
-test('that every route is down is told in the words that keep clients from asking at once', async () => {
+test('that every route is down is an error that keeps clients from repeating at once', async () => {
   const headers = { 'retry-after': '7' }
   await standin.script({ times: 9, status: 503, headers, frames: ['{}'] })
   const answer = await post({ model: 'mistral-small', input: 'go', stream: true })

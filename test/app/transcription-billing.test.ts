@@ -93,7 +93,7 @@ describe('a route priced by audio', () => {
     expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.6 })
   })
 
-  test('says what was billed by the minute where the provider told no length', async () => {
+  test('states what was billed by the minute where the provider gave no duration', async () => {
     const { service, row } = await transcribed('nova/whisper', {})
     expect(service).toEqual({ billing_unit: 'audio_minute', audio_seconds: 4 })
     expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.04 })

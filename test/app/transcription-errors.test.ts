@@ -161,7 +161,7 @@ describe('an upload is refused', () => {
   })
 })
 
-test('an upload that breaks off leaves the router at work', async () => {
+test('an upload that breaks off leaves the router serving', async () => {
   const call = httpRequest(`${stack.local.base_url}/v1/audio/transcriptions`, {
     method: 'POST',
     headers: {

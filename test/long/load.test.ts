@@ -16,7 +16,7 @@ describe('slow streams side by side', () => {
 })
 
 describe('a mixed load with faults switched on', () => {
-  test('leaves books that balance and nobody at work', { timeout: 120_000 }, async () => {
+  test('leaves books that balance and no request in progress', { timeout: 120_000 }, async () => {
     const plan = { minutes: 0.2, clients: 20, customers: 10, seed: 1 }
     const { faults, ledger } = await soak(plan)
     expect(faults).toEqual([])

@@ -28,7 +28,7 @@ test('what two workers counted is added up, sample by sample, in the form of one
   })
 })
 
-test('one worker alone is told as it is', () => {
+test('the metrics of one worker alone are unchanged', () => {
   expect(addExpositions([worker(2, 'x')])).toBe(worker(2, 'x'))
   expect(addExpositions(['', worker(2, 'x')])).toBe(worker(2, 'x'))
   expect(addExpositions([])).toBe('')

@@ -128,7 +128,7 @@ describe('every endpoint of the operator', () => {
 })
 
 describe('named admin tokens', () => {
-  it('are told once, listed without the secret, and open nothing once revoked', async () => {
+  it('are shown once, listed without the secret, and refused once revoked', async () => {
     const made = await call(createToken, {
       body: { name: 'console', scope: 'read', expires_at: '2026-12-01T00:00:00Z' },
     })

@@ -40,7 +40,7 @@ async function rotated(
 /** What administration must do alike on every engine. */
 export function describeAdministration(instances: Instances) {
   describe('a suspended customer', () => {
-    test('is refused new requests, while those at work are settled', async () => {
+    test('is refused new requests, while those in progress are settled', async () => {
       const [left, right] = instances('suspended')
       const key = await addCustomer(left, { id: 'suspended', balance: 100n })
       await admit(left, askOf(key, 'suspended-1', { nano: 40n }))

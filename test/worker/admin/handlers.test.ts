@@ -90,7 +90,7 @@ describe('the admin interface', () => {
     })
   const INVALID = 'invalid_request_error'
 
-  it('answers nobody without the admin token', async () => {
+  it('refuses requests without the admin token', async () => {
     const unauthorized = {
       code: 'unauthorized',
       message: 'The admin token is missing or not valid.',

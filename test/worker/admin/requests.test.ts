@@ -31,7 +31,7 @@ async function follow(id: string) {
 }
 
 describe('one request, followed from its key to its receipt', () => {
-  test('is open while it is at work, with what is held for it', async () => {
+  test('is open while it is in progress, with the amount held for it', async () => {
     const key = await addCustomer(db, { balance: 100n })
     await admit(db, askOf(key, 'r1', { nano: 80n, expiresAt: NOW + 60_000 }))
     expect(await follow('r1')).toEqual({
@@ -83,7 +83,7 @@ describe('one request, followed from its key to its receipt', () => {
     expect(await follow('r1')).toMatchObject({ receipt: { id: 'receipt-1', stored: false } })
   })
 
-  test('is told to be quarantined, and without its key where its customer was erased', async () => {
+  test('is shown as quarantined, and without its key where its customer was erased', async () => {
     const key = await addCustomer(db, { balance: 100n })
     await quarantine(db, settlementOf(key, 'r2', { nano: 30n }), NOW)
     expect(await follow('r2')).toMatchObject({ state: 'quarantined', customer_id: 'acme' })

@@ -145,7 +145,7 @@ describe('a session of the console', () => {
     expect(JSON.stringify(log)).not.toContain(sent.headers.cookie.split('=')[1])
   })
 
-  it('is over after sign-out, whoever has kept the cookie', async () => {
+  it('is over after sign-out, also for a copy of the cookie', async () => {
     const sent = inSession(await signIn())
     const answer = await send(deleteSession, sent)
     expect(answer.headers.get('set-cookie')).toMatch(/^__Host-cmr_console=; Path=\/; Max-Age=0;/)

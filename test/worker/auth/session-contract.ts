@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 
 /** What sessions of the console must do alike on every engine. */
 export function describeSessions(instances: (id: string) => readonly [Database, Database]): void {
-  test('sessions begun on one instance hold on another, until they end, and then for nobody', async () => {
+  test('sessions begun on one instance hold on another, and end on both', async () => {
     const [left, right] = instances('sessions')
     const gate = (db: Database, now: number) => ({
       adminToken: 'boot-token',

@@ -44,7 +44,7 @@ describe.each(OTHERS)('%s', (_, door) => {
     const bytes = providerBytes(golden)
     const whole = sent(door, [bytes], options)
 
-    test('text, reasoning and tool calls are those of the chat door', () => {
+    test('text, reasoning and tool calls are those of Chat Completions', () => {
       const chat = CHAT.readStream(eventsOf(sent(CHAT, [bytes], options)))
       // A call that waits for its turn when a stream breaks is lost with it; no client runs half a call.
       const lost = 'broken' in golden.outcome ? { calls: [] } : {}
@@ -87,7 +87,7 @@ describe.each(OTHERS)('%s', (_, door) => {
     })
   })
 
-  test('an answer that is not streamed says what the chat door says', () => {
+  test('an answer that is not streamed has the content of the chat answer', () => {
     const call = (id: string, args: string) => ({ id, function: { name: 'f', arguments: args } })
     const messages = [
       { content: 'a "quoted" é' },
@@ -104,7 +104,7 @@ describe.each(OTHERS)('%s', (_, door) => {
     }
   })
 
-  test('`service` stands in the last event alone, which ends the stream', () => {
+  test('`service` is in the last event alone, which ends the stream', () => {
     const bytes = utf8(streamOf([{ content: 'a' }]).join(''))
     const events = eventsOf(sent(door, [bytes]))
     expect(events.map((event) => 'service' in event).indexOf(true)).toBe(events.length - 1)

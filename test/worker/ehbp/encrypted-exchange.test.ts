@@ -112,7 +112,7 @@ describe('an encrypted request', () => {
     })
   })
 
-  test('whose later frame is changed is refused, and told so under its key', async () => {
+  test('whose later frame is changed is refused, by an error encrypted under its key', async () => {
     const body = await sender.seal('{"a":1', '}')
     body[body.length - 1] = (body.at(-1) ?? 0) ^ 1
     expect(await refusalOf(exchange(), body)).toMatchObject({

@@ -48,7 +48,7 @@ describe('a sealed stream', () => {
     expect(await next()).toBeUndefined()
   })
 
-  test('joins what came while nobody took it', async () => {
+  test('joins what came while there was no reader', async () => {
     const { body, feed } = source()
     const { next } = await reading(sealedBody(body, await cipher()))
     for (let i = 0; i < 100; i++) feed.enqueue(utf8(`${i},`))

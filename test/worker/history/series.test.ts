@@ -25,7 +25,7 @@ describe('percentiles of times in buckets', () => {
     expect(Math.abs((found[1] ?? 0) - 4250)).toBeLessThan(100)
   })
 
-  test('beyond the last bucket are told as its beginning, and of nothing there are none', () => {
+  test('beyond the last bucket are its lower bound, and without values there are none', () => {
     expect(percentileOf(bucketsOf([3_600_000]), 0.5)).toBe(600_000)
     expect(percentileOf(new Map(), 0.5)).toBeNull()
   })

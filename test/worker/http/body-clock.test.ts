@@ -91,7 +91,7 @@ describe('a body', () => {
   })
 })
 
-test('a read that fails is told as it failed, and leaves no timer', async () => {
+test('a read that fails rejects with its error, and leaves no timer', async () => {
   const clock = new BodyClock(Date.now)
   await expect(clock.within(Promise.reject(new Error('gone')), 0)).rejects.toThrow('gone')
   expect(vi.getTimerCount()).toBe(0)

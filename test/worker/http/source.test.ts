@@ -20,7 +20,7 @@ describe('whom a request comes from', () => {
     expect(sourceOf({ headers })).toBe('198.51.100.7')
   })
 
-  it('is one for all where nobody tells', () => {
+  it('is one for all where no header names it', () => {
     expect(sourceOf({ headers: new Headers() })).toBe('unknown')
     expect(sourceOf({ headers: new Headers(), cf: { clientIp: 7 } })).toBe('unknown')
   })

@@ -83,7 +83,7 @@ describe('a text that is parsed in parts', () => {
     expect(await refusalOf(nested(MAX_NESTING + 1))).toBe(JsonSyntaxError.name)
   })
 
-  test('has no part that is much larger than wished for, however its values are nested', async () => {
+  test('has no part that is much larger than requested, however its values are nested', async () => {
     const partBytes = 1024
     const list = (of: string) => `[${Array.from({ length: 100 }, () => of).join(',')}]`
     // Each level has just too little for a part of its own before the next level begins.

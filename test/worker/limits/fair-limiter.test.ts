@@ -72,7 +72,7 @@ describe('the limiter', () => {
     await third
   })
 
-  it('lets owners that hold as much take turns, whoever came first and however often', async () => {
+  it('lets owners that hold as much take turns, in whichever order and however often they came', async () => {
     const { tools } = waiting()
     const gate = limiter({ capacity: 1, share: 1 })
     const order: string[] = []

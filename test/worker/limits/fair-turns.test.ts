@@ -40,7 +40,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
 }
 
 describe('turns', () => {
-  it('let one owner alone have as many requests at work as it sends', async () => {
+  it('let one owner alone have as many requests in progress as it sends', async () => {
     const { atWork, open, settle } = opened()
     for (let count = 0; count < 50; count += 1) open('alone')
     await settle()
@@ -143,7 +143,7 @@ describe('turns', () => {
     next.end()
   })
 
-  it('let all requests be at work while there are fewer of them than owners', async () => {
+  it('let all requests be in progress while there are fewer of them than owners', async () => {
     const { atWork, order, open, settle } = opened()
     for (let count = 0; count < 100; count += 1) open(`owner ${count}`).end()
     await settle()
@@ -152,7 +152,7 @@ describe('turns', () => {
     expect([order.length, atWork.length]).toEqual([198, 98])
   })
 
-  it('let half of many owners have one request at work each', async () => {
+  it('let half of many owners have one request in progress each', async () => {
     const { atWork, open, settle } = opened()
     for (let count = 0; count < 100; count += 1) open(`owner ${count}`)
     await settle()

@@ -7,7 +7,7 @@ const FULL = {
   message: 'The router is at work on as many requests as it can carry.',
 }
 
-describe('the cap on requests at work', () => {
+describe('the cap on requests in progress', () => {
   test('refuses one more than it carries', () => {
     const cap = new RequestCap(2)
     const first = cap.enter('a')

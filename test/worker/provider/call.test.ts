@@ -87,7 +87,7 @@ describe('a call through the daemon', () => {
 })
 
 describe('a direct call', () => {
-  it('is not made where evidence is required, for nobody looks at any', async () => {
+  it('is not made where evidence is required, because none is verified', async () => {
     let asked = 0
     server = createServer((_request, response) => response.end(String(++asked)))
     const baseUrl = `http://127.0.0.1:${await listen(server)}`

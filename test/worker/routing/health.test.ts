@@ -131,7 +131,7 @@ describe('a rest', () => {
     },
   )
 
-  it('that was asked for is over for everybody at once, one for errors needs a probe', () => {
+  it('that the provider requested ends for all requests at once, one for errors needs a probe', () => {
     const { failed, order } = watch()
     failed('a', 0, { kind: 'rate_limited', retryAfterMs: 500 })
     expect([order(499), order(500), order(500)]).toEqual(['bca', 'abc', 'abc'])
@@ -317,7 +317,7 @@ describe('selection by latency', () => {
     expect(order(300_101)).toBe('acb')
   })
 
-  it('does not look again and again at a route whose answers nobody timed', () => {
+  it('does not probe a route repeatedly whose answers were not timed', () => {
     const { succeeded, order } = watchKnown()
     succeeded('a', 299_000)
     expect(order(299_500)).toBe('cba')

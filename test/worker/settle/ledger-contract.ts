@@ -88,7 +88,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     describe('limits of a key', () => {
       const DAY_MS = 86_400_000
 
-      test('are never overshot, whoever races, and count anew in the next period', async () => {
+      test('are never exceeded by concurrent requests, and count anew in the next period', async () => {
         const [left, right] = instances('capped')
         const key = await addCustomer(left, { id: 'capped', billing: 'postpaid' })
         const other = await addKey(left, 'capped', 'k2')
@@ -163,7 +163,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
         await admit(db, askOf(key, 'paced-5', { plans, now: NOW + 60_000 }))
       })
 
-      test('of time end it, and what it may use is told at admission', async () => {
+      test('of time end it, and its models are known at admission', async () => {
         const [db] = instances('timed')
         const key = await addCustomer(db, { id: 'timed', billing: 'postpaid' })
         const changes = {

@@ -99,7 +99,7 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
       ])
     })
 
-    test('of what changes are made once, whoever looks, and not of what stays', async () => {
+    test('of a change are made once, whichever worker checks, and not of what stays', async () => {
       const [left, right] = instances('watch')
       const lost = (bad: boolean): Observation => ({
         key: 'provider nova',
@@ -180,7 +180,7 @@ export function describeWebhooks(instances: (id: string) => readonly [Database, 
         )
       })
 
-      test('that nobody recorded are taken again: at least once', async () => {
+      test('that were not recorded are taken again: at least once', async () => {
         const [left, right] = instances('crash')
         await put(left, 'crash-1', 'provider.proof_lost', NOW)
         await queueNew(left, ENDPOINTS, NOW)

@@ -37,7 +37,7 @@ describe('GET /v1/usage with Accept: text/csv', () => {
     expect(lines.map((line) => line.split(',')[0])).toEqual(['id', 'r3', 'r2', 'r1', ''])
   })
 
-  test('takes the parameters of the query, and its mistakes are told in JSON', async () => {
+  test('takes the parameters of the query, and reports their errors in JSON', async () => {
     await settle('r1', { model: 'nova/other' })
     await settle('r2')
     await settle('r3')
