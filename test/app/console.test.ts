@@ -1,5 +1,4 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
@@ -8,7 +7,6 @@ import { z } from 'zod'
 import { buildConsolePage } from '../../src/cli/build/browser-page.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { CHROMIUM, launchChromium } from '../support/chromium.ts'
-import { listen } from '../support/listen.ts'
 import { faultsOf } from '../support/page-audit.ts'
 import { startStack, temporaryDirectory, type Stack } from '../support/stack.ts'
 
@@ -303,41 +301,6 @@ describe.skipIf(CHROMIUM === undefined)('in headless Chromium, where it is insta
     ).toBeGreaterThan(0)
     await page.unroute('**/admin/**')
   }, 60_000)
-
-  test('a page of another port, which a browser counts as the same site, can do nothing in the session', async () => {
-    const stranger = createServer((_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Stranger</h1>')
-    })
-    const port = await listen(stranger)
-    const host = new URL(stack.local.base_url).hostname
-    const other = await context.newPage()
-    await other.goto(`http://${host}:${port}/`)
-    const target = `${stack.local.base_url}/admin/tokens`
-    const answers = await other.evaluate(async (url) => {
-      const body = JSON.stringify({ name: 'stolen', scope: 'all' })
-      const common = { method: 'POST', credentials: 'include', body } as const
-      const asked = [
-        fetch(url, { ...common, headers: { 'x-cmr-console': '1' } }),
-        fetch(url, common),
-        fetch(url, { credentials: 'include' }),
-      ]
-      const ends = await Promise.allSettled(asked)
-      // Sent without asking for leave, cookie and all; the page does not see what comes of it.
-      await fetch(url, { ...common, mode: 'no-cors' })
-      return ends.map(({ status }) => status)
-    }, target)
-    expect(answers).toEqual(['rejected', 'rejected', 'rejected'])
-    const form = other.waitForResponse(target)
-    await other.evaluate((url) => {
-      document.body.innerHTML = `<form method="post" enctype="text/plain" action="${url}"><input name='{"name":"x","scope":"all","a":"' value='"}'></form>`
-      document.querySelector('form')?.submit()
-    }, target)
-    expect((await form).status()).toBe(403)
-    await other.close()
-    stranger.close()
-    const tokens = await admin('/admin/tokens', z.object({ data: z.array(z.unknown()) }))
-    expect(tokens).toEqual({ data: [] })
-  })
 
   test('signing out ends the session for the router too', async () => {
     const [cookie] = await context.cookies()
