@@ -103,6 +103,11 @@ export const serviceSchema = z.strictObject({
   allow_simulated: z.boolean().default(false),
   /** The embedded ledger lives on the encrypted data disk of the guest. */
   data_disk: z.boolean().default(false),
+  /** Certificates (PEM) of the authorities that alone vouch for the PostgreSQL server, which must then speak TLS. */
+  database_ca: z
+    .string()
+    .regex(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/, 'has no certificate in PEM')
+    .optional(),
   cors_origins: z.array(z.string()).default([]),
   tls: tlsSchema.optional(),
   release: releaseSchema.optional(),

@@ -259,7 +259,7 @@ describe('a sealed router', () => {
     })
     expect(readServingFile(stateDir).parts).toEqual(parts)
 
-    const moved = { ...next, DATABASE_URL: 'postgres://other' }
+    const moved = { ...next, DATABASE_URL: 'postgres://127.0.0.1/other' }
     writeFileSync(world.at('moved.json'), JSON.stringify(moved), { mode: 0o600 })
     expect(await unseal(addressOf(router), { '--secrets': world.at('moved.json') })).toEqual({
       status: 1,

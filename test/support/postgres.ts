@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
@@ -29,10 +39,19 @@ const UNPRIVILEGED = { uid: 65_534, gid: 65_534 }
 /** A short idle period must not be mistaken for a hang: the server starts within this time or fails. */
 const START_MS = 30_000
 
-/** @param parent where the files of a server of our own are kept */
-export async function startPostgres(parent = tmpdir()): Promise<PostgresServer> {
+/** The certificate and key (PEM) with which a server of our own speaks TLS. */
+export interface PostgresTls {
+  readonly certPem: string
+  readonly keyPem: string
+}
+
+/**
+ * @param parent where the files of a server of our own are kept
+ * @param tls makes it always one of our own
+ */
+export async function startPostgres(parent = tmpdir(), tls?: PostgresTls): Promise<PostgresServer> {
   const given = process.env['DATABASE_URL']
-  if (given) return givenServer(given)
+  if (given && tls === undefined) return givenServer(given)
   const home = await mkdtemp(join(parent, 'cmr-test-postgres-'))
   const user = process.getuid?.() === 0 ? UNPRIVILEGED : undefined
   const native = await copyBinaries(home)
@@ -55,7 +74,12 @@ export async function startPostgres(parent = tmpdir()): Promise<PostgresServer> 
     ),
   )
   const port = await freePort()
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=60']
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'max_connections=60',
+    ...(tls === undefined ? [] : await tlsSettings(tls, data, user)),
+  ]
   const launch = () =>
     spawn(
       bin('postgres'),
@@ -86,6 +110,21 @@ export async function startPostgres(parent = tmpdir()): Promise<PostgresServer> 
       await rm(home, { recursive: true, force: true })
     },
   }
+}
+
+/** PostgreSQL takes a key only from a file of its own that nobody else reads. */
+async function tlsSettings(
+  tls: PostgresTls,
+  data: string,
+  user: typeof UNPRIVILEGED | undefined,
+): Promise<string[]> {
+  const files = { 'test-server.crt': tls.certPem, 'test-server.key': tls.keyPem }
+  for (const [name, pem] of Object.entries(files)) {
+    const file = join(data, name)
+    await writeFile(file, pem, { mode: 0o600 })
+    if (user !== undefined) await chown(file, user.uid, user.gid)
+  }
+  return ['ssl=on', 'ssl_cert_file=test-server.crt', 'ssl_key_file=test-server.key']
 }
 
 async function notOurs(): Promise<never> {

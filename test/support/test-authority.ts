@@ -2,7 +2,9 @@
 import 'reflect-metadata'
 import {
   BasicConstraintsExtension,
+  PemConverter,
   Pkcs10CertificateRequest,
+  SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
@@ -11,6 +13,8 @@ export interface TestAuthority {
   readonly rootPem: string
   /** Signs what a PKCS #10 request (PEM, DER or base64url) asks for. @returns leaf and root, PEM */
   sign(csr: string): Promise<string>
+  /** Makes a server's key and its certificate for a DNS name. */
+  issue(host: string): Promise<{ readonly certPem: string; readonly keyPem: string }>
 }
 
 const SCHEME = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -46,6 +50,23 @@ export async function makeTestAuthority(): Promise<TestAuthority> {
         extensions: names,
       })
       return `${leaf.toString('pem')}\n${root.toString('pem')}\n`
+    },
+    async issue(host) {
+      const pair = await crypto.subtle.generateKey(SCHEME, true, ['sign', 'verify'])
+      const leaf = await X509CertificateGenerator.create({
+        subject: `CN=${host}`,
+        issuer: root.subject,
+        publicKey: pair.publicKey,
+        signingKey: keys.privateKey,
+        signingAlgorithm: SCHEME,
+        ...dates,
+        extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: host }])],
+      })
+      const pkcs8 = await crypto.subtle.exportKey('pkcs8', pair.privateKey)
+      return {
+        certPem: `${leaf.toString('pem')}\n`,
+        keyPem: `${PemConverter.encode(pkcs8, 'PRIVATE KEY')}\n`,
+      }
     },
   }
 }

@@ -8,6 +8,7 @@ import {
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
 } from '../../protocol/storage-engines.ts'
+import { databaseHost, findCaFault } from '../stack/database-tls.ts'
 import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
@@ -48,6 +49,7 @@ export function findRefusals(facts: StartFacts): string[] {
     ...secrets.problems,
     ...(facts.sealed ? openSecrets(secrets) : weakAdminToken(secrets)),
     ...storageProblems(facts),
+    ...databaseTlsProblems(facts),
     ...dataDiskProblems(facts),
     ...plainListener(facts),
     ...openConfigFile(facts),
@@ -95,6 +97,23 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
   return [
     `--workers: ${options.workers} processes need STORAGE=postgres; files of Durable Objects have one writer`,
   ]
+}
+
+/** Between a guest and its database is the host: only an authority that was measured can vouch for the database. */
+function databaseTlsProblems({ options, config, storage, secrets }: StartFacts): string[] {
+  const ca = config.service.database_ca
+  const fault = ca === undefined ? undefined : findCaFault(ca)
+  if (fault !== undefined) return [`service.database_ca: ${fault}`]
+  const address = storage === 'postgres' ? secrets.values['DATABASE_URL'] : undefined
+  if (address === undefined) return []
+  const host = databaseHost(address)
+  if (ca !== undefined) {
+    return host === undefined
+      ? ['DATABASE_URL: service.database_ca needs the name of one host']
+      : []
+  }
+  if (options.sealed !== true || (host !== undefined && isLoopbackHost(host))) return []
+  return ['service.database_ca: is missing; a guest trusts no database beyond loopback without it']
 }
 
 /** The secret from which the key of the guest's data disk is derived. */

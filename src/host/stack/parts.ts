@@ -131,6 +131,7 @@ export class Parts {
       tls,
       link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
       storage: settings.storage,
+      databaseCa: this.#plan.config.config.service.database_ca,
       storageDir: ledgerDir(state),
       maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),

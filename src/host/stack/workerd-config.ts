@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import { RawText, capnpText, type CapnpValue } from './capnp-text.ts'
+import { certificatesOf } from './database-tls.ts'
 import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
 import type { StorageSettings } from './settings.ts'
@@ -21,6 +22,8 @@ export interface WorkerdPlan {
   readonly tls: KeyPair
   readonly link: { readonly port: number; readonly worker: KeyPair; readonly serverCertPem: string }
   readonly storage: StorageSettings
+  /** The authorities (PEM) that alone vouch for the database; absent: its address says whether it is verified. */
+  readonly databaseCa?: string | undefined
   /** The directory of the Durable Objects' files. */
   readonly storageDir: string
   /** Maximum number of concurrent requests of keyed endpoints. */
@@ -73,6 +76,7 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
       { name: 'storage', disk: { path: plan.storageDir, writable: true } },
       { name: 'internet', network: outbound(plan) },
       { name: 'webhooks', network: webhookNetwork(plan) },
+      ...databaseNetwork(plan),
     ],
     sockets: [
       { name: 'http', address: `127.0.0.1:${plan.port}`, http: {}, service: 'router' },
@@ -109,6 +113,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
       { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
       ...storageSecret(plan.storage, seal),
+      ...databaseNetwork(plan).map(({ name }) => ({ name: 'DATABASE', service: name })),
     ],
     durableObjectNamespaces: [
       { className: 'StoreObject', uniqueKey: 'cmr-ledger', enableSql: true },
@@ -142,8 +147,21 @@ function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
   }
 }
 
+/** The way to a database that the operator's own authorities vouch for; no other authority counts there. */
+function databaseNetwork({ storage, databaseCa }: WorkerdPlan) {
+  if (databaseCa === undefined || !STORAGE_ENGINES[storage.engine].shared) return []
+  const tlsOptions = {
+    trustedCertificates: certificatesOf(databaseCa),
+    trustBrowserCas: false,
+    minVersion: new RawText('tls1Dot2'),
+  }
+  return [{ name: 'database', network: { allow: ['public', 'private'], tlsOptions } }]
+}
+
 function outbound(plan: WorkerdPlan): CapnpValue {
-  const reachesPrivate = plan.privateNetwork || STORAGE_ENGINES[plan.storage.engine].shared
+  const { engine } = plan.storage
+  const leadsToDatabase = STORAGE_ENGINES[engine].shared && plan.databaseCa === undefined
+  const reachesPrivate = plan.privateNetwork || leadsToDatabase
   return {
     allow: reachesPrivate ? ['public', 'private'] : ['public'],
     tlsOptions: { trustBrowserCas: true },

@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import type { PooledConnection } from './connection-pool.ts'
+import { connectProven, DatabaseNotProven, type DatabaseNetwork } from './database-socket.ts'
 import type { SqlValue } from './database.ts'
 
 /** One connection to PostgreSQL; it reconnects by itself after it was lost. */
@@ -12,9 +13,22 @@ const INT8 = 20
 const NUMERIC = 1700
 const BOOL = 16
 
+/** Where the database is, and how it is reached. */
+export interface PostgresAddress {
+  /** `postgres://` */
+  readonly databaseUrl: string
+  /** The way to a database that must prove itself to the operator's authorities; whatever the address says of TLS. */
+  readonly network?: DatabaseNetwork | undefined
+}
+
 /** Prepares a connection, which is established at the first query. */
-export function openPostgresConnection(databaseUrl: string): PostgresConnection {
+export function openPostgresConnection({
+  databaseUrl,
+  network,
+}: PostgresAddress): PostgresConnection {
+  let discarded = false
   const sql = postgres(databaseUrl, {
+    ...(network === undefined ? {} : provenTransport(network, () => discarded)),
     max: 1,
     // A refused connection fails its own batch only; the next one connects again at once.
     backoff: () => 0,
@@ -29,7 +43,27 @@ export function openPostgresConnection(databaseUrl: string): PostgresConnection 
     // Notices may quote values, and would be printed to the console.
     onnotice: () => {},
   })
-  return { sql, discard: () => void sql.end({ timeout: 0 }).catch(() => {}) }
+  const discard = () => {
+    discarded = true
+    void sql.end({ timeout: 0 }).catch(() => {})
+  }
+  return { sql, discard }
+}
+
+/** Options of the driver, whose types leave `socket` out: it is called for each connection, and TLS is its matter. */
+function provenTransport(network: DatabaseNetwork, discarded: () => boolean) {
+  const timeoutMs = CONNECT_TIMEOUT_SECONDS * 1_000
+  return {
+    ssl: false,
+    async socket({ host, port }: { host: readonly string[]; port: readonly number[] }) {
+      const [only = '', ...others] = host
+      if (others.length > 0) throw new DatabaseNotProven('the address names several databases')
+      const socket = await connectProven(network, { host: only, port: port[0] ?? 5432, timeoutMs })
+      if (!discarded()) return socket
+      socket.destroy()
+      throw new Error('the connection was given up meanwhile')
+    },
+  }
 }
 
 /**

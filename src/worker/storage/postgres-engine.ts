@@ -5,7 +5,7 @@ import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { isRead } from './sql.ts'
 import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
-import { openPostgresConnection } from './postgres-connection.ts'
+import { openPostgresConnection, type PostgresAddress } from './postgres-connection.ts'
 
 const CONNECTIONS = 8
 /** A customer's batches wait for its lock: more connections would not make them faster. */
@@ -30,12 +30,12 @@ export interface PostgresEngine {
  * @param random numbers in [0, 1), for the pauses between tries
  */
 export function createPostgresEngine(
-  databaseUrl: string,
+  address: PostgresAddress,
   deadlineMs: number,
   random: () => number,
 ): PostgresEngine {
   const connections = createConnectionPool({
-    open: () => openPostgresConnection(databaseUrl),
+    open: () => openPostgresConnection(address),
     size: CONNECTIONS,
     share: MAX_OF_ONE_CUSTOMER,
     deadlineMs,

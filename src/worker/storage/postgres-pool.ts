@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { outcomeOf, type BatchOutcome } from './batch-outcome.ts'
+import type { DatabaseNetwork } from './database-socket.ts'
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
@@ -7,6 +8,8 @@ const DEADLINE_MS = 10_000
 
 interface PoolEnv {
   readonly DATABASE_URL: string
+  /** Present where the operator's authorities vouch for the database. */
+  readonly DATABASE?: DatabaseNetwork
 }
 
 /**
@@ -26,7 +29,8 @@ export function makePostgresPool(
 
     constructor(ctx: DurableObjectState, env: PoolEnv) {
       super(ctx, env)
-      this.#engine = createPostgresEngine(env.DATABASE_URL, deadlineMs, random)
+      const address = { databaseUrl: env.DATABASE_URL, network: env.DATABASE }
+      this.#engine = createPostgresEngine(address, deadlineMs, random)
       void ctx.blockConcurrencyWhile(async () => {
         const alarm = await ctx.storage.getAlarm()
         if (alarm === null) await ctx.storage.setAlarm(now() + SWEEP_AFTER_WRITE_MS)

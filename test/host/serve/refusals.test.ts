@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { findRefusals, type StartFacts } from '../../../src/host/serve/refusals.ts'
 import { checkConfig } from '../../../src/protocol/config-rules.ts'
 import type { RouterConfig } from '../../../src/protocol/config.ts'
+import { makeTestAuthority } from '../../support/test-authority.ts'
 import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
 function config(service: object = {}, provider: object = {}): RouterConfig {
@@ -179,9 +180,58 @@ describe('a data disk', () => {
   test('needs its secret, and is for the embedded ledger', () => {
     const before = { ...withDisk, options: guest }
     expect(refusals(before)).toEqual(['DATA_DISK_KEY: is missing; service.data_disk needs it'])
-    const values = { ...SECRETS, DATA_DISK_KEY: 'ab', DATABASE_URL: 'postgres://db' }
+    const values = { ...SECRETS, DATA_DISK_KEY: 'ab', DATABASE_URL: 'postgres://127.0.0.1/db' }
     expect(refusals({ ...before, storage: 'postgres', secrets: { values, problems: [] } })).toEqual(
       ['service.data_disk: holds the embedded ledger, and the ledger is in postgres'],
     )
+  })
+})
+
+describe('the way to the database', () => {
+  const guest = { ...OPTIONS, sealed: true }
+  const at = (address: string, service: object = {}, options: StartFacts['options'] = guest) =>
+    refusals({
+      options,
+      config: config(service),
+      storage: 'postgres',
+      secrets: { values: { ...SECRETS, DATABASE_URL: address }, problems: [] },
+    })
+  const MISSING =
+    'service.database_ca: is missing; a guest trusts no database beyond loopback without it'
+  const ONE_HOST = 'DATABASE_URL: service.database_ca needs the name of one host'
+
+  test('leaves a guest by a measured authority alone', async () => {
+    const { rootPem } = await makeTestAuthority()
+    expect(at('postgres://u:p@db.example/x?sslmode=require')).toEqual([MISSING])
+    expect(at('postgres://u:p@db.example/x', { database_ca: rootPem })).toEqual([])
+    expect(at('postgres://u:p@127.0.0.1:5432/x')).toEqual([])
+    expect(at('postgres://u:p@localhost/x')).toEqual([])
+    expect(at('postgres://u:p@db.example/x', {}, OPTIONS)).toEqual([])
+  })
+
+  test.each([
+    'postgres://u:p@127.0.0.1,db.example/x',
+    'postgres://u@127.0.0.1@db.example/x',
+    'postgres://u@a,db.example@127.0.0.1/x',
+    'postgres:///x',
+    'postgres://%2Fvar%2Frun/x',
+    'not an address',
+  ])('is not taken for loopback, nor for one host, at %s', async (address) => {
+    const { rootPem } = await makeTestAuthority()
+    expect(at(address)).toEqual([MISSING])
+    expect(at(address, { database_ca: rootPem })).toEqual([ONE_HOST])
+  })
+
+  test('needs certificates of authorities', async () => {
+    const authority = await makeTestAuthority()
+    const { certPem } = await authority.issue('db.example')
+    const address = 'postgres://u:p@db.example/x'
+    expect(at(address, { database_ca: `${authority.rootPem}\n${certPem}` })).toEqual([
+      'service.database_ca: has a certificate that is no authority',
+    ])
+    const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'
+    expect(at(address, { database_ca: broken })).toEqual([
+      'service.database_ca: has a certificate that is no authority',
+    ])
   })
 })
