@@ -85,6 +85,9 @@ const releaseSchema = z.strictObject({
   manifest: z.string(),
 })
 
+const CERTIFICATES =
+  /^\s*(?:-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+$/
+
 export const serviceSchema = z.strictObject({
   name,
   trust_bundle_url: z.url().optional(),
@@ -106,7 +109,7 @@ export const serviceSchema = z.strictObject({
   /** Certificates (PEM) of the authorities that alone vouch for the PostgreSQL server, which must then speak TLS. */
   database_ca: z
     .string()
-    .regex(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/, 'has no certificate in PEM')
+    .regex(CERTIFICATES, 'give certificates in PEM form, and nothing else')
     .optional(),
   cors_origins: z.array(z.string()).default([]),
   tls: tlsSchema.optional(),

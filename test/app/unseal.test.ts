@@ -267,6 +267,12 @@ describe('a sealed router', () => {
         'REFUSED BY THE ROUTER: secrets_refused: the secrets of the document cannot be put into force: ' +
         'the ledger cannot move to another storage while the router runs',
     })
+
+    const unproven = { ...next, DATABASE_URL: 'postgres://user:pass@database.example/x' }
+    writeFileSync(world.at('unproven.json'), JSON.stringify(unproven), { mode: 0o600 })
+    const refused = await unseal(addressOf(router), { '--secrets': world.at('unproven.json') })
+    expect(refused.status).toBe(1)
+    expect(refused.line).toContain('service.database_ca: is missing')
   }, 120_000)
 
   test('keeps no secret on the disk or in the environment of its parts', () => {

@@ -20,6 +20,8 @@ function problems(json: unknown): unknown {
 
 const PRICE = { currency: 'eur', input_per_mtok: 1, output_per_mtok: 2 }
 
+const CERTIFICATE = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+
 /** What is wrong, the configuration, the path told and the reason told. */
 const CASES: readonly (readonly [string, Json, string, string])[] = [
   [
@@ -28,6 +30,17 @@ const CASES: readonly (readonly [string, Json, string, string])[] = [
     'service.name',
     'Invalid input: expected string, received undefined',
   ],
+  ...[
+    '',
+    '/etc/ssl/ca.pem',
+    `${CERTIFICATE} and more`,
+    `${CERTIFICATE}-----BEGIN CERTIFICATE-----`,
+  ].map((text): (typeof CASES)[number] => [
+    `authorities of the database that are no certificates (${text.slice(-12)})`,
+    config({ service: { name: 'r', database_ca: text } }),
+    'service.database_ca',
+    'give certificates in PEM form, and nothing else',
+  ]),
   ['an unknown key', config({ colour: 'red' }), '(the whole file)', 'Unrecognized key: "colour"'],
   [
     'an unknown key deep inside',

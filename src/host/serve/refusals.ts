@@ -8,7 +8,7 @@ import {
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
 } from '../../protocol/storage-engines.ts'
-import { databaseHost, findCaFault } from '../stack/database-tls.ts'
+import { areAuthorities, databaseHost } from '../stack/database-tls.ts'
 import { formatAddress } from '../stack/listen-address.ts'
 import type { ServeOptions } from './options.ts'
 import type { Secrets } from './secrets.ts'
@@ -102,8 +102,9 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
 /** Between a guest and its database is the host: only an authority that was measured can vouch for the database. */
 function databaseTlsProblems({ options, config, storage, secrets }: StartFacts): string[] {
   const ca = config.service.database_ca
-  const fault = ca === undefined ? undefined : findCaFault(ca)
-  if (fault !== undefined) return [`service.database_ca: ${fault}`]
+  if (ca !== undefined && !areAuthorities(ca)) {
+    return ['service.database_ca: has a certificate that is no authority']
+  }
   const address = storage === 'postgres' ? secrets.values['DATABASE_URL'] : undefined
   if (address === undefined) return []
   const host = databaseHost(address)

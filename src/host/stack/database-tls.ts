@@ -7,11 +7,9 @@ export function certificatesOf(pem: string): string[] {
   return [...pem.matchAll(CERTIFICATE)].map(([text]) => `${text}\n`)
 }
 
-/** Why `service.database_ca` cannot vouch for a database; undefined when it can. */
-export function findCaFault(pem: string): string | undefined {
-  const certificates = certificatesOf(pem)
-  if (certificates.length === 0) return 'has no certificate in PEM form'
-  return certificates.every(isAuthority) ? undefined : 'has a certificate that is no authority'
+/** Whether each certificate of a PEM text is one of an authority. */
+export function areAuthorities(pem: string): boolean {
+  return certificatesOf(pem).every(isAuthority)
 }
 
 function isAuthority(pem: string): boolean {

@@ -2,13 +2,16 @@ import type { Socket } from '@cloudflare/workers-types'
 
 type Listener = (value?: unknown) => void
 
-/** What the PostgreSQL driver uses of a Node socket. */
-export interface DriverSocket {
-  readonly readyState: 'open' | 'closed'
+interface Listeners {
   on(event: string, listener: Listener): void
   once(event: string, listener: Listener): void
   removeListener(event: string, listener: Listener): void
   removeAllListeners(): void
+}
+
+/** What the PostgreSQL driver uses of a Node socket. */
+export interface DriverSocket extends Listeners {
+  readonly readyState: 'open' | 'closed'
   write(chunk: Uint8Array, done?: () => void): boolean
   end(chunk?: Uint8Array): void
   destroy(): void
@@ -19,47 +22,74 @@ export interface DriverSocket {
  * `close` once.
  */
 export function driverSocket(socket: Socket): DriverSocket {
-  const listeners = new Map<string, Set<Listener>>()
+  const { emit, ...listeners } = createListeners()
   const writer = socket.writable.getWriter()
   let readyState: DriverSocket['readyState'] = 'open'
 
-  const emit = (event: string, value?: unknown) => {
-    for (const listener of [...(listeners.get(event) ?? [])]) listener(value)
-  }
-  const on = (event: string, listener: Listener) => {
-    const known = listeners.get(event) ?? new Set()
-    listeners.set(event, known.add(listener))
-  }
-  const removeListener = (event: string, listener: Listener) => {
-    listeners.get(event)?.delete(listener)
-  }
   const closed = () => {
     if (readyState === 'closed') return
     readyState = 'closed'
     emit('close')
   }
-  const failed = (error: unknown) => {
+  const failed = (reason: unknown) => {
     if (readyState === 'closed') return
-    emit('error', error)
+    emit('error', reason)
     closed()
+    void socket.close().catch(() => {})
   }
   const close = () => void socket.close().then(closed, failed)
 
-  async function read() {
-    const reader = socket.readable.getReader()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      emit('data', Buffer.from(value))
+  async function send(chunk: Uint8Array, done?: () => void) {
+    try {
+      await writer.write(chunk)
+    } catch (error) {
+      failed(error)
+      return
     }
+    done?.()
   }
+
   // The driver adds its listeners as soon as it has the socket; the server speaks only when spoken to.
-  void read().then(close, failed)
+  void readAll(socket, (chunk) => emit('data', Buffer.from(chunk))).then(close, failed)
 
   return {
+    ...listeners,
     get readyState() {
       return readyState
     },
+    write(chunk, done) {
+      void send(chunk, done)
+      return true
+    },
+    end(chunk) {
+      if (chunk === undefined) close()
+      else void send(chunk, close)
+    },
+    destroy: close,
+  }
+}
+
+async function readAll(
+  { readable }: Socket,
+  onChunk: (chunk: Uint8Array<ArrayBuffer>) => void,
+): Promise<void> {
+  const reader = readable.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    onChunk(value)
+  }
+}
+
+function createListeners(): Listeners & { emit: (event: string, value?: unknown) => void } {
+  const listeners = new Map<string, Set<Listener>>()
+  const on = (event: string, listener: Listener) => {
+    listeners.set(event, (listeners.get(event) ?? new Set()).add(listener))
+  }
+  const removeListener = (event: string, listener: Listener) => {
+    listeners.get(event)?.delete(listener)
+  }
+  return {
     on,
     once(event, listener) {
       const first = (value?: unknown) => {
@@ -70,14 +100,8 @@ export function driverSocket(socket: Socket): DriverSocket {
     },
     removeListener,
     removeAllListeners: () => listeners.clear(),
-    write(chunk, done) {
-      writer.write(chunk).then(() => done?.(), failed)
-      return true
+    emit: (event, value) => {
+      for (const listener of listeners.get(event) ?? []) listener(value)
     },
-    end(chunk) {
-      if (chunk === undefined) close()
-      else void writer.write(chunk).then(close, failed)
-    },
-    destroy: close,
   }
 }
