@@ -1,6 +1,8 @@
 import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
 import { anthropicErrorBody, anthropicStreamError } from '../http/anthropic-errors.ts'
+import { utf8 } from '../../protocol/bytes.ts'
 import type { ApiError } from '../http/errors.ts'
+import { JsonCursor } from '../json/scan.ts'
 import { Blocks, type BlockHead } from '../stream/blocks.ts'
 import { textDelta, type Delta } from '../stream/delta.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
@@ -123,10 +125,11 @@ function blockJson(block: BlockHead, text: string): object {
     : { type: 'text', text }
 }
 
-/** Arguments that are not valid JSON are passed on as text. */
+/** Arguments that are not valid JSON, or nested too deeply to be written, are passed on as text. */
 function toolInput(args: string): unknown {
   if (args === '') return {}
   try {
+    new JsonCursor(utf8(args)).skip()
     return JSON.parse(args)
   } catch {
     return { arguments: args }

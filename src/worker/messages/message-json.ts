@@ -1,21 +1,23 @@
 import type { UsageReport } from '../stream/usage-tally.ts'
 
 /** Stop reasons by finish reason; an unknown one counts as `end_turn`. */
-const STOP_REASONS: Readonly<Record<string, string>> = {
-  length: 'max_tokens',
-  max_tokens: 'max_tokens',
-  tool_calls: 'tool_use',
-  function_call: 'tool_use',
-  content_filter: 'refusal',
-  stop_sequence: 'stop_sequence',
-}
+const STOP_REASONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    length: 'max_tokens',
+    max_tokens: 'max_tokens',
+    tool_calls: 'tool_use',
+    function_call: 'tool_use',
+    content_filter: 'refusal',
+    stop_sequence: 'stop_sequence',
+  }),
+)
 
 /** The stop reason of an answer. Some providers report `stop` where they call tools. */
 export function stopReason(
   finishReason: string,
   contains: { tool: boolean; refusal: boolean },
 ): string {
-  const known = STOP_REASONS[finishReason]
+  const known = STOP_REASONS.get(finishReason)
   if (known !== undefined) return known
   if (contains.refusal) return 'refusal'
   return contains.tool ? 'tool_use' : 'end_turn'

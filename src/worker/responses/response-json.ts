@@ -44,15 +44,17 @@ function usageJson(usage: UsageReport): object {
   }
 }
 
-const INCOMPLETE: Readonly<Record<string, ResponseState['incomplete']>> = {
-  length: 'max_output_tokens',
-  max_tokens: 'max_output_tokens',
-  content_filter: 'content_filter',
-}
+const INCOMPLETE: ReadonlyMap<string, ResponseState['incomplete']> = new Map(
+  Object.entries({
+    length: 'max_output_tokens',
+    max_tokens: 'max_output_tokens',
+    content_filter: 'content_filter',
+  } as const),
+)
 
 /** Why an answer is incomplete; undefined where it is complete. */
 export function incompleteReason({
   finishReason,
 }: Pick<AnswerEnd, 'finishReason'>): ResponseState['incomplete'] {
-  return INCOMPLETE[finishReason]
+  return INCOMPLETE.get(finishReason)
 }

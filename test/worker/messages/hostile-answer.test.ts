@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { fromUtf8 } from '../../../src/protocol/bytes.ts'
+import { printInParts } from '../../../src/worker/json/print-in-parts.ts'
+import { runAtOnce } from '../../../src/worker/json/steps.ts'
+import { messageBody } from '../../../src/worker/messages/encoder.ts'
+import { stopReason } from '../../../src/worker/messages/message-json.ts'
+import { incompleteReason } from '../../../src/worker/responses/response-json.ts'
+import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
+
+/** The message that a provider's call of a tool becomes, as it is sent. */
+function messageOfCall(args: string) {
+  const choice = {
+    index: 0,
+    reasoning: undefined,
+    content: undefined,
+    refusal: undefined,
+    toolCalls: [
+      { id: 'call_1', type: 'function' as const, function: { name: 'f', arguments: args } },
+    ],
+    logprobs: null,
+    finishReason: 'tool_calls',
+  }
+  const answer = { choices: [choice], tally: new UsageTally(), providerResponseId: undefined }
+  const head = { id: 'msg_1', created: 1, model: 'm' }
+  return JSON.parse(fromUtf8(runAtOnce(printInParts(messageBody(answer, head, undefined, {})))))
+}
+
+describe('arguments of a call', () => {
+  test('become an object', () => {
+    expect(messageOfCall('{"a":[1]}').content[0].input).toEqual({ a: [1] })
+  })
+
+  test('nested too deeply to be written are passed on as text: the answer is served and billed', () => {
+    const args = '['.repeat(100_000) + ']'.repeat(100_000)
+    expect(messageOfCall(args).content[0].input).toEqual({ arguments: args })
+  })
+})
+
+test.each(['constructor', '__proto__', 'toString'])(
+  'the finish reason %s, a name that every object has, is one like any unknown one',
+  (finishReason) => {
+    expect(stopReason(finishReason, { tool: false, refusal: false })).toBe('end_turn')
+    expect(incompleteReason({ finishReason })).toBeUndefined()
+  },
+)
