@@ -32,7 +32,7 @@ interface Turn {
   readonly media: ContentPart[]
 }
 
-type Entry = { readonly role: 'system' | 'user'; readonly parts: readonly ContentPart[] } | Turn
+type Entry = { readonly role: 'system' | 'user'; readonly parts: ContentPart[] } | Turn
 
 /**
  * Builds chat messages from formats whose turns consist of items. Tool results are placed directly after the message
@@ -49,13 +49,14 @@ export class Conversation {
     this.#turn = undefined
     const last = this.#entries.at(-1)
     if (last?.role === 'system') {
-      this.#entries[this.#entries.length - 1] = { role: 'system', parts: [...last.parts, ...parts] }
-    } else this.#entries.push({ role: 'system', parts })
+      // Not by spreading, here and below: copies add up to hours, and as arguments the parts may overflow the stack.
+      for (const part of parts) last.parts.push(part)
+    } else this.#entries.push({ role: 'system', parts: [...parts] })
   }
 
   user(parts: readonly ContentPart[]): void {
     this.#turn = undefined
-    this.#entries.push({ role: 'user', parts })
+    this.#entries.push({ role: 'user', parts: [...parts] })
   }
 
   reasoning(text: string): void {
@@ -97,7 +98,7 @@ export class Conversation {
     }
     const text = textOf(parts.filter((part) => part.type === 'text'))
     turn.results.push({ role: 'tool', tool_call_id: id, content: text })
-    turn.media.push(...parts.filter((part) => part.type !== 'text'))
+    for (const part of parts) if (part.type !== 'text') turn.media.push(part)
     this.#turn = undefined
   }
 

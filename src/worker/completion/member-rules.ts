@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
+import { JsonCursor, JsonSyntaxError } from '../json/scan.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 
 /**
@@ -91,7 +92,11 @@ export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, Mem
   return new Map(rules.map((rule) => [rule.member, rule]))
 }
 
-/** The JSON object that a body holds. @throws ApiError invalid_request_error */
+/**
+ * The JSON object that a body holds.
+ * @throws ApiError invalid_request_error, also where it is nested so deeply that reading or writing it could overflow
+ *   the stack
+ */
 export function parseBodyObject(bytes: Bytes): JsonObject {
   let value: unknown
   try {
@@ -99,10 +104,23 @@ export function parseBodyObject(bytes: Bytes): JsonObject {
   } catch {
     throw new ApiError('invalid_request_error', 'The request body is not valid JSON.')
   }
+  refuseDeepNesting(bytes)
   if (!isJsonObject(value)) {
     throw new ApiError('invalid_request_error', 'The request body must be a JSON object.')
   }
   return value
+}
+
+function refuseDeepNesting(bytes: Bytes): void {
+  try {
+    new JsonCursor(bytes).skip()
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw new ApiError(
+      'invalid_request_error',
+      `The request body is not valid JSON: ${error.message}.`,
+    )
+  }
 }
 
 /** Those of the named members that are present. */

@@ -16,10 +16,19 @@ const imagePart = z.object({
 })
 const textPart = z.object({ type: z.literal('text'), text: z.string() })
 
+/** Far more than an OCR message may have; counted before they are checked, so that a long list costs nothing. */
+const MAX_PARTS = 32
+
 /** Plain text is accepted: the provider then answers without an image. */
 const userMessage = z.object({
   role: z.literal('user'),
-  content: z.union([z.string(), z.array(z.discriminatedUnion('type', [imagePart, textPart]))]),
+  content: z.union([
+    z.string(),
+    z
+      .array(z.unknown())
+      .max(MAX_PARTS)
+      .pipe(z.array(z.discriminatedUnion('type', [imagePart, textPart]))),
+  ]),
 })
 
 /**

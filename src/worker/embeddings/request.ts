@@ -5,6 +5,7 @@ import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, requireMembers, sortMembers } from '../completion/member-rules.ts'
 import { failoverSchema } from '../completion/request-members.ts'
+import { isText } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { utf8Length } from '../stream/message-text.ts'
 import type { JsonObject } from '../stream/json-object.ts'
@@ -37,11 +38,15 @@ const MAX_INPUTS = 2048
 /** Few tokens of any current tokenizer are shorter than this on average, whatever the language. */
 const BYTES_PER_TOKEN = 3
 
-const text = z.string().min(1)
-const tokens = z.array(z.int().min(0)).min(1)
 const input = new CheckedMember(
   'input',
-  z.union([text, z.array(text).min(1), tokens, z.array(tokens).min(1)]),
+  z.custom<string | number[] | string[] | number[][]>(
+    (value) =>
+      isFilledText(value) ||
+      isListOf(value, isTokenId) ||
+      isListOf(value, isFilledText) ||
+      isListOf(value, isTokenList),
+  ),
   'a text, a list of texts, a list of token ids or a list of such lists, none of them empty',
 )
 const model = new CheckedMember('model', z.string().min(1), 'a string')
@@ -99,6 +104,23 @@ export function parseEmbeddingsRequest(bytes: Bytes): EmbeddingsRequest {
 
 type Input = ReturnType<typeof input.read>
 type OneInput = string | readonly number[]
+
+function isFilledText(value: unknown): boolean {
+  return isText(value) && value !== ''
+}
+
+function isTokenId(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+function isTokenList(value: unknown): boolean {
+  return isListOf(value, isTokenId)
+}
+
+/** Checked up to the first wrong element, as in `list-schema.ts`. */
+function isListOf(value: unknown, isElement: (one: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => isElement(one))
+}
 
 /** The individual inputs, each of which becomes a vector. */
 function inputsOf(value: Input): readonly OneInput[] {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { Conversation, type ContentPart } from '../completion/conversation.ts'
+import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { BLOCK_RULES } from './members.ts'
@@ -11,7 +12,7 @@ export interface ReadMessages {
   readonly dropped: readonly string[]
 }
 
-const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))])
+const content = z.union([z.string(), listOf(hasText('type'))])
 
 const systemText = new CheckedMember('system', content, 'a string or a list of text blocks')
 const messageShape = new CheckedMember(
@@ -44,7 +45,7 @@ const searchResult = new CheckedMember(
   z.looseObject({
     source: z.string(),
     title: z.string(),
-    content: z.array(z.looseObject({ text: z.string() })),
+    content: listOf(hasText('text')),
   }),
   'a search_result block with source, title and content',
 )
@@ -118,7 +119,7 @@ class MessageReader {
     const parts: ContentPart[] = []
     for (const [block, place] of placed(blocks, at)) {
       if (block.type === 'tool_result') this.#result(block, place)
-      else parts.push(...this.#part(block, place))
+      else for (const part of this.#part(block, place)) parts.push(part)
     }
     if (parts.length > 0) this.conversation.user(parts)
   }

@@ -3,6 +3,7 @@ import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
+import { isText, listOf } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
@@ -17,7 +18,7 @@ export interface MessagesRequest {
   readonly dropped: readonly string[]
 }
 
-const stopSequences = new CheckedMember('stop_sequences', z.array(z.string()), 'a list of strings')
+const stopSequences = new CheckedMember('stop_sequences', listOf(isText), 'a list of strings')
 
 const format = z
   .looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) })

@@ -10,18 +10,19 @@ export interface ReadTools {
   readonly dropped: readonly string[]
 }
 
-const toolList = new CheckedMember(
+const TOOLS = 'a list of tools with names and an input_schema'
+
+const toolList = new CheckedMember('tools', z.array(z.unknown()), TOOLS)
+const toolShape = new CheckedMember(
   'tools',
-  z.array(
-    z.looseObject({
-      type: z.string().nullish(),
-      name: z.string().optional(),
-      description: z.string().nullish(),
-      input_schema: z.record(z.string(), z.unknown()).nullish(),
-      strict: z.boolean().nullish(),
-    }),
-  ),
-  'a list of tools with names and an input_schema',
+  z.looseObject({
+    type: z.string().nullish(),
+    name: z.string().optional(),
+    description: z.string().nullish(),
+    input_schema: z.record(z.string(), z.unknown()).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+  TOOLS,
 )
 
 const choice = new CheckedMember(
@@ -38,20 +39,36 @@ const CHOICES = { auto: 'auto', any: 'required', none: 'none' } as const
 
 /** @throws ApiError where a tool or the choice is malformed */
 export function readTools(tools: unknown, toolChoice: unknown): ReadTools {
-  const offered = toolList.optional(tools) ?? []
-  const own = offered.filter(({ type }) => type === undefined || type === null || type === 'custom')
-  const dropped = offered.flatMap((tool) => (own.includes(tool) ? [] : [`tools.${tool.type}`]))
-  const functions = own.map(({ name, description, input_schema, strict }) => {
-    if (name === undefined) throw invalid('"tools": a tool has no name.', 'tools')
-    const described = { ...(description && { description }), parameters: input_schema ?? {} }
-    return {
-      type: 'function',
-      function: { name, ...described, ...(typeof strict === 'boolean' && { strict }) },
-    }
-  })
+  const functions: ToolFunction[] = []
+  const dropped: string[] = []
+  for (const offered of toolList.optional(tools) ?? []) {
+    const tool = toolShape.read(offered)
+    const { type } = tool
+    if (type === undefined || type === null || type === 'custom') functions.push(functionOf(tool))
+    else dropped.push(`tools.${type}`)
+  }
   if (functions.length === 0) return { members: {}, dropped }
   const names = new Set(functions.map((tool) => tool.function.name))
   return { members: { tools: functions, ...chosen(toolChoice, names) }, dropped }
+}
+
+interface ToolFunction {
+  readonly type: 'function'
+  readonly function: { readonly name: string }
+}
+
+function functionOf({
+  name,
+  description,
+  input_schema,
+  strict,
+}: ReturnType<typeof toolShape.read>): ToolFunction {
+  if (name === undefined) throw invalid('"tools": a tool has no name.', 'tools')
+  const described = { ...(description && { description }), parameters: input_schema ?? {} }
+  return {
+    type: 'function',
+    function: { name, ...described, ...(typeof strict === 'boolean' && { strict }) },
+  }
 }
 
 function chosen(value: unknown, names: ReadonlySet<string>): JsonObject {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { Conversation, type ContentPart } from '../completion/conversation.ts'
+import { hasText, listOf } from '../completion/list-schema.ts'
 import { ApiError } from '../http/errors.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
 import { ITEM_RULES } from './members.ts'
@@ -12,7 +13,7 @@ export interface ReadInput {
   readonly dropped: readonly string[]
 }
 
-const parts = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))])
+const parts = z.union([z.string(), listOf(hasText('type'))])
 
 const message = new CheckedMember(
   'input',
@@ -30,8 +31,8 @@ const agentMessage = new CheckedMember(
 const reasoning = new CheckedMember(
   'input',
   z.looseObject({
-    summary: z.array(z.looseObject({ text: z.string() })).nullish(),
-    content: z.array(z.looseObject({ text: z.string() })).nullish(),
+    summary: listOf(hasText('text')).nullish(),
+    content: listOf(hasText('text')).nullish(),
   }),
   'reasoning with a summary',
 )
@@ -73,13 +74,13 @@ export function readInput(instructions: string | undefined, input: unknown): Rea
   if (instructions) conversation.system([{ type: 'text', text: instructions }])
   const dropped: string[] = []
   if (typeof input === 'string') conversation.user([{ type: 'text', text: input }])
-  else for (const [index, item] of listOf(input)) readItem(item, index, conversation, dropped)
+  else for (const [index, item] of itemsOf(input)) readItem(item, index, conversation, dropped)
   const messages = conversation.messages()
   if (messages.length === 0) throw invalid('"input" must not be empty.', 'input')
   return { messages, dropped }
 }
 
-function listOf(input: unknown): IterableIterator<[number, unknown]> {
+function itemsOf(input: unknown): IterableIterator<[number, unknown]> {
   if (!Array.isArray(input)) throw invalid('"input" must be a string or a list of items.', 'input')
   return input.entries()
 }

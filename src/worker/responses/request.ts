@@ -4,6 +4,7 @@ import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { parseBodyObject, pick, requireMembers, sortMembers } from '../completion/member-rules.ts'
+import { isText, listOf, textsByName } from '../completion/list-schema.ts'
 import { parseChatRequest } from '../completion/request.ts'
 import { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
@@ -34,12 +35,8 @@ const topLogprobs = new CheckedMember(
   z.int().min(0).max(20),
   'a number from 0 to 20',
 )
-const include = new CheckedMember('include', z.array(z.string()), 'a list of strings')
-const metadata = new CheckedMember(
-  'metadata',
-  z.record(z.string(), z.string()),
-  'an object of strings',
-)
+const include = new CheckedMember('include', listOf(isText), 'a list of strings')
+const metadata = new CheckedMember('metadata', textsByName, 'an object of strings')
 const reasoning = new CheckedMember(
   'reasoning',
   z.looseObject({ effort: z.string().nullish(), summary: z.string().nullish() }),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
+import { hasText, listOf } from '../completion/list-schema.ts'
 
 /** How a provider's function is shown to the client: the tool it was before it became a plain function. */
 export interface ToolIdentity {
@@ -45,12 +46,12 @@ const namespaceTool = z.object({
   type: z.literal('namespace'),
   name: z.string().min(1),
   description: z.string().nullish(),
-  tools: z.array(z.looseObject({ type: z.string() })),
+  tools: listOf(hasText('type')),
 })
 
 const toolList = new CheckedMember(
   'tools',
-  z.array(z.looseObject({ type: z.string() })),
+  listOf(hasText('type')),
   'a list of tools, each with a type',
 )
 const functionShape = new CheckedMember('tools', functionTool, 'functions with a name')

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { ApiError } from '../../../src/worker/http/errors.ts'
+import { parseEmbeddingsRequest } from '../../../src/worker/embeddings/request.ts'
+
+const parse = (input: unknown) =>
+  parseEmbeddingsRequest(utf8(JSON.stringify({ model: 'm', input })))
+
+function refusalOf(input: unknown): unknown[] {
+  try {
+    parse(input)
+  } catch (error) {
+    if (error instanceof ApiError) return [error.code, error.details.param, error.message]
+    throw error
+  }
+  return expect.unreachable()
+}
+
+const REFUSAL = [
+  'invalid_request_error',
+  'input',
+  '"input" must be a text, a list of texts, a list of token ids or a list of such lists, none of them empty.',
+]
+
+test.each([['a'], [['a', 'b']], [[1, 2]], [[[1], [2, 3]]]])('%j is an input', (input) => {
+  expect(parse(input).forwarded).toEqual({ input })
+})
+
+test.each([
+  [''],
+  [[]],
+  [['']],
+  [['a', 1]],
+  [[1, 'a']],
+  [[-1]],
+  [[0.5]],
+  [[[]]],
+  [[[1], 2]],
+  [[[1], ['a']]],
+  [{}],
+  [7],
+])('%j is no input', (input) => {
+  expect(refusalOf(input)).toEqual(REFUSAL)
+})
+
+test('three million wrong entries are refused without a description of each', () => {
+  // Descriptions take more than a kilobyte for each entry, which no process has.
+  const input = Array.from({ length: 3_000_000 }, () => -1)
+  expect(refusalOf(input)).toEqual(REFUSAL)
+})
