@@ -166,6 +166,23 @@ export function customInput(args: string): string {
   }
 }
 
+/** How `allowed_tools` names a tool. */
+interface NamedTool {
+  readonly type: string
+  readonly name?: string
+  readonly namespace?: string
+}
+
+const namedTool = z.looseObject({
+  type: z.string(),
+  name: z.string().optional(),
+  namespace: z.string().optional(),
+})
+
+function isNamedTool(value: unknown): value is NamedTool {
+  return namedTool.safeParse(value).success
+}
+
 const choiceShape = new CheckedMember(
   'tool_choice',
   z.union([
@@ -175,15 +192,7 @@ const choiceShape = new CheckedMember(
       name: z.string().optional(),
       namespace: z.string().optional(),
       mode: z.enum(['auto', 'required']).optional(),
-      tools: z
-        .array(
-          z.looseObject({
-            type: z.string(),
-            name: z.string().optional(),
-            namespace: z.string().optional(),
-          }),
-        )
-        .optional(),
+      tools: listOf(isNamedTool).optional(),
     }),
   ]),
   'auto, none, required, or an object that names a tool',
