@@ -60,7 +60,13 @@ function vectorOf(embedding: unknown): Float32Array {
   if (!Array.isArray(embedding) || embedding.length === 0 || !embedding.every(Number.isFinite)) {
     throw new BrokenStream('malformed')
   }
-  return Float32Array.from(embedding)
+  return finite(Float32Array.from(embedding))
+}
+
+/** Numbers beyond float32 became infinite, which JSON does not have and no client can use. */
+function finite(vector: Float32Array): Float32Array {
+  if (!vector.every(Number.isFinite)) throw new BrokenStream('malformed')
+  return vector
 }
 
 /** The provider's numbers unchanged, where it sent numbers. */
@@ -79,8 +85,7 @@ function fromBase64(text: string): Float32Array {
   const view = new DataView(Uint8Array.from(binary, (char) => char.charCodeAt(0)).buffer)
   const vector = new Float32Array(binary.length / FLOAT_BYTES)
   for (let at = 0; at < vector.length; at++) vector[at] = view.getFloat32(at * FLOAT_BYTES, true)
-  if (!vector.every(Number.isFinite)) throw new BrokenStream('malformed')
-  return vector
+  return finite(vector)
 }
 
 function littleEndian(vector: Float32Array): Uint8Array {
