@@ -36,10 +36,14 @@ const AUDIO_CHARACTERS_PER_TOKEN = 16
  * every forwarded byte counts, and media by a bound for each kind.
  */
 export function maxPromptTokens(request: ChatRequest, { config }: Route): number {
-  const { messages, members } = request
+  const { messages, members, otherMembers } = request
   const bound = config.input_bound
-  const forwarded = PASSED_MEMBERS.flatMap((name) => members.get(name) ?? [])
-  const bytes = [messages, ...forwarded].reduce((sum, { start, end }) => sum + end - start, 0)
+  const passed = PASSED_MEMBERS.flatMap((name) => members.get(name) ?? [])
+  const chosen = config.forward.flatMap((name) => otherMembers.get(name) ?? [])
+  const bytes = [messages, ...passed, ...chosen].reduce(
+    (sum, { start, end }) => sum + end - start,
+    0,
+  )
   const asText = bytes - messages.pictureBytes - messages.audioBytes
   const media = MEDIA_KINDS.reduce(
     (sum, kind) => sum + messages.media[kind] * bound[`${kind}_tokens`],

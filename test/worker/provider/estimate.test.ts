@@ -102,6 +102,15 @@ describe('maxPromptTokens', () => {
     )
   })
 
+  it("counts every byte of members that the route's `forward` names: a template may put them into the prompt", () => {
+    const messages = content('a')
+    const documents = [{ text: 'x'.repeat(9000) }]
+    const request = chatRequest({ model: 'm', messages, documents, notes: 'x' })
+    const bytes = bytesOf(messages) + bytesOf(documents)
+    const route = chatRoute({ forward: ['documents', 'min_p'] })
+    expect(maxPromptTokens(request, route)).toBe(1024 + bytes)
+  })
+
   const without = (part: object, payload: string) => bytesOf(content([part])) - bytesOf(payload)
   const url = `data:image/png;base64,${'A'.repeat(9000)}`
   const data = 'A'.repeat(1600)
