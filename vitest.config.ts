@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, four at a time, because
- * they often wait. The long suites (crashes, restarts, load, memory of uploads, many mutated inputs) take minutes and run one at a time:
+ * they often wait. The long suites (crashes, restarts, load, lost storage, many mutated inputs, pages in Chromium) take minutes and run one at a time:
  * `npm run test:long`.
  */
 export default defineConfig({

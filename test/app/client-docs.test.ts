@@ -117,7 +117,7 @@ describe('the page for application developers', () => {
       'js Receipts',
       'js Errors',
     ])
-    // Run in a browser by browser-client.test.ts.
+    // Run in a browser by test/long/browser-client.test.ts.
     expect(examplesOf('client.md').filter(({ heading }) => heading === BROWSERS)).toHaveLength(1)
   })
 })
