@@ -124,7 +124,9 @@ export class App {
   async handle(request: Request, execution: ExecutionContext): Promise<Response> {
     const requestId = this.#deps.newId()
     const startedAt = this.#deps.now()
-    if (this.#settings.known?.config.service.telemetry?.traces === true) {
+    const { traces, metrics } = this.#settings.known?.config.service.telemetry ?? {}
+    // The daemon makes metrics of spans, too.
+    if (traces === true || metrics === true) {
       this.#traces.begin(requestId, request.headers.get('traceparent'))
     }
     const state: RequestState = { endpoint: undefined, error: undefined, permit: undefined }

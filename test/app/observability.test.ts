@@ -167,6 +167,7 @@ const FIELDS: Readonly<Record<keyof LogFields, true>> = {
   status: true,
   code: true,
   route: true,
+  modality: true,
   attempt: true,
   failure: true,
   failover: true,

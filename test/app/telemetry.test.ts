@@ -69,11 +69,28 @@ const spans = () =>
     .flatMap((body) => spansSchema.parse(JSON.parse(body)).resourceSpans)
     .flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))
 
-const metricNames = () =>
+const exported = () =>
   bodies('/v1/metrics')
     .flatMap((body) => metricsSchema.parse(JSON.parse(body)).resourceMetrics)
-    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
-    .map(({ name }) => name)
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+const metricNames = () => exported().map(({ name }) => name)
+
+const pointsSchema = z.object({
+  dataPoints: z.array(
+    z.object({ count: z.number(), sum: z.number(), attributes: z.array(attribute) }),
+  ),
+})
+
+/** The attributes of a histogram's measurements, where there is one. */
+function measuredBy(name: string): readonly Record<string, unknown>[] {
+  const last = exported().findLast((metric) => metric.name === name)
+  if (last === undefined) return []
+  const { dataPoints } = pointsSchema.parse(last['histogram'])
+  expect(dataPoints.every(({ count, sum }) => count > 0 && sum > 0)).toBe(true)
+  return dataPoints.map(({ attributes }) =>
+    Object.fromEntries(attributes.map(({ key, value }) => [key, value['stringValue']])),
+  )
+}
 
 test('a collector gets the trace of the caller and the metrics, no content and no names', async () => {
   const customer = await world.newCustomer({ name: 'XCUSTOMERNAMEX' })
@@ -89,6 +106,17 @@ test('a collector gets the trace of the caller and the metrics, no content and n
   expect(mine.filter(({ parentSpanId }) => parentSpanId === server?.spanId)).toHaveLength(2)
   await until(() => metricNames().includes('gen_ai.client.operation.time_to_first_chunk'))
   expect(metricNames()).toContain('cmr_requests_total')
+  const of = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': 'alpha',
+    'gen_ai.request.model': 'sound',
+  }
+  await until(() => measuredBy('gen_ai.client.token.usage').length === 2)
+  expect(measuredBy('gen_ai.client.operation.duration')).toEqual([of])
+  expect(measuredBy('gen_ai.client.token.usage')).toEqual([
+    { ...of, 'gen_ai.token.type': 'input' },
+    { ...of, 'gen_ai.token.type': 'output' },
+  ])
   const everything = JSON.stringify(received)
   for (const secret of [PROMPT, 'Hello from', 'XCUSTOMERNAMEX', customer.key, customer.id]) {
     expect(everything).not.toContain(secret)
@@ -127,6 +155,7 @@ test('the customer is named in spans only where the operator asks for that', asy
     const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01` }
     await ask(asked, customer, { model: 'sound', stream: false, headers })
     await until(() => spans().some((span) => span.traceId === traceId && span.name === 'settle'))
+    await until(() => spans().some((span) => span.traceId === traceId && span.name === 'POST chat'))
     const settle = spans().find((span) => span.traceId === traceId && span.name === 'settle')
     expect(settle?.attributes).toContainEqual({
       key: 'cmr.customer_name',

@@ -6,6 +6,7 @@ import { BatchSpanProcessor } from '@opentelemetry/sdk-trace'
 import type { ServiceConfig } from '../../protocol/config.ts'
 import { readFamilies } from '../../protocol/exposition.ts'
 import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.ts'
+import { GenAiMetrics } from './gen-ai-metrics.ts'
 import { metricData } from './metric-data.ts'
 import { hrTime, readableSpan } from './readable-span.ts'
 import { WorkerReports } from './worker-reports.ts'
@@ -15,6 +16,7 @@ type Config = NonNullable<ServiceConfig['telemetry']>
 /** The exporters of a configured collector. */
 interface Export {
   readonly meters: MeterProvider | undefined
+  readonly genAi: GenAiMetrics | undefined
   readonly spans: BatchSpanProcessor | undefined
   readonly resource: Resource
 }
@@ -42,9 +44,11 @@ export class Telemetry {
   /** Takes a worker's report and returns what the others reported. */
   exchange({ spans, ...report }: TelemetryReport): TelemetryAnswer {
     this.#reports.take(report)
-    const { spans: processor, resource } = this.#export ?? {}
-    if (processor && resource)
-      for (const span of spans) processor.onEnd(readableSpan(span, resource))
+    const { spans: processor, genAi, resource } = this.#export ?? {}
+    for (const span of spans) {
+      genAi?.take(span)
+      if (processor && resource) processor.onEnd(readableSpan(span, resource))
+    }
     return this.#reports.others(report.instance)
   }
 
@@ -88,7 +92,8 @@ export class Telemetry {
           scheduledDelayMillis: Math.min(5_000, everyMs),
         })
       : undefined
-    return { meters, spans, resource }
+    const genAi = meters && new GenAiMetrics(meters.getMeter(SCOPE.name))
+    return { meters, genAi, spans, resource }
   }
 
   async #collect(resource: Resource) {

@@ -50,6 +50,7 @@ const MEMBERS = {
   status: 'number',
   code: 'word',
   route: 'word',
+  modality: 'word',
   attempt: 'number',
   failure: 'word',
   failover: 'flag',

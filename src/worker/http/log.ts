@@ -13,6 +13,8 @@ export interface LogFields extends Partial<ErrorTrace> {
   readonly status?: number
   readonly code?: string
   readonly route?: string
+  /** What a settled exchange was: `chat`, `transcription` or `embedding`. */
+  readonly modality?: string
   readonly attempt?: number
   readonly failure?: string
   readonly failover?: boolean

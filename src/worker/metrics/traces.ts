@@ -1,4 +1,4 @@
-import { MAX_SPANS, type Span } from '../../protocol/telemetry.ts'
+import { MAX_SPANS, OPERATION_SECONDS, type Span } from '../../protocol/telemetry.ts'
 import type { Log, LogEvent, LogFields } from '../http/log.ts'
 
 /** The trace that a request belongs to. */
@@ -14,6 +14,11 @@ interface Begun extends Trace {
   readonly startedAt: number
   /** When the current step began. */
   stepAt: number
+  /** When the attempt that served began. */
+  servedFrom?: number
+  /** A whole answer is settled before it is answered, a stream is answered first. */
+  answered: boolean
+  settled: boolean
   /** The name of the customer, where the operator wants it told. */
   customer?: string
 }
@@ -42,7 +47,8 @@ export class Traces {
     const trace = readTraceparent(traceparent) ?? { traceId: hex, parentId: null }
     const now = this.#now()
     // The request's id is random, so half of it names its span.
-    this.#open.set(requestId, { ...trace, spanId: hex.slice(16), startedAt: now, stepAt: now })
+    const times = { startedAt: now, stepAt: now, answered: false, settled: false }
+    this.#open.set(requestId, { ...trace, spanId: hex.slice(16), ...times })
     const [oldest] = this.#open.keys()
     if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest)
   }
@@ -58,7 +64,9 @@ export class Traces {
     const begun = this.#open.get(fields.request_id ?? '')
     const step = STEPS[event]
     if (begun === undefined || step === undefined) return
+    if (event === 'settled' && begun.settled) return
     const now = this.#now()
+    if (event === 'attempt_served') begun.servedFrom = begun.stepAt
     const { name, kind, attributes, error } = step(fields)
     const server = kind === 'server'
     const attempt = `${event}${fields.attempt ?? ''}`
@@ -74,11 +82,15 @@ export class Traces {
       attributes: {
         'cmr.request_id': fields.request_id ?? '',
         ...(begun.customer !== undefined && { 'cmr.customer_name': begun.customer }),
+        ...(event === 'settled' && operationSeconds(begun, now)),
         ...attributes,
       },
     })
     begun.stepAt = now
-    if (event === 'settled' || (server && error)) this.#open.delete(fields.request_id ?? '')
+    begun.settled ||= event === 'settled'
+    begun.answered ||= server
+    const refused = server && (fields.status ?? 0) >= 400
+    if (refused || (begun.settled && begun.answered)) this.#open.delete(fields.request_id ?? '')
   }
 
   /** A log whose events end steps. */
@@ -111,6 +123,9 @@ interface Step {
 const providerOf = (route: string) => route.split('/').at(-2) ?? ''
 const modelOf = (route: string) => route.split('/').at(-1) ?? ''
 
+/** Values of `gen_ai.operation.name`; the conventions have none for a transcription, which keeps its own. */
+const OPERATIONS: Readonly<Record<string, string>> = { embedding: 'embeddings' }
+
 /** OpenTelemetry's names for HTTP, and those for generative models where they fit. */
 const STEPS: Partial<Record<LogEvent, (fields: LogFields) => Step>> = {
   request: ({ endpoint = 'none', method = '', status = 0, code }) => ({
@@ -126,17 +141,25 @@ const STEPS: Partial<Record<LogEvent, (fields: LogFields) => Step>> = {
   }),
   attempt_served: (fields) => attemptStep(fields),
   attempt_failed: (fields) => attemptStep(fields, fields.failure ?? 'unknown'),
-  settled: ({ route = '', prompt_tokens = 0, completion_tokens = 0, receipt = false }) => ({
+  settled: ({ route = '', modality = '', receipt = false, ...tokens }) => ({
     name: 'settle',
     kind: 'internal',
     error: false,
     attributes: {
+      'gen_ai.operation.name': OPERATIONS[modality] ?? modality,
+      'gen_ai.provider.name': providerOf(route),
+      'gen_ai.request.model': modelOf(route),
       'gen_ai.response.model': modelOf(route),
-      'gen_ai.usage.input_tokens': prompt_tokens,
-      'gen_ai.usage.output_tokens': completion_tokens,
+      'gen_ai.usage.input_tokens': tokens.prompt_tokens ?? 0,
+      'gen_ai.usage.output_tokens': tokens.completion_tokens ?? 0,
       'cmr.receipt': receipt,
     },
   }),
+}
+
+/** From the start of the attempt that served until its exchange was settled. */
+function operationSeconds({ servedFrom }: Begun, now: number): Span['attributes'] {
+  return servedFrom === undefined ? {} : { [OPERATION_SECONDS]: (now - servedFrom) / 1000 }
 }
 
 function attemptStep(

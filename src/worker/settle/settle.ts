@@ -112,6 +112,7 @@ async function commit(
   deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,
+    modality: exchange.modality,
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     receipt: receipt !== null,

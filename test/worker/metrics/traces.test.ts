@@ -16,7 +16,8 @@ function traced(traceparent: string | null) {
   noted('attempt_served', { request_id: ID, route: 'eu/vela/a', attempt: 2, first_delta_ms: 90 })
   noted('request', { request_id: ID, method: 'POST', endpoint: 'chat', status: 200 })
   now = 1_400
-  noted('settled', { request_id: ID, route: 'eu/vela/a', prompt_tokens: 7, completion_tokens: 5 })
+  const tokens = { prompt_tokens: 7, completion_tokens: 5 }
+  noted('settled', { request_id: ID, route: 'eu/vela/a', modality: 'chat', ...tokens })
   noted('settled', { request_id: ID, route: 'eu/vela/a' })
   noted('request', { request_id: 'of another', status: 200 })
   return traces.take()
@@ -47,7 +48,14 @@ describe('the spans of a request', () => {
     expect(children.map(({ attributes }) => attributes)).toMatchObject([
       { 'gen_ai.provider.name': 'nova', 'gen_ai.request.model': 'a', 'error.type': 'timeout' },
       { 'gen_ai.provider.name': 'vela', 'gen_ai.response.time_to_first_chunk': 0.09 },
-      { 'gen_ai.usage.input_tokens': 7, 'gen_ai.usage.output_tokens': 5 },
+      {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.provider.name': 'vela',
+        'gen_ai.request.model': 'a',
+        'gen_ai.usage.input_tokens': 7,
+        'gen_ai.usage.output_tokens': 5,
+        'cmr.operation_seconds': 0.3,
+      },
     ])
   })
 
@@ -77,6 +85,18 @@ describe('the spans of a request', () => {
     traces.nameCustomer('unknown', 'nobody')
     expect(settled(ID)).toEqual(['n'.repeat(256)])
     expect(settled(other)).toEqual([undefined])
+  })
+
+  test('are all there for an answer that is settled before it is sent', () => {
+    const traces = new Traces(() => 0)
+    traces.begin(ID, CALLER)
+    traces.note('attempt_served', { request_id: ID, route: 'nova/a', attempt: 1 })
+    traces.note('settled', { request_id: ID, route: 'nova/a', modality: 'embedding' })
+    traces.note('request', { request_id: ID, method: 'POST', endpoint: 'chat', status: 200 })
+    traces.note('request', { request_id: ID, status: 200 })
+    const spans = traces.take()
+    expect(spans.map(({ name }) => name)).toEqual(['attempt a', 'settle', 'POST chat'])
+    expect(spans[1]?.attributes['gen_ai.operation.name']).toBe('embeddings')
   })
 
   test('are not gathered beyond a bound', () => {
