@@ -1,14 +1,18 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { completionOf, usageOf } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres.ts'
 import { ADMIN_TOKEN, chatBody, startServe, type Serving } from '../support/serve.ts'
+import { until } from '../support/stack.ts'
 import { startLoad } from '../support/steady-load.ts'
 import { startTcpBalancer, type TcpBalancer } from '../support/tcp-balancer.ts'
 import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 
 const LANES = 8
+const WORKERS = ['worker', 'worker-2']
 
 const keySetSchema = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) })
 
@@ -62,6 +66,13 @@ async function kidsOf(router: Serving): Promise<string[]> {
   return keys.map(({ kid }) => kid).toSorted()
 }
 
+/** How many requests of an endpoint a worker of the first has answered, as its log says. */
+function answeredBy(worker: string, endpoint: string): number {
+  const log = readFileSync(join(first.stateDir, 'log', `${worker}.log`), 'utf8')
+  const lines = log.split('\n').filter((line) => line.includes('"event":"request"'))
+  return lines.filter((line) => line.includes(`"endpoint":"${endpoint}"`)).length
+}
+
 describe('two stacks on one PostgreSQL', () => {
   test('open each other’s customers, receipts and keys', async () => {
     const answer = await completionOf(await first.fetch('/v1/chat/completions', chatBody('m')))
@@ -78,19 +89,43 @@ describe('two stacks on one PostgreSQL', () => {
   })
 
   test('are scraped in one answer, whichever worker gives it', async () => {
-    const path = '/v1/models/scraped-by-the-fleet-test'
-    const headers = { authorization: `Bearer ${first.apiKey}`, connection: 'close' }
-    const ask = async () => (await fetch(first.at.http_url + path, { headers })).status
-    const statuses = await Promise.all(Array.from({ length: 40 }, ask))
-    expect(new Set(statuses)).toEqual(new Set([404]))
+    const ask = async (path: string, key: string) => {
+      const headers = { authorization: `Bearer ${key}`, connection: 'close' }
+      const answer = await fetch(first.at.http_url + path, { headers })
+      return { status: answer.status, text: await answer.text() }
+    }
+    let asked = 0
+    const askAll = async () => {
+      const all = Array.from({ length: 8 }, () => ask('/v1/models/unheard-of', first.apiKey))
+      const statuses = (await Promise.all(all)).map(({ status }) => status)
+      expect(new Set(statuses)).toEqual(new Set([404]))
+      asked += all.length
+    }
+    await until(async () => {
+      await askAll()
+      return WORKERS.every((worker) => answeredBy(worker, 'models.retrieve') > 0)
+    })
+    const shares = () => WORKERS.map((worker) => answeredBy(worker, 'models.retrieve'))
+    expect(shares()).not.toContain(0)
+    const sum = () => shares().reduce((total, share) => total + share, 0)
+    await expect.poll(sum, { timeout: 30_000 }).toBe(asked)
+
     const scrape = async () => {
-      const asAdmin = { authorization: `Bearer ${ADMIN_TOKEN}`, connection: 'close' }
-      const answer = await fetch(`${first.at.http_url}/admin/metrics`, { headers: asAdmin })
+      const { text } = await ask('/admin/metrics', ADMIN_TOKEN)
       const counted =
         /^cmr_requests_total\{endpoint="models.retrieve",status="404",code="model_not_found"\} (\d+)$/m
-      return Number(counted.exec(await answer.text())?.[1])
+      return Number(counted.exec(text)?.[1])
     }
-    for (let turn = 0; turn < 6; turn++) await expect.poll(scrape, { timeout: 30_000 }).toBe(40)
+    await expect.poll(scrape, { timeout: 30_000 }).toBe(asked)
+    // The one that gave the whole sum has reported its own share, so from now on the other gives it too.
+    const before = WORKERS.map((worker) => answeredBy(worker, 'admin.metrics'))
+    const since = () =>
+      WORKERS.map((worker, index) => answeredBy(worker, 'admin.metrics') - (before[index] ?? 0))
+    await until(async () => {
+      expect(await scrape()).toBe(asked)
+      return !since().includes(0)
+    })
+    expect(since()).not.toContain(0)
   })
 
   test('lose no more than what was in flight on the one that is killed', async () => {
