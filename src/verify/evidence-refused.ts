@@ -14,7 +14,7 @@ const REFUSALS = {
   no_binding: 'the evidence binds no TLS key, so nothing ties a connection to it',
   measurement: 'the measurement is not one the operator allows',
   provenance: "the public record of the release's build does not hold",
-  launch_binding: 'the guest was started with something beside its measurement that nobody pinned',
+  launch_binding: 'the guest was started with data beside its measurement that is not pinned',
   compose_hash: 'the workload is not one the operator allows, or is not the one measured',
   event_log: 'the event log does not add up to the measured register',
   tcb_status: 'the platform is in a state the operator does not allow',

@@ -73,7 +73,7 @@ async function verifyAgain(
   const judged = await verifyTrustBundle(block.trust_bundle_jws ?? '', rootJwk, dates)
   const { bundle, checks } = judged
   if (bundle === undefined) {
-    return { checks, notes: ['not judged further, for its trust bundle is refused'] }
+    return { checks, notes: ['not checked further, because its trust bundle is refused'] }
   }
   const result = await verifyEnvelope(envelope, {
     ...snp,

@@ -58,7 +58,7 @@ export async function checkManifest(
   { trust, now }: { trust: Trust; now: number },
 ): Promise<ManifestResult> {
   if (text === '') {
-    const fault = 'there is none: a build that nobody signed'
+    const fault = 'there is none: the build is not signed'
     return { checks: [judge('manifest_signature', fault, '')] }
   }
   const { key, check } = await manifestKey(trust, now)

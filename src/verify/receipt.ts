@@ -110,7 +110,7 @@ function failed(checks: readonly Check[]): ReceiptResult {
   return {
     ...verdict(checks),
     outcome: 'not_valid',
-    notes: ['not judged further: nobody known signed this'],
+    notes: ['not checked further: the receipt is not signed by a known key'],
     simulated: false,
     provider: 'unattested',
   }

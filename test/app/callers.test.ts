@@ -25,7 +25,7 @@ import type { Script } from '../support/fault-provider.ts'
 const STREAMED = ROLE + TEXT + STOP + usageFrame()
 const WHOLE = JSON.stringify(completion())
 
-/** An answer that comes compressed although nobody asked for that. */
+/** An answer that is compressed although compression was not requested. */
 const compressed =
   (coding: string, content = (stream: boolean) => (stream ? STREAMED : WHOLE)): Script =>
   ({ wire, stream }) => {
@@ -42,7 +42,7 @@ const moderation = JSON.stringify({
 
 const bomb = () => `${WHOLE}${' '.repeat(40 * 1024 * 1024)}`
 
-/** It begins soundly, and goes on with one line that is far longer than any event may be. */
+/** It begins correctly, and continues with one line that is far longer than any event may be. */
 const streamedBomb = () => `${ROLE}${TEXT}data: ${' '.repeat(40 * 1024 * 1024)}`
 
 const once =

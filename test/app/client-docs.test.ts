@@ -110,7 +110,7 @@ describe('the page for application developers', () => {
     },
   )
 
-  test('has no example that nobody runs', () => {
+  test('has no example that is not run', () => {
     expect(APPLICATION.map(({ heading, language }) => `${language} ${heading}`)).toEqual([
       'js Quick start',
       'js Quick start',

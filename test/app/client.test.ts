@@ -111,7 +111,7 @@ describe.each(['tls', 'ehbp'] as const)('with the transport %s', (transport) => 
       await expectReceipts(0)
     })
 
-    test('tells of a refused router as the cause of its connection error', async () => {
+    test('reports a refused router as the cause of its connection error', async () => {
       const strict = makeClient({ transport, policy: {} })
       const sdk = new OpenAI({ baseURL, apiKey, fetch: strict.fetch, maxRetries: 0 })
       const failed = sdk.chat.completions.create(ASK)

@@ -5,7 +5,7 @@ import { chatAs, newCustomer, routerOf, type TestCustomer } from '../support/cus
 import { startStack, type Stack } from '../support/stack.ts'
 import { standinOf, type Standin } from '../support/standin.ts'
 
-/** What the operator does to a customer that is at work, and what the customer sees of its account. */
+/** What the operator does to a customer with requests in progress, and what the customer sees of its account. */
 
 let stack: Stack
 let standin: Standin

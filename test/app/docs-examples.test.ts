@@ -89,7 +89,7 @@ test('docs/api.md names every header that an endpoint reads', async () => {
   expect([...new Set(read)].filter(isUnnamed)).toEqual([])
 })
 
-test('docs/api.md names every header that answers carry beside the common ones', async () => {
+test('docs/api.md names every header of answers besides the common ones', async () => {
   const headers = headersSection()
   const messages = [{ role: 'user', content: 'Hello!' }]
   const chat = (more: object, init: RequestInit = {}) => {

@@ -238,7 +238,7 @@ describe('another request under a key that was used', () => {
     })
   })
 
-  test('is a request of its own for another customer', async () => {
+  test('is a separate request for another customer', async () => {
     const [one, two] = [await world.newCustomer(), await world.newCustomer()]
     const body = { model: 'sound', messages }
     for (const customer of [one, two]) {

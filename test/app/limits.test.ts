@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 beforeEach(() => standin.reset())
 
-/** The local configuration with narrow plans, quick timers and a provider where nobody listens. */
+/** The local configuration with narrow plans, quick timers and a provider where nothing listens. */
 function configured() {
   const local = localConfig()
   const timeouts = { stream_headers_after_ms: 200, keep_alive_ms: 200, idle_ms: 1_000 }
@@ -121,7 +121,7 @@ const failedTranscription: Ending = async (customer) => {
   expect(answer.status).toBe(502)
 }
 
-/** The provider's connection ends with it, or nobody is there to sign when the answer is whole. */
+/** The provider's connection ends with it, or the daemon is gone when the complete answer must be signed. */
 const dyingDaemon: Ending = async (customer) => {
   await answerSlowly(standin, { frameDelayMs: 60, wholeDelayMs: 500 })
   const { enclave } = stack.localNow().pids

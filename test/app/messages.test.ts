@@ -339,7 +339,7 @@ describe('errors have the form of this format', () => {
   })
 })
 
-test('a stop at the length is max_tokens, and cached tokens stand beside the input', async () => {
+test('a stop at the length is max_tokens, and cached tokens are reported separately from the input', async () => {
   await standin.script({ frames: streamOf([{ content: 'half' }], 'length') })
   const message = await client()
     .messages.stream({ ...ask, model: 'mistral-small' })

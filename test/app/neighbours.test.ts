@@ -55,7 +55,7 @@ async function chat({ key }: Customer, model: string, more: object = {}): Promis
   return answer.status
 }
 
-test('sixteen answers of twelve mebibytes at once refuse nothing to another customer', async () => {
+test('sixteen concurrent answers of twelve mebibytes cause no refusal for another customer', async () => {
   const [greedy, other] = await Promise.all([world.newCustomer(), world.newCustomer()])
   const over = new AbortController()
   const large = Promise.all(Array.from({ length: AT_ONCE }, () => chat(greedy, 'large'))).finally(
@@ -69,7 +69,7 @@ test('sixteen answers of twelve mebibytes at once refuse nothing to another cust
   expect(new Set(others)).toEqual(new Set([200]))
   const statuses = await large
   expect(statuses).toContain(200)
-  // What does not fit into the memory of one customer is told so.
+  // What does not fit into the memory share of one customer is refused with that reason.
   expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([])
   expect(await chat(greedy, 'large')).toBe(200)
 }, 120_000)

@@ -65,8 +65,7 @@ describe('with as many requests in progress as are allowed', () => {
     expect(refused.headers.get('retry-after')).toBe('5')
     expect(await errorOf(refused)).toMatchObject({
       code: 'rate_limit_exceeded',
-      message:
-        'The router is at work on as many of your requests as it can carry beside those of others.',
+      message: 'You already have as many open requests as your share of the router allows.',
     })
     const other = await world.newCustomer()
     expect((await receiptOf(other)).status).toBe(404)

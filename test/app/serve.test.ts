@@ -70,7 +70,7 @@ async function showsAttestedKey(router: Serving): Promise<boolean> {
 }
 
 describe('the serve command', () => {
-  test('refuses with every reason at once, and status 1', async () => {
+  test('refuses with all reasons together, and status 1', async () => {
     const file = keyFile('x')
     chmodSync(file, 0o644)
     const run = runServe({

@@ -9,9 +9,9 @@ import { startFaultProvider, type FaultProvider, type Script } from '../support/
 import { rawRequest, RawClient } from '../support/raw-client.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
-/** People without a key who take up connections, while a customer is being served. */
+/** Clients without a key that occupy connections, while a customer is being served. */
 
-/** The least with which the router starts; workerd alone ended below 8,000 connections then. */
+/** The lowest limit with which the router starts; without the front, workerd crashed below 8,000 connections. */
 const OPEN_FILES = 16_384
 const PER_SOURCE = 300
 const PLACES = 20
@@ -69,7 +69,7 @@ async function gather(plans: readonly CrowdPlan[]): Promise<readonly Crowd[]> {
   return crowds
 }
 
-/** Has a stream begin, strangers come, and the stream end; newcomers of other sources must be served meanwhile. */
+/** Starts a stream, lets unauthenticated clients connect, and ends the stream; new clients from other sources must be served meanwhile. */
 async function streamThrough(plans: readonly CrowdPlan[]): Promise<readonly Crowd[]> {
   const { worker } = stack.localNow().pids
   const stream = await chat()
@@ -89,7 +89,7 @@ const port = (url: string) => Number(new URL(url).port)
 const sources = (net: number, count: number) =>
   Array.from({ length: count }, (_, index) => `127.0.${net}.${index + 1}`)
 
-/** A GET from an address of one's own; answers the status and the code of an error. */
+/** A GET from a separate address; returns the status and the code of an error. */
 async function getFrom(localAddress: string, path: string, headers = {}): Promise<string> {
   const agent = new Agent({ localAddress })
   const { statusCode, body } = await request(stack.local.base_url + path, {
@@ -143,7 +143,7 @@ describe('fresh attestation', () => {
     const nonce = (n: number) => n.toString(16).padStart(64, '0')
     const ask = (from: string, n: number) =>
       getFrom(from, `/attestation?nonce=${nonce(n)}`, {
-        // What a stranger says of itself makes no other of it.
+        // What a client claims about its address has no effect.
         'cf-connecting-ip': `198.51.100.${n}`,
         'x-forwarded-for': `198.51.100.${n}`,
       })
@@ -177,7 +177,7 @@ describe('bodies that do not come hold no place of those that are for requests',
     expect(stream.status).toBe(200)
     for (const end of finish.splice(0)) end()
     expect(await stream.text()).toContain('[DONE]')
-    // They are told why all the same, as soon as they let themselves be told.
+    // They still receive the reason, as soon as they read.
     const [first] = slow
     first?.send('x'.repeat(99_999))
     expect(await first?.hears('401 Unauthorized')).toBe(true)

@@ -22,7 +22,7 @@ const answerSchema = z.looseObject({
   service: z.looseObject({ usage: z.looseObject({ audio_seconds: z.number().optional() }) }),
 })
 
-/** Has the provider give one answer, and tells what the client got and what the ledger says. */
+/** Makes the provider send one answer, and returns what the client got and what the ledger says. */
 async function transcribed(
   model: string,
   said: object,
@@ -105,7 +105,7 @@ describe('a route priced by audio', () => {
     expect(body?.duration).toBe(25)
   })
 
-  test('failure 31: never bills nothing for a file that nobody can measure', async () => {
+  test('failure 31: always bills something for a file that cannot be measured', async () => {
     const bytes = Buffer.concat([Buffer.from('OggS'), Buffer.alloc(79_996)])
     const { row } = await transcribed('by-second', {}, bytes)
     expect(row).toMatchObject({ audio_seconds: null, cost_eur: 0.1 })
@@ -126,7 +126,7 @@ describe('a route priced by tokens', () => {
     expect(row).toMatchObject({ prompt_tokens: 50, completion_tokens: 7, cost_eur: 0.012 })
   })
 
-  test('bills the router’s own where the provider tells none', async () => {
+  test('bills the router’s own where the provider reports none', async () => {
     const { service, row } = await transcribed('by-token', { duration: 4.5 })
     const counted = { prompt_tokens: 45, completion_tokens: 5 }
     expect(service).toEqual({ billing_unit: 'token', audio_seconds: 4.5, ...counted })

@@ -162,7 +162,7 @@ async function hold(delayMs: number): Promise<void> {
   await Promise.all([left, right].map((stack) => standinOf(stack).script(answer)))
 }
 
-/** What one request reserves, in nano-EUR: seen from outside while it is at work. */
+/** What one request reserves, in nano-EUR: read from outside while it is in progress. */
 async function reservationOf(body: object): Promise<bigint> {
   const customer = await newCustomer(routerOf(left), { balance_eur: '10.00' })
   await hold(700)

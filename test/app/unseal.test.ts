@@ -224,7 +224,7 @@ describe('a sealed router', () => {
   })
 
   test('serves once it has its secrets, and the document is good for nothing more', async () => {
-    // Whoever can write to the file has no say in what the secrets are for.
+    // A change of the file after the start has no effect: the secrets are for the configuration in force.
     writeFileSync(router.configFile, '{')
     const document = await signUnsealDocument(
       await attestedTerms(connection, '12'.repeat(32)),

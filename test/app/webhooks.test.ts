@@ -181,7 +181,7 @@ describe('webhooks', () => {
         const { words } = await ask(world, customer, { model: 'fixed', stream: false, more })
         expect(words).toMatch(turn <= 10 ? /^200 / : /^402 insufficient_quota/)
       }
-      // The receiver refuses, and the worker that knows of it dies; what is to be delivered does not.
+      // The receiver refuses, and the worker that knows of it dies; the pending delivery survives.
       await until(async () => {
         await run()
         const later = await deliveries('key.limit_near')

@@ -65,7 +65,7 @@ describe('a fetch with encrypted bodies', () => {
     ).toHaveProperty('size', 5)
   })
 
-  test('proves anew when the evidence expires, and fails where no fresh one holds', async () => {
+  test('verifies again when the evidence expires, and fails where no fresh evidence is valid', async () => {
     const { ask: send, host, pass } = await start()
     await (await send()).text()
     pass(3_800_000)

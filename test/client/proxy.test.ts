@@ -162,7 +162,7 @@ describe('the loopback proxy', () => {
     )
   })
 
-  test('tells a router that is away from one that is not proven', async () => {
+  test('distinguishes a router that is not reachable from one that is not proven', async () => {
     const gone = await startFakeRouter(world)
     gone.close()
     const answer = await call(await proxyFor(gone), CHAT, {}, 'SECRET')
@@ -192,7 +192,7 @@ describe('a tampered proof', () => {
   )
 })
 
-describe('somebody else in the place of the router', () => {
+describe('an impostor in the place of the router', () => {
   test('with a certificate that everybody trusts, and its evidence, gets nothing', async () => {
     const middle = await startManInTheMiddle(host)
     open.push(middle)

@@ -87,7 +87,7 @@ describe('a man in the middle with a certificate that everybody trusts', () => {
     middle.meddle = undefined
   })
 
-  /** What he read, without the headers: whoever ends TLS reads those. */
+  /** What the attacker read, without the headers: the party that terminates TLS reads those. */
   const bodiesRead = (since: number) =>
     middle.read.slice(since).map((one) => one.slice(one.lastIndexOf('} ')))
 

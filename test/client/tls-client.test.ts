@@ -118,7 +118,7 @@ describe('a pinned fetch', () => {
     expect(host.evidenceAsked()).toBe(1)
   })
 
-  test('asks for fresh evidence when it expires, while a running stream goes on to its end', async () => {
+  test('asks for fresh evidence when it expires, while a running stream is completed', async () => {
     const streams: ServerResponse[] = []
     const host = await router((_request, response) => {
       response.setHeader('content-type', 'text/event-stream')

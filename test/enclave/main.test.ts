@@ -102,7 +102,7 @@ describe('a booted daemon', () => {
     return receiptClaimsSchema.parse(decodeJwt(receipts[0]?.jws ?? ''))
   }
 
-  it('tells its state, and the digest of the envelope it serves', async () => {
+  it('reports its state, and the digest of the envelope it serves', async () => {
     const { text } = await get('/v1/attestation')
     const envelope = readEnvelope(text)
     expect(await state()).toMatchObject({
@@ -301,7 +301,7 @@ describe('a daemon in production mode', () => {
     },
   }
 
-  it('does not become a local one by a write to its file, not even when it is told to look again', async () => {
+  it('does not become a local one by a write to its file, not even when it is told to read it again', async () => {
     await daemon.writeConfig(unsafe)
     daemon.send({ type: 'reload' })
     daemon.child.kill('SIGHUP')

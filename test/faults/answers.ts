@@ -117,7 +117,7 @@ export function interrupted(misconduct: (call: ProviderCall) => void | Promise<v
   }
 }
 
-/** A stream that says `Hello `, and when that has been passed on, goes on with this; or a whole answer. */
+/** A stream that says `Hello `, and when that has been passed on, continues with this; or a whole answer. */
 export function continuing(rest: string | Uint8Array, whole: string | Uint8Array = ''): Script {
   return async (call) => {
     if (!call.stream) return answering('', whole)(call)

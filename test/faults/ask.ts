@@ -10,7 +10,7 @@ export const PROMPT = 'XPROMPTX!'
 /** What the router itself counts for that prompt: ceil(bytes / 3) + 16. */
 export const PROMPT_ESTIMATE = Math.ceil(PROMPT.length / 3) + 16
 
-/** A text as the table shows it: megabytes are told by their length. */
+/** A text as the table shows it: megabytes are shown by their length. */
 export function inQuotes(text: string): string {
   return text.length > 200 ? `"${text.slice(0, 9)}…" of ${text.length}` : JSON.stringify(text)
 }

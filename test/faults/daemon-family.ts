@@ -6,13 +6,13 @@ import { ledgerTextOf } from './ledger.ts'
 import { MODEL, openDaemonWorld, type DaemonWorld } from './daemon-world.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 
-/** A daemon that is down, slow, mad or somebody else. Nothing is done without it, and all heals with it. */
+/** A daemon that is down, slow, malfunctioning or an impostor. Nothing is served without it, and everything recovers with it. */
 
 const ANSWER = '200 stop "Hello from the first."'
 const ROW = 'alpha 7+5, receipt'
 const UNAVAILABLE = '503 service_unavailable, retry after 2'
 
-/** The worker believes what it knows of its daemon for a quarter of a second. */
+/** The worker caches the state of its daemon for a quarter of a second. */
 const BELIEF_MS = 400
 
 /** Two requests, one after the other, are answered by then, whatever the daemon does. */

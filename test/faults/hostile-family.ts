@@ -4,7 +4,7 @@ import { ask, PROMPT } from './ask.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World } from './world.ts'
 
-/** Requests that nobody would send by accident. After each the router must still serve. */
+/** Deliberately hostile requests. After each the router must still serve. */
 
 const MODEL = 'sound'
 const MIB = 1024 * 1024

@@ -65,7 +65,7 @@ export async function ledgerTextOf(
   return [rows.join(' and ') || 'no row', ...faults].join(', but ')
 }
 
-/** A receipt that was named must be there and speak of the provider's exact bytes. */
+/** A receipt that was named must exist and cover the provider's exact bytes. */
 async function receiptFaults(
   world: World,
   authorization: string,
@@ -107,7 +107,7 @@ export async function healthOf(world: World, route: string): Promise<string> {
   return errors === 0 ? state : `${state}, ${errors} ${kind}`
 }
 
-/** Waits until what the books say is what is expected of them, a few seconds at most. */
+/** Waits until the ledger shows what is expected, a few seconds at most. */
 export async function settledLedger(
   world: World,
   customer: Customer,

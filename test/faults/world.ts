@@ -12,7 +12,7 @@ export interface World {
   readonly stack: RunningStack
   readonly provider: FaultProvider
   readonly admin: AdminApi
-  /** Somebody with 10 EUR and a key. */
+  /** A customer with 10 EUR and a key. */
   newCustomer(more?: Record<string, unknown>): Promise<Customer>
   close(): Promise<void>
 }
@@ -35,7 +35,7 @@ export interface WorldRoute {
   readonly model: string
   /** Absent: it answers soundly, as another provider. */
   readonly script?: Script
-  /** Who is asked: the scripted provider (`alpha`), the healthy one (`beta`), or nobody (`closed`). */
+  /** The provider that is asked: the scripted one (`alpha`), the healthy one (`beta`), or a closed port (`closed`). */
   readonly at: 'alpha' | 'beta' | 'closed'
   /** Further members of the route. */
   readonly more?: object
@@ -165,7 +165,7 @@ async function isProven(admin: AdminApi): Promise<boolean> {
   return data.some(({ provider, state }) => provider === 'alpha' && state === 'verified')
 }
 
-/** A port of loopback where nobody listens. */
+/** A loopback port where nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer()
   const port = await listen(server)

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 
 /** JSON as a hostile client writes it: sound, odd, mutated, or none at all. */
 
-/** Values that are legal and that nobody expects, as JSON text. */
+/** Valid but unexpected values, as JSON text. */
 const ODD_VALUES = [
   '1e400',
   '-0',

@@ -82,7 +82,7 @@ async function newTarget({ local }: Stack): Promise<Target & { readonly customer
 
 const booksSchema = z.object({ reserved_eur: z.string() })
 
-/** What must hold when all is over: the same processes, nobody at work, nothing reserved, no unknown error. */
+/** What must hold at the end: the same processes, no open request, nothing reserved, no unknown error. */
 async function aftermath(stack: Stack, { customerId }: { customerId: string }): Promise<string[]> {
   const { base_url: baseUrl, admin_token: token, pids } = stack.local
   const admin = new AdminApi(baseUrl, token)
@@ -104,7 +104,7 @@ async function aftermath(stack: Stack, { customerId }: { customerId: string }): 
     ...(now.worker === pids.worker ? [] : ['the worker has crashed']),
     ...(now.enclave === pids.enclave ? [] : ['the daemon has crashed']),
     ...(healthy ? [] : ['the router is not healthy']),
-    ...((await atWork()) === 0 ? [] : [`${await atWork()} requests are still at work`]),
+    ...((await atWork()) === 0 ? [] : [`${await atWork()} requests are still open`]),
     ...((await reserved()) === 0 ? [] : [`${await reserved()} EUR are still reserved`]),
     ...internal.map((line) => `the worker’s log has ${line}`),
   ]

@@ -27,7 +27,7 @@ const WHOLE = JSON.stringify({
 })
 const TRANSCRIPT = JSON.stringify({ text: 'Hello', duration: 1.5, language: 'en', segments: [] })
 
-/** What only the router itself may be told. */
+/** What only the router itself may receive. */
 const SERVICE_MEMBERS = ['failover', 'service', 'include_reasoning', 'reasoning']
 
 export async function startSoundProvider(upstreamModel: string): Promise<SoundProvider> {

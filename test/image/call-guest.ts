@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Guest } from './guest.ts'
 
-/** One HTTPS call into the guest, whose certificate nobody has signed. */
+/** One HTTPS call into the guest, whose certificate is self-signed. */
 export async function callGuest(
   guest: Guest,
   method: string,

@@ -139,7 +139,7 @@ export async function exchange(
   { name, path, init, leaves }: Asked,
 ): Promise<Answered> {
   const answer = await stack.fetch(path, init)
-  // This header tells callers which of their own members were dropped, by name.
+  // This header names those of the caller's own members that were dropped.
   const others = [...answer.headers].filter(([header]) => header !== 'x-service-dropped-members')
   const headers = JSON.stringify(others)
   if (!leaves) return { asked: name, status: answer.status, text: headers + (await answer.text()) }

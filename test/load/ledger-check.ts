@@ -34,7 +34,7 @@ const AT_A_TIME = 16
 const nano = (eur: number | string) => Math.round(Number(eur) * 1e9)
 
 /**
- * Holds what clients saw against the books: each complete answer has one row and its receipt, a refusal has
+ * Compares what clients saw with the ledger: each complete answer has one row and its receipt, a refusal has
  * none, and of each balance exactly what the rows say is gone, with nothing held back.
  */
 export async function checkLedger(

@@ -77,7 +77,7 @@ async function startWithCustomers(
   const customers = await together(numbers, CUSTOMERS_AT_A_TIME, () => newCustomer(admin))
   const last = customers.at(-1)
   if (plan.ledgerRows === undefined || last === undefined) return { stack: started, customers }
-  // Nobody else may have the file open.
+  // No other process may have the file open.
   await started.stop()
   addLedgerRows(options.stateDir, last.id, plan.ledgerRows)
   return { stack: await startStack(options), customers }

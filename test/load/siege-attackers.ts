@@ -12,7 +12,7 @@ export interface Attackers {
   readonly providerPort: number
   /** Begins the attacks named, each with its key. */
   attack(baseUrl: string, keys: Readonly<Record<string, string>>): void
-  /** Ends them, and tells what they got. */
+  /** Ends them, and returns what they got. */
   stop(): Promise<Deeds>
   close(): void
 }

@@ -3,7 +3,7 @@ import { Pool } from 'undici'
 import { gatherCrowd } from '../support/crowd.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
 
-/** What those do who mean harm, by name. Each goes on until it is told to stop, and minds no answer. */
+/** The attacks by name. Each runs until it is stopped, and ignores the answers. */
 
 /** Where an attack goes, and as whom. */
 export interface Assault {
@@ -11,7 +11,7 @@ export interface Assault {
   /** The key of a customer of its own; strangers leave it unused. */
   readonly key: string
   readonly ends: AbortSignal
-  /** Told of each deed: a status, or `none` where no answer came. */
+  /** Called for each request with its status, or `none` if no answer came. */
   readonly count: (status: number | 'none') => void
 }
 

@@ -71,7 +71,7 @@ export const SIEGE: readonly string[] = [
 const KEPT_MIB = 512
 const SETTLING_MS = 20_000
 
-/** Attacks on the real stack, and one customer beside them who only wants answers. */
+/** Attacks on the real stack, and beside them one well-behaved customer. */
 export async function siege(plan: SiegePlan): Promise<SiegeReport> {
   const unknown = plan.attacks.filter((name) => !Object.hasOwn(ATTACKS, name))
   if (unknown.length > 0) throw new Error(`no such attack: ${unknown.join(', ')}`)
@@ -148,7 +148,7 @@ async function run(
     ...(Math.max(...after) <= before + KEPT_MIB
       ? []
       : [`the worker had ${before} MiB before the attack and has ${after.join(', ')} MiB`]),
-    ...((await world.openRequests()) === 0 ? [] : ['requests are still at work']),
+    ...((await world.openRequests()) === 0 ? [] : ['requests are still open']),
   ]
   return {
     quiet,
@@ -192,7 +192,7 @@ async function settledMib(world: LoadWorld, limit: number): Promise<number> {
   return workerMib(world)
 }
 
-/** The resident memory of the worker now; 0 where no /proc tells it. */
+/** The resident memory of the worker now; 0 on systems without /proc. */
 function workerMib(world: LoadWorld): number {
   return world.watch().stop().get('worker')?.at(-1)?.rssMib ?? 0
 }

@@ -22,7 +22,7 @@ export interface LoadReport {
   /** From the first request to the first delta of the last, in seconds. */
   readonly openingSeconds: number
   readonly processes: ReadonlyMap<string, readonly Sample[]>
-  /** What the router counted of faults around it, as it tells monitors. */
+  /** The faults of its dependencies that the router counted, as its metrics report them. */
   readonly counted: readonly string[]
 }
 

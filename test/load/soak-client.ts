@@ -12,7 +12,7 @@ const MESSAGES = [{ role: 'user', content: 'Hello, and tell me more.' }]
 const SOUND = wav(1).bytes
 const LEAVES_AFTER_MS = 150
 
-/** What was done, and what is known of it where the books may have a row. */
+/** What was requested, and what the client knows of it where the ledger may have a row. */
 export interface Done {
   readonly what: string
   readonly outcome?: Outcome
@@ -86,7 +86,7 @@ const DEEDS: readonly (readonly [share: number, deed: Deed])[] = [
   [0.02, broken],
 ]
 
-/** Does one thing. A router that cannot be reached at all is told as such. */
+/** Makes one request. A router that cannot be reached at all is reported as such. */
 export async function act(stack: Stack, customer: Customer, chance: () => number): Promise<Done> {
   let left = chance()
   const deed = DEEDS.find(([share]) => (left -= share) < 0)?.[1] ?? chat

@@ -31,7 +31,7 @@ async function frames({ wire }: ProviderCall, count: number, everyMs: number): P
   }
 }
 
-/** A stream that begins well and then goes on in this way. */
+/** A stream that begins correctly and then continues like this. */
 function beginning(rest: (call: ProviderCall) => void): Script {
   return async (call) => {
     if (!call.stream) return call.wire.reset()
@@ -78,7 +78,7 @@ export const SOAK_SCRIPTS: Readonly<Record<string, Script>> = {
   silent: () => {},
 }
 
-/** Those that nobody stands in for. */
+/** Those without a stand-in. */
 export const SOAK_ALONE: readonly string[] = ['sound', 'slow', 'refusing', 'overloaded', 'reset']
 
 export const SOAK_TIMEOUTS = {

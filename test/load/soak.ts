@@ -35,7 +35,7 @@ const MAX_MIB = 768
 
 /**
  * A mixed load over a long time, with providers that fail in every way, clients that leave, a daemon that freezes
- * and configurations that are read again. In the end nobody may be at work, the books must balance and memory
+ * and configurations that are read again. In the end no request may be open, the ledger must balance and memory
  * must be what it was in the middle.
  */
 export async function soak(plan: SoakPlan): Promise<SoakReport> {
@@ -79,7 +79,7 @@ async function run(world: LoadWorld, plan: SoakPlan): Promise<SoakReport> {
   const counted = await world.faultsCounted()
   const ledger = await checkLedger(world, customers, OPENING_EUR, outcomes)
   const faults = [
-    ...(working === 0 ? [] : [`${working} requests are still at work`]),
+    ...(working === 0 ? [] : [`${working} requests are still open`]),
     ...[...done.keys()].filter((what) => what.endsWith(': 500')),
     ...[...done.keys()].filter((what) => what.startsWith('no answer')),
     ...memoryFaults(processes, plan.minutes),

@@ -16,20 +16,24 @@ describe('slow streams side by side', () => {
 })
 
 describe('a mixed load with faults switched on', () => {
-  test('leaves books that balance and no request in progress', { timeout: 120_000 }, async () => {
-    const plan = { minutes: 0.2, clients: 20, customers: 10, seed: 1 }
-    const { faults, ledger } = await soak(plan)
-    expect(faults).toEqual([])
-    expect(ledger.rows).toBeGreaterThan(50)
-    expect(ledger.receipts).toBeGreaterThan(50)
-  })
+  test(
+    'leaves a ledger that balances and no request in progress',
+    { timeout: 120_000 },
+    async () => {
+      const plan = { minutes: 0.2, clients: 20, customers: 10, seed: 1 }
+      const { faults, ledger } = await soak(plan)
+      expect(faults).toEqual([])
+      expect(ledger.rows).toBeGreaterThan(50)
+      expect(ledger.receipts).toBeGreaterThan(50)
+    },
+  )
 })
 
 describe('a siege by customers, strangers and a provider', () => {
   test('leaves a well-behaved customer every row and receipt', { timeout: 180_000 }, async () => {
     const plan = { seconds: 5, attacks: SIEGE, decoy: false }
     const { faults, ledger, attacked, routerFaults } = await siege(plan)
-    // What the router itself counted tells where a fault comes from.
+    // The router's own counts show where a fault comes from.
     expect({ faults, routerFaults: faults.length > 0 ? routerFaults : [] }).toEqual({
       faults: [],
       routerFaults: [],

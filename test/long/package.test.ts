@@ -118,7 +118,7 @@ describe('the npm package', () => {
     }
   })
 
-  test('has the program under both names, and tells of every subcommand', async () => {
+  test('has the program under both names, and lists every subcommand', async () => {
     for (const name of ['confidential-model-router', 'cmr']) {
       const { stdout } = await inApp('npx', name, '--help')
       for (const command of ['start', 'serve', 'admin', 'verify', 'proxy', 'release', 'image']) {

@@ -68,7 +68,7 @@ describe.skipIf(CHROMIUM === undefined)('the playground, where Chromium is insta
     const root = page.getByLabel('Release root (public JWK)')
     await root.fill(JSON.stringify({ kty, crv, x, y, alg: 'ES256', use: 'sig' }))
     await page.getByText('This router is not proven. Nothing is sent.').waitFor()
-    // The true root, and a platform that proves nothing, which nobody has accepted.
+    // The true root, and a platform that proves nothing, which has not been accepted.
     await root.fill(readFileSync(stack.local.root_key, 'utf8'))
     await page.getByText(/This router is not proven.*(simulated_platform|environment)/).waitFor()
     expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true)

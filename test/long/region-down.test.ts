@@ -43,7 +43,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => world.close())
 
-/** What callers that ask without pause are told until the time is over. */
+/** The answers that callers without pauses get until the time is over. */
 async function load(model: string, forMs: number): Promise<string[]> {
   const heard: string[] = []
   const deadline = performance.now() + forMs

@@ -192,7 +192,7 @@ describe('while the file of the Durable Object', () => {
   )
 })
 
-/** Whether anybody answers at the stack's port. */
+/** Whether anything answers at the stack's port. */
 function isUp(stack: Stack): Promise<boolean> {
   return fetch(`${stack.local.base_url}/.well-known/jwks.json`).then(
     () => true,

@@ -305,7 +305,7 @@ describe.skipIf(CHROMIUM === undefined)(
       })
     })
 
-    test('is used with the keyboard alone, and tells a screen reader what came of it', async () => {
+    test('can be used with the keyboard alone, and reports the result to a screen reader', async () => {
       const other = await context.newPage()
       try {
         await other.goto(`file://${file}`)
@@ -364,7 +364,7 @@ describe.skipIf(CHROMIUM === undefined)(
       }
     })
 
-    test('is kept by the browser from speaking to anybody but the router that was named', async () => {
+    test('is kept by the browser from contacting any host but the router that was named', async () => {
       const refused = await page.evaluate(() =>
         fetch('https://elsewhere.example/').then(
           () => false,

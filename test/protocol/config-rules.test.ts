@@ -248,7 +248,7 @@ describe('checkConfig', () => {
     expect(problems(json)).toEqual([{ path, reason }])
   })
 
-  it('tells every problem at once', () => {
+  it('reports all problems together', () => {
     const json = config({ routes: [route({ provider: 'a' }), route({ region: 'auto' })] })
     expect(problems(json)).toHaveLength(2)
   })

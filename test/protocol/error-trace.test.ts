@@ -6,7 +6,7 @@ class RouteBroken extends Error {
 }
 
 describe('traceError', () => {
-  test('names class, code and place, and no word of the message', () => {
+  test('names class, code and location, and nothing of the message', () => {
     const secret = 'the prompt was: tell me everything'
     const trace = traceError(Object.assign(new RouteBroken(secret), { code: 'ECONNREFUSED' }))
     expect(trace).toMatchObject({ error: 'RouteBroken', error_code: 'ECONNREFUSED' })

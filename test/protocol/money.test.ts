@@ -30,7 +30,7 @@ describe('decimals', () => {
     },
   )
 
-  test('a number is taken as it is written, not as the double behind it', () => {
+  test('a number is kept as it is written, not as its double', () => {
     expect(formatDecimal(decimalOf(0.1))).toBe('0.1')
     expect(formatDecimal(decimalOf(0.00000025))).toBe('0.00000025')
     expect(formatDecimal(decimalOf(1_000_000))).toBe('1000000')

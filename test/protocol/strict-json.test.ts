@@ -23,7 +23,7 @@ describe('strict JSON', () => {
     },
   )
 
-  test('tells apart members of one name in different objects, and strings from names', () => {
+  test('distinguishes members of the same name in different objects, and strings from names', () => {
     const text = '{"a":{"a":"a"},"b":["a","a",{"a":1},{"a":2}]}'
     expect(refuse(text)).toEqual(JSON.parse(text))
   })

@@ -29,13 +29,13 @@ export interface AttestedSetting {
   readonly openAdapter?: OpenAdapter
 }
 
-/** A provider on loopback, what is proven of it, and the way to it, all but the network real. */
+/** A provider on loopback, its proof, and the egress to it; only the network is not real. */
 export interface AttestedWorld {
   readonly provider: RecordingProvider
   readonly proofs: ProviderProofs
   readonly egress: Egress
   readonly link: EgressLink
-  /** What the proof stands at once the first verification is over. */
+  /** The state of the proof after the first verification. */
   readonly settled: () => Promise<ProviderProof>
   readonly standing: () => ProviderProof
   /** Milliseconds to add to the clock from now on. */

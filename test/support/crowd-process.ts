@@ -2,8 +2,8 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * A process of its own, because descriptors are counted by process: opens so many connections, says so little on each,
- * and tells its parent how many stand and how many the other side has ended.
+ * A process of its own, because descriptors are counted by process: opens the given number of connections, sends the given bytes on each,
+ * and reports to its parent how many are open and how many the other side has ended.
  */
 const [port = '', count = '', sources = '', first = ''] = process.argv.slice(2)
 

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 
-/** Strangers that only take up room, in a process of their own. */
+/** Unauthenticated clients that only occupy connections, in a separate process. */
 export interface Crowd {
-  /** How many connections came about. */
+  /** How many connections were established. */
   readonly opened: number
   /** How many of them the other side had ended by the time all had been tried. */
   readonly ended: number
@@ -17,7 +17,7 @@ export interface CrowdPlan {
   readonly count: number
   /** The addresses on loopback that they come from in turn. */
   readonly from: readonly string[]
-  /** What each says, once; nothing by default. */
+  /** What each sends, once; nothing by default. */
   readonly first?: string
 }
 

@@ -3,7 +3,7 @@ import type { AnswerFormat } from '../../src/worker/completion/format.ts'
 import { MessagesEncoder, messageBody } from '../../src/worker/messages/encoder.ts'
 import { ResponsesEncoder, responseBody } from '../../src/worker/responses/encoder.ts'
 
-/** What a client can read of an answer, whichever door it came through. */
+/** What a client can read of an answer, whichever front door it used. */
 export interface Reading {
   reasoning: string
   text: string

@@ -17,7 +17,7 @@ import { AnswerCipher } from '../../src/protocol/ehbp-answer.ts'
 import { encodeFrame, FrameReader } from '../../src/protocol/ehbp-frames.ts'
 import { readKeyConfig } from '../../src/protocol/hpke-key-config.ts'
 
-/** A client of EHBP that a test can have do what no honest one would. */
+/** An EHBP client that can also misbehave. */
 export interface Sender {
   /** Lowercase hex, for the header. */
   readonly enc: string
@@ -25,7 +25,7 @@ export interface Sender {
   seal(...parts: readonly string[]): Promise<Bytes>
   /** The plaintexts of the frames of an answer. */
   open(answer: Response): Promise<readonly string[]>
-  /** The same of the part of a body that has come so far. */
+  /** The same for the part of a body that has arrived so far. */
   openFrames(body: Uint8Array, responseNonce: string): Promise<readonly string[]>
 }
 

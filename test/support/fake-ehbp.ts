@@ -15,7 +15,7 @@ export class FakeEhbp {
   readonly opened: string[] = []
   /** What an encrypted request is answered with. */
   answer: () => Response = () => Response.json(HELLO)
-  /** What becomes of the encrypted answer on its way. */
+  /** How the encrypted answer is changed in transit. */
   meddle: (answer: Response) => Response | Promise<Response> = (answer) => answer
 
   private constructor(first: HpkeKey) {
@@ -30,7 +30,7 @@ export class FakeEhbp {
     return this.#keyring.current
   }
 
-  /** Knows another key from now on, and none but that. */
+  /** Uses only another key from now on. */
   swapKey(next: HpkeKey): void {
     this.#keyring = new HpkeKeyring(next, Date.now)
   }

@@ -15,7 +15,7 @@ import { logProofsOf } from './release-log.ts'
 import { NOW } from './synthetic-snp.ts'
 import { envelopeOf, signBundle, type EnvelopeChanges, type World } from './synthetic-world.ts'
 
-/** What a host of a synthetic world does that an honest one would not. */
+/** How a host of a synthetic world misbehaves. */
 export interface Misdeeds {
   /** Members of the envelope, for REPORT_DATA to vouch for or changed after the report was made. */
   readonly envelope?: (honest: EnvelopeChanges) => EnvelopeChanges
@@ -31,7 +31,7 @@ export interface Misdeeds {
   readonly envelopeSpki?: string
   /** The digest of the HPKE key configuration that the envelope names; empty for an envelope without such a key. */
   readonly envelopeHpke?: string
-  /** So often it says that it has given too many reports, and for how many seconds. */
+  /** How often it answers that it has made too many reports, and for how many seconds. */
   readonly limited?: { readonly times: number; readonly retryAfter: number }
   /** The HPKE key configuration as it is sent. */
   readonly hpkeKeys?: (honest: Uint8Array) => Uint8Array
@@ -42,14 +42,14 @@ export interface FakeRouter {
   readonly port: number
   readonly baseURL: string
   readonly spki: string
-  /** What reached it besides questions for evidence: method, path, headers and body of each request. */
+  /** What reached it besides requests for evidence: method, path, headers and body of each request. */
   readonly received: readonly string[]
   readonly ehbp: FakeEhbp
   /** How often it was asked for evidence. */
   evidenceAsked(): number
   connections(): number
   misbehave(misdeeds: Misdeeds): void
-  /** Shows another key on the connections to come, and lets go of those that are open. */
+  /** Shows another key on new connections, and closes those that are open. */
   swapKey(pair: KeyPair): void
   /** Ends the idle connections. */
   dropIdle(): void

@@ -26,7 +26,7 @@ export interface LinkProxy {
   readonly port: number
   /** What becomes of calls whose path begins so; null: nothing does. */
   fail(fault: { readonly path: string; readonly as: LinkFault } | null): void
-  /** Nobody listens any more. */
+  /** Nothing listens any more. */
   stopListening(): Promise<void>
   /** Listens again, with its own certificate, with another one, or without TLS. */
   listenAgain(as: 'itself' | 'a stranger' | 'plain HTTP'): Promise<void>

@@ -12,21 +12,21 @@ import { Agent, fetch as undiciFetch } from 'undici'
 import { listen } from './listen.ts'
 import { makeTestAuthority } from './test-authority.ts'
 
-/** Somebody between a client and a host, with a certificate of an authority that everybody trusts. */
+/** An attacker between a client and a host, with a certificate of a publicly trusted CA. */
 export interface ManInTheMiddle {
   readonly baseURL: string
-  /** The authority that gave him his certificate. */
+  /** The CA that issued the attacker's certificate. */
   readonly authorityPem: string
-  /** Method, path, headers and body of every request that he could read, in one text each. */
+  /** Method, path, headers and body of every request that the attacker could read, in one text each. */
   readonly read: readonly string[]
-  /** Changes what the host answers at a path; undefined again for a mere relay. */
+  /** Changes what the host answers at a path; undefined to relay unchanged. */
   meddle: ((path: string, answer: Buffer) => Uint8Array) | undefined
   close(): void
 }
 
 const SCHEME = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
-/** He passes everything on to the host: evidence is genuine, made for the nonce of the client. */
+/** Everything is relayed to the host: evidence is genuine, made for the nonce of the client. */
 export async function startManInTheMiddle(host: {
   readonly baseURL: string
 }): Promise<ManInTheMiddle> {

@@ -14,12 +14,12 @@ import { RECEIPT_ID, receiptOf } from './synthetic-receipt.ts'
 import { DAY_MS, NOW, revocationList, syntheticAuthority } from './synthetic-snp.ts'
 import { envelopeOf, makeWorld, signBundle, type World } from './synthetic-world.ts'
 
-/** A router on a simulated platform as far as a relying party sees it, judged by the real now, with files about it. */
+/** A router on a simulated platform as far as a relying party sees it, judged at the real current time, with files about it. */
 export interface PublishedRouter {
   readonly world: World
   readonly plain: string
   readonly secure: string
-  /** Answers every nonce with an envelope of another day whose time it rewrote. */
+  /** Answers every nonce with an old envelope whose time was rewritten. */
   readonly captured: string
   /** Its envelopes bring the platform's revocation list. */
   readonly listed: string
@@ -27,7 +27,7 @@ export interface PublishedRouter {
   readonly sealing: string
   /** Serves an HPKE key, and its envelopes name another. */
   readonly swapped: string
-  /** Serves an HPKE key that is none. */
+  /** Serves an invalid HPKE key. */
   readonly garbled: string
   /** Path of a file: `root.json`, `jwks.json`, `bundle.jws`, `receipt.json`, `request`, `response`, `revoked.crl`. */
   file(name: string): string
@@ -145,7 +145,7 @@ async function writeFiles(
   ])
 }
 
-/** The synthetic list is made around another now. */
+/** The synthetic list has dates around another time. */
 function currentList(serials: readonly number[], { chain }: World): Promise<Bytes> {
   const days = (Date.now() - NOW) / DAY_MS + 20
   return revocationList(serials, { issuer: chain.arkName, days })

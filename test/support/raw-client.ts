@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** A client down at the socket, for what no HTTP library would send and how no library would leave. */
+/** A client on the bare socket, for bytes that no HTTP library would send, and for abrupt disconnects. */
 export class RawClient {
   readonly #socket: Socket
   #received = ''
@@ -12,7 +12,7 @@ export class RawClient {
     socket.on('error', () => {})
     socket.on('data', (data: Buffer) => {
       this.#bytes += data.length
-      // Megabytes are counted and not kept: who asks for the text asks for little.
+      // Megabytes are counted but not kept: the text is only needed for short answers.
       if (this.#received.length < KEPT_CHARACTERS) this.#received += data.toString('latin1')
     })
   }
@@ -44,7 +44,7 @@ export class RawClient {
     if (!this.#socket.destroyed) this.#socket.write(data)
   }
 
-  /** Resolves when the text has come, the connection has ended, or the time is over; tells whether it came. */
+  /** Resolves when the text has arrived, the connection has ended, or the time is over, with whether it arrived. */
   async hears(text: string, timeoutMs = 10_000): Promise<boolean> {
     const deadline = performance.now() + timeoutMs
     while (!this.#received.includes(text) && !this.closed && performance.now() < deadline) {
@@ -53,12 +53,12 @@ export class RawClient {
     return this.#received.includes(text)
   }
 
-  /** Reads no more, so that everything behind it has to wait. */
+  /** Stops reading, so that everything that follows has to wait. */
   pause(): void {
     this.#socket.pause()
   }
 
-  /** A FIN: no more is sent, and none of what comes is read. */
+  /** A FIN: nothing more is sent, and nothing that arrives is read. */
   leave(): void {
     this.#socket.destroy()
   }

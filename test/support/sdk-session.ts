@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { createSchemaCheck, type SchemaCheck } from './openapi.ts'
 import { startStack, type Stack } from './stack.ts'
 
-/** What a client library is given: the address, a key, and a fetch that looks over its shoulder. */
+/** What a client library is given: the address, a key, and a fetch that records its exchanges. */
 export interface SdkSession {
   readonly stack: Stack
   readonly baseURL: string

@@ -45,7 +45,7 @@ export interface ServeOptions {
   readonly stateDir?: string
 }
 
-/** Runs the command and waits for nothing. */
+/** Runs the command without waiting. */
 export function runServe({ config, env = {}, args = [], stateDir: kept }: ServeOptions): ServeRun {
   const directory = mkdtempSync(join(tmpdir(), 'cmr-serve-'))
   const [stateDir, configFile] = [kept ?? join(directory, 'state'), join(directory, 'router.json')]
@@ -110,7 +110,7 @@ export function chatBody(model: string, stream = false): RequestInit {
   return { method: 'POST', body: JSON.stringify({ model, stream, messages }) }
 }
 
-/** What a TLS handshake on a loopback port shows, whoever signed it. */
+/** What a TLS handshake on a loopback port shows, without checking who signed it. */
 export async function shownCertificate(port: number): Promise<PeerCertificate> {
   const { promise, resolve, reject } = Promise.withResolvers<PeerCertificate>()
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
@@ -121,7 +121,7 @@ export async function shownCertificate(port: number): Promise<PeerCertificate> {
   return promise
 }
 
-/** One GET over TLS with a connection of its own, whoever signed the certificate. */
+/** One GET over TLS with a connection of its own, without checking who signed the certificate. */
 export async function getOverTls(port: number, path: string) {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
   const options = { host: '127.0.0.1', port, path, rejectUnauthorized: false, agent: false }

@@ -10,7 +10,7 @@ export interface Standin {
   exchanges(): Promise<readonly ExchangeEntry[]>
   /** The JSON body of the first request that it received. */
   forwarded(): Promise<Record<string, unknown>>
-  /** Has it give one answer byte for byte. */
+  /** Makes it send one answer byte for byte. */
   script(answer: z.input<typeof scriptedAnswerSchema>): Promise<void>
   /** Forgets exchanges and script. */
   reset(): Promise<void>

@@ -10,7 +10,7 @@ import {
 import { sha256Of, type SyntheticIntel } from './synthetic-intel.ts'
 import { makeQuote, register, type GuestFields } from './synthetic-tdx.ts'
 
-/** What a node of the dstack family says of itself; tests change one thing at a time. */
+/** What a node of the dstack family reports about itself; tests change one thing at a time. */
 export interface DstackNode {
   readonly nonce: string
   readonly tlsSpkiSha256: string
@@ -21,9 +21,9 @@ export interface DstackNode {
   readonly events: readonly RuntimeEvent[]
   readonly guest: GuestFields
   readonly nvidiaPayload: string | undefined
-  /** What it says beside the quote. */
+  /** The fingerprint that the node states beside the quote. */
   readonly tlsFingerprint?: string
-  /** A release of the OS instead of one that nobody released. */
+  /** A released OS, in place of one that was never released. */
   readonly os?: {
     readonly registers: Readonly<Record<'mrTd' | 'rtMr0' | 'rtMr1' | 'rtMr2', Bytes>>
     readonly events: readonly object[]

@@ -1,14 +1,14 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { listen } from './listen.ts'
 
-/** A way to a server that a test can take away and give back. */
+/** A proxy to a server that a test can interrupt and restore. */
 export interface TcpProxy {
   readonly port: number
   /** Everything that the server sends comes so many milliseconds later from now on. */
   delayAnswers(ms: number): void
-  /** Ends every connection and takes no new one. */
+  /** Ends every connection and accepts no new one. */
   cut(): Promise<void>
-  /** Takes connections again. */
+  /** Accepts connections again. */
   heal(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { startStack, type Stack } from './stack.ts'
 
-/** Models by what they are there to show, on providers of the stand-in. */
+/** Models by what they are used to test, on providers of the stand-in. */
 const ROUTES = [
   route('whisper', 'nova', { billing_unit: 'audio_minute', unit_amount: 0.6 }, { region: 'eu' }),
   route('whisper', 'vela', { billing_unit: 'audio_minute', unit_amount: 1.2 }, { region: 'us' }),

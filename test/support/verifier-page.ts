@@ -4,12 +4,12 @@ import type { LocalFile } from '../../src/host/stack/local-file.ts'
 import { completionIn } from './answers.ts'
 import type { Stack } from './stack.ts'
 
-/** The verifier page as a person handles it. */
+/** The verifier page as a user operates it. */
 
-/** What came of one exchange with the stack. */
+/** The result of one exchange with the stack. */
 export interface Answered {
   readonly answer: string
-  /** As `GET /v1/receipts/{id}` tells it. */
+  /** As `GET /v1/receipts/{id}` returns it. */
   readonly receipt: string
   readonly id: string
 }
@@ -36,14 +36,14 @@ export async function fillTrustInto(
   await simulated.check()
 }
 
-/** Presses the button and waits for what comes of it: the line with the verdict. */
+/** Presses the button and waits for the line with the verdict. */
 export async function pressVerify(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'Verify' }).click()
   await page.locator('.outcome[aria-busy="false"] .verdict').waitFor()
   return page.locator('.verdict h2').innerText()
 }
 
-/** The boxes of the picture that are in a state. */
+/** The boxes of the picture that are in a given state. */
 export function boxesIn(page: Page, state: string): Promise<string[]> {
   return page
     .locator(`[data-box][data-state="${state}"]`)
@@ -55,14 +55,14 @@ interface Answer {
   readonly text: string
 }
 
-/** Changes what the router answers at a path for as long as some work takes, and complains where nothing was asked there. */
+/** Changes what the router answers at a path for as long as some work takes, and throws if nothing was requested there. */
 export type Tamper = <Value>(
   path: string | RegExp,
   change: (text: string) => string | Buffer,
   work: () => Promise<Value>,
 ) => Promise<Value>
 
-/** Honest answers are kept by their address, because a router makes few reports a minute for one caller. */
+/** Honest answers are cached by their address, because a router makes few reports a minute for one caller. */
 export function createTamperer(contextOf: () => BrowserContext): Tamper {
   const known = new Map<string, Answer>()
   return async (path, change, work) => {

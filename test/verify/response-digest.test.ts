@@ -25,7 +25,7 @@ describe('the digest of an answer', () => {
     expect(await responseDigest(utf8(stream))).toBe(await sha256Hex(stream))
   })
 
-  test('is none where the answer goes on after its last event, which nobody signed', async () => {
+  test('is none where the answer goes on after its last event, which is not signed', async () => {
     const forged = [events(LAST, DELTA, 'data: [DONE]'), events(LAST, 'data: [DONE]', DELTA)]
     for (const rest of forged) {
       await expect(responseDigest(utf8(events(DELTA) + rest))).rejects.toThrow(

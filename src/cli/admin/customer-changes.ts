@@ -31,7 +31,11 @@ export function addCustomerChanges(customers: Command, call: AdminCall): void {
       }),
     )
   for (const [name, suspended, description] of [
-    ['suspend', true, 'Refuse new requests of a customer; those at work are finished and billed'],
+    [
+      'suspend',
+      true,
+      'Refuse new requests of a customer; those in progress are completed and billed',
+    ],
     ['resume', false, 'Serve a suspended customer again'],
   ] as const) {
     customers

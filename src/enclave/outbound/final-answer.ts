@@ -36,7 +36,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
     })
     sent.once('upgrade', (_answer, socket) => {
       socket.destroy()
-      refuse('an upgrade that nobody asked for')
+      refuse('an upgrade that was not requested')
     })
     sent.once('response', (answer) => {
       // The reader handles errors itself; before and after it, the end of the stream is sufficient.

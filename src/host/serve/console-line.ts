@@ -104,8 +104,8 @@ const EVENTS: Readonly<Record<SupervisorEvent | DaemonEvent | WorkerEvent, true>
 }
 
 /**
- * What of a log line may be shown to whoever reads the console: a known event, with the members of the table whose
- * values have their form. Undefined where nothing is left.
+ * The part of a log line that readers of the console may see: a known event, and those members of the table whose
+ * values have the expected form. Undefined where nothing is left.
  */
 export function consoleLine(text: string): string | undefined {
   const parsed = parseObject(text)

@@ -64,7 +64,7 @@ export function addServeOptions(command: Command): Command {
         '--max-open-requests',
         'MAX_OPEN_REQUESTS',
         [1, 10_000],
-        'requests at work in one process (default: what the open files allow)',
+        'open requests in one process (default: what the open files allow)',
       ),
     )
     .addOption(

@@ -15,7 +15,7 @@ export function ledgerDir(state: Pick<StateDir, 'directory'>): string {
   const earlier = join(directory, LEGACY_LAYOUT)
   if (existsSync(earlier)) {
     throw new StartError(
-      `${earlier} holds books of an earlier version, with a file for each customer, which this one cannot read: ` +
+      `${earlier} holds a ledger of an earlier version, with a file for each customer, which this one cannot read: ` +
         'go on with that version, or move the folder away to begin anew',
     )
   }

@@ -18,7 +18,7 @@ export const showMetrics = asAdmin(async (_request, context) => {
 })
 
 function workText({ openRequests }: Context, others: TelemetryAnswer): string {
-  return gaugeText('cmr_open_requests', 'Requests of keyed endpoints that are at work.', [
+  return gaugeText('cmr_open_requests', 'Open requests to endpoints that need an API key.', [
     { labels: {}, value: openRequests() + others.open_requests },
   ])
 }

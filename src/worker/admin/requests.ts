@@ -55,7 +55,7 @@ const requestSchema = z.object({
   reserved: z
     .object({ amount_eur: z.string(), at: z.iso.datetime(), expires_at: z.iso.datetime() })
     .nullable()
-    .describe('Held for it while it is at work.'),
+    .describe('Reserved while the request is in progress.'),
   settled: settledSchema.nullable(),
   receipt: receiptSchema.nullable(),
 })

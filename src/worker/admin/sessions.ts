@@ -37,7 +37,7 @@ export const createSession: Handler = async (request, context) => {
 export const showSession: Handler = async (request, context) =>
   json(viewOf(await requireAdmin(request, 'read', context)))
 
-/** DELETE /admin/session: signs out; whoever has kept the cookie has nothing. */
+/** DELETE /admin/session: signs out. A copy of the cookie is useless from then on. */
 export const deleteSession: Handler = async (request, context) => {
   const administrator = await requireAdmin(request, 'read', context)
   return entered('session.end', administrator, context, async () =>

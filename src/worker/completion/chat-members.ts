@@ -29,11 +29,11 @@ export const CHAT_MEMBERS: readonly ChatMemberRule[] = [
   mapped('attestation', 'what the provider must meet; never forwarded'),
   mapped('include_reasoning', '`false` leaves reasoning out of the answer'),
   mapped('reasoning', 'the effort, on the ladder of the route'),
-  ...PASSED_MEMBERS.map((member) => mapped(member, `\`${member}\`, handed on unread`)),
+  ...PASSED_MEMBERS.map((member) => mapped(member, `\`${member}\`, forwarded unread`)),
   ...DEFAULT_FORWARD.map((member) => ({
     member,
     becomes: 'by route' as const,
-    note: "handed on unread, unless the route's `forward` leaves it out; then dropped",
+    note: "forwarded unread, unless the route's `forward` leaves it out; then dropped",
   })),
   refused('reasoning_effort', 'not supported; use "reasoning"'),
   refused('chat_template_kwargs', 'not supported; use "reasoning"'),

@@ -43,9 +43,8 @@ export class RequestCap {
   /** @throws ApiError `service_unavailable` when all permits are in use, `rate_limit_exceeded` when this customer has its share */
   enter(customerId: string): Permit {
     requireTaken(this.#requests.take(customerId, 1), {
-      full: 'The router is at work on as many requests as it can carry.',
-      share:
-        'The router is at work on as many of your requests as it can carry beside those of others.',
+      full: 'The router already has as many open requests as it can handle.',
+      share: 'You already have as many open requests as your share of the router allows.',
     })
     const holds = new Set<unknown>([this])
     let memory = 0

@@ -34,8 +34,8 @@ export class InstanceWatch {
   }
 
   /**
-   * Whether other workers of the host counted settlement faults since the last call. What they had counted before the
-   * first one was reported by whoever looked then.
+   * Whether other workers of the host counted settlement faults since the last call. Faults from before
+   * the first call do not count: the instance that was watching at that time has reported them.
    */
   countedSince(settlementFaults: number): boolean {
     const before = this.#settlementFaults ?? settlementFaults

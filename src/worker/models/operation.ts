@@ -29,7 +29,9 @@ const details = z.looseObject({
         }),
       )
       .nullish()
-      .describe('What is proven now of each route that needs a proof; null while nobody can tell.'),
+      .describe(
+        'What is currently proven of each route that needs a proof; null while this is not known.',
+      ),
   }),
   pricing: z
     .looseObject({ ...pricingSchema.shape, pricing_type: z.literal('variable').optional() })

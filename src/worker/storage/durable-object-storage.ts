@@ -28,7 +28,7 @@ const JOIN_TIMEOUT_MS = 10_000
 /**
  * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call and
  * are committed in one transaction: with a file for each customer, every request would wait for the disk twice, on the
- * one thread that serves all of them (docs/performance.md, "What the profile found"). Without the batcher, a request
+ * one thread that serves all of them (docs/performance.md, "What profiling found"). Without the batcher, a request
  * costs 1.5 to 1.7 times the CPU at 16 and 64 connections ("What each batcher saves").
  *
  * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one

@@ -53,7 +53,7 @@ export function makeStoreObject(
     }
 
     /**
-     * Runs a read once those before it are over. Between two reads writes run that have come: nobody's admission or
+     * Runs a read after all earlier reads. Writes that have arrived run between two reads, so that no admission or
      * settlement waits for more than one read.
      */
     async #afterOtherReads<Result>(read: () => Promise<Result>): Promise<Result> {

@@ -68,7 +68,7 @@ describe('the picture', () => {
     })
   })
 
-  test('never says that bytes were compared, or a provider judged, where only something beside it was checked', () => {
+  test('never says that bytes were compared, or a provider verified, where only something else was checked', () => {
     const beside = ['receipt_signature', 'receipt_id', 'endpoint', 'constraints'].map((name) =>
       check(name),
     )
@@ -88,7 +88,7 @@ describe('the picture', () => {
     })
   })
 
-  test('tells a receipt hop of the router from one of the provider', () => {
+  test('distinguishes a receipt hop of the router from one of the provider', () => {
     const find = (name: string) => boxOfCheck(PICTURES.receipt, name)
     expect(find('router_attestation.report_signature')).toBe('report')
     expect(find('inference_attestation.report_signature')).toBe('provider')

@@ -35,7 +35,7 @@ describe('what the console shows', () => {
 })
 
 describe('the place in the console', () => {
-  test('is read from the fragment, whatever stands there', () => {
+  test('is read from the fragment, whatever it contains', () => {
     expect(readPlace('#/customers/abc?after=x')).toMatchObject({ view: 'customers', id: 'abc' })
     expect(readPlace('#/customers/abc?after=x').query.get('after')).toBe('x')
     expect(readPlace('')).toMatchObject({ view: '', id: undefined })

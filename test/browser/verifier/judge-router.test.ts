@@ -94,7 +94,7 @@ const RED: readonly (readonly [tampering: RegExp, box: string | undefined])[] = 
 ]
 
 describe('the verdict on a router', () => {
-  test('is valid for an honest one, and every box holds that there was something to judge by', async () => {
+  test('is valid for an honest one, and every box with evidence passes', async () => {
     host.misbehave({})
     const report = await judge({ crl: await revocationList([]) })
     expect(report.summary).toMatch(/^VALID: /)
@@ -116,7 +116,7 @@ describe('the verdict on a router', () => {
     },
   )
 
-  test('turns the bundle red under another release root, and still tells what the hardware says', async () => {
+  test('turns the bundle red under another release root, and still reports what the hardware says', async () => {
     host.misbehave({})
     const report = await judge({ rootJwk: world.manifestKey.jwk })
     expect(redBoxes(report)).toEqual(['bundle'])

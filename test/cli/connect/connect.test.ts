@@ -82,7 +82,7 @@ describe('connect and disconnect', () => {
     expect(JSON.parse(textOf(path))).toMatchObject({ env: { A: 'b' }, other: [1, 2] })
   })
 
-  test('changes nothing that nobody confirmed', async () => {
+  test('changes nothing without confirmation', async () => {
     put('.claude/settings.json', JSON_SETTINGS)
     await expect(cmr('connect', 'claude')).rejects.toMatchObject({
       code: 1,
@@ -99,7 +99,7 @@ describe('connect and disconnect', () => {
     })
   })
 
-  test('does not overwrite what was changed since, unless it is told to', async () => {
+  test('does not overwrite later changes, unless it is told to', async () => {
     put('.claude/settings.json', JSON_SETTINGS)
     await cmr('connect', 'claude', '--yes')
     writeFileSync(join(home, '.claude/settings.json'), '{"mine": 1}')
@@ -138,7 +138,7 @@ describe('connect and disconnect', () => {
     },
   )
 
-  test('tells opencode its models', async () => {
+  test('gives opencode its models', async () => {
     await expect(cmr('connect', 'opencode', '--yes')).rejects.toMatchObject({
       stderr: 'error: opencode has to be told its models: give --model\n',
     })

@@ -60,7 +60,7 @@ function checkIt(provider: ProviderConfig, mode: 'local' | 'production' = 'local
 }
 
 describe('a look at one provider', () => {
-  test('tells what is proven of it, and what to pin', async () => {
+  test('reports what is proven of it, and what to pin', async () => {
     const outcome = await checkIt(providerOf())
     expect(outcome).toMatchObject({
       ok: true,

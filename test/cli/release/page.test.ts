@@ -100,7 +100,7 @@ const PAGE = ['page', '--root-key', 'root.json', '--manifest', 'manifest.jws', '
 const COMPLETE = ['--measured', 'eight.json', '--measured', 'two.json']
 
 describe('the page of a release', () => {
-  it('tells people what it is, and how to build it again, in both forms', async () => {
+  it('says what it is, and how to build it again, in both forms', async () => {
     await release(
       ...PAGE,
       '--bundle',

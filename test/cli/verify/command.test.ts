@@ -80,7 +80,7 @@ describe('verify attestation', () => {
     expect(both.code).toBe(2)
   })
 
-  test("AMD's revocation list is taken from the envelope or a file, told where missing, and can be required", async () => {
+  test("AMD's revocation list is taken from the envelope or a file, reported where missing, and can be required", async () => {
     const told = await judgeRouter(router.secure, '--allow-simulated', ...stateless)
     expect(told.out).toContain("revocation: AMD's revocation list was not checked")
     const required = await judgeRouter(
@@ -103,7 +103,7 @@ describe('verify attestation', () => {
     expect(revoked.code).toBe(1)
   })
 
-  test('plain HTTP on loopback is told, for there is no key to compare', async () => {
+  test('plain HTTP on loopback is reported, for there is no key to compare', async () => {
     const run = await judgeRouter(router.plain, '--allow-simulated', '--state', 'none')
     expect(run.out).toContain('note  tls_key: plain HTTP: nothing tells where the connection ends')
     expect(run.out).toMatch(/^VALID ON A SIMULATED PLATFORM, .*where it ends is not proven\.\n/)
@@ -123,7 +123,7 @@ describe('verify attestation', () => {
     expect(run.code).toBe(1)
   })
 
-  test('an address where nobody answers is an input error', async () => {
+  test('an address where nothing answers is an input error', async () => {
     const run = await judgeRouter('http://127.0.0.1:1', '--json')
     expect(run.err).toMatch(/^error: no answer from http:\/\/127\.0\.0\.1:1: /)
     expect(JSON.parse(run.out)).toMatchObject({ ok: false, checks: [] })

@@ -105,7 +105,7 @@ describe('verify receipt', () => {
     expect(alone.code).toBe(1)
   })
 
-  test('a made-up key with a made-up key set and evidence that nobody has is not valid', async () => {
+  test('a made-up key with a made-up key set and evidence that does not exist is not valid', async () => {
     const key = await makeKey()
     const nowhere = { sha256: 'c'.repeat(64), bytes: 9000 }
     const receipt_signature = {

@@ -14,7 +14,7 @@ test.each([
   expect(usualTransport(version)).toBe(transport)
 })
 
-test('a runtime that hides the key of a connection is told from a peer that shows none', () => {
+test('a runtime that hides the key of a connection is distinguished from a peer that shows none', () => {
   const hiding = {
     getPeerX509Certificate: () => {
       throw new Error('not implemented')

@@ -93,7 +93,7 @@ describe("GPUs' own reports", () => {
     return hop?.block.evidence_summary?.['gpu']
   }
 
-  it('are verified beside the verdict, and the summary says what is still the word of NVIDIA', async () => {
+  it('are verified beside the verdict, and the summary says what is still NVIDIA’s statement', async () => {
     expect(await gpuOf(await start({ payload, nonce }))).toMatchObject({
       source: 'nvidia_remote_verdict',
       verified_here: expect.arrayContaining(['device_certificates', 'report_signature']),

@@ -24,7 +24,7 @@ function open(signedAt = 0) {
 const behind = (reason: string) => ({ type: 'clock_behind', reason })
 
 describe('the watch on the clock', () => {
-  it('says nothing while the clock goes on, is set ahead, or differs by less than a minute', () => {
+  it('reports nothing while the clock runs, is set ahead, or differs by less than a minute', () => {
     const { clock, told, watch } = open(START + MINUTE)
     watch.look()
     Object.assign(clock, { now: START + 10 * MINUTE, monotonic: MINUTE })

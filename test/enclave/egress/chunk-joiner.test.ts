@@ -98,7 +98,7 @@ describe('chunks of many streams', () => {
     expect(host.isWaiting).toBe(false)
   })
 
-  it('are forgotten when nobody reads their stream any more', () => {
+  it('are dropped when their stream is no longer read', () => {
     const { stream, host, pass } = oneOfMany()
     for (const chunk of ['1', '2']) stream.push(Buffer.from(chunk))
     stream.leave()

@@ -22,8 +22,8 @@ import { provenAlways } from '../../support/proven-always.ts'
 import { HOSTILE_ANSWERS, HOSTILE_RECORDS } from './hostile-answers.ts'
 
 /**
- * An attested provider that means harm. Whatever bytes it sends, each call ends, and the daemon goes on: an exception
- * that nobody catches would end it, and fails this suite.
+ * A hostile attested provider. Whatever bytes it sends, each call ends, and the daemon keeps running: an uncaught
+ * exception would end it, and fails this suite.
  */
 
 const SEED = 20_261_122
@@ -53,7 +53,7 @@ afterAll(async () => {
   await provider.close()
 })
 
-/** What becomes of a call: the status, `broken` when it fell apart, `pending` when it does not end. */
+/** The outcome of a call: the status, `broken` when it failed, `pending` when it does not end. */
 async function call(): Promise<string> {
   const late = Promise.withResolvers<string>()
   const timer = setTimeout(() => late.resolve('pending'), ENDS_WITHIN_MS)

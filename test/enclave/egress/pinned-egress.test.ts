@@ -172,7 +172,7 @@ describe('a call that cannot be made', () => {
     expect(provider.connections()).toBe(0)
   })
 
-  it('tells a provider that is not there from one that is not proven', async () => {
+  it('distinguishes a provider that is not reachable from one that is not proven', async () => {
     await set()
     await provider.close()
     const answer = await link.post('nova', PROMPT)
@@ -182,7 +182,7 @@ describe('a call that cannot be made', () => {
     })
   })
 
-  it('gives up a handshake that takes too long', async () => {
+  it('ends a handshake that takes too long', async () => {
     const silent = createServer()
     const port = await listen(silent)
     await set({ connectMs: 50, baseUrl: () => `https://127.0.0.1:${port}/v1` })
@@ -200,7 +200,7 @@ describe('what the caller requires of the provider', () => {
   const unmet = (name: string) =>
     refusal('constraints_unmet', `the provider does not meet \`${name}\``)
 
-  it('is judged by the evidence of the connection, and never told to the provider', async () => {
+  it('is checked against the evidence of the connection, and never sent to the provider', async () => {
     await set()
     const evidence = `evidence_sha256=${'e0'.repeat(32)}`
     const answer = await post(`min=simulated; providers=nova,vega; ${evidence}`)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CachedEnvelope } from '../../../src/enclave/envelope/envelope-cache.ts'
 
-/** An envelope of the right form that nobody could verify. */
+/** An envelope of the right form that cannot be verified. */
 export function keptEnvelope({
   issued = 1,
   nonce = '',

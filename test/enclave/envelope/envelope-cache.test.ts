@@ -57,7 +57,7 @@ describe('the cached envelope', () => {
     expect(state.made).toBe(2)
   })
 
-  it('serves on while captures fail, until its age is up; the failure is told once', async () => {
+  it('is served while captures fail, until it expires; the failure is reported once', async () => {
     const { keeper, state, told } = setUp()
     const first = await keeper.get()
     state.fail = new CaptureError('throttled')

@@ -12,7 +12,7 @@ beforeAll(async () => {
   listed = { ...without, snp_crl_b64: 'AAAA' }
 }, 60_000)
 
-it('tells of a missing revocation list once, and again after there was one', () => {
+it('reports a missing revocation list once, and again after there was one', () => {
   const told: string[] = []
   const notice = createMissingListNotice((message) => told.push(describeMessage(message)))
   for (const envelope of [listed, without, without]) notice({ envelope })

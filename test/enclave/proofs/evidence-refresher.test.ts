@@ -137,7 +137,7 @@ describe('a proof', () => {
     one.close()
   })
 
-  it('is tried again ever more slowly, and tells nothing of an unexpected failure', async () => {
+  it('is retried at growing intervals, and reveals nothing of an unexpected failure', async () => {
     const { one, calls } = keeper(() => Promise.reject(new Error('their words')))
     await one.verify()
     expect(one.standing).toMatchObject({ state: 'failed', reason: 'verification broke down' })
@@ -177,7 +177,7 @@ describe('a proof', () => {
 })
 
 describe('a peer with another key', () => {
-  it('has the proof verified anew, once for all who noticed', async () => {
+  it('has the proof verified again, once for all callers that noticed', async () => {
     const { one, calls } = keeper(evidence)
     await one.verify()
     const stale = one.current
@@ -201,7 +201,7 @@ describe('a peer with another key', () => {
     one.close()
   })
 
-  it('that shows yet another one is left alone for a while', async () => {
+  it('that shows yet another one is not tried for a while', async () => {
     const { one, calls } = keeper(evidence)
     await one.verify()
     if (one.current) one.distrust(one.current)

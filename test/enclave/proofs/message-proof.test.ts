@@ -173,7 +173,7 @@ describe('without a proof the receipt says why', () => {
     expect(performance.now() - begin).toBeLessThan(600)
   })
 
-  it('timeout, when the connection has to be proven anew and that takes too long', async () => {
+  it('timeout, when the connection has to be verified again and that takes too long', async () => {
     const { tools } = provider(new Promise<Reply>(() => {}))
     expect(await proveMessage(message(), tools)).toMatchObject({ status: 'timeout' })
   })

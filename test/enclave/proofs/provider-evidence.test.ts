@@ -78,7 +78,7 @@ describe('the proofs of a configuration', () => {
     expect(proofs.channel('vega')).toBeUndefined()
   })
 
-  it('go on where nothing changed, and begin anew where something did', () => {
+  it('continue where nothing changed, and start over where something did', () => {
     const asked = start()
     proofs.configure(loaded({ vega: TINFOIL, lyra: TINFOIL }))
     proofs.configure(loaded({ vega: TINFOIL, lyra: { ...TINFOIL, nonce: 'required' } }))

@@ -109,7 +109,7 @@ describe('requestTsmReport', () => {
     expect((await request(tree)).report).toHaveLength(1184)
   })
 
-  it('keeps two requests at once apart', async () => {
+  it('keeps two concurrent requests apart', async () => {
     const tree = new FakeTsmTree()
     const tools = { files: tree, root: '/tsm', newName: () => crypto.randomUUID() }
     const wanted = [1, 2, 3].map((value) => new Uint8Array(64).fill(value))

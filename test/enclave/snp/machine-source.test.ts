@@ -91,7 +91,7 @@ function refuseAsDown(): Promise<never> {
 }
 
 describe('createMachineSource', () => {
-  it('takes the chain that the host gives, and asks nobody', async () => {
+  it('takes the chain that the host gives, and requests nothing', async () => {
     const { source, asked } = await setUp({ table: wholeTable(chip) })
     const captured = await source.capture(DATA)
     expect(captured).toMatchObject({ chainPem: chip.pem, provider: 'sev_guest' })

@@ -74,7 +74,7 @@ describe('createRevocationLists', () => {
     expect(await find(chip.pem)).toEqual(list)
   })
 
-  it('never takes a list that the root did not sign, whoever hands it on', async () => {
+  it('never accepts a list that the root did not sign, whatever its source', async () => {
     const { ask } = await syntheticAuthority()
     const forged = await revocationList([], { key: ask.privateKey })
     const other = await revocationList([], { issuer: 'ARK-Milan' })
@@ -104,7 +104,7 @@ describe('createRevocationLists', () => {
     expect(await find(chip.pem, list)).toEqual(list)
   })
 
-  it('asks nobody for a simulated chain', async () => {
+  it('requests nothing for a simulated chain', async () => {
     const { find, state } = await setUp(given(list))
     expect(await find((await syntheticChain({ arkName: 'ARK-Simulated' })).pem)).toBeUndefined()
     expect(state.asked).toBe(0)

@@ -16,7 +16,7 @@ const report = (instance: string, count: number, more: object = {}) => ({
 const countOf = (text: string) => readFamilies(text)[0]?.samples.get('cmr_requests_total') ?? 0
 
 describe('the reports of the workers of a host', () => {
-  test('are told to each without its own, so that with its own they are all', () => {
+  test('are reported to each without its own, so that with its own they are complete', () => {
     const reports = new WorkerReports(() => 0)
     for (const [instance, count] of [
       ['a', 1],

@@ -7,7 +7,7 @@ export interface ProviderCase {
   readonly name: string
   /** Numbers of the gateway failures (docs/faults.md) that it stands for. */
   readonly failures?: readonly number[]
-  /** Absent: nobody listens there. */
+  /** Absent: nothing listens there. */
   readonly script?: Script
   /** Absent: the fault has no such form. */
   readonly stream?: Expectation

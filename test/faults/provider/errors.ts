@@ -51,7 +51,7 @@ function encoded(encoding: string): Script {
   }
 }
 
-/** Would answer soundly where the redirect leads, if anybody went there. */
+/** Would answer correctly at the target of the redirect, if it were followed. */
 function redirect(code: number): Script {
   return (call) => {
     if (call.number > 1) return sound(call)

@@ -1,11 +1,11 @@
 import { status } from '../answers.ts'
 import { failed, type ProviderCase } from './case.ts'
 
-/** 429 with every form of Retry-After, and the wait that the client is told of. */
+/** 429 with every form of Retry-After, and the wait that is reported to the client. */
 
 const HOUR_MS = 3_600_000
 
-/** A date so far ahead that neither form of a test run changes what becomes of it. */
+/** A date so far ahead that the duration of a test run makes no difference. */
 const ahead = (ms: number) => new Date(Date.now() + ms)
 
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
@@ -24,7 +24,7 @@ function asctime(date: Date): string {
   return `${name} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`
 }
 
-/** With the whole seconds that the client is told of; 0 where the provider asked for no wait. */
+/** With the whole seconds reported to the client; 0 if the provider asked for no wait. */
 type Form = [what: string, headers: () => Readonly<Record<string, string>>, seconds: number]
 
 const FORMS: readonly Form[] = [

@@ -4,7 +4,7 @@ import { createSealedAnswers, sealed } from '../../../src/host/sealed/sealed-ans
 import { openSealedServer } from '../../../src/host/sealed/sealed-server.ts'
 import { makeLinkCertificates } from '../../../src/host/stack/link-certificates.ts'
 
-/** What a router says that waits for its secrets, in the format of whoever asks. */
+/** What a router that waits for its secrets answers, in the format of the client. */
 
 const unasked = () => Promise.reject(new Error('the daemon is not asked'))
 const link: DaemonLink = { get: unasked, post: unasked, close: () => {} }

@@ -26,7 +26,7 @@ afterEach(async () => {
   worker = undefined
 })
 
-/** What a worker would be: tells every connection it gets. */
+/** In place of a worker: reports every connection it gets. */
 async function startWorker(
   serve: (socket: Socket) => void,
 ): Promise<{ http: number; https: number }> {

@@ -24,9 +24,9 @@ describe('the directory of the ledger', () => {
     expect(ledgerDir(state())).toBe(join(path, 'storage'))
   })
 
-  it('is refused where an earlier version left books that this one would not see', () => {
+  it('is refused where an earlier version left a ledger that this one would not see', () => {
     mkdirSync(join(path, 'storage', 'cmr-store'), { recursive: true })
     expect(() => ledgerDir(state())).toThrow(StartError)
-    expect(() => ledgerDir(state())).toThrow('holds books of an earlier version')
+    expect(() => ledgerDir(state())).toThrow('holds a ledger of an earlier version')
   })
 })

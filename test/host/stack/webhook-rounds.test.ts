@@ -28,7 +28,7 @@ test('a worker is asked again and again, one round at a time, with the admin tok
   expect(most).toBe(1)
 })
 
-test('nobody is asked while there is nowhere to ask', async () => {
+test('no request is made while there is no address to ask', async () => {
   let looks = 0
   const looked = Promise.withResolvers<void>()
   const end = startWebhookRounds(() => {

@@ -47,7 +47,7 @@ function usageOf(file: string, customerId: string): unknown {
 }
 
 describe('ledger rows of the benchmark', () => {
-  it('come into the file that holds the customer, whoever else is in it', () => {
+  it('come into the file that holds the customer, whichever others it holds', () => {
     openFile('metadata').close()
     openFile('without-tables').close()
     makeFile('one', ['anna', 'ben'])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { OtherWork } from '../../../scripts/bench/other-work.ts'
 
-it('is what the machine did beside this process and what it started, of all processors', () => {
+it('is the load of all processors besides this process and its children', () => {
   const used = { machine: 5_000_000, own: 1_000_000 }
   const meter = { machineUs: () => used.machine, ownUs: () => used.own, processors: 2 }
   const others = new OtherWork(10_000, meter)

@@ -10,7 +10,7 @@ import type { RouterAddress, TestCustomer } from '../customer.ts'
 import { one, readLedgerTotals } from '../ledger.ts'
 import type { Sighting } from './clients.ts'
 
-/** What is to be proved, once every part answers again. */
+/** What must hold once every part answers again. */
 export interface Audit {
   readonly router: RouterAddress
   readonly customer: TestCustomer

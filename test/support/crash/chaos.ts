@@ -4,9 +4,9 @@ import type { Dice } from './dice.ts'
 /** A router whose parts can be killed. */
 export interface Mortal<Part extends string> {
   readonly parts: readonly Part[]
-  /** How many deaths within a minute its supervisor bears of one part. */
+  /** How many deaths of one part within a minute its supervisor tolerates. */
   readonly mostDeathsAMinute: number
-  /** SIGKILL; somebody else, or `untilUp`, brings the part back. */
+  /** SIGKILL; the supervisor, or `untilUp`, restarts the part. */
   kill(part: Part): void
   /** Resolves when every part answers again. */
   untilUp(): Promise<void>
@@ -19,7 +19,7 @@ const MINUTE_MS = 61_000
 /**
  * Kills parts at random moments, so many in all, each part as often as the others: half of the time while everything
  * is up, else while another part may still be away.
- * @returns who died, in order
+ * @returns the parts that died, in order
  */
 export async function killAtRandom<Part extends string>(
   router: Mortal<Part>,

@@ -15,12 +15,12 @@ export interface Sighting {
    * event in a stream. `lost`: the connection ended early. `left`: the client went away by itself.
    */
   readonly end: 'complete' | 'refused' | 'cut' | 'lost' | 'left'
-  /** Of a complete answer: its last part, and the SHA-256 of the bytes a receipt speaks of. */
+  /** Of a complete answer: its last part, and the SHA-256 of the bytes that its receipt covers. */
   readonly completion?: Completion
   readonly digest?: string
 }
 
-/** Clients at work. */
+/** Clients that send requests. */
 export interface Clients {
   /** Everything seen so far. */
   readonly sightings: readonly Sighting[]
@@ -91,7 +91,7 @@ function wholeEnd(text: string): End {
   return { end: 'complete', completion: completionIn(text), digest: sha256(text) }
 }
 
-/** A stream's receipt speaks of the bytes before the event that carries `service`. */
+/** A stream's receipt covers the bytes before the event that carries `service`. */
 function streamEnd(text: string): End {
   if (!text.endsWith('data: [DONE]\n\n')) {
     return { end: text.includes('data: {"error"') ? 'cut' : 'lost' }

@@ -13,7 +13,7 @@ export function sqliteFiles(directory: string): readonly string[] {
     .map((name) => join(directory, name))
 }
 
-/** The SQLite file below a directory that holds a customer. Nobody else may have it open. */
+/** The SQLite file below a directory that holds a customer. No other process may have it open. */
 export function ledgerFileOf(directory: string, customerId: string): string {
   const file = sqliteFiles(directory).find((path) => holdsCustomer(path, customerId))
   if (file === undefined) throw new Error('no file has this customer')

@@ -13,7 +13,7 @@ export interface Pace {
 }
 
 /**
- * Has a stand-in answer so slowly that a process killed at a random moment dies in the middle of many answers: the
+ * Makes a stand-in answer so slowly that a process killed at a random moment dies in the middle of many answers: the
  * provider `standin` with streams, `standin-two` with whole bodies.
  */
 export async function answerSlowly(

@@ -11,7 +11,7 @@ import type { Mortal } from './chaos.ts'
 import { inLedgerFile, inPostgres } from './ledger-access.ts'
 import { answerSlowly } from './slow-answers.ts'
 
-/** A whole router on one storage engine, to be killed in parts and looked into afterwards. */
+/** A whole router on one storage engine, whose processes are killed and whose ledger is checked afterwards. */
 export interface CrashWorld {
   readonly router: RouterAddress
   readonly mortal: Mortal<string>
@@ -30,7 +30,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
 
 type Part = 'worker' | 'enclave' | 'standin'
 
-/** The stack of `npm start`; without a `databaseUrl` on Durable Objects. Its supervisor brings back who died. */
+/** The stack of `npm start`; without a `databaseUrl` on Durable Objects. Its supervisor restarts processes that died. */
 export async function startStackWorld(databaseUrl?: string): Promise<CrashWorld> {
   const stateDir = temporaryDirectory()
   const env: Record<string, string> =

@@ -236,7 +236,7 @@ describe('receipt', () => {
     const [header, , signature] = (await receiptOf(world)).split('.')
     const result = await judgeReceipt(world, `${header}.AAAA.${signature}`)
     expectOnly(result, 'receipt_signature', 'the signature does not verify')
-    expect(result.notes).toEqual(['not judged further: nobody known signed this'])
+    expect(result.notes).toEqual(['not checked further: the receipt is not signed by a known key'])
     expect(result.claims).toBeUndefined()
   })
 

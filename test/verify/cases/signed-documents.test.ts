@@ -194,7 +194,7 @@ describe('JWS', () => {
     expect(failures(await judgeManifest(byRoot))[0]).toMatch(/^manifest_header: kid is /)
     expect(failures(await judgeManifest(byRoot, true)), 'legacy bundle').toEqual([])
     const empty = await judgeManifest('')
-    expectOnly(empty, 'manifest_signature', 'there is none: a build that nobody signed')
+    expectOnly(empty, 'manifest_signature', 'there is none: the build is not signed')
   })
 
   test('case 58: a delegated key that expired, is not yet in force or is revoked fails', async () => {

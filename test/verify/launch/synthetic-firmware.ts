@@ -36,7 +36,7 @@ export const AMD_SEV_PLAN: FirmwarePlan = {
   metadataVersion: 1,
 }
 
-/** A volume that is firmware to nobody but has the tables of one, at the places where they are looked for. */
+/** A volume that is not bootable firmware but has its tables, at the expected places. */
 export function makeFirmware(change: Partial<FirmwarePlan> = {}): Bytes {
   const plan = { ...AMD_SEV_PLAN, ...change }
   const metadata = makeMetadata(plan)

@@ -12,7 +12,7 @@ const MEASUREMENT = 'the measurement is not one the operator allows'
 
 const RELEASE = await snpConfig()
 
-/** A machine that says this of itself, by the launch digest of the honest one. */
+/** A machine that reports this, with the launch digest of an honest one. */
 function judgeImage(config: string, allowed = RELEASE.osImageHash) {
   return requireSnpImage(MEASURED, readVmConfig(config).snpLaunch, [allowed])
 }

@@ -30,7 +30,7 @@ const platform = {
 
 type Stated = Partial<Pick<BuildRecord, 'predicateType' | 'predicate' | 'subjectSha256'>>
 
-/** Every record is well signed by whoever is asked for, and says this. */
+/** Every record is validly signed by the requested signer, and says this. */
 const saying =
   (records: Readonly<Record<string, Stated>>): VerifyProvenance =>
   (bundle, { repository }) => ({

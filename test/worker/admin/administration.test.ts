@@ -182,7 +182,7 @@ describe('the audit log', () => {
       params,
       body: { name: "Jane's laptop", limit_eur: '2.00' },
     })
-    // Somebody pastes the whole key where its prefix belongs.
+    // A user pastes the whole key where its prefix belongs.
     const other = { ...params, key_prefix: String(key) }
     await refusal(admin.deleteKey, { token, params: other })
     await call(admin.addCredit, { params, body: { amount_eur: '1.00', reference: 'Jane 7' } })
@@ -251,7 +251,7 @@ describe('the audit log', () => {
     expect(await refusal(listAudit, { query: '?before=x' })).toMatchObject({ param: 'before' })
   })
 
-  it('must take an action before it is carried out, and tells where the outcome is not known', async () => {
+  it('must record an action before it is carried out, and shows where the outcome is not known', async () => {
     const failing = (table: string): Database => ({
       batch: (statements) =>
         statements.some((statement) => statement.sql.includes(`INTO ${table}`))

@@ -13,7 +13,7 @@ const TOKEN = 'admin-token'
 
 type Context = Parameters<Handler>[1]
 
-/** What is told of a key without limits of its own. */
+/** What is shown of a key without its own limits. */
 const UNLIMITED = {
   expires_at: null,
   models: null,
@@ -285,7 +285,7 @@ describe('the admin interface', () => {
     expect(await refusal(admin.patchCustomer, nobody)).toMatchObject({ code: 'not_found' })
   })
 
-  it('tells a key once, lists its prefix and deletes it', async () => {
+  it('shows a key once, lists its prefix and deletes it', async () => {
     const params = idOf(await create())
     const made = await call(admin.createKey, { params, body: { name: 'laptop' } })
     const { key, ...view } = made

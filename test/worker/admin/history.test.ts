@@ -56,7 +56,7 @@ describe('GET /admin/history', () => {
     expect((await ask()).data).toHaveLength(24)
   })
 
-  test('tells errors by code, times by percentiles, tokens and cost to the last nano', async () => {
+  test('reports errors by code, times by percentiles, tokens and cost to the last nano', async () => {
     await count(0, 'requests', '', 10)
     await count(0, 'errors', '429 rate_limit_exceeded', 2)
     await count(0, 'errors', '500 internal', 1)

@@ -4,7 +4,7 @@ import { sql } from '../../../src/worker/storage/sql.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
 describe('maintenance', () => {
-  it('gives back what is due, of every customer, and tells how much that was', async () => {
+  it('releases what is due, for every customer, and reports how much that was', async () => {
     const db = openSqlite()
     for (const id of ['a', 'b']) {
       await db.batch([

@@ -200,17 +200,17 @@ describe('a session of the console', () => {
     const cookie = await signIn(BOOT, { headers: { cookie: planted } })
     expect(cookie).not.toBe(planted)
     expect(await codeOf(showSession, inSession(planted))).toBe('session_ended')
-    // Both at once: nobody knows which of them is the operator's.
+    // Both at once: it cannot be told which of them is the operator's.
     expect(await codeOf(showSession, inSession(`${planted}; ${cookie}`))).toBe('unauthorized')
     // A cookie without the prefix can be planted by a sibling domain.
     const bare = cookie.replace('__Host-', '')
     expect(await codeOf(showSession, inSession(bare))).toBe('unauthorized')
-    // Signing in anew ends the session before.
+    // Signing in again ends the previous session.
     await signIn(BOOT, { headers: { cookie } })
     expect(await codeOf(showSession, inSession(cookie))).toBe('session_ended')
   })
 
-  it('is for requests of its own page alone', async () => {
+  it('is only for requests of its own page', async () => {
     const cookie = await signIn()
     const refused = {
       code: 'cross_site_request',

@@ -38,7 +38,7 @@ function directoryOnly(directory: Database): Storage {
 }
 
 describe('reading an API key', () => {
-  it('tells a missing key from an invalid one', async () => {
+  it('distinguishes a missing key from an invalid one', async () => {
     const keyring = openKeyring(sharedStorage(openSqlite()))
     for (const authorization of [undefined, 'Basic YTpi', 'Bearer', 'Bearer a b']) {
       expect(await refusalOf(readApiKey(requestWith(authorization), { keyring }))).toEqual(MISSING)

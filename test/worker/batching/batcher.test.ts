@@ -70,7 +70,7 @@ describe('batched calls', () => {
     expect(new Set(calls)).toEqual(new Set([[1, 5], [2], [9], [3, 3]]))
   })
 
-  it('fail all together, and the next ones anew', async () => {
+  it('fail all together, and the next ones start over', async () => {
     const failure = new Error('broken')
     let broken = true
     const run = async (requests: readonly number[]) => {

@@ -110,7 +110,7 @@ describe.each(OTHERS)('%s', (_, door) => {
     expect(events.map((event) => 'service' in event).indexOf(true)).toBe(events.length - 1)
   })
 
-  test('a failure before anything was sent is told in events that stand alone', () => {
+  test('a failure before anything was sent is reported in complete events', () => {
     const encoder = door.format.streamEncoder(OPTIONS)
     const events = eventsOf(encoder.fail(new ApiError('routes_unavailable', 'No route.')))
     expect(JSON.stringify(events.at(-1))).toContain('No route.')

@@ -49,7 +49,7 @@ export function describeHistory(instances: (id: string) => readonly [Database, D
       ])
     })
 
-    test('takes more counts at once than a statement has parameters, and amounts beyond 32 bits', async () => {
+    test('accepts more counts at once than a statement has parameters, and amounts beyond 32 bits', async () => {
       const [left] = instances('history-many')
       const begin = NOON + 10 * DAY
       const many = Array.from({ length: 60 }, (_, index) => count(begin, 1, `500 code-${index}`))

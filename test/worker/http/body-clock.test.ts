@@ -46,7 +46,7 @@ describe('a body', () => {
     expect(await givenUpAfter(clock.within(NEVER, 0))).toBe(2_000)
   })
 
-  test('is not given up for time in which this program did not run', async () => {
+  test('does not time out because of time in which this program did not run', async () => {
     const clock = new BodyClock(Date.now)
     const reading = clock.within(after(6_000), 0)
     for (let second = 0; second < 6; second++) {
@@ -68,12 +68,12 @@ describe('a body', () => {
     }
   })
 
-  test('that stalls is given up although its rate would allow more', async () => {
+  test('that stalls is ended although its rate would allow more', async () => {
     const clock = new BodyClock(Date.now, { stallMs: 20_000 })
     expect(await givenUpAfter(clock.within(NEVER, 32_000_000))).toBe(20_000)
   })
 
-  test('is given up after the time that all bodies of its kind have', async () => {
+  test('is ended after the time limit of all bodies of its kind', async () => {
     const clock = new BodyClock(Date.now, { stallMs: 20_000, totalMs: 300_000 })
     for (let read = 0; read < 15; read++) {
       const reading = clock.within(after(19_000), 1e9)

@@ -83,7 +83,7 @@ describe('readParameter', () => {
     })
   })
 
-  it('tells what it expects', () => {
+  it('says what it expects', () => {
     expect(TYPE.expected).toBe('one of chat, embedding')
     expect(integerFrom(1).expected).toBe('a whole number of at least 1')
   })

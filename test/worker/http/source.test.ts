@@ -9,7 +9,7 @@ describe('whom a request comes from', () => {
     expect(sourceOf({ headers: new Headers(), cf: { clientIp } })).toBe(source)
   })
 
-  it('is not what the client says of itself where the platform tells the peer', () => {
+  it('is not what the client claims where the platform reports the peer', () => {
     const headers = new Headers({ 'cf-connecting-ip': '9.9.9.9', 'x-forwarded-for': '9.9.9.9' })
     expect(sourceOf({ headers, cf: { clientIp: '127.3.4.5:1' } })).toBe('127.3.4.5')
   })

@@ -12,7 +12,7 @@ const ANSWER = {
 }
 
 describe('a kept answer', () => {
-  test('comes back byte for byte, under keys derived anew', async () => {
+  test('comes back byte for byte, under newly derived keys', async () => {
     const text = await (await sealOf()).seal(ANSWER, 'request 1')
     expect(await (await sealOf()).open(text, 'request 1')).toEqual(ANSWER)
   })
@@ -64,7 +64,7 @@ describe('a kept answer', () => {
 })
 
 describe('the fingerprint of a request', () => {
-  test('tells parts apart, and tells nothing without the keys of the caller', async () => {
+  test('distinguishes parts, and reveals nothing without the keys of the caller', async () => {
     const seal = await sealOf()
     const of = (parts: readonly string[], by = seal) => by.fingerprint(parts)
     const first = await of(['POST', '/v1/chat/completions', '{}'])

@@ -197,7 +197,7 @@ describe('JsonCursor', () => {
     )
   })
 
-  it('tells names decoded, repeated ones each time, and where the values stand', () => {
+  it('reports decoded names, repeated ones each time, and the positions of values', () => {
     const text = '{ "\\u0061" : [1, 2] , "a":"\\ud800","é":null}'
     const bytes = utf8(text)
     const cursor = new JsonCursor(bytes)
@@ -257,7 +257,7 @@ function unicodeEscape(char: string): string {
 }
 
 describe('isNull', () => {
-  it('tells null from every other value', () => {
+  it('distinguishes null from every other value', () => {
     const kinds = ['null', '"null"', 'true', '0', '[]', '{}'].map((text) => {
       const bytes = utf8(text)
       return isNull(bytes, new JsonCursor(bytes).skip())

@@ -6,7 +6,7 @@ import {
   type Place,
 } from '../../../src/worker/limits/fair-limiter.ts'
 
-/** A clock that moves only when somebody waits, and lets all others look in between. */
+/** A clock that moves only when there is a waiter, and lets all others run in between. */
 function waiting() {
   const clock = { now: 0 }
   const pause = async (ms: number) => {
@@ -131,7 +131,7 @@ describe('the limiter', () => {
     await gate.enter('c', 10, tools)
   })
 
-  it('refuses at once what would wait behind too many of the same owner, and of no other', async () => {
+  it('refuses at once what would wait behind too many of the same owner, but not of others', async () => {
     const { clock, tools } = waiting()
     const gate = limiter({ maxWaiting: 2 })
     const place = await gate.enter('a', 10, tools)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { FairShare } from '../../../src/worker/limits/fair-share.ts'
 
-/** Takes one at a time until it is refused, and tells how many that were. */
+/** Takes one at a time until it is refused, and returns how many it took. */
 function fill(share: FairShare, owner: string): number {
   for (let taken = 0; ; taken++) if (share.take(owner, 1) !== 'taken') return taken
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { costOfBytes, FairTurns, type TurnLimits } from '../../../src/worker/limits/fair-turns.ts'
 
-/** A clock that moves only when somebody waits, and lets all others look in between. */
+/** A clock that moves only when there is a waiter, and lets all others run in between. */
 function opened(limits: Partial<TurnLimits> = {}) {
   const clock = { now: 0 }
   const pause = async (ms: number) => {
@@ -20,7 +20,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
   })
   const atWork: string[] = []
   const order: string[] = []
-  /** A request that is at work until it is ended. */
+  /** A request that is in progress until it is ended. */
   const open = (owner: string, { cost = 1, finishes = false, name = owner } = {}) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const work = async () => {
@@ -70,7 +70,7 @@ describe('turns', () => {
     expect(order).toEqual(['gate', 'a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c'])
   })
 
-  it('tell all that there is room for to go on at once, so that they can share their calls', async () => {
+  it('let all that fit continue together, so that they can share their calls', async () => {
     const { turns, deps, open, settle } = opened({ capacity: 3 })
     const gates = ['a', 'b', 'c'].map((name) => open(name))
     await settle()

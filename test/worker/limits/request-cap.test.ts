@@ -4,7 +4,7 @@ import { refusalOf } from '../../support/refusal.ts'
 
 const FULL = {
   code: 'service_unavailable',
-  message: 'The router is at work on as many requests as it can carry.',
+  message: 'The router already has as many open requests as it can handle.',
 }
 
 describe('the cap on requests in progress', () => {
@@ -22,8 +22,7 @@ describe('the cap on requests in progress', () => {
     for (let i = 0; i < 10; i++) cap.enter('greedy')
     expect(refusalOf(() => cap.enter('greedy'))).toEqual({
       code: 'rate_limit_exceeded',
-      message:
-        'The router is at work on as many of your requests as it can carry beside those of others.',
+      message: 'You already have as many open requests as your share of the router allows.',
     })
     expect(cap.enter('other')).toBeDefined()
   })

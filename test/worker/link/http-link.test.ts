@@ -42,7 +42,7 @@ describe('the link', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('asks one time for a crowd that comes at once, and one more time when that has failed', async () => {
+  it('asks once for many concurrent callers, and once more when that has failed', async () => {
     const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(state()), 30))
     const { link, clock, asked } = linkTo(slow, () => Promise.reject(new TypeError('gone')), state)
     const crowd = () => Promise.allSettled(Array.from({ length: 50 }, () => link.state()))
@@ -81,7 +81,7 @@ describe('the link', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('asks anew when the one who asked never comes back', async () => {
+  it('asks again when the caller that asked never returns', async () => {
     const { link, clock } = linkTo(() => new Promise<Response>(() => {}), state)
     void link.state()
     clock.now += 3_000
@@ -136,7 +136,7 @@ describe('the link', () => {
     expect(failures).toEqual(['refused', 'malformed', 'broken_off', 'unreachable'])
   })
 
-  it('tells a rate limited attestation from an unavailable one', async () => {
+  it('distinguishes a rate limited attestation from an unavailable one', async () => {
     const { link } = linkTo(
       () => new Response('{"schema":"s"}'),
       () => new Response('{}', { status: 429 }),

@@ -48,7 +48,7 @@ describe('messages become messages', () => {
     ])
   })
 
-  test('thinking, text and calls are one assistant message, results directly behind it', () => {
+  test('thinking, text and calls are one assistant message, results directly after it', () => {
     const assistant = {
       role: 'assistant',
       content: [

@@ -72,7 +72,7 @@ describe('the spans of a request', () => {
     expect(first).toMatchObject({ trace_id: ID.replaceAll('-', ''), parent_id: null })
   })
 
-  test('carry the name of the customer from when the operator’s wish has it told, cut to what a span takes', () => {
+  test('have the name of the customer if the operator enables it, cut to the limit of a span', () => {
     const traces = new Traces(() => 0)
     const other = ID.replace('0193', '0194')
     const settled = (id: string) => {

@@ -84,7 +84,7 @@ describe('GET /v1/models', () => {
     expect(await idsOf('')).toEqual(ALL_IDS)
   })
 
-  it('is JSON that nobody should keep', async () => {
+  it('is JSON that must not be cached', async () => {
     const request = new Request('https://router.example/v1/models')
     const { status, headers } = await listModels(request, contextOf(CATALOGUE), {})
     expect(status).toBe(200)

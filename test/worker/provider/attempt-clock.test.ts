@@ -24,7 +24,7 @@ describe('the clock of an attempt', () => {
     expect(kindOf(clock.signal)).toBe('timeout')
   })
 
-  it('counts a stage anew from every progress', async () => {
+  it('restarts the time of a stage at every progress', async () => {
     const { clock } = clockUnder()
     clock.enter(1_000)
     await vi.advanceTimersByTimeAsync(800)

@@ -59,7 +59,7 @@ describe('GET /v1/receipts/{id}', () => {
     expect(json).toEqual({ id: ID, receipt: jws })
   })
 
-  test("tells an unknown id and another customer's apart neither by answer nor by work", async () => {
+  test("does not distinguish an unknown id from another customer's, by answer or by work", async () => {
     const stranger = await endpoints.addOwner()
     await ask(ID, getReceipt, stranger.apiKey)
     const answers = []

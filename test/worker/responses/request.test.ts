@@ -57,7 +57,7 @@ describe('input becomes messages', () => {
       [{ role: 'system', content: 'a\n\nb' }, user],
     ],
     [
-      'reasoning, text and parallel calls are one assistant message, results directly behind it',
+      'reasoning, text and parallel calls are one assistant message, results directly after it',
       {
         input: [
           user,

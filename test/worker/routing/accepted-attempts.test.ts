@@ -97,7 +97,7 @@ describe.each([
     expect(new ApiError('attestation_not_accepted', '').status).toBe(412)
   })
 
-  it('count for nothing beside one that failed otherwise', () => {
+  it('do not count if another one failed otherwise', () => {
     const limited = { kind: 'rate_limited', retryAfterMs: 2000 } as const
     expect(mapping.allFailed([unmet, limited], 2)).toMatchObject({ code: 'upstream_rate_limit' })
   })

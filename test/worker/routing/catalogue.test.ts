@@ -145,7 +145,7 @@ describe('selection by price', () => {
     expect(orderOf({ 'a/m': { pricing: undefined }, 'b/m': eur(9, 9) })).toEqual(['b', 'a'])
   })
 
-  it('compares seconds of audio with minutes, and stands tokens, audio and requests apart', () => {
+  it('compares seconds of audio with minutes, and keeps tokens, audio and requests separate', () => {
     const routes = {
       'r/m': audio('request', 0.0001),
       's/m': audio('audio_second', 0.0001),

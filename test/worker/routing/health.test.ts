@@ -307,7 +307,7 @@ describe('selection by latency', () => {
     expect(order(5_001)).toBe('acb')
   })
 
-  it('looks again at a route that was not measured for long, and starts anew', () => {
+  it('tries a route again that was not measured for long, and starts over', () => {
     const { succeeded, order, status } = watchKnown()
     succeeded('c', 200_000, 100)
     succeeded('b', 200_000, 200)

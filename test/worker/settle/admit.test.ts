@@ -208,7 +208,7 @@ describe('requests per minute', () => {
     expect(admission.rateLimitHeaders).toMatchObject({ 'x-ratelimit-remaining-requests': '1' })
   })
 
-  test('are not held back for ever by a clock that was set back', async () => {
+  test('are not delayed for ever by a clock that was set back', async () => {
     const key = await addCustomer(db)
     const later = NOW + 86_400_000
     for (const id of ['r1', 'r2']) await admit(db, askOf(key, id, { plans, now: later }))

@@ -79,7 +79,7 @@ export function describeErasure(instances: Instances) {
       expect(await findCustomer(right, 'gone')).toBe(undefined)
       expect((await rejectionOf(admit(right, askOf(key, 'gone-3')))).code).toBe('unauthorized')
       await sweepAll(left, NOW)
-      // One request is still at work: it is settled, and its receipt goes like the others.
+      // One request is still in progress: it is settled, and its receipt goes like the others.
       await commitSettlement(
         right,
         settlementOf(key, 'gone-2', { nano: 15n, receipt: receiptOf('gone-receipt-2') }),
@@ -113,7 +113,7 @@ export function describeErasure(instances: Instances) {
     })
   })
 
-  test('nothing in any table tells of an erased customer, whatever there was of it', async () => {
+  test('nothing in any table identifies an erased customer, whatever data it had', async () => {
     const [left, right] = instances('XGONEX')
     const key = await addCustomer(left, { id: 'XGONEX', balance: 100n })
     const everyTable = async (): Promise<readonly (readonly [string, string])[]> => {

@@ -9,7 +9,7 @@ import { openSqlite } from '../../support/sqlite-database.ts'
 const LIFETIME_MS = 60_000
 
 describe('the room for answers that are kept for repeats', () => {
-  test('is one for all customers together, counted anew after a while, and free again once they lapse', async () => {
+  test('is one for all customers together, recomputed after a while, and free again once they expire', async () => {
     const db = openSqlite()
     let now = NOW
     const kept = new KeptAnswers(() => now)

@@ -17,7 +17,7 @@ describe('the period of a limit, in UTC', () => {
     })
   })
 
-  test('has no end where nothing counts anew', () => {
+  test('has no end where nothing is reset', () => {
     expect(periodOf('none', 1)).toEqual({ start: 0, end: null })
   })
 })

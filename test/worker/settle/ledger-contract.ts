@@ -88,7 +88,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     describe('limits of a key', () => {
       const DAY_MS = 86_400_000
 
-      test('are never exceeded by concurrent requests, and count anew in the next period', async () => {
+      test('are never exceeded by concurrent requests, and restart in the next period', async () => {
         const [left, right] = instances('capped')
         const key = await addCustomer(left, { id: 'capped', billing: 'postpaid' })
         const other = await addKey(left, 'capped', 'k2')
@@ -137,7 +137,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
         expect(after).toMatchObject({ spent_eur: '0.00000002', remaining_eur: '0.00000003' })
       })
 
-      test('of requests, tokens and concurrency hold beside those of the plan', async () => {
+      test('of requests, tokens and concurrency apply in addition to those of the plan', async () => {
         const [db] = instances('paced')
         const key = await addCustomer(db, { id: 'paced', billing: 'postpaid' })
         const change = (changes: KeyChanges) => updateKey(db, 'paced', key.keyPrefix, changes, NOW)

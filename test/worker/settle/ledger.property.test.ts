@@ -87,7 +87,7 @@ function settledIds(db: SqliteDatabase): readonly unknown[] {
   return db.connection.prepare('SELECT id FROM usage').all()
 }
 
-test('the books balance after every step, whatever the order, crashes and repeats', async () => {
+test('the ledger balances after every step, whatever the order, crashes and repeats', async () => {
   const billing = fc.constantFrom('prepaid', 'postpaid')
   const steps = fc.array(STEP, { maxLength: 40 })
   await fc.assert(
@@ -117,7 +117,7 @@ test('the books balance after every step, whatever the order, crashes and repeat
   )
 })
 
-test('the first settlement of a request stands, and repeats with other figures change nothing', async () => {
+test('the first settlement of a request counts, and repeats with other figures change nothing', async () => {
   const costs = fc.array(fc.bigInt(0n, 10n ** 17n), { minLength: 1, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(costs, async (nanos) => {

@@ -240,7 +240,7 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
       expect(row).toEqual({ n: 10 })
     })
 
-    it('lets a write pass reads that came long before it, of its own customer and of others', async () => {
+    it('lets a write overtake much earlier reads, of its own customer and of others', async () => {
       await one.batch([{ sql: CREATE_SCRATCH, params: [] }])
       let read = 0
       const first = Promise.withResolvers<void>()

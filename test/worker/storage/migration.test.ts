@@ -270,7 +270,7 @@ describe.each(Object.entries(ENGINES))(
           used(3, 'k1', 12),
         ])
 
-        // What was at work is settled, the books still agree, and what a key spent before counts for its new limit.
+        // Requests that were in progress are settled, the ledger still balances, and what a key spent before counts for its new limit.
         const presented = {
           customerId: 'old',
           keyPrefix: 'cmr_old_k1',

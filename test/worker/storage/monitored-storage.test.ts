@@ -25,7 +25,7 @@ describe('a watched storage', () => {
     expect(failures).toEqual([])
   })
 
-  test('tells of an engine that does not answer, in its own word where it has one', async () => {
+  test('reports an engine that does not answer, with its own code where it has one', async () => {
     const full = new StorageUnavailable('database or disk is full: SQLITE_FULL (extended: 13)')
     const { storage, failures } = failing(full)
     await expect(storage.customer('c').batch([])).rejects.toBe(full)

@@ -294,7 +294,7 @@ describe('text that no usage covers', () => {
     expect(stream.uncountedTextBytes).toBe(6)
   })
 
-  test('is none once completion tokens were counted, and begins anew after that', () => {
+  test('is none once completion tokens were counted, and starts over after that', () => {
     const stream = started(TEXT, USAGE)
     expect(stream.uncountedTextBytes).toBe(0)
     stream.push(utf8(event({ delta: { content: 'more' } })))

@@ -21,7 +21,7 @@ describe('a sample', () => {
 })
 
 describe('a measurement', () => {
-  it('is given up on a file that tells nothing', async () => {
+  it('ends without a result on a file that states no length', async () => {
     for (const container of ['wav', 'mp4', 'ogg', 'flac', 'webm', 'mpeg'] as const) {
       expect(await measureSeconds(new Uint8Array(5_000), container, noPause)).toBeUndefined()
       expect(await measureSeconds(new Uint8Array(), container, noPause)).toBeUndefined()

@@ -59,7 +59,7 @@ describe('a form', () => {
     expect(parsed(FILE + MODEL + END.trimEnd())).toEqual(WHOLE)
   })
 
-  it('may have parts that nobody asked for, more than once, as fields or as files', () => {
+  it('may have unknown parts, more than once, as fields or as files', () => {
     const other = part('name="timestamp_granularities[]"', 'segment')
     const upload = part('name="picture"; filename="x.png"', 'pixels')
     expect(parsed(other + MODEL + other + upload + FILE + END)).toEqual(WHOLE)

@@ -91,7 +91,7 @@ describe('the longest that a file may be', () => {
     expect(maxSeconds(copyBytes(mp3(10).bytes), 'mpeg')).toBe(60)
   })
 
-  it('is that of the lowest bit rate for a WAV that tells nothing', () => {
+  it('is that of the lowest bit rate for a WAV without a stated length', () => {
     for (const bytes of [new Uint8Array(75_000), changedWav(1, WAV.rate, 0)]) {
       expect(maxSeconds(bytes, 'wav')).toBe(Math.max(60, (8 * bytes.length) / 6_000))
     }

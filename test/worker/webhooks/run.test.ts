@@ -138,12 +138,12 @@ const otherWorker = (count: number): TelemetryAnswer => {
 }
 
 describe('a round of the webhooks', () => {
-  test('tells nothing while everything is in order', async () => {
+  test('reports nothing while everything is in order', async () => {
     expect(await round()).toEqual([])
     expect(await round()).toEqual([])
   })
 
-  test('tells once that a proof was lost, and once that it is regained; a pending one says nothing', async () => {
+  test('reports once that a proof was lost, and once that it is regained; a pending one reports nothing', async () => {
     await round()
     seen.proof = 'failed'
     expect(await round()).toEqual([['provider.proof_lost', { provider: 'nova' }]])
@@ -155,7 +155,7 @@ describe('a round of the webhooks', () => {
     expect(await round()).toEqual([])
   })
 
-  test('tells that a route rests, and not again at each probe that fails', async () => {
+  test('reports that a route rests, and not again at each probe that fails', async () => {
     for (const state of ['open', 'half_open', 'open', 'half_open', 'open'] as const) {
       seen.route = state
       await round()
@@ -169,12 +169,12 @@ describe('a round of the webhooks', () => {
     expect(await round()).toEqual([['route.resting', { route: 'nova/glm-5' }]])
   })
 
-  test('tells that a route rests for another worker of the host', async () => {
+  test('reports that a route rests for another worker of the host', async () => {
     seen.others = { ...seen.others, resting: { 'nova/glm-5': 1 } }
     expect(await round()).toEqual([['route.resting', { route: 'nova/glm-5' }]])
   })
 
-  test('tells that the trust bundle is about to end, once for each bundle', async () => {
+  test('reports that the trust bundle is about to expire, once for each bundle', async () => {
     seen.bundleEnds = now + 72 * HOUR_MS
     expect(await round()).toEqual([])
     now += 1
@@ -205,7 +205,7 @@ describe('a round of the webhooks', () => {
     expect(await round()).toEqual([])
   })
 
-  test('tells that settlements fail, in this worker and in others of the host', async () => {
+  test('reports that settlements fail, in this worker and in others of the host', async () => {
     seen.others = otherWorker(3)
     expect(await round()).toEqual([])
     const failing = [['ledger.failing', { fault: 'settlement' }]]
@@ -220,7 +220,7 @@ describe('a round of the webhooks', () => {
     expect(await round()).toEqual(failing)
   })
 
-  test('tells of a storage that is away without it: each endpoint once, under one id', async () => {
+  test('reports an unavailable storage without using it: each endpoint once, under one id', async () => {
     await round()
     seen.storage = false
     deaf.add('/night')
@@ -243,7 +243,7 @@ describe('a round of the webhooks', () => {
 })
 
 describe('a message that does not arrive', () => {
-  test('is tried again with the same id after each pause, also by an instance that was started anew', async () => {
+  test('is tried again with the same id after each pause, also by an instance that was restarted', async () => {
     seen.proof = 'failed'
     deaf.add('/ops')
     const told: string[] = []
@@ -254,7 +254,7 @@ describe('a message that does not arrive', () => {
     }
     expect(told).toEqual(['webhook_failed', 'webhook_failed'])
     deaf.clear()
-    // Its memory is gone, what is to be delivered is not; it sees the lost proof itself and tells of it too.
+    // Its memory is gone, pending deliveries are not; it sees the lost proof itself and reports it too.
     context = { ...context, watch: new InstanceWatch('started anew') }
     now += 1
     await round()

@@ -34,7 +34,7 @@ describe('an attempt at a webhook', () => {
     expect(calls[0]).toMatchObject({ method: 'POST', redirect: 'manual', body: MESSAGE.body })
   })
 
-  test('that fails in the network is told in a word of ours', async () => {
+  test('that fails in the network is reported with a code of ours', async () => {
     const broken = sent(async () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.1')))
     expect(await broken).toEqual({ delivered: false, word: 'unreachable' })
   })

@@ -16,7 +16,7 @@ test('the standardwebhooks package verifies what is signed, and nothing that was
   )
 })
 
-test('an old message is told by its timestamp, which is signed', async () => {
+test('an old message is recognised by its timestamp, which is signed', async () => {
   const late = await signedHeaders({ id: 'm', body: '{}' }, SECRET, Date.now() - 3_600_000)
   expect(() => new Webhook(SECRET).verify('{}', { ...late })).toThrow('Message timestamp too old')
 })
