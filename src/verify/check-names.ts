@@ -19,7 +19,7 @@ export const PROVES = {
   product: 'chip, certificate and report are of one generation',
   signing_key: 'the report names the kind of key that signed it',
   chip_key_not_masked: 'the host did not withhold the chip key',
-  chip_id: 'the certificate is of the very chip that made the report',
+  chip_id: 'the certificate belongs to the chip that made the report',
   vlek_csp: 'the cloud provider of the loaded key is one that is accepted',
   reported_tcb: 'the key is derived for the firmware the report states',
   tcb_order: 'the stated firmware levels do not contradict each other',
@@ -43,17 +43,17 @@ export const PROVES = {
   guest_svn: 'the guest is not outdated',
   mitigations: 'the required firmware mitigations were active',
   id_key: 'the launch was authorised by an accepted key',
-  measurement_present: 'the report measures a guest at all',
+  measurement_present: 'the report contains a measurement',
 
   // The trust bundle and the manifest.
-  trust_bundle_header: 'the bundle is a bundle, and chooses neither algorithm nor key',
+  trust_bundle_header: 'the document is a trust bundle, and does not choose algorithm or key',
   trust_bundle_signature: 'the holder of the release root signed this bundle',
   trust_bundle_dates: 'the bundle is within its dates',
   trust_bundle_version: 'it was not replaced by an older or a forked bundle',
   trust_bundle_environment: 'the bundle is meant for this environment',
   trust_bundle_origin: 'the bundle comes from the pinned address',
   manifest_key: 'the key that must sign manifests is valid and not revoked',
-  manifest_header: 'the manifest is a manifest, and chooses neither algorithm nor key',
+  manifest_header: 'the document is a manifest, and does not choose algorithm or key',
   manifest_signature: 'the release key signed this manifest',
   manifest_workload: 'the manifest describes the workload of the envelope',
   workload_identity_tag: 'the tag names exactly this manifest',
@@ -75,7 +75,7 @@ export const PROVES = {
   not_revoked: 'the release root has revoked neither guest, release nor receipt key',
 
   // The receipt.
-  receipt_header: 'the receipt is a receipt, and chooses neither algorithm nor key',
+  receipt_header: 'the document is a receipt, and does not choose algorithm or key',
   receipt_key_known: 'the router published the signing key, once and for this use',
   receipt_signature: 'the router signed this receipt, unchanged',
   receipt_id: 'it is the requested receipt',
@@ -84,7 +84,7 @@ export const PROVES = {
   configuration: 'the router that answered ran with this configuration',
   receipt_key_context: 'the receipt names the key that signed it',
   requested_route: 'the router received the requested route',
-  routed_model: 'the answer came by the expected route',
+  routed_model: 'the answer came from the expected route',
   client_request_digest: 'the request is the one that the client sent',
   client_response_digest: 'the answer is the one that the client received',
   request_digest: 'the bytes are those that went to the provider',
@@ -94,11 +94,11 @@ export const PROVES = {
   hop_evidence: 'the evidence named in the receipt is available, unchanged',
   hop_age: 'the evidence was valid during the exchange',
   provider_policy:
-    'the evidence holds under your policy, judged by the code that the router judges by',
+    'the evidence is valid under your policy, checked by the same code as in the router',
   message_signature: 'the enclave signed exactly these bytes of request and answer',
   hop_consistent: "the receipt's statements on the hop match its evidence",
   newest_bundle: 'the newest available bundle shows what has been revoked since',
-  provider_attested: 'the provider ran in an enclave, judged again here under your own policy',
+  provider_attested: 'the provider ran in an enclave, verified again here under your own policy',
 } as const
 
 export type CheckName = keyof typeof PROVES

@@ -63,7 +63,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   invalid_file: {
     means: 'The file is empty, or the provider could not read it.',
-    remedy: 'Send sound audio; WAV and MP3 are understood best.',
+    remedy: 'Send valid audio; WAV and MP3 are understood best.',
   },
   unsupported_file_type: {
     means: 'The file is no audio of an accepted type, or no route of the model takes its type.',
@@ -102,7 +102,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     means:
       'What is left of the limit of the key does not cover the most that the request may cost.',
     remedy:
-      '`GET /v1/key` tells what is left and when it counts anew; or set a smaller `max_tokens`.',
+      '`GET /v1/key` shows what is left and when the limit resets; or set a smaller `max_tokens`.',
   },
   model_not_allowed: {
     means: 'The key may not use any route of the requested models.',
@@ -152,14 +152,14 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   idempotency_key_reused: {
     means:
-      'The `Idempotency-Key` was used before, with another body, path, service header or API key.',
+      'The `Idempotency-Key` was used before with another body, path, service header or API key.',
     remedy: 'Use a new key for each request, and repeat a request unchanged.',
   },
   attestation_not_accepted: {
     means:
       'No provider of the requested models meets what `attestation`, `X-Service-Require` or the key requires. Nothing of the request has left the router.',
     remedy:
-      'Require less, allow more models in `failover`, or try again once a provider is proven anew.',
+      'Require less, allow more models in `failover`, or try again once a provider is verified again.',
   },
   request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
   request_timeout: {
@@ -173,7 +173,7 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   invalid_encryption: {
     means:
       'The body came encrypted (`Ehbp-Encapsulated-Key`) and does not decrypt, was sent before, or the endpoint takes none.',
-    remedy: 'Encrypt each request anew; nothing of this one was looked at.',
+    remedy: 'Encrypt each request separately; nothing of this one was processed.',
   },
   key_config_mismatch: {
     means:
@@ -190,14 +190,14 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
   },
   internal: {
     means: 'The router failed on this request.',
-    remedy: 'Try again; tell the operator the `x-request-id` if it goes on.',
+    remedy: 'Try again; tell the operator the `x-request-id` if it persists.',
   },
   upstream_error: {
     means: 'No provider could transcribe the file.',
     remedy: 'Try again with a growing pause.',
   },
   bad_gateway: {
-    means: 'The provider failed for no reason that is known.',
+    means: 'The provider failed for an unknown reason.',
     remedy: 'Try again, or list another model in `failover`.',
   },
   service_unavailable: {

@@ -8,7 +8,7 @@ const PAGE = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf
 
 /** docs/api.md on earlier reasoning, with the members that it names. */
 const SENTENCE =
-  /Earlier reasoning in assistant messages \(`(\w+)`, `(\w+)`\) goes on under the name that the route's `history_field` gives, and is removed where the route names none\./
+  /Earlier reasoning in assistant messages \(`(\w+)`, `(\w+)`\) is forwarded under the name in the route's `history_field`, and removed if the route has none\./
 
 function sent(member: string, named: { history_field?: string } = {}): unknown {
   const messages = [{ role: 'assistant', content: 'Yes.', [member]: 'Thought.' }]
@@ -17,7 +17,7 @@ function sent(member: string, named: { history_field?: string } = {}): unknown {
   return JSON.parse(fromUtf8(buildChatBody(request, route, undefined, undefined)))
 }
 
-it('earlier reasoning fares as docs/api.md says', () => {
+it('earlier reasoning is handled as docs/api.md says', () => {
   const [, ...members] = SENTENCE.exec(PAGE.replaceAll('\n', ' ')) ?? []
   expect(members).toHaveLength(2)
   for (const member of members) {
