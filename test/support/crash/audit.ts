@@ -35,8 +35,9 @@ const AFTER_RESERVATIONS_MS = 6 * 3_600_000
  * Proves through the router's own interface that a crash lost and doubled nothing: every complete answer has its
  * row and its receipt, no refused request has a row, no row is there twice, nothing stays reserved, and the balance
  * is what was paid in less what the rows cost.
+ * @returns how many rows there are
  */
-export async function audit({ router, customer, openingEur, sightings }: Audit): Promise<void> {
+export async function audit({ router, customer, openingEur, sightings }: Audit): Promise<number> {
   const admin = new AdminApi(router.baseUrl, router.adminToken)
   const now = new Date(Date.now() + AFTER_RESERVATIONS_MS).toISOString()
   await admin.call('POST', '/admin/maintenance', { now })
@@ -56,6 +57,7 @@ export async function audit({ router, customer, openingEur, sightings }: Audit):
   expect(refused.filter(({ requestId }) => ids.has(requestId ?? ''))).toEqual([])
   expectRows(sightings, rows)
   await expectReceipts(router, customer, sightings, receiptIds)
+  return rows.length
 }
 
 /**

@@ -4,12 +4,17 @@ import { completionIn, type Completion } from '../answers.ts'
 import { chatAs, type RouterAddress, type TestCustomer } from '../customer.ts'
 import type { Dice } from './dice.ts'
 
-/** What one client saw of one request. */
-export interface Sighting {
-  /** `x-request-id`; undefined when not even headers came. */
-  readonly requestId: string | undefined
+/** One request as a client sends it, the same bytes each time. */
+export interface CrashRequest {
   readonly stream: boolean
   readonly wantsReceipt: boolean
+  readonly idempotencyKey: string | undefined
+}
+
+/** What one client saw of one request. */
+export interface Sighting extends CrashRequest {
+  /** `x-request-id`; undefined when not even headers came. */
+  readonly requestId: string | undefined
   /**
    * `complete`: the whole answer, to its last byte. `refused`: an error with a status of its own. `cut`: an error
    * event in a stream. `lost`: the connection ended early. `left`: the client went away by itself.
@@ -18,6 +23,8 @@ export interface Sighting {
   /** Of a complete answer: its last part, and the SHA-256 of the bytes that its receipt covers. */
   readonly completion?: Completion
   readonly digest?: string
+  /** SHA-256 of all bytes of an answer with status 200 that ended. */
+  readonly wholeDigest?: string
 }
 
 /** Clients that send requests. */
@@ -31,18 +38,27 @@ export interface Clients {
 const PAUSE_AFTER_FAILURE_MS = 150
 const JOIN_TIMEOUT_MS = 20_000
 
-/** Has so many clients send one request after another, streams and whole answers mixed. */
+/**
+ * Has so many clients send one request after another, streams and whole answers mixed.
+ * @param newIdempotencyKey the key of each request; without it they have none
+ */
 export function startClients(
   count: number,
   router: Pick<RouterAddress, 'baseUrl'>,
   customer: TestCustomer,
   dice: Dice,
+  newIdempotencyKey?: () => string,
 ): Clients {
   const sightings: Sighting[] = []
   const stopped = new AbortController()
   const work = async () => {
     while (!stopped.signal.aborted) {
-      const sighting = await oneRequest(router, customer, dice)
+      const request = {
+        stream: dice.oneIn(2),
+        wantsReceipt: !dice.oneIn(8),
+        idempotencyKey: newIdempotencyKey?.(),
+      }
+      const sighting = await sendOnce(router, customer, request, dice)
       sightings.push(sighting)
       if (sighting.end !== 'complete') await delay(PAUSE_AFTER_FAILURE_MS)
     }
@@ -58,31 +74,46 @@ export function startClients(
   }
 }
 
-async function oneRequest(
+/** Sends a request. */
+export function send(
   router: Pick<RouterAddress, 'baseUrl'>,
   customer: TestCustomer,
-  dice: Dice,
-): Promise<Sighting> {
-  const stream = dice.oneIn(2)
-  const wantsReceipt = !dice.oneIn(8)
-  const leaves = dice.oneIn(10) ? AbortSignal.timeout(dice.between(5, 250)) : undefined
-  const signals = [AbortSignal.timeout(JOIN_TIMEOUT_MS), ...(leaves ? [leaves] : [])]
+  { stream, wantsReceipt, idempotencyKey }: CrashRequest,
+  signal: AbortSignal = AbortSignal.timeout(JOIN_TIMEOUT_MS),
+): Promise<Response> {
   // The scripted stand-in answers the first provider with streams and the second with whole bodies.
   const model = stream ? 'standin/glm-5' : 'standin-two/glm-5'
-  const common = { stream, wantsReceipt }
+  const headers = {
+    ...(wantsReceipt ? {} : { 'x-service-receipt': 'false' }),
+    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+  }
+  return chatAs(router, customer, { model, stream, max_tokens: 100 }, { headers, signal })
+}
+
+async function sendOnce(
+  router: Pick<RouterAddress, 'baseUrl'>,
+  customer: TestCustomer,
+  request: CrashRequest,
+  dice: Dice,
+): Promise<Sighting> {
+  const leaves = dice.oneIn(10) ? AbortSignal.timeout(dice.between(5, 250)) : undefined
+  const signals = [AbortSignal.timeout(JOIN_TIMEOUT_MS), ...(leaves ? [leaves] : [])]
   let requestId: string | undefined
   try {
-    const headers = wantsReceipt ? {} : { 'x-service-receipt': 'false' }
-    const signal = AbortSignal.any(signals)
-    const body = { model, stream, max_tokens: 100 }
-    const answer = await chatAs(router, customer, body, { headers, signal })
+    const answer = await send(router, customer, request, AbortSignal.any(signals))
     requestId = answer.headers.get('x-request-id') ?? undefined
-    const text = await answer.text()
-    if (answer.status !== 200) return { ...common, requestId, end: 'refused' }
-    return { ...common, requestId, ...(stream ? streamEnd(text) : wholeEnd(text)) }
+    return sightingOf(request, answer, await answer.text())
   } catch {
-    return { ...common, requestId, end: leaves?.aborted ? 'left' : 'lost' }
+    return { ...request, requestId, end: leaves?.aborted ? 'left' : 'lost' }
   }
+}
+
+/** What a client saw of an answer that came to an end. */
+export function sightingOf(request: CrashRequest, answer: Response, text: string): Sighting {
+  const requestId = answer.headers.get('x-request-id') ?? undefined
+  if (answer.status !== 200) return { ...request, requestId, end: 'refused' }
+  const end = request.stream ? streamEnd(text) : wholeEnd(text)
+  return { ...request, requestId, ...end, wholeDigest: sha256(text) }
 }
 
 type End = Pick<Sighting, 'end' | 'completion' | 'digest'>
@@ -101,6 +132,6 @@ function streamEnd(text: string): End {
   return { end: 'complete', completion: completionIn(json), digest: sha256(text.slice(0, last)) }
 }
 
-function sha256(text: string): string {
+export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
