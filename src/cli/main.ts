@@ -42,11 +42,11 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./unseal.ts')).unsealSubcommand(),
   },
   connect: {
-    description: 'has codex, claude or opencode use the proxy, or prints variables for a shell',
+    description: 'make codex, claude or opencode use the proxy, or print variables for a shell',
     load: async () => (await import('./connect.ts')).connectSubcommand(),
   },
   disconnect: {
-    description: 'makes the settings of such a tool what they were',
+    description: 'restore the settings of such a tool',
     load: async () => (await import('./connect.ts')).disconnectSubcommand(),
   },
   release: {
