@@ -36,6 +36,11 @@ for (let at = 0; at < Number(count); at += AT_A_TIME) {
   await Promise.all(Array.from({ length: Math.min(AT_A_TIME, Number(count) - at) }, open))
 }
 // What the other side has ended may still be on its way.
-await delay(500)
+let counted: number
+do {
+  counted = ended
+  // oxlint-disable-next-line no-await-in-loop -- until no more of them end
+  await delay(1_000)
+} while (ended > counted)
 process.send?.({ opened, ended })
 setInterval(() => {}, 60_000)
