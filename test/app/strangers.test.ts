@@ -7,7 +7,7 @@ import { worldConfig } from '../faults/world.ts'
 import { gatherCrowd, type Crowd, type CrowdPlan } from '../support/crowd.ts'
 import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
 import { rawRequest, RawClient } from '../support/raw-client.ts'
-import { startStack, type Stack } from '../support/stack.ts'
+import { startStack, until, type Stack } from '../support/stack.ts'
 
 /** Clients without a key that occupy connections, while a customer is being served. */
 
@@ -74,8 +74,12 @@ async function gather(plans: readonly CrowdPlan[]): Promise<readonly Crowd[]> {
 /** A connection of its own; one that found no room is tried again, as clients do. */
 async function newcomerIsServed(): Promise<void> {
   const ask = () => stack.fetch('/v1/models', { headers: { connection: 'close' } })
-  const status = async () => (await ask().catch(() => undefined))?.status
-  await expect.poll(status, { interval: 200 }).toBe(200)
+  let status: number | undefined
+  await until(async () => {
+    status = (await ask().catch(() => undefined))?.status
+    return status === 200
+  })
+  expect(status).toBe(200)
 }
 
 /** Starts a stream, lets unauthenticated clients connect, and ends the stream; new clients from other sources must be served meanwhile. */
