@@ -1,10 +1,10 @@
 import type { RouterConfig } from '../../src/protocol/config.ts'
 import type { PresentedKey } from '../../src/worker/auth/api-key.ts'
 import { ApiError } from '../../src/worker/http/errors.ts'
-import type { AdmissionRequest } from '../../src/worker/settle/admit-sql.ts'
-import type { Claim } from '../../src/worker/settle/claims.ts'
-import type { Settlement, StoredReceipt, UsageEntry } from '../../src/worker/settle/ledger.ts'
+import type { AdmissionRequest } from '../../src/worker/settle/admit.ts'
+import type { Settlement, UsageEntry } from '../../src/worker/settle/ledger.ts'
 import type { Database, Row, Statement } from '../../src/worker/storage/database.ts'
+import type { Claim, StoredReceipt } from '../../src/worker/storage/ledger-operations.ts'
 import { bigintOf, numberOf } from '../../src/worker/storage/row.ts'
 import { int64, sql } from '../../src/worker/storage/sql.ts'
 

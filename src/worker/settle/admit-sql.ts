@@ -1,36 +1,13 @@
-import type { RouterConfig } from '../../protocol/config.ts'
-import type { PresentedKey } from '../auth/api-key.ts'
 import { endOfFormer, isKey, wasEverKey } from '../auth/held-key.ts'
 import type { Statement } from '../storage/database.ts'
+import type { AdmissionEntry } from '../storage/ledger-operations.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
-import { heldByAnother, takeClaim, type Claim } from './claims.ts'
+import { heldByAnother, takeClaim } from './claims.ts'
 import { withinLimit } from './key-limits.ts'
 import { planAmount, planLimit, UNLIMITED } from './plan-terms.ts'
 
-/** The input of `admit`. */
-export interface AdmissionRequest {
-  readonly requestId: string
-  /** The presented key. Its form and MAC have been checked; whether it exists has not. */
-  readonly key: PresentedKey
-  readonly plans: RouterConfig['plans']
-  /** The maximum cost of the request in nano-EUR after a discount in whole percent. */
-  readonly reserveNano: (discountPct: number) => bigint
-  /** The claim of the request's `Idempotency-Key`, where it has one. */
-  readonly claim?: Claim | undefined
-  /** When the reservation expires, Unix time in ms. */
-  readonly expiresAt: number
-  /** Ms. */
-  readonly now: number
-}
-
 /** The request window of a key: a minute from the first request after the last window ended. */
 export const WINDOW_MS = 60_000
-
-/**
- * Maximum reservation of one request: a million euros. It keeps an extreme `max_tokens` from overflowing the
- * sum of a postpaid customer's reservations; a prepaid one is refused long before.
- */
-const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
 const NO_LIMIT = raw(String(UNLIMITED))
 
@@ -40,7 +17,7 @@ const NO_LIMIT = raw(String(UNLIMITED))
  * decided one after another. `customers.lock_request_id` names the request only once all conditions hold, and the
  * remaining writes depend on it. Running the batch twice admits once.
  */
-export function admissionBatch(request: AdmissionRequest): readonly Statement[] {
+export function admissionBatch(request: AdmissionEntry): readonly Statement[] {
   return [
     lockCustomer(request),
     reserve(request),
@@ -52,13 +29,13 @@ export function admissionBatch(request: AdmissionRequest): readonly Statement[] 
 }
 
 /** Locks the customer and stores the reservation's amount after the plan's discount. */
-function lockCustomer({ plans, key, reserveNano }: AdmissionRequest): Statement {
-  const amount = planAmount(plans, (discountPct) => atMost(reserveNano(discountPct)))
+function lockCustomer({ plans, key, reserveNano }: AdmissionEntry): Statement {
+  const amount = planAmount(plans, (discountPct) => amountOf(reserveNano, discountPct))
   return sql`UPDATE customers SET lock_request_id = '', lock_reserve_nano = ${amount}
     WHERE customer_id = ${key.customerId}`
 }
 
-function reserve(request: AdmissionRequest): Statement {
+function reserve(request: AdmissionEntry): Statement {
   const { requestId, key, plans, now } = request
   const perMinute = planLimit(plans, 'requests_per_minute')
   const concurrent = planLimit(plans, 'concurrent_requests')
@@ -81,7 +58,7 @@ function reserve(request: AdmissionRequest): Statement {
       AND (${concurrent} = ${NO_LIMIT} OR ${concurrent} > ${openOfKey(key.keyPrefix, now)})`
 }
 
-function openReservation({ requestId, key, expiresAt, now }: AdmissionRequest): Statement {
+function openReservation({ requestId, key, expiresAt, now }: AdmissionEntry): Statement {
   return sql`INSERT INTO reservations
       (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
     SELECT ${text(requestId)}, customer_id, ${text(key.keyPrefix)}, lock_reserve_nano,
@@ -90,21 +67,21 @@ function openReservation({ requestId, key, expiresAt, now }: AdmissionRequest): 
 }
 
 /** Claims the request's `Idempotency-Key`, where it has one. */
-function claim(request: AdmissionRequest): readonly Statement[] {
+function claim(request: AdmissionEntry): readonly Statement[] {
   const { requestId, key, now, expiresAt } = request
-  if (request.claim === undefined) return []
+  if (request.claim === null) return []
   const owner = { requestId, customerId: key.customerId }
   return [takeClaim(request.claim, owner, { now, reservedUntil: expiresAt })]
 }
 
 /** Whether another request with the same `Idempotency-Key` is in progress or completed. */
-function isRepeat({ requestId, key, now, claim: own }: AdmissionRequest): Statement {
-  if (own === undefined) return raw('(1 = 0)')
+function isRepeat({ requestId, key, now, claim: own }: AdmissionEntry): Statement {
+  if (own === null) return raw('(1 = 0)')
   return heldByAnother(own, { requestId, customerId: key.customerId }, now)
 }
 
 /** Counts an admitted request in its key's window, and opens a new window where the old one has ended. */
-function countRequest({ requestId, key, plans, now }: AdmissionRequest): Statement {
+function countRequest({ requestId, key, plans, now }: AdmissionEntry): Statement {
   return sql`UPDATE api_keys SET
       window_requests = CASE WHEN ${windowIsOver(now)} THEN 1 ELSE window_requests + 1 END,
       window_started_at = CASE WHEN ${windowIsOver(now)} THEN ${int64(now)}
@@ -123,7 +100,7 @@ function ownLimit(limit: 'requests_per_minute' | 'tokens_per_minute'): Statement
 }
 
 /** Reads whether the request was admitted and, if not, the reasons. No row means that the key does not exist. */
-function readFacts(request: AdmissionRequest): Statement {
+function readFacts(request: AdmissionEntry): Statement {
   const { requestId, key, now } = request
   return sql`SELECT customers.plan, customers.name AS customer_name, customers.receipt_retention_days, customers.suspended_at,
       ${endOfFormer(key)} AS ends_at, api_keys.name AS key_name,
@@ -157,6 +134,8 @@ function windowIsOver(now: number): Statement {
     OR window_started_at - ${int64(now)} >= ${length})`
 }
 
-function atMost(amount: bigint): bigint {
-  return amount > MAX_RESERVATION_NANO ? MAX_RESERVATION_NANO : amount
+function amountOf(reserveNano: AdmissionEntry['reserveNano'], discountPct: number): bigint {
+  const amount = reserveNano[discountPct]
+  if (amount === undefined) throw new Error('internal error: a discount without its amount')
+  return BigInt(amount)
 }

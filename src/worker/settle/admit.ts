@@ -1,17 +1,41 @@
 import { z } from 'zod'
 import { STRENGTHS, type Strength } from '../../protocol/constraints.ts'
-import type { PlanConfig } from '../../protocol/config.ts'
+import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
+import type { PresentedKey } from '../auth/api-key.ts'
 import { keyExpired } from '../auth/authenticate.ts'
 import { isExpired } from '../auth/api-key.ts'
 import { ApiError } from '../http/errors.ts'
-import type { Database, Row } from '../storage/database.ts'
-import { flagOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
-import { admissionBatch, WINDOW_MS, type AdmissionRequest } from './admit-sql.ts'
-import { InProgress, type Claim } from './claims.ts'
-import { termsOfPlan } from './plan-terms.ts'
+import type { Database } from '../storage/database.ts'
+import type { AdmissionEntry, AdmissionFacts, Claim } from '../storage/ledger-operations.ts'
+import { WINDOW_MS } from './admit-sql.ts'
+import { InProgress } from './claims.ts'
+import { amountsByDiscount, termsOfPlan } from './plan-terms.ts'
+import { ledgerOf } from './sql-ledger.ts'
 
 /** Time after the request's maximum duration before the sweep may release its reservation, ms. */
 export const RESERVATION_SLACK_MS = 60_000
+
+/** The input of `admit`. */
+export interface AdmissionRequest {
+  readonly requestId: string
+  /** The presented key. Its form and MAC have been checked; whether it exists has not. */
+  readonly key: PresentedKey
+  readonly plans: RouterConfig['plans']
+  /** The maximum cost of the request in nano-EUR after a discount in whole percent. */
+  readonly reserveNano: (discountPct: number) => bigint
+  /** The claim of the request's `Idempotency-Key`, where it has one. */
+  readonly claim?: Claim | undefined
+  /** When the reservation expires, Unix time in ms. */
+  readonly expiresAt: number
+  /** Ms. */
+  readonly now: number
+}
+
+/**
+ * Maximum reservation of one request: a million euros. It keeps an extreme `max_tokens` from overflowing the
+ * sum of a postpaid customer's reservations; a prepaid one is refused long before.
+ */
+const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
 /** A successful admission, with the customer's terms at that moment. */
 export interface Admission {
@@ -41,27 +65,39 @@ export interface Admission {
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function admit(db: Database, request: AdmissionRequest): Promise<Admission> {
-  const rows = await db.batch(admissionBatch(request))
-  const facts = rows.at(-1)?.[0]
+  const facts = await ledgerOf(db).admit(entryOf(request))
   if (!facts) throw new ApiError('unauthorized', 'The API key is not valid.')
-  const plan = textOf(facts, 'plan')
+  const { plan } = facts
   const terms = termsOfPlan(request.plans, plan)
   const limits = limitsOf(facts, terms)
   const window = readWindow(facts, limits, request.now)
-  if (!flagOf(facts, 'admitted')) throw refusal(facts, limits, window, request.now)
+  if (!facts.admitted) throw refusal(facts, limits, window, request.now)
   return {
     customerId: request.key.customerId,
     keyPrefix: request.key.keyPrefix,
-    customerName: textOf(facts, 'customer_name'),
-    keyName: textOf(facts, 'key_name'),
+    customerName: facts.customerName,
+    keyName: facts.keyName,
     plan,
     discountPct: terms.discount_pct,
-    receiptRetentionDays: optionalNumberOf(facts, 'receipt_retention_days'),
-    models: readModels(optionalTextOf(facts, 'models')),
-    minAttestation: z.enum(STRENGTHS).nullable().parse(facts['min_attestation']),
+    receiptRetentionDays: facts.receiptRetentionDays,
+    models: readModels(facts.models),
+    minAttestation: z.enum(STRENGTHS).nullable().parse(facts.minAttestation),
     claim: request.claim,
     rateLimitHeaders: window.headers,
   }
+}
+
+function entryOf({ reserveNano, claim, ...request }: AdmissionRequest): AdmissionEntry {
+  const amounts = amountsByDiscount(request.plans, (discountPct) =>
+    atMost(reserveNano(discountPct)),
+  )
+  const { customerId, keyPrefix, keyHash } = request.key
+  const key = { customerId, keyPrefix, keyHash }
+  return { ...request, key, reserveNano: amounts, claim: claim ?? null }
+}
+
+function atMost(amount: bigint): bigint {
+  return amount > MAX_RESERVATION_NANO ? MAX_RESERVATION_NANO : amount
 }
 
 /** Limits of a key: for each, the lower of the plan's and the key's own. */
@@ -71,12 +107,11 @@ interface KeyLimits {
   readonly concurrentRequests: number | undefined
 }
 
-function limitsOf(facts: Row, terms: PlanConfig): KeyLimits {
-  const own = (column: string) => optionalNumberOf(facts, column) ?? undefined
+function limitsOf(facts: AdmissionFacts, terms: PlanConfig): KeyLimits {
   return {
-    requestsPerMinute: lower(terms.requests_per_minute, own('requests_per_minute')),
-    tokensPerMinute: own('tokens_per_minute'),
-    concurrentRequests: lower(terms.concurrent_requests, own('concurrent_requests')),
+    requestsPerMinute: lower(terms.requests_per_minute, facts.requestsPerMinute ?? undefined),
+    tokensPerMinute: facts.tokensPerMinute ?? undefined,
+    concurrentRequests: lower(terms.concurrent_requests, facts.concurrentRequests ?? undefined),
   }
 }
 
@@ -100,14 +135,14 @@ interface RequestWindow {
 }
 
 /** The state of a key's rate-limit window, for the `x-ratelimit-*` headers that OpenAI's clients read. */
-function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
-  const startedAt = numberOf(facts, 'window_started_at')
+function readWindow(facts: AdmissionFacts, limits: KeyLimits, now: number): RequestWindow {
+  const startedAt = facts.windowStartedAt
   const over = Math.abs(now - startedAt) >= WINDOW_MS
-  const tokensUsed = over ? 0 : numberOf(facts, 'window_tokens')
+  const tokensUsed = over ? 0 : facts.windowTokens
   const resetSeconds = over ? 0 : Math.ceil((startedAt + WINDOW_MS - now) / 1000)
   const limit = limits.requestsPerMinute
   if (limit === undefined) return { full: false, tokensUsed, resetSeconds, headers: {} }
-  const used = over ? 0 : numberOf(facts, 'window_requests')
+  const used = over ? 0 : facts.windowRequests
   const headers = {
     'x-ratelimit-limit-requests': String(limit),
     'x-ratelimit-remaining-requests': String(Math.max(0, limit - used)),
@@ -117,14 +152,19 @@ function readWindow(facts: Row, limits: KeyLimits, now: number): RequestWindow {
 }
 
 /** Why a request with a valid key was not admitted: the first applicable reason. */
-function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: number): ApiError {
+function refusal(
+  facts: AdmissionFacts,
+  limits: KeyLimits,
+  window: RequestWindow,
+  now: number,
+): ApiError {
   const { headers, resetSeconds: retryAfter } = window
-  const ends = [optionalNumberOf(facts, 'expires_at'), optionalNumberOf(facts, 'ends_at')]
+  const ends = [facts.expiresAt, facts.secretEndsAt]
   if (ends.some((end) => isExpired(end, now))) return keyExpired()
-  if (facts['suspended_at'] !== null) {
+  if (facts.suspended) {
     return new ApiError('customer_suspended', 'The operator has suspended this account.')
   }
-  if (flagOf(facts, 'is_repeat')) return new InProgress()
+  if (facts.isRepeat) return new InProgress()
   const { requestsPerMinute, tokensPerMinute, concurrentRequests: concurrent } = limits
   const limited = (message: string, seconds: number) =>
     new ApiError('rate_limit_exceeded', message, { headers, retryAfter: seconds })
@@ -134,10 +174,10 @@ function refusal(facts: Row, limits: KeyLimits, window: RequestWindow, now: numb
   if (tokensPerMinute !== undefined && window.tokensUsed >= tokensPerMinute) {
     return limited(`This key may use ${tokensPerMinute} tokens per minute.`, retryAfter)
   }
-  if (concurrent !== undefined && numberOf(facts, 'open_requests') >= concurrent) {
+  if (concurrent !== undefined && facts.openRequests >= concurrent) {
     return limited(`This key may have ${concurrent} requests open at the same time.`, 1)
   }
-  if (flagOf(facts, 'over_limit')) {
+  if (facts.overLimit) {
     const message =
       "What is left of this key's limit does not cover the most that this request may cost."
     return new ApiError('insufficient_quota', message, { headers })

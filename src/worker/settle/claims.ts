@@ -1,5 +1,6 @@
 import { ApiError } from '../http/errors.ts'
 import type { Database, Statement } from '../storage/database.ts'
+import type { Claim } from '../storage/ledger-operations.ts'
 import { numberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import { int64, small, sql, text } from '../storage/sql.ts'
 
@@ -11,16 +12,6 @@ import { int64, small, sql, text } from '../storage/sql.ts'
  * A claim is held for a short time and renewed while its request runs. Once it lapses a repeat takes it over. The
  * former owner may still be alive: its settlement is then refused, because the row names another request.
  */
-export interface Claim {
-  /** Identifies customer and key; lowercase hex. */
-  readonly name: string
-  /** Digest of method, path and body under a key that only the caller can derive; lowercase hex. */
-  readonly fingerprint: string
-  /** How long the answer is kept after the request is settled, ms. */
-  readonly lifetimeMs: number
-  /** Maximum bytes of kept answers of the customer; beyond it the oldest are removed. */
-  readonly customerBytes: number
-}
 
 /** Seconds after which a client should repeat a request that is still in progress. */
 const REPEAT_AFTER_SECONDS = 2

@@ -33,6 +33,16 @@ export function planLimit(
   )
 }
 
+/** An amount for each discount of the plans, as decimal text. */
+export function amountsByDiscount(
+  plans: Plans,
+  amount: (discountPct: number) => bigint,
+): Readonly<Record<string, string>> {
+  const discounts = new Set(Object.values(plans).map((terms) => terms.discount_pct))
+  discounts.add(termsOfPlan(plans, DEFAULT_PLAN).discount_pct)
+  return Object.fromEntries([...discounts].map((pct) => [pct, amount(pct).toString()]))
+}
+
 /** An amount that depends on the discount of the customer's plan, as an SQL fragment over `customers`. */
 export function planAmount(plans: Plans, amount: (discountPct: number) => bigint): Statement {
   const names = new Map<number, string[]>()

@@ -1,4 +1,6 @@
-/** The storage interface (docs/storage.md): one method, with the same guarantees on every engine. */
+import type { LedgerOperations } from './ledger-operations.ts'
+
+/** The storage interface (docs/storage.md), with the same guarantees on every engine. */
 
 /**
  * Integers beyond 2^53 are passed as decimal text: bound as text under CAST(? AS BIGINT), read as CAST(x AS TEXT).
@@ -19,6 +21,8 @@ export interface Database {
    * @throws StorageUnavailable when the engine cannot be reached or is out of space or locked
    */
   batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
+  /** The engine's own operations on the ledger; absent: they are batches (`settle/sql-ledger.ts`). */
+  readonly ledger?: LedgerOperations
 }
 
 export interface Storage {

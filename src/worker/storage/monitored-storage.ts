@@ -1,4 +1,5 @@
 import { StorageUnavailable, type Database, type Storage } from './database.ts'
+import type { LedgerOperations } from './ledger-operations.ts'
 
 /**
  * A storage that reports every failure of its engine to answer, with SQLite's own code, such as `SQLITE_FULL`, where
@@ -8,15 +9,22 @@ export function monitoredStorage(
   storage: Storage,
   onUnavailable: (failure: string) => void,
 ): Storage {
+  const watch = async <Result>(operation: Promise<Result>): Promise<Result> => {
+    try {
+      return await operation
+    } catch (error) {
+      if (error instanceof StorageUnavailable) onUnavailable(failureOf(error))
+      throw error
+    }
+  }
+  const watchedLedger = (ledger: LedgerOperations): LedgerOperations => ({
+    admit: (entry) => watch(ledger.admit(entry)),
+    settle: (entry) => watch(ledger.settle(entry)),
+    release: (requestId) => watch(ledger.release(requestId)),
+  })
   const watched = (database: Database): Database => ({
-    batch: async (statements) => {
-      try {
-        return await database.batch(statements)
-      } catch (error) {
-        if (error instanceof StorageUnavailable) onUnavailable(failureOf(error))
-        throw error
-      }
-    },
+    batch: (statements) => watch(database.batch(statements)),
+    ...(database.ledger !== undefined && { ledger: watchedLedger(database.ledger) }),
   })
   const directory = watched(storage.directory())
   return {

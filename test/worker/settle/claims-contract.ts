@@ -6,12 +6,12 @@ import {
   findEarlier,
   keptBytes,
   renewClaim,
-  type Claim,
 } from '../../../src/worker/settle/claims.ts'
 import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import { quarantine } from '../../../src/worker/settle/quarantine.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
+import type { Claim } from '../../../src/worker/storage/ledger-operations.ts'
 import {
   addCustomer,
   addKey,

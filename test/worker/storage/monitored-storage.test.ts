@@ -4,6 +4,7 @@ import {
   type Database,
   type Storage,
 } from '../../../src/worker/storage/database.ts'
+import type { SettlementEntry } from '../../../src/worker/storage/ledger-operations.ts'
 import { monitoredStorage } from '../../../src/worker/storage/monitored-storage.ts'
 
 function storageThat(batch: Database['batch']): { storage: Storage; failures: string[] } {
@@ -34,6 +35,23 @@ describe('a watched storage', () => {
     const gone = failing(new StorageUnavailable('connection refused'))
     await expect(gone.storage.directory().batch([])).rejects.toThrow('connection refused')
     expect(gone.failures).toEqual(['unreachable'])
+  })
+
+  test('reports the same of the engine’s own ledger operations', async () => {
+    const gone = new StorageUnavailable('away')
+    const away = () => Promise.reject(gone)
+    const database: Database = {
+      batch: async () => [],
+      ledger: { admit: away, settle: away, release: async () => true },
+    }
+    const failures: string[] = []
+    const inner: Storage = { customer: () => database, directory: () => database }
+    const storage = monitoredStorage(inner, (failure) => failures.push(failure))
+    const { ledger } = storage.customer('c')
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is only passed on
+    await expect(ledger?.settle({} as SettlementEntry)).rejects.toBe(gone)
+    expect(await ledger?.release('r1')).toBe(true)
+    expect(failures).toEqual(['unreachable'])
   })
 
   test('is silent about a statement that was refused', async () => {

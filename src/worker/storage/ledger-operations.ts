@@ -1,0 +1,139 @@
+import type { RouterConfig } from '../../protocol/config.ts'
+
+/**
+ * The operations on the ledger that every request needs. They carry plain data that JSON can hold, so that an engine may
+ * run them wherever its data is: in the object or thread that holds the accounts, or in a function of the database. Money is
+ * decimal text in nano-EUR, times are ms since the epoch. An engine may carry out those that arrive together in one call
+ * and one transaction; each is applied completely or not at all, and repeating one changes nothing.
+ */
+export interface LedgerOperations {
+  /**
+   * Admits a request and reserves the most that it may cost, or changes nothing. Undefined: there is no such key.
+   * @throws StorageUnavailable when the engine does not answer
+   */
+  admit(entry: AdmissionEntry): Promise<AdmissionFacts | undefined>
+  /**
+   * Bills a request: balance, usage row, receipt, reservation and claim.
+   * @throws StatementRefused when a value leaves its range; nothing is stored then
+   * @throws StorageUnavailable when the engine does not answer
+   */
+  settle(entry: SettlementEntry): Promise<SettlementResult>
+  /**
+   * Removes the reservation and the open claim of a request that costs nothing; returns whether there was a reservation.
+   * @throws StorageUnavailable when the engine does not answer
+   */
+  release(requestId: string): Promise<boolean>
+}
+
+export interface AdmissionEntry {
+  readonly requestId: string
+  readonly key: {
+    readonly customerId: string
+    readonly keyPrefix: string
+    /** SHA-256 of the whole key, lowercase hex. */
+    readonly keyHash: string
+  }
+  /** The plans of the configuration; `termsOfPlan` finds a customer's among them. */
+  readonly plans: RouterConfig['plans']
+  /** The most that the request may cost, by the discount of a plan in whole percent: one for each discount of `plans`. */
+  readonly reserveNano: Readonly<Record<string, string>>
+  /** The claim of the request's `Idempotency-Key`, where it has one. */
+  readonly claim: Claim | null
+  /** When the reservation expires. */
+  readonly expiresAt: number
+  readonly now: number
+}
+
+/** A request with an `Idempotency-Key`; see `settle/claims.ts`. */
+export interface Claim {
+  /** Identifies customer and key; lowercase hex. */
+  readonly name: string
+  /** Digest of method, path and body under a key that only the caller can derive; lowercase hex. */
+  readonly fingerprint: string
+  /** How long the answer is kept after the request is settled, ms. */
+  readonly lifetimeMs: number
+  /** Maximum bytes of kept answers of the customer; beyond it the oldest are removed. */
+  readonly customerBytes: number
+}
+
+/** The key's and its customer's terms, and the state of the limits after the decision. */
+export interface AdmissionFacts {
+  /** Whether the request has a reservation. */
+  readonly admitted: boolean
+  readonly customerName: string
+  readonly keyName: string
+  readonly plan: string
+  readonly receiptRetentionDays: number | null
+  readonly suspended: boolean
+  /** When the key expires; null: never. */
+  readonly expiresAt: number | null
+  /** When the presented secret of a rotated key expires; null: it is the current one. */
+  readonly secretEndsAt: number | null
+  /** JSON array of selectors; null: all models. */
+  readonly models: string | null
+  readonly minAttestation: string | null
+  /** Limits of the key itself; null: none. */
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
+  readonly concurrentRequests: number | null
+  readonly windowStartedAt: number
+  readonly windowRequests: number
+  readonly windowTokens: number
+  /** Of a request that was not admitted: whether another request holds its claim. */
+  readonly isRepeat: boolean
+  /** Of a request that was not admitted: whether the key's limit in euros is why. */
+  readonly overLimit: boolean
+  /** Of a request that was not admitted: open requests of the key. */
+  readonly openRequests: number
+}
+
+export interface SettlementEntry {
+  /** Also the id of the usage row. */
+  readonly requestId: string
+  readonly customerId: string
+  readonly keyPrefix: string
+  readonly claim: Claim | null
+  readonly usage: UsageColumns
+  readonly receipt: StoredReceipt | null
+  /** The encrypted answer for repeats of a request with a claim; null: none is kept. */
+  readonly answer: string | null
+  /** A prepaid balance below this is reported; null: the operator has no webhooks. */
+  readonly alertBelowNano: string | null
+}
+
+/** A row of the ledger but for its number and key. */
+export interface UsageColumns {
+  readonly model: string
+  readonly modality: string
+  readonly provider: string
+  readonly region: string | null
+  readonly billingUnit: string
+  readonly audioSeconds: number | null
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly costNano: string
+  readonly discountPct: number
+  readonly usdEur: string | null
+  readonly capped: boolean
+  readonly failover: boolean
+  /** The row is never dated before the customer's latest one. */
+  readonly createdAtMs: number
+}
+
+export interface StoredReceipt {
+  readonly id: string
+  readonly jws: string
+  /** SHA-256 of the compact JWS string, lowercase hex. */
+  readonly sha256: string
+  readonly kid: string
+  readonly expiresAtMs: number
+  /** SHA-256 of each piece of evidence that the receipt names by digest. */
+  readonly evidenceRefs: readonly string[]
+}
+
+export interface SettlementResult {
+  /** `claim_lost`: another request has taken over the claim, and nothing was stored. `no_account`: no such customer. */
+  readonly outcome: 'settled' | 'claim_lost' | 'no_account'
+  /** Evidence that the receipt names and that is not stored yet. */
+  readonly missingEvidence: readonly string[]
+}
