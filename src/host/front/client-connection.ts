@@ -88,16 +88,18 @@ export class ClientConnection implements Connection {
 }
 
 /**
- * Relays bytes unchanged, in each direction no faster than they are read. The end of one direction is passed on alone;
- * an error on one side resets the other, because workerd notices a reset at once and an end only when it next writes.
+ * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end. The
+ * client's end counts as leaving, as in nginx, Envoy and Node: no client of this API half-closes its connection and then
+ * waits for the answer, and to one that has closed it the kernel sends nothing that tells the two apart. It is passed on
+ * as a reset, because workerd notices a reset at once and an end only when it next writes; until then it would work for
+ * a client that is gone. What the worker has written by then is still delivered.
  */
 function join(client: Socket, worker: Socket): void {
-  for (const [one, other] of [
-    [client, worker],
-    [worker, client],
-  ] as const) {
-    one.once('error', () => other.resetAndDestroy())
-    one.once('close', () => other.destroy())
-    one.pipe(other)
-  }
+  client.once('error', () => worker.resetAndDestroy())
+  client.once('end', () => worker.resetAndDestroy())
+  client.once('close', () => worker.destroy())
+  worker.once('error', () => client.resetAndDestroy())
+  worker.once('close', () => client.destroySoon())
+  client.pipe(worker, { end: false })
+  worker.pipe(client)
 }

@@ -62,6 +62,10 @@ class Pool<C extends Connection> {
  * Enforces the limits of a front. To make room, it closes the oldest connection that has sent nothing, then the oldest
  * unfinished handshake. It never closes an established connection: if there is nothing else to close, the new one is
  * refused. (The worker itself closes connections without a request after 15 seconds.)
+ *
+ * One source may have as many connections to the worker as are still free, so that a few sources that take all they can
+ * get leave room for the next one (the rule of src/worker/limits/fair-share.ts). It does not apply where the operator
+ * allows one source half of all or more, as behind a load balancer: there one address is many clients.
  */
 export class ConnectionTable<C extends Connection> {
   readonly #limits: FrontLimits
@@ -103,9 +107,7 @@ export class ConnectionTable<C extends Connection> {
     const own = this.#bySource.get(connection.source)
     if (own === undefined) return false
     const comesNew = stage !== 'held' && this.#all.stages.held.has(connection)
-    const fits =
-      !comesNew || this.#all.relayed < this.#limits.relayed || this.#closeOldestHandshake(this.#all)
-    if (!fits) return this.#refuse()
+    if (comesNew && !this.#hasRoomToRelay(own)) return this.#refuse()
     for (const pool of [own, this.#all]) {
       if (pool.remove(connection)) pool.stages[stage].add(connection)
     }
@@ -136,6 +138,13 @@ export class ConnectionTable<C extends Connection> {
     this.#refused = 0
     this.#closed = 0
     return pressure
+  }
+
+  #hasRoomToRelay(own: Pool<C>): boolean {
+    const { relayed, perSource } = this.#limits
+    const free = relayed - this.#all.relayed
+    if (free <= 0) return this.#closeOldestHandshake(this.#all)
+    return own.relayed < free || perSource >= relayed / 2 || this.#closeOldestHandshake(own)
   }
 
   #closeOldest(pool: Pool<C>): boolean {

@@ -55,6 +55,52 @@ describe('when the worker has as many as it can carry', () => {
   })
 })
 
+describe('sources that take all they can get', () => {
+  beforeEach(() => {
+    table = new ConnectionTable({ connections: 100, relayed: 20, perSource: 9 }, () => seconds)
+  })
+
+  /** Opens connections until one is refused. */
+  function takeAll(source: string, stage: 'handshaking' | 'established'): number {
+    let taken = 0
+    while (comes(`${source}${taken}`, source, stage).in) taken += 1
+    return taken
+  }
+
+  test.each(['handshaking', 'established'] as const)(
+    'leave room for the next one (%s)',
+    (stage) => {
+      const taken = ['a', 'b', 'c', 'd', 'e'].map((source) => takeAll(source, stage))
+      expect(taken).toEqual([9, 6, 3, 1, 1])
+      expect(closed).toEqual([])
+      table = new ConnectionTable({ connections: 100, relayed: 20, perSource: 9 }, () => seconds)
+      // One after another in turn, as they come in a flood, each gets the same.
+      const sources = ['a', 'b', 'c', 'd', 'e', 'f']
+      const got = sources.map(() => 0)
+      for (let round = 0; round < 9; round++) {
+        for (const [index, source] of sources.entries()) {
+          if (comes(`${source}${round}`, source, stage).in) got[index] = (got[index] ?? 0) + 1
+        }
+      }
+      expect(got).toEqual([3, 3, 3, 3, 3, 3])
+      expect(comes('newcomer', 'newcomer', stage).in).toBe(true)
+    },
+  )
+
+  test('close their own late handshakes for their next ones', () => {
+    expect(takeAll('a', 'handshaking')).toBe(9)
+    expect(takeAll('b', 'handshaking')).toBe(6)
+    seconds = 3
+    expect(comes('next', 'b', 'handshaking').in).toBe(true)
+    expect(closed).toEqual(['b0'])
+  })
+
+  test('may take all where the operator allows one source half of it or more', () => {
+    table = new ConnectionTable({ connections: 100, relayed: 20, perSource: 100 }, () => seconds)
+    expect(takeAll('proxy', 'established')).toBe(20)
+  })
+})
+
 describe('one source', () => {
   test('has its own bound, and makes room for itself alone', () => {
     comes('other', 'b')

@@ -91,30 +91,34 @@ describe('the front of a router', () => {
     expect(await heard(waiting)).toBe('hello')
   })
 
-  test('passes the end of one direction on, and a reset as a reset', async () => {
+  test.each([
+    ['closes', (socket: Socket) => socket.end()],
+    ['resets', (socket: Socket) => socket.resetAndDestroy()],
+  ])('a client that %s its connection is gone for the worker at once', async (_, leave) => {
     await open()
-    const ends: string[] = []
-    const heardByWorker = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<Socket>()
+    const ports = await startWorker((socket) => socket.once('data', () => asked.resolve(socket)))
+    fronts.of('worker').relayTo(ports)
+    const leaving = await client()
+    leaving.write('a long question')
+    const socket = await asked.promise
+    const ended = once(socket, 'error')
+    leave(leaving)
+    expect(await ended).toMatchObject([{ code: 'ECONNRESET' }])
+  })
+
+  test("passes the worker's end on as an end, after all that it has written", async () => {
+    await open()
+    const bytes = 4 * 1024 * 1024
     const ports = await startWorker((socket) => {
-      socket.on('data', (data) => {
-        if (String(data) === 'rude') heardByWorker.resolve()
-      })
-      socket.once('end', () => {
-        ends.push('end')
-        socket.end('bye')
-      })
-      socket.once('error', (error) => ends.push('code' in error ? String(error.code) : 'error'))
+      socket.once('data', () => socket.end(Buffer.alloc(bytes)))
     })
     fronts.of('worker').relayTo(ports)
-    const polite = await client()
-    polite.end('hello')
-    expect(await heard(polite)).toBe('bye')
-    const rude = await client()
-    rude.write('rude')
-    await heardByWorker.promise
-    rude.resetAndDestroy()
-    await until(() => ends.length === 2)
-    expect(ends).toEqual(['end', 'ECONNRESET'])
+    const asking = await client()
+    asking.write('a question')
+    asking.resume()
+    await once(asking, 'end')
+    expect(asking.bytesRead).toBe(bytes)
   })
 
   test('reads no faster than it is read', async () => {
