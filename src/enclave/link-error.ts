@@ -15,6 +15,7 @@ const STATUS = {
   sealed: 503,
   provider_unproven: 503,
   connect_timeout: 504,
+  used_up: 507,
 } as const
 
 export type LinkErrorCode = keyof typeof STATUS

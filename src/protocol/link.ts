@@ -20,7 +20,7 @@ export const LINK_PATHS = {
   trust: '/v1/trust',
   /**
    * GET: `HpkeAnswer`, the key that bodies may be encrypted to. POST `DecapsulateRequest`: `DecapsulateAnswer`, or 409
-   * `replayed`, 429 `rate_limited`.
+   * `replayed`, 429 `rate_limited` for an owner that has its share of the key's uses, 507 `used_up`.
    */
   hpke: '/v1/hpke',
   /** POST, an unseal document as text: `UnsealAnswer`. GET: how often each refusal was given, under `refused`. */
@@ -129,8 +129,11 @@ export const hpkeAnswerSchema = z.object({
 export const decapsulateRequestSchema = z.strictObject({
   /** The encapsulated key of one request, lowercase hex. */
   enc: hex32,
-  /** True for a request, whose key is then never accepted again; false where only an error is to be encrypted. */
-  once: z.boolean(),
+  /**
+   * Whose request it is, of those that share the key's uses; its encapsulated key is then never accepted again. Null where
+   * only an error is to be encrypted.
+   */
+  owner: z.string().min(1).max(64).nullable(),
 })
 
 export const decapsulateAnswerSchema = z.object({

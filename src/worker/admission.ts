@@ -6,16 +6,32 @@ import { ApiError } from './http/errors.ts'
 import type { Route } from './provider/route.ts'
 import { acceptedAttempts, needsProofs } from './routing/accepted-attempts.ts'
 import { allowedAttempts } from './routing/allowed-models.ts'
+import { readIdempotencyKey } from './idempotency/key-header.ts'
 import type { Once } from './idempotency/once.ts'
 import { dependsOnProof, provenAttempts, strongestFirst } from './routing/proven-first.ts'
 import { pause } from './routing/budget.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { reportLimitReached } from './settle/alerts.ts'
-import { admit, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
+import { admit, MinuteUsedUp, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
 import type { AudioBound, UsageBound } from './settle/cap-tokens.ts'
 import { worstCase } from './settle/price.ts'
 import { release, releaseLost } from './settle/release.ts'
 import { StorageUnavailable } from './storage/database.ts'
+
+/**
+ * How long a key that has used up its minute is refused without asking the storage, ms: so soon a limit that the operator
+ * raises takes effect.
+ */
+const MINUTE_REFUSED_MS = 5_000
+
+/**
+ * Refuses a request whose key has used up its minute, before its body is read. A request with an `Idempotency-Key` may
+ * be the repeat of an answered one, which does not count.
+ * @throws ApiError `rate_limit_exceeded`
+ */
+export function refuseUsedUp({ headers }: Request, { shared }: Context, key: PresentedKey): void {
+  if (readIdempotencyKey(headers) === undefined) shared.minuteRefusals.check(key.keyHash)
+}
 
 /** The maximum cost and duration of a request. */
 export interface CostBound {
@@ -67,6 +83,10 @@ export async function admitRequest(
           reportLimitReached(ledger, { customerId, keyPrefix }, now).catch(() => {}),
         )
       }
+    }
+    if (error instanceof MinuteUsedUp) {
+      const ms = Math.min(error.endsAt - now, MINUTE_REFUSED_MS)
+      context.shared.minuteRefusals.remember(key.keyHash, ms, () => error.again(context.now()))
     }
     if (error instanceof StorageUnavailable) {
       context.waitUntil(releaseLost(requestId, { ledger, log, pause }))

@@ -10,8 +10,10 @@ import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
 import { consoleLog, type Log } from './http/log.ts'
+import { Refusals } from './limits/refusals.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
-import { openSharedLimits } from './limits/shared-limits.ts'
+import { SourceBudget } from './limits/source-budget.ts'
+import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
@@ -25,7 +27,7 @@ import { restingNow } from './routing/resting.ts'
 import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
-import { encryptedExchange, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
+import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
@@ -65,7 +67,7 @@ export class App {
   readonly #ehbp: EhbpDeps
   readonly #settings: SettingsSource
   readonly #router = createRouter()
-  readonly #shared = openSharedLimits()
+  readonly #shared: SharedLimits
   readonly #cap: RequestCap
   readonly #gate: KeyGate
   readonly #drains = new Drains()
@@ -100,7 +102,12 @@ export class App {
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
-    this.#ehbp = { ...deps, link: this.#link }
+    this.#ehbp = {
+      ...deps,
+      link: this.#link,
+      refusalBudget: new SourceBudget(ENCRYPTED_REFUSALS, deps.now),
+      shareRefusals: new Refusals(deps.now),
+    }
     this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
     this.#watch = new InstanceWatch(deps.newId())
     this.#telemetry = new WorkerTelemetry({
@@ -117,6 +124,7 @@ export class App {
     this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate(deps.now)
+    this.#shared = openSharedLimits(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }
 
@@ -235,6 +243,7 @@ export class App {
       ...parts,
       ...this.#deps,
       requestId,
+      owner,
       coalesceSettlements: this.#coalesceSettlements,
       keptAnswers: this.#keptAnswers,
       link: this.#link,
@@ -248,7 +257,11 @@ export class App {
       shared: this.#shared,
       openRequests: () => this.#cap.openRequests,
       inTurn: (cost, work) =>
-        this.#shared.turns.begin({ owner, cost }, { now: this.#deps.now, pause }, work),
+        this.#shared.turns.begin(
+          { owner, cost, client: request.signal },
+          { now: this.#deps.now, pause },
+          work,
+        ),
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.

@@ -27,6 +27,8 @@ import type { Storage } from './storage/database.ts'
 export interface Context extends Settings {
   /** UUID v4; also `x-request-id`, the idempotency key of settlement and the id of the usage row. */
   readonly requestId: string
+  /** The customer whose key the request has; empty on endpoints that need none. */
+  readonly owner: string
   readonly storage: Storage
   readonly keyring: Keyring
   readonly readiness: Readiness
@@ -55,11 +57,15 @@ export interface Context extends Settings {
   /** Number of open requests of keyed endpoints, this one included. */
   readonly openRequests: () => number
   /**
-   * Runs CPU-bound work when it is the customer's turn. `cost` is 1 for a small request. The work must not wait for the
-   * client or for a provider.
-   * @throws ApiError `rate_limit_exceeded` when too many requests of the customer wait
+   * Runs CPU-bound work when it is the customer's turn. `cost` is 1 for a small request; the work calls `moreCost` with
+   * what it turns out to cost besides. It must not wait for the client or for a provider.
+   * @throws ApiError `rate_limit_exceeded` when too many requests of the customer wait, `invalid_request_error` when the
+   *   client has left
    */
-  readonly inTurn: <Result>(cost: number, work: () => Promise<Result>) => Promise<Result>
+  readonly inTurn: <Result>(
+    cost: number,
+    work: (moreCost: (cost: number) => void) => Promise<Result>,
+  ) => Promise<Result>
   /**
    * Reserves memory for bytes of the request's body.
    * @throws ApiError when there is none left

@@ -53,7 +53,7 @@ function routeOf(endpoint: Endpoint): Route {
       const params = decodeParams(request.params)
       exchange = scope.encrypted(endpoint)
       const context = await scope.openContext()
-      const plain = await exchange?.open(request, context.takeMemory)
+      const plain = await exchange?.open(request, context)
       return await seal(await endpoint.handler(plain ?? request, context, params))
     } catch (error) {
       scope.failed(error)

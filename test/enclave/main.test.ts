@@ -171,10 +171,10 @@ describe('a booted daemon', () => {
   it('decapsulates for a request once, and refuses what is no encapsulated key', async () => {
     const enc = '09'.padEnd(64, '0')
     const replies = [
-      [{ enc, once: true }, 200, { shared_secrets: [expect.stringMatching(/^[0-9a-f]{64}$/)] }],
-      [{ enc, once: true }, 409, { error: { code: 'replayed' } }],
-      [{ enc: '0'.repeat(64), once: true }, 400, { error: { code: 'invalid_request' } }],
-      [{ enc: 'ab', once: true }, 400, { error: { code: 'invalid_request' } }],
+      [{ enc, owner: 'a' }, 200, { shared_secrets: [expect.stringMatching(/^[0-9a-f]{64}$/)] }],
+      [{ enc, owner: 'a' }, 409, { error: { code: 'replayed' } }],
+      [{ enc: '0'.repeat(64), owner: 'a' }, 400, { error: { code: 'invalid_request' } }],
+      [{ enc: 'ab', owner: 'a' }, 400, { error: { code: 'invalid_request' } }],
     ] as const
     for (const [ask, status, answer] of replies) {
       const body = JSON.stringify(ask)

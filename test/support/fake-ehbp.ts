@@ -4,7 +4,7 @@ import { HpkeKeyring } from '../../src/enclave/hpke/hpke-keyring.ts'
 import { EncryptedExchange } from '../../src/worker/ehbp/encrypted-exchange.ts'
 import { errorReply } from '../../src/worker/http/reply.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
-import { ehbpDeps } from './ehbp-host.ts'
+import { ehbpDeps, opening } from './ehbp-host.ts'
 
 const HELLO = { choices: [], service: { receipt_id: '5f0c0b1e-0000-4000-8000-000000000000' } }
 
@@ -38,19 +38,18 @@ export class FakeEhbp {
   async serve(enc: string, request: IncomingMessage, response: ServerResponse, body: Buffer) {
     const exchange = new EncryptedExchange(
       enc,
+      'a client',
       ehbpDeps(() => this.#keyring),
     )
     const init = { method: 'POST', body: new Uint8Array(body) }
     const asked = new Request(`https://router.test${request.url}`, init)
-    const plain = await exchange
-      .open(asked, () => {})
-      .then(
-        async (opened) => {
-          this.opened.push(await opened.text())
-          return this.answer()
-        },
-        (error: unknown) => errorReply(toApiError(error)),
-      )
+    const plain = await exchange.open(asked, opening(enc)).then(
+      async (opened) => {
+        this.opened.push(await opened.text())
+        return this.answer()
+      },
+      (error: unknown) => errorReply(toApiError(error)),
+    )
     const answer = await this.meddle(await exchange.seal(plain))
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
     response.flushHeaders()

@@ -57,10 +57,11 @@ export function ownedEndpoints(): OwnedEndpoints {
   const storage = sharedStorage(watched)
   const keyring = openKeyring(storage)
   const clock = { now: NOW }
-  const shared = openSharedLimits()
+  const stays = new AbortController().signal
   const now = () => clock.now
+  const shared = openSharedLimits(now)
   const inTurn: Context['inTurn'] = (cost, work) =>
-    shared.turns.begin({ owner: '', cost }, { now, pause }, work)
+    shared.turns.begin({ owner: '', cost, client: stays }, { now, pause }, work)
   const waitUntil = (work: Promise<unknown>) => void work
   const parts: Partial<Context> = { storage, keyring, shared, now, inTurn, waitUntil }
   // The endpoints under test take no other part of a context.

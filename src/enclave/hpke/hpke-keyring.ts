@@ -9,7 +9,8 @@ import type { HpkeKey } from './hpke-key.ts'
 const MAX_USES = 262_144
 
 /**
- * The fraction of them after which a key should be replaced, so that the next one is in use before this one is full.
+ * The fraction of them, or of one owner's share of them, after which a key should be replaced, so that the next one is in
+ * use before anybody is refused.
  */
 const WORN_AT = 3 / 4
 
@@ -25,11 +26,21 @@ export interface KeyringLimits {
 interface InUse {
   readonly key: HpkeKey
   readonly seen: Set<string>
+  /** How many of them each owner has used, and the most that any has. */
+  readonly used: Map<string, number>
+  most: number
+}
+
+function newlyInUse(key: HpkeKey): InUse {
+  return { key, seen: new Set(), used: new Map(), most: 0 }
 }
 
 /**
  * The HPKE keys in use: the current one, and for an hour the previous one. An encapsulated key is accepted once:
  * accepted ones are remembered for as long as they could be replayed. EHBP itself has no protection against replay.
+ *
+ * One owner may use as many as are still free, so that nobody can wear out the key for everybody (the rule of
+ * src/worker/limits/fair-share.ts).
  */
 export class HpkeKeyring {
   readonly #now: () => number
@@ -42,7 +53,7 @@ export class HpkeKeyring {
     now: () => number,
     limits: KeyringLimits = { maxUses: MAX_USES, graceMs: GRACE_MS },
   ) {
-    this.#current = { key: first, seen: new Set() }
+    this.#current = newlyInUse(first)
     this.#now = now
     this.#limits = limits
   }
@@ -51,28 +62,31 @@ export class HpkeKeyring {
     return this.#current.key
   }
 
-  /** Whether the current key was used so often that it should be replaced. */
+  /** Whether the current key was used so often, by all or by one owner, that it should be replaced. */
   get worn(): boolean {
-    return this.#current.seen.size >= this.#limits.maxUses * WORN_AT
+    const { seen, most } = this.#current
+    const { maxUses } = this.#limits
+    return seen.size >= maxUses * WORN_AT || most >= (maxUses - seen.size) * WORN_AT
   }
 
   /** Puts the next key into use. The one before the current one is dropped. */
   adopt(next: HpkeKey): void {
     this.#former = { ...this.#current, until: this.#now() + this.#limits.graceMs }
-    this.#current = { key: next, seen: new Set() }
+    this.#current = newlyInUse(next)
   }
 
   /**
    * The shared secret of an encapsulated key under each key in use, the newest first: a request does not say which
    * key it was made for.
-   * @param once true for a request, whose encapsulated key is then never accepted again; false where only an error is
-   *   to be encrypted, so that a refused request can neither be replayed nor use up the memory
-   * @throws LinkError `replayed`; `invalid_request` for a point of low order; `rate_limited` while the memory is full
+   * @param owner whose request it is; its encapsulated key is then never accepted again. Null where only an error is to
+   *   be encrypted, so that a refused request can neither be replayed nor use up the memory
+   * @throws LinkError `replayed`; `invalid_request` for a point of low order; `rate_limited` while the owner has its
+   *   share; `used_up` while the memory is full
    */
-  async decapsulate(enc: Bytes, { once }: { readonly once: boolean }): Promise<readonly Bytes[]> {
+  async decapsulate(enc: Bytes, owner: string | null): Promise<readonly Bytes[]> {
     const keys = this.#inUse()
     // As one flat string: a string built by concatenation takes ten times the memory.
-    if (once) this.#remember(Buffer.from(enc).toString('latin1'), keys)
+    if (owner !== null) this.#remember(Buffer.from(enc).toString('latin1'), owner, keys)
     try {
       return await Promise.all(keys.map(({ key }) => key.decapsulate(enc)))
     } catch (cause) {
@@ -85,14 +99,21 @@ export class HpkeKeyring {
     return this.#former === undefined ? [this.#current] : [this.#current, this.#former]
   }
 
-  #remember(enc: string, keys: readonly InUse[]): void {
+  #remember(enc: string, owner: string, keys: readonly InUse[]): void {
     if (keys.some(({ seen }) => seen.has(enc))) {
       throw new LinkError('replayed', 'this encapsulated key was used before')
     }
-    const { seen } = this.#current
-    if (seen.size >= this.#limits.maxUses) {
-      throw new LinkError('rate_limited', 'the key is used up and no next one is in force yet')
+    const { seen, used } = this.#current
+    const free = this.#limits.maxUses - seen.size
+    if (free <= 0) {
+      throw new LinkError('used_up', 'the key is used up and no next one is in force yet')
+    }
+    const own = used.get(owner) ?? 0
+    if (own >= free) {
+      throw new LinkError('rate_limited', 'the owner has its share and no next key is in force yet')
     }
     seen.add(enc)
+    used.set(owner, own + 1)
+    this.#current.most = Math.max(this.#current.most, own + 1)
   }
 }

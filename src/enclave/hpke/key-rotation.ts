@@ -19,7 +19,7 @@ export interface RotationDeps {
 }
 
 /**
- * Replaces the HPKE key twice a day, or sooner when its memory of uses fills up. The next key is used once a report
+ * Replaces the HPKE key twice a day, or sooner when its memory of uses, or one owner's share of it, fills up. The next key is used once a report
  * names it; until then the current one stays.
  */
 export class KeyRotation {

@@ -118,8 +118,8 @@ async function decapsulate(
 ): Promise<DecapsulateAnswer> {
   const asked = decapsulateRequestSchema.safeParse(body)
   if (!asked.success) throw new LinkError('invalid_request', 'not 32 bytes of an encapsulated key')
-  const { enc, once } = asked.data
-  const secrets = await keyring.decapsulate(fromHex(enc), { once })
+  const { enc, owner } = asked.data
+  const secrets = await keyring.decapsulate(fromHex(enc), owner)
   rotation.used()
   return { shared_secrets: secrets.map(toHex) }
 }

@@ -9,28 +9,37 @@ import { findEnvelope, listSigningKeys } from '../storage/signing-keys.ts'
 const HEX_32 = /^[0-9a-f]{64}$/
 const DAY_MS = 86_400_000
 
+/** How long a source that has used up its fresh attestations is refused without asking the daemon, ms. */
+const NONCE_REFUSED_MS = 5_000
+
 /** How long a key is published after the longest retention of a receipt that it may have signed. */
 const KEY_RETENTION_DAYS = 400
 
 /** GET /attestation: the envelope, or with `?nonce=` a fresh one made for that nonce. */
-export const getAttestation: Handler = async (request, { link }) => {
+export const getAttestation: Handler = async (request, { link, shared }) => {
   const nonce = new URL(request.url).searchParams.get('nonce') ?? undefined
   if (nonce !== undefined && !HEX_32.test(nonce)) {
     throw new ApiError('invalid_parameter', 'The nonce must be 64 lowercase hex digits.', {
       param: 'nonce',
     })
   }
+  const source = sourceOf(request)
+  if (nonce !== undefined) shared.nonceRefusals.check(source)
   // A capture may take a minute; a frozen daemon must be detected sooner.
   await link.state()
-  const fresh = nonce === undefined ? undefined : { nonce, source: sourceOf(request) }
-  const answer = await link.attestation(fresh)
+  const answer = await link.attestation(nonce === undefined ? undefined : { nonce, source })
   if (answer.ok) return jsonText(utf8(answer.envelope))
   if (answer.reason === 'rate_limited') {
-    throw new ApiError('rate_limit_exceeded', 'Too many attestations were asked for.', {
-      retryAfter: 30,
-    })
+    shared.nonceRefusals.remember(source, NONCE_REFUSED_MS, tooManyNonces)
+    throw tooManyNonces()
   }
   return attestationUnavailable()
+}
+
+function tooManyNonces(): ApiError {
+  return new ApiError('rate_limit_exceeded', 'Too many attestations were asked for.', {
+    retryAfter: 30,
+  })
 }
 
 /** GET /attestation/{sha256}: an envelope that any instance served before, by the digest of its bytes. */

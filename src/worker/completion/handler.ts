@@ -1,4 +1,4 @@
-import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
@@ -26,14 +26,15 @@ import { answerWhole } from './whole-reply.ts'
 export function serveCompletions(api: ChatApi): Handler {
   return async (request, context) => {
     const key = await readApiKey(request, context)
+    refuseUsedUp(request, context, key)
     const clientRequest = await readChatBody(request, context)
-    const once = await readOnce(request, context, key, [clientRequest])
-    const earlier = await once?.earlierAnswer(request)
-    if (earlier) return earlier
-    const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
-      admit(request, context, api, { key, clientRequest, once }),
-    )
-    return admitted.chat.stream ? answerStream(admitted) : answerWhole(admitted)
+    const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
+      const once = await readOnce(request, context, key, [clientRequest])
+      const earlier = await once?.earlierAnswer(request, moreCost)
+      return earlier ?? admit(request, context, api, { key, clientRequest, once })
+    })
+    if (begun instanceof Response) return begun
+    return begun.chat.stream ? answerStream(begun) : answerWhole(begun)
   }
 }
 

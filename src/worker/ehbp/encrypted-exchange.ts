@@ -8,9 +8,14 @@ import {
   RESPONSE_NONCE_HEADER,
   SECRET_BYTES,
 } from '../../protocol/ehbp.ts'
+import type { Context } from '../context.ts'
 import { readBody } from '../http/body.ts'
 import { ApiError } from '../http/errors.ts'
 import { withBody } from '../http/reply.ts'
+import { sourceOf } from '../http/source.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
+import type { Refusals } from '../limits/refusals.ts'
+import type { BudgetLimits, SourceBudget } from '../limits/source-budget.ts'
 import type { DecapsulateRefusal, Link } from '../link/link.ts'
 import { openBody, type OpenedBody } from './opened-body.ts'
 import { openRecipient } from './recipient.ts'
@@ -21,36 +26,58 @@ const MAX_BODY_BYTES = 27 * 1024 * 1024
 
 const ENC = /^[0-9a-f]{64}$/
 
+/** How long a customer that has its share of the key's uses is refused without asking the daemon, ms. */
+const SHARE_REFUSED_MS = 2_000
+
+/**
+ * How many errors are encrypted for requests that were refused before their body was decrypted, such as those without a
+ * valid key: each costs the daemon a call. The others are sent in the clear.
+ */
+export const ENCRYPTED_REFUSALS: BudgetLimits = { perSource: 20, total: 200, windowMs: 10_000 }
+
 /** The dependencies of an encrypted exchange. */
 export interface EhbpDeps {
   readonly link: Pick<Link, 'decapsulate'>
+  /** Of `ENCRYPTED_REFUSALS`. */
+  readonly refusalBudget: SourceBudget
+  /** Customers that have their share of the key's uses. */
+  readonly shareRefusals: Refusals
   readonly randomBytes: (length: number) => Bytes
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
+/** What decrypting a request takes of the router. */
+export type OpeningDeps = Pick<Context, 'owner' | 'takeMemory' | 'inTurn'>
+
 /** A request whose body is encrypted to this router's HPKE key (EHBP), and whose answer must be encrypted too. */
 export class EncryptedExchange {
   readonly #enc: string
+  readonly #source: string
   readonly #deps: EhbpDeps
   /** The secret from which the answer's keys are derived; null where the encryption itself was refused. */
   #secret: Bytes | null | undefined
 
-  /** @param enc what the client sent as encapsulated key */
-  constructor(enc: string, deps: EhbpDeps) {
+  /**
+   * @param enc what the client sent as encapsulated key
+   * @param source where the request came from
+   */
+  constructor(enc: string, source: string, deps: EhbpDeps) {
     this.#enc = enc
+    this.#source = source
     this.#deps = deps
   }
 
   /**
    * The decrypted request. Each encrypted request is accepted once.
-   * @param takeMemory called with numbers of bytes before they are held; throws when they are not available
-   * @throws ApiError `invalid_encryption`, `key_config_mismatch`, `request_too_large`, `service_unavailable`
+   * @throws ApiError `invalid_encryption`, `key_config_mismatch`, `request_too_large`, `service_unavailable`,
+   *   `rate_limit_exceeded`
    * @throws LinkUnavailable when the daemon cannot be asked
    */
-  async open(request: Request, takeMemory: (bytes: number) => void): Promise<Request> {
+  async open(request: Request, { owner, takeMemory, inTurn }: OpeningDeps): Promise<Request> {
     const enc = this.#readEnc()
     const { now } = this.#deps
+    this.#deps.shareRefusals.check(owner)
     const encrypted = await readBody(request, {
       maxBytes: MAX_BODY_BYTES,
       tooLarge: () => new ApiError('request_too_large', 'The body is larger than 27 MiB.'),
@@ -58,15 +85,16 @@ export class EncryptedExchange {
       takeMemory,
     })
     takeMemory(encrypted.length)
-    const recipients = await this.#recipients(enc)
-    const opened = await openBody(encrypted, recipients)
-    if (opened.recipient !== undefined) this.#secret = await exportSecret(opened.recipient)
-    return plainRequest(request, demandOpen(opened))
+    return inTurn(costOfBytes(encrypted.length), async () => {
+      const opened = await openBody(encrypted, await this.#recipients(enc, owner))
+      if (opened.recipient !== undefined) this.#secret = await exportSecret(opened.recipient)
+      return plainRequest(request, demandOpen(opened))
+    })
   }
 
   /**
    * The answer, encrypted where there is a key for it. An error about the encryption itself is sent in the clear: the
-   * client could not decrypt it.
+   * client could not decrypt it. So are errors beyond the budget of errors for clients that may have no key.
    */
   async seal(answer: Response): Promise<Response> {
     const secret = await this.#secretForAnswer()
@@ -85,9 +113,14 @@ export class EncryptedExchange {
     return fromHex(this.#enc)
   }
 
-  async #recipients(enc: Bytes): Promise<readonly RecipientContext[]> {
-    const answer = await this.#deps.link.decapsulate(this.#enc, true)
-    if (!answer.ok) throw REFUSALS[answer.reason]()
+  async #recipients(enc: Bytes, owner: string): Promise<readonly RecipientContext[]> {
+    const { link, shareRefusals } = this.#deps
+    const answer = await link.decapsulate(this.#enc, owner)
+    if (!answer.ok) {
+      const refusal = REFUSALS[answer.reason]
+      if (answer.reason === 'share') shareRefusals.remember(owner, SHARE_REFUSED_MS, refusal)
+      throw refusal()
+    }
     return Promise.all(answer.secrets.map((secret) => openRecipient(enc, secret)))
   }
 
@@ -97,8 +130,10 @@ export class EncryptedExchange {
    */
   async #secretForAnswer(): Promise<Bytes | null> {
     if (this.#secret !== undefined || !ENC.test(this.#enc)) return this.#secret ?? null
+    const { link, refusalBudget } = this.#deps
+    if (!refusalBudget.spend(this.#source)) return null
     try {
-      const answer = await this.#deps.link.decapsulate(this.#enc, false)
+      const answer = await link.decapsulate(this.#enc, null)
       const [newest] = answer.ok ? answer.secrets : []
       if (newest === undefined) return null
       return await exportSecret(await openRecipient(fromHex(this.#enc), newest))
@@ -120,7 +155,7 @@ export function encryptedExchange(
   const enc = request.headers.get(ENCAPSULATED_KEY_HEADER)
   if (enc === null || request.method === 'GET' || request.method === 'HEAD') return undefined
   if (audience !== 'keyed') throw invalid('This endpoint takes no encrypted bodies.')
-  return new EncryptedExchange(enc, deps)
+  return new EncryptedExchange(enc, sourceOf(request), deps)
 }
 
 /** One message for every failure of decryption: an attacker must not learn which one it was. */
@@ -130,6 +165,12 @@ const invalid = (message = 'The encrypted body cannot be decrypted.') =>
 const REFUSALS: Readonly<Record<DecapsulateRefusal, () => ApiError>> = {
   malformed: () => invalid(),
   replayed: () => invalid('This encrypted request was sent before.'),
+  share: () =>
+    new ApiError(
+      'rate_limit_exceeded',
+      'You have sent as many encrypted requests as one customer may until the encryption key is replaced.',
+      { retryAfter: 5 },
+    ),
   used_up: () =>
     new ApiError('service_unavailable', 'The encryption key is being replaced.', { retryAfter: 2 }),
 }

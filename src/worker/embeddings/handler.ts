@@ -1,5 +1,5 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { constraintsOf } from '../http/attestation-member.ts'
 import { failoverOf } from '../completion/header-members.ts'
@@ -32,14 +32,15 @@ type Embedded = ReadAnswer<EmbeddingsAnswer>
  */
 export const createEmbeddings: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
+  refuseUsedUp(request, context, key)
   const clientRequest = await readChatBody(request, context)
-  const once = await readOnce(request, context, key, [clientRequest])
-  const earlier = await once?.earlierAnswer(request)
-  if (earlier) return earlier
-  const { parsed, options, requestedRoute, admission, attempts, constraints } =
-    await context.inTurn(costOfBytes(clientRequest.length), () =>
-      admit(request, context, { key, clientRequest, once }),
-    )
+  const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
+    const once = await readOnce(request, context, key, [clientRequest])
+    const earlier = await once?.earlierAnswer(request, moreCost)
+    return earlier ?? admit(request, context, { key, clientRequest, once })
+  })
+  if (begun instanceof Response) return begun
+  const { parsed, options, requestedRoute, admission, attempts, constraints, once } = begun
   const receiptId = options.receipt ? context.newId() : null
   const { timeoutMs } = options
   const { customerId } = key
@@ -101,7 +102,7 @@ async function admit(
     constraints: parsed.constraints,
   })
   const { requestedRoute } = plan
-  return { parsed, options, requestedRoute, admission, attempts, constraints }
+  return { parsed, options, requestedRoute, admission, attempts, constraints, once }
 }
 
 /** Tokens that tokenizers add to each input. */

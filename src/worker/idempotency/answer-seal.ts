@@ -83,10 +83,22 @@ export class AnswerSeal {
     return toBase64(concatBytes(iv, new Uint8Array(sealed)))
   }
 
-  /** The answer again. @throws UnreadableAnswer when it was changed, belongs to another request, or is of another caller */
-  async open(text: string, boundTo: string): Promise<StoredAnswer> {
+  /**
+   * The answer again.
+   * @param takeMemory called with numbers of bytes before they are held; throws when they are not available
+   * @throws UnreadableAnswer when it was changed, belongs to another request, or is of another caller; the error of
+   *   `takeMemory`
+   */
+  async open(
+    text: string,
+    boundTo: string,
+    takeMemory: (bytes: number) => void,
+  ): Promise<StoredAnswer> {
+    takeMemory(text.length)
+    const compressed = await this.#decrypted(text, boundTo)
+    const inflate = new DecompressionStream('deflate-raw')
+    const whole = await throughStream(compressed, inflate, takeMemory)
     try {
-      const whole = await this.#decrypted(text, boundTo)
       const end = whole.indexOf(LINE_FEED)
       const headers = headersSchema.parse(JSON.parse(fromUtf8(whole.subarray(0, end))))
       return { headers, body: whole.subarray(end + 1) }
@@ -96,13 +108,17 @@ export class AnswerSeal {
   }
 
   async #decrypted(text: string, boundTo: string): Promise<Bytes> {
-    const bytes = fromBase64(text)
-    const plain = await crypto.subtle.decrypt(
-      { name: 'AES-GCM', iv: bytes.subarray(0, IV_BYTES), additionalData: utf8(boundTo) },
-      this.#keys.answer,
-      bytes.subarray(IV_BYTES),
-    )
-    return throughStream(new Uint8Array(plain), new DecompressionStream('deflate-raw'))
+    try {
+      const bytes = fromBase64(text)
+      const plain = await crypto.subtle.decrypt(
+        { name: 'AES-GCM', iv: bytes.subarray(0, IV_BYTES), additionalData: utf8(boundTo) },
+        this.#keys.answer,
+        bytes.subarray(IV_BYTES),
+      )
+      return new Uint8Array(plain)
+    } catch (error) {
+      throw new UnreadableAnswer(error)
+    }
   }
 }
 
@@ -118,17 +134,24 @@ export function nameOf(customerId: string, idempotencyKey: string): Promise<stri
 async function throughStream(
   bytes: Bytes,
   stream: CompressionStream | DecompressionStream,
+  takeMemory: (bytes: number) => void = () => {},
 ): Promise<Bytes> {
   const writer = stream.writable.getWriter()
   const [result] = await Promise.all([
-    gather(stream.readable),
+    gather(stream.readable, takeMemory),
     writer.write(bytes).then(() => writer.close()),
   ])
   return result
 }
 
-async function gather(readable: ReadableStream<Uint8Array>): Promise<Bytes> {
+async function gather(
+  readable: ReadableStream<Uint8Array>,
+  takeMemory: (bytes: number) => void,
+): Promise<Bytes> {
   const parts: Uint8Array[] = []
-  for await (const part of readable) parts.push(part)
+  for await (const part of readable) {
+    takeMemory(part.length)
+    parts.push(part)
+  }
   return concatBytes(...parts)
 }

@@ -4,6 +4,7 @@ import type { PresentedKey } from '../auth/api-key.ts'
 import type { Context } from '../context.ts'
 import { ApiError } from '../http/errors.ts'
 import { replayed } from '../http/reply.ts'
+import { costOfBytes } from '../limits/fair-turns.ts'
 import { CLAIM_HELD_MS, findEarlier, InProgress, renewClaim } from '../settle/claims.ts'
 import type { Claim } from '../storage/ledger-operations.ts'
 import { AnswerRecorder, MAX_RECORDED_BYTES } from './answer-recorder.ts'
@@ -42,11 +43,16 @@ export class Once {
 
   /**
    * The answer of an earlier request with the same key, if there was one.
+   * @param moreCost called with the cost of opening a kept answer, in the unit of turns
    * @throws ApiError `idempotency_key_reused`, `idempotency_in_progress` or `answer_not_kept`; those of `authenticate`
+   *   and of `takeMemory`
    * @throws StorageUnavailable when the storage does not answer
    */
-  async earlierAnswer(request: Request): Promise<Response | undefined> {
-    const { storage, now, log, requestId } = this.#context
+  async earlierAnswer(
+    request: Request,
+    moreCost: (cost: number) => void,
+  ): Promise<Response | undefined> {
+    const { storage, now, log, requestId, takeMemory } = this.#context
     const ledger = storage.customer(this.#customerId)
     const earlier = await findEarlier(ledger, this.claim, this.#customerId, now())
     if (earlier === undefined) return undefined
@@ -58,7 +64,9 @@ export class Once {
       const { body, headers } = await this.#seal.open(
         earlier.answer,
         this.#bound(earlier.requestId),
+        takeMemory,
       )
+      moreCost(costOfBytes(body.length))
       log('answer_replayed', { request_id: requestId })
       return replayed(body, headers)
     } catch (error) {

@@ -14,6 +14,8 @@ export interface TurnLimits {
   readonly maxWaitMs: number
   /** Makes the error of a request that waited too long, or that found too many requests of its owner waiting. */
   readonly refusal: () => ApiError
+  /** Makes the error of a request whose client left before its turn; nobody receives it. */
+  readonly left: () => ApiError
 }
 
 /** The owner of a request, and its cost in CPU time: 1 is a small request. */
@@ -21,6 +23,9 @@ export interface Turn {
   readonly owner: string
   readonly cost: number
 }
+
+/** What runs in a turn. It calls `moreCost` with what it turns out to cost besides the cost of its turn. */
+export type Work<Result> = (moreCost: (cost: number) => void) => Promise<Result>
 
 /** Bytes that are read and digested in the CPU time of a small request. */
 const BYTES_PER_COST = 64 * 1024
@@ -37,6 +42,16 @@ interface Ticket {
   calledAt: number | undefined
   wake: () => void
 }
+
+/** How long a request waits. */
+interface Patience {
+  /** Ms. */
+  readonly giveUpAt: number
+  /** Aborts when the request's client leaves. */
+  readonly client?: AbortSignal
+}
+
+const FOR_EVER: Patience = { giveUpAt: Number.POSITIVE_INFINITY }
 
 interface Owner {
   atWork: number
@@ -84,34 +99,39 @@ export class FairTurns {
   }
 
   /**
-   * Runs the first part of a request's work.
-   * @throws ApiError made by `refusal` when it waited too long or too many are waiting
+   * Runs the first part of a request's work, unless its client leaves before its turn comes.
+   * @throws ApiError made by `refusal` when it waited too long or too many are waiting, or by `left`
    */
-  async begin<Result>(turn: Turn, deps: WaitDeps, work: () => Promise<Result>): Promise<Result> {
-    const { maxWaiting, maxWaitMs, refusal } = this.#limits
+  async begin<Result>(
+    turn: Turn & { readonly client: AbortSignal },
+    deps: WaitDeps,
+    work: Work<Result>,
+  ): Promise<Result> {
+    const { maxWaiting, maxWaitMs, refusal, left } = this.#limits
+    const { cost, client } = turn
+    if (client.aborted) throw left()
     const owner = this.#seen(turn.owner, deps.now())
     const place = owner.waiting.length
-    const giveUpAt = deps.now() + maxWaitMs
-    const entered =
-      place < maxWaiting && (await this.#enter(owner, place, turn.cost, deps, giveUpAt))
-    if (!entered) throw refusal()
+    const until = { giveUpAt: deps.now() + maxWaitMs, client }
+    const entered = place < maxWaiting && (await this.#enter(owner, place, cost, deps, until))
+    if (!entered) throw client.aborted ? left() : refusal()
     return this.#run(owner, deps, work)
   }
 
   /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
-  async finish<Result>(turn: Turn, deps: WaitDeps, work: () => Promise<Result>): Promise<Result> {
+  async finish<Result>(turn: Turn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
     const owner = this.#seen(turn.owner, deps.now())
-    await this.#enter(owner, 0, turn.cost, deps, Number.POSITIVE_INFINITY)
+    await this.#enter(owner, 0, turn.cost, deps, FOR_EVER)
     return this.#run(owner, deps, work)
   }
 
-  /** Waits at a place in the owner's queue. False: `giveUpAt` has passed. */
+  /** Waits at a place in the owner's queue. False: `giveUpAt` has passed, or the client has left. */
   async #enter(
     owner: Owner,
     place: number,
     cost: number,
     deps: WaitDeps,
-    giveUpAt: number,
+    { giveUpAt, client }: Patience,
   ): Promise<boolean> {
     const isFirst = this.#waiting.size === 0
     this.#waitingRequests += 1
@@ -122,9 +142,12 @@ export class FairTurns {
     const ticket: Ticket = { cost, calledAt: undefined, wake: () => {} }
     owner.waiting.splice(place, 0, ticket)
     this.#waiting.add(owner)
+    const leave = () => ticket.wake()
+    client?.addEventListener('abort', leave)
     try {
       for (;;) {
         const now = deps.now()
+        if (client?.aborted === true) return false
         if (this.#mayRun(ticket, now)) return this.#take(owner, cost)
         if (now >= giveUpAt) return false
         this.#called.delete(ticket)
@@ -133,6 +156,7 @@ export class FairTurns {
         await Promise.race([wakeUp(ticket), deps.pause(fallbackMs(owner.waiting.indexOf(ticket)))])
       }
     } finally {
+      client?.removeEventListener('abort', leave)
       owner.waiting.splice(owner.waiting.indexOf(ticket), 1)
       this.#called.delete(ticket)
       this.#waitingRequests -= 1
@@ -141,9 +165,9 @@ export class FairTurns {
     }
   }
 
-  async #run<Result>(owner: Owner, deps: WaitDeps, work: () => Promise<Result>): Promise<Result> {
+  async #run<Result>(owner: Owner, deps: WaitDeps, work: Work<Result>): Promise<Result> {
     try {
-      return await work()
+      return await work((cost) => (owner.served += cost))
     } finally {
       owner.atWork -= 1
       this.#atWork -= 1

@@ -1,6 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import { FairLimiter } from './fair-limiter.ts'
 import { FairTurns } from './fair-turns.ts'
+import { Refusals } from './refusals.ts'
 
 /** Resources that all requests of one isolate share, divided fairly among customers. */
 export interface SharedLimits {
@@ -16,6 +17,10 @@ export interface SharedLimits {
   readonly reads: FairLimiter
   /** Reads of the ledger that take the storage several milliseconds. */
   readonly queries: FairLimiter
+  /** Sources that have used up their fresh attestations, as the daemon said. */
+  readonly nonceRefusals: Refusals
+  /** Keys whose minute is used up, as the ledger said, by the hash of the key. */
+  readonly minuteRefusals: Refusals
 }
 
 const MIB = 1024 * 1024
@@ -26,15 +31,18 @@ const UPLOAD_MEMORY_BYTES = 320 * MIB
 /** Three uploads of maximum size: a customer with slow uploads leaves room for nine of others. */
 const UPLOAD_SHARE_BYTES = 80 * MIB
 
-/** Opens the limits of an isolate. */
-export function openSharedLimits(): SharedLimits {
+/** Opens the limits of an isolate. @param now ms */
+export function openSharedLimits(now: () => number): SharedLimits {
   return {
+    nonceRefusals: new Refusals(now),
+    minuteRefusals: new Refusals(now),
     turns: new FairTurns({
       capacity: 3,
       activeMs: 1_000,
       maxWaiting: 256,
       maxWaitMs: 30_000,
       refusal: tooManyRequests,
+      left: clientLeft,
     }),
     uploads: new FairLimiter({
       capacity: UPLOAD_MEMORY_BYTES,
@@ -78,6 +86,10 @@ export function openSharedLimits(): SharedLimits {
 function tooManyRequests(): ApiError {
   const message = 'Too many of your requests are waiting for their turn. Send fewer at a time.'
   return new ApiError('rate_limit_exceeded', message, { retryAfter: 5 })
+}
+
+function clientLeft(): ApiError {
+  return new ApiError('invalid_request_error', 'The client closed its connection.')
 }
 
 function tooManyUploads(): ApiError {

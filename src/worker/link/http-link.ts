@@ -40,7 +40,8 @@ const ORIGIN = 'https://enclave'
 const DECAPSULATE_REFUSALS: ReadonlyMap<number, DecapsulateRefusal> = new Map([
   [400, 'malformed'],
   [409, 'replayed'],
-  [429, 'used_up'],
+  [429, 'share'],
+  [507, 'used_up'],
 ])
 
 /** A live daemon answers within milliseconds; a frozen one must not hold a request for long. */
@@ -146,8 +147,8 @@ export class HttpLink implements Link {
     return fromBase64(answer.key_config_b64)
   }
 
-  async decapsulate(enc: string, once: boolean): Promise<DecapsulatedKey> {
-    const init = { method: 'POST', body: JSON.stringify({ enc, once }) }
+  async decapsulate(enc: string, owner: string | null): Promise<DecapsulatedKey> {
+    const init = { method: 'POST', body: JSON.stringify({ enc, owner }) }
     const response = await this.#call(LINK_PATHS.hpke, init)
     const body = await this.#text(response)
     if (response.ok) {

@@ -30,9 +30,9 @@ export interface Link {
   hpkeKeyConfig(): Promise<Bytes>
   /**
    * The shared secret of an encapsulated key (64 lowercase hex digits), under each HPKE key in use.
-   * @param once true for a request; false where only an error is to be encrypted
+   * @param owner the customer whose request it is; null where only an error is to be encrypted
    */
-  decapsulate(enc: string, once: boolean): Promise<DecapsulatedKey>
+  decapsulate(enc: string, owner: string | null): Promise<DecapsulatedKey>
   /** Submits a document of the operator (docs/unsealing.md). */
   unseal(document: string): Promise<UnsealAnswer>
   providers(): Promise<readonly ProviderProof[]>
@@ -66,8 +66,11 @@ export type DecapsulatedKey =
   | { readonly ok: true; readonly secrets: readonly Bytes[] }
   | { readonly ok: false; readonly reason: DecapsulateRefusal }
 
-/** Why an encapsulated key is not accepted: malformed, accepted before, or the memory of accepted keys is full. */
-export type DecapsulateRefusal = 'malformed' | 'replayed' | 'used_up'
+/**
+ * Why an encapsulated key is not accepted: malformed, accepted before, the owner has its share of the key's uses, or the
+ * memory of accepted keys is full.
+ */
+export type DecapsulateRefusal = 'malformed' | 'replayed' | 'share' | 'used_up'
 
 /** The kind of failure of the daemon. */
 export type LinkFailure = 'unreachable' | 'refused' | 'broken_off' | 'malformed'

@@ -130,8 +130,38 @@ export function readModels(text: string | null): readonly string[] | null {
 interface RequestWindow {
   readonly full: boolean
   readonly tokensUsed: number
-  readonly resetSeconds: number
+  /** When it ends, ms. */
+  readonly endsAt: number
   readonly headers: Readonly<Record<string, string>>
+}
+
+const RESET_HEADER = 'x-ratelimit-reset-requests'
+
+/** A key has used up its minute: until the minute ends, its requests get the same answer. */
+export class MinuteUsedUp extends ApiError {
+  readonly endsAt: number
+  readonly #headers: RequestWindow['headers']
+
+  constructor(
+    message: string,
+    { endsAt, headers }: Pick<RequestWindow, 'endsAt' | 'headers'>,
+    now: number,
+  ) {
+    const left = secondsUntil(endsAt, now)
+    const current = RESET_HEADER in headers ? { ...headers, [RESET_HEADER]: `${left}s` } : headers
+    super('rate_limit_exceeded', message, { headers: current, retryAfter: left })
+    this.endsAt = endsAt
+    this.#headers = headers
+  }
+
+  /** The answer to a request at a later time. */
+  again(now: number): MinuteUsedUp {
+    return new MinuteUsedUp(this.message, { endsAt: this.endsAt, headers: this.#headers }, now)
+  }
+}
+
+function secondsUntil(at: number, now: number): number {
+  return Math.max(0, Math.ceil((at - now) / 1000))
 }
 
 /** The state of a key's rate-limit window, for the `x-ratelimit-*` headers that OpenAI's clients read. */
@@ -139,16 +169,16 @@ function readWindow(facts: AdmissionFacts, limits: KeyLimits, now: number): Requ
   const startedAt = facts.windowStartedAt
   const over = Math.abs(now - startedAt) >= WINDOW_MS
   const tokensUsed = over ? 0 : facts.windowTokens
-  const resetSeconds = over ? 0 : Math.ceil((startedAt + WINDOW_MS - now) / 1000)
+  const endsAt = over ? now : startedAt + WINDOW_MS
   const limit = limits.requestsPerMinute
-  if (limit === undefined) return { full: false, tokensUsed, resetSeconds, headers: {} }
+  if (limit === undefined) return { full: false, tokensUsed, endsAt, headers: {} }
   const used = over ? 0 : facts.windowRequests
   const headers = {
     'x-ratelimit-limit-requests': String(limit),
     'x-ratelimit-remaining-requests': String(Math.max(0, limit - used)),
-    'x-ratelimit-reset-requests': `${resetSeconds}s`,
+    [RESET_HEADER]: `${secondsUntil(endsAt, now)}s`,
   }
-  return { full: used >= limit, tokensUsed, resetSeconds, headers }
+  return { full: used >= limit, tokensUsed, endsAt, headers }
 }
 
 /** Why a request with a valid key was not admitted: the first applicable reason. */
@@ -158,7 +188,7 @@ function refusal(
   window: RequestWindow,
   now: number,
 ): ApiError {
-  const { headers, resetSeconds: retryAfter } = window
+  const { headers } = window
   const ends = [facts.expiresAt, facts.secretEndsAt]
   if (ends.some((end) => isExpired(end, now))) return keyExpired()
   if (facts.suspended) {
@@ -166,16 +196,14 @@ function refusal(
   }
   if (facts.isRepeat) return new InProgress()
   const { requestsPerMinute, tokensPerMinute, concurrentRequests: concurrent } = limits
-  const limited = (message: string, seconds: number) =>
-    new ApiError('rate_limit_exceeded', message, { headers, retryAfter: seconds })
-  if (window.full) {
-    return limited(`This key may send ${requestsPerMinute} requests per minute.`, retryAfter)
-  }
+  const usedUp = (message: string) => new MinuteUsedUp(message, window, now)
+  if (window.full) return usedUp(`This key may send ${requestsPerMinute} requests per minute.`)
   if (tokensPerMinute !== undefined && window.tokensUsed >= tokensPerMinute) {
-    return limited(`This key may use ${tokensPerMinute} tokens per minute.`, retryAfter)
+    return usedUp(`This key may use ${tokensPerMinute} tokens per minute.`)
   }
   if (concurrent !== undefined && facts.openRequests >= concurrent) {
-    return limited(`This key may have ${concurrent} requests open at the same time.`, 1)
+    const message = `This key may have ${concurrent} requests open at the same time.`
+    return new ApiError('rate_limit_exceeded', message, { headers, retryAfter: 1 })
   }
   if (facts.overLimit) {
     const message =

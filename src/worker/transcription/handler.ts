@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import { admitRequest, attemptsAccepted, attemptsAllowed } from '../admission.ts'
+import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
 import type { Context, Handler } from '../context.ts'
 import { authenticate, readApiKey } from '../auth/authenticate.ts'
 import type { PresentedKey } from '../auth/api-key.ts'
@@ -24,6 +24,7 @@ import { checkUploadHeaders, freeUpload, readUpload } from './upload-body.ts'
  */
 export const transcribe: Handler = async (request, context) => {
   const key = await readApiKey(request, context)
+  refuseUsedUp(request, context, key)
   await authenticate(request, context)
   const { room } = checkUploadHeaders(request.headers)
   const tools = { now: context.now, pause }
@@ -53,14 +54,13 @@ async function transcribeUpload(
 ): Promise<Response> {
   const clientRequest = await readUpload(request, room, context.now)
   try {
-    const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
-    const once = await readOnce(request, context, key, contentOf(form))
-    const earlier = await once?.earlierAnswer(request)
-    if (earlier) return earlier
-    const admitted = await context.inTurn(costOfBytes(clientRequest.length), () =>
-      admit(request, context, form, { key, clientRequest, once }),
-    )
-    return await answerTranscription(admitted)
+    const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
+      const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)
+      const once = await readOnce(request, context, key, contentOf(form))
+      const earlier = await once?.earlierAnswer(request, moreCost)
+      return earlier ?? admit(request, context, form, { key, clientRequest, once })
+    })
+    return begun instanceof Response ? begun : await answerTranscription(begun)
   } finally {
     freeUpload(clientRequest)
   }

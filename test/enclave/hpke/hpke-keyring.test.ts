@@ -21,7 +21,9 @@ async function ring(limits = { maxUses: 4, graceMs: 1000 }) {
   return { clock, first, keyring: new HpkeKeyring(first, () => clock.now, limits) }
 }
 
-const ONCE = { once: true }
+/** Each use by another owner, so that nobody reaches a share of its own. */
+let owners = 0
+const another = () => `owner ${owners++}`
 const anyEnc = (fill: number): Bytes => new Uint8Array(32).fill(fill)
 
 describe('an HPKE key', () => {
@@ -41,58 +43,88 @@ describe('the keyring', () => {
   test('accepts an encapsulated key one time', async () => {
     const { first, keyring } = await ring()
     const { enc, secret } = await encapsulateTo(first)
-    expect((await keyring.decapsulate(enc, ONCE)).map(toHex)).toEqual([secret])
-    await expect(keyring.decapsulate(enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    expect((await keyring.decapsulate(enc, another())).map(toHex)).toEqual([secret])
+    await expect(keyring.decapsulate(enc, another())).rejects.toMatchObject({ code: 'replayed' })
   })
 
   test('decapsulates for an error any number of times, before and after, and forgets it', async () => {
     const { first, keyring } = await ring()
     const { enc } = await encapsulateTo(first)
-    for (let i = 0; i < 9; i++) await keyring.decapsulate(enc, { once: false })
-    await keyring.decapsulate(enc, ONCE)
-    await keyring.decapsulate(enc, { once: false })
+    for (let i = 0; i < 9; i++) await keyring.decapsulate(enc, null)
+    await keyring.decapsulate(enc, another())
+    await keyring.decapsulate(enc, null)
     expect(keyring.worn).toBe(false)
   })
 
   test('serves the former key for its grace, newest first, and refuses replays to either', async () => {
     const { clock, first, keyring } = await ring()
     const before = await encapsulateTo(first)
-    await keyring.decapsulate(before.enc, ONCE)
+    await keyring.decapsulate(before.enc, another())
     const second = await makeHpkeKey()
     keyring.adopt(second)
     expect(keyring.current).toBe(second)
-    await expect(keyring.decapsulate(before.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    await expect(keyring.decapsulate(before.enc, another())).rejects.toMatchObject({
+      code: 'replayed',
+    })
     const late = await encapsulateTo(first)
-    const secrets = (await keyring.decapsulate(late.enc, ONCE)).map(toHex)
+    const secrets = (await keyring.decapsulate(late.enc, another())).map(toHex)
     expect(secrets).toHaveLength(2)
     expect(secrets[1]).toBe(late.secret)
-    await expect(keyring.decapsulate(late.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    await expect(keyring.decapsulate(late.enc, another())).rejects.toMatchObject({
+      code: 'replayed',
+    })
     clock.now = 1000
-    const later = await keyring.decapsulate((await encapsulateTo(first)).enc, ONCE)
+    const later = await keyring.decapsulate((await encapsulateTo(first)).enc, another())
     expect(later).toHaveLength(1)
     keyring.adopt(await makeHpkeKey())
     // Accepted while the second key was the newest: it lives on with that key.
-    await expect(keyring.decapsulate(late.enc, ONCE)).rejects.toMatchObject({ code: 'replayed' })
+    await expect(keyring.decapsulate(late.enc, another())).rejects.toMatchObject({
+      code: 'replayed',
+    })
   })
 
   test('says that it is worn before it is full, and accepts nothing more when it is', async () => {
     const { keyring } = await ring()
     const worn: boolean[] = []
     for (let i = 1; i <= 4; i++) {
-      await keyring.decapsulate(anyEnc(i), ONCE)
+      await keyring.decapsulate(anyEnc(i), another())
       worn.push(keyring.worn)
     }
     expect(worn).toEqual([false, false, true, true])
-    await expect(keyring.decapsulate(anyEnc(5), ONCE)).rejects.toMatchObject({
-      code: 'rate_limited',
+    await expect(keyring.decapsulate(anyEnc(5), another())).rejects.toMatchObject({
+      code: 'used_up',
+      message: 'the key is used up and no next one is in force yet',
     })
     keyring.adopt(await makeHpkeKey())
-    await expect(keyring.decapsulate(anyEnc(5), ONCE)).resolves.toHaveLength(2)
+    await expect(keyring.decapsulate(anyEnc(5), another())).resolves.toHaveLength(2)
+  })
+
+  test('lets one owner use half of it, says that it is worn before that, and leaves the rest to others', async () => {
+    const { keyring } = await ring({ maxUses: 16, graceMs: 1000 })
+    const wornAt: number[] = []
+    for (let i = 1; i <= 8; i++) {
+      await keyring.decapsulate(anyEnc(i), 'greedy')
+      if (keyring.worn) wornAt.push(i)
+    }
+    expect(wornAt).toEqual([7, 8])
+    const refused = keyring.decapsulate(anyEnc(9), 'greedy')
+    await expect(refused).rejects.toMatchObject({
+      code: 'rate_limited',
+      message: 'the owner has its share and no next key is in force yet',
+    })
+    for (let i = 10; i <= 13; i++) await keyring.decapsulate(anyEnc(i), 'other')
+    await expect(keyring.decapsulate(anyEnc(14), 'other')).rejects.toMatchObject({
+      code: 'rate_limited',
+    })
+    await keyring.decapsulate(anyEnc(15), 'newcomer')
+    keyring.adopt(await makeHpkeKey())
+    expect(keyring.worn).toBe(false)
+    await keyring.decapsulate(anyEnc(9), 'greedy')
   })
 
   test('refuses a point of low order', async () => {
     const { keyring } = await ring()
-    await expect(keyring.decapsulate(anyEnc(0), ONCE)).rejects.toMatchObject({
+    await expect(keyring.decapsulate(anyEnc(0), another())).rejects.toMatchObject({
       code: 'invalid_request',
       message: 'the encapsulated key is not usable',
     })
@@ -111,7 +143,7 @@ describe('the keyring', () => {
     let used = 0
     for (; !keyring.worn; used++) {
       new DataView(enc.buffer).setUint32(0, used)
-      await keyring.decapsulate(enc, ONCE)
+      await keyring.decapsulate(enc, `owner ${used % 1_000}`)
     }
     expect(used).toBe(196_608)
     collect()

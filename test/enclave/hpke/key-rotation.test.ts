@@ -23,7 +23,7 @@ function rotating(prove: (name: string) => Promise<void> = async () => {}) {
     onFailure: (reason) => failures.push(reason),
   })
   const use = async () => {
-    await keyring.decapsulate(crypto.getRandomValues(new Uint8Array(32)), { once: true })
+    await keyring.decapsulate(crypto.getRandomValues(new Uint8Array(32)), crypto.randomUUID())
     rotation.used()
   }
   return { keyring, rotation, failures, use, name: () => keyring.current.configSha256 }
@@ -69,7 +69,7 @@ describe('the HPKE key', () => {
     for (let i = 0; i < 4; i++) await use()
     await vi.advanceTimersByTimeAsync(29_999)
     expect([name(), failures]).toEqual(['0', ['no report']])
-    await expect(use()).rejects.toMatchObject({ code: 'rate_limited' })
+    await expect(use()).rejects.toMatchObject({ code: 'used_up' })
     fail = false
     await vi.advanceTimersByTimeAsync(1)
     expect(name()).toBe('2')

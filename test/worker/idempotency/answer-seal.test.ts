@@ -6,6 +6,8 @@ const API_KEY = `cmr_${'c'.repeat(28)}_${'k'.repeat(10)}_${'s'.repeat(40)}`
 const random = (length: number) => crypto.getRandomValues(new Uint8Array(length))
 const sealOf = (apiKey = API_KEY, key = 'order-1') => AnswerSeal.derive(apiKey, key, random)
 
+const free = () => {}
+
 const ANSWER = {
   headers: { 'content-type': 'application/json', 'x-receipt-id': 'r1' },
   body: utf8('{"text":"a secret\\n answer"}\n'.repeat(50)),
@@ -14,7 +16,7 @@ const ANSWER = {
 describe('a kept answer', () => {
   test('comes back byte for byte, under newly derived keys', async () => {
     const text = await (await sealOf()).seal(ANSWER, 'request 1')
-    expect(await (await sealOf()).open(text, 'request 1')).toEqual(ANSWER)
+    expect(await (await sealOf()).open(text, 'request 1', free)).toEqual(ANSWER)
   })
 
   test('shows nothing of itself, is never sealed twice alike, and is smaller than it', async () => {
@@ -33,7 +35,7 @@ describe('a kept answer', () => {
     ['the place of another request', () => sealOf(), 'request 2'],
   ])('does not open with %s', async (_what, other, boundTo) => {
     const text = await (await sealOf()).seal(ANSWER, 'request 1')
-    await expect((await other()).open(text, boundTo)).rejects.toThrow(
+    await expect((await other()).open(text, boundTo, free)).rejects.toThrow(
       'the kept answer does not open',
     )
   })
@@ -44,22 +46,39 @@ describe('a kept answer', () => {
     for (let index = 0; index < bytes.length; index++) {
       const changed = new Uint8Array(bytes)
       changed[index] = (changed[index] ?? 0) ^ 1
-      await expect(seal.open(toBase64(changed), 'r')).rejects.toThrow(
+      await expect(seal.open(toBase64(changed), 'r', free)).rejects.toThrow(
         'the kept answer does not open',
       )
     }
-    await expect(seal.open(toBase64(bytes.subarray(0, -1)), 'r')).rejects.toThrow(
+    await expect(seal.open(toBase64(bytes.subarray(0, -1)), 'r', free)).rejects.toThrow(
       'the kept answer does not open',
     )
-    await expect(seal.open('', 'r')).rejects.toThrow('the kept answer does not open')
+    await expect(seal.open('', 'r', free)).rejects.toThrow('the kept answer does not open')
   })
 
   test('may be empty, and may be megabytes', async () => {
     const seal = await sealOf()
     for (const body of [new Uint8Array(), random(60_000), new Uint8Array(8 * 1024 * 1024)]) {
-      const opened = await seal.open(await seal.seal({ headers: {}, body }, 'r'), 'r')
+      const opened = await seal.open(await seal.seal({ headers: {}, body }, 'r'), 'r', free)
       expect(Buffer.from(opened.body).equals(Buffer.from(body))).toBe(true)
     }
+  })
+
+  test('takes memory for all that it becomes, as it becomes it, and stops where there is none left', async () => {
+    const seal = await sealOf()
+    const body = new Uint8Array(8 * 1024 * 1024)
+    const text = await seal.seal({ headers: {}, body }, 'r')
+    expect(text.length).toBeLessThan(64 * 1024)
+    let taken = 0
+    await seal.open(text, 'r', (bytes) => (taken += bytes))
+    expect(taken).toBeGreaterThanOrEqual(body.length)
+    let left = 1024 * 1024
+    const takeMemory = (bytes: number) => {
+      left -= bytes
+      if (left < 0) throw new Error('no memory')
+    }
+    await expect(seal.open(text, 'r', takeMemory)).rejects.toThrow('no memory')
+    expect(left).toBeGreaterThan(-1024 * 1024)
   })
 })
 

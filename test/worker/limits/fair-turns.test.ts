@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { costOfBytes, FairTurns, type TurnLimits } from '../../../src/worker/limits/fair-turns.ts'
 
+/** A client that waits for its answer. */
+const stays = new AbortController().signal
+
 /** A clock that moves only when there is a waiter, and lets all others run in between. */
 function opened(limits: Partial<TurnLimits> = {}) {
   const clock = { now: 0 }
@@ -16,12 +19,16 @@ function opened(limits: Partial<TurnLimits> = {}) {
     maxWaiting: 100,
     maxWaitMs: 30_000,
     refusal: () => new ApiError('rate_limit_exceeded', 'Too many.'),
+    left: () => new ApiError('invalid_request_error', 'Gone.'),
     ...limits,
   })
   const atWork: string[] = []
   const order: string[] = []
   /** A request that is in progress until it is ended. */
-  const open = (owner: string, { cost = 1, finishes = false, name = owner } = {}) => {
+  const open = (
+    owner: string,
+    { cost = 1, finishes = false, name = owner, client = stays } = {},
+  ) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const work = async () => {
       order.push(name)
@@ -29,7 +36,7 @@ function opened(limits: Partial<TurnLimits> = {}) {
       await promise
       atWork.splice(atWork.indexOf(name), 1)
     }
-    const done = turns[finishes ? 'finish' : 'begin']({ owner, cost }, deps, work)
+    const done = turns[finishes ? 'finish' : 'begin']({ owner, cost, client }, deps, work)
     done.catch(() => {})
     return { done, end: resolve }
   }
@@ -82,7 +89,7 @@ describe('turns', () => {
       }
       const work = async () => void events.push('begins')
       return turns.begin(
-        { owner, cost: 1 },
+        { owner, cost: 1, client: stays },
         { ...deps, now, pause: () => new Promise(() => {}) },
         work,
       )
@@ -130,10 +137,30 @@ describe('turns', () => {
     expect(clock.now).toBeGreaterThanOrEqual(30_000)
   })
 
+  it('are not waited for by a client that has left, which makes room in the queue at once', async () => {
+    const { order, open, settle } = opened({ capacity: 1, maxWaiting: 1 })
+    const gate = open('other')
+    await settle()
+    const leaving = new AbortController()
+    const left = open('a', { client: leaving.signal })
+    await expect(open('a').done).rejects.toThrow('Too many.')
+    leaving.abort()
+    await expect(left.done).rejects.toMatchObject({
+      code: 'invalid_request_error',
+      message: 'Gone.',
+    })
+    const next = open('a', { name: 'next' })
+    gate.end()
+    await settle()
+    expect(order).toEqual(['other', 'next'])
+    next.end()
+    await expect(open('a', { client: leaving.signal }).done).rejects.toThrow('Gone.')
+  })
+
   it('give the place of a request that fails to the next', async () => {
     const { turns, deps, order, open, settle } = opened({ capacity: 1 })
     const { promise, reject } = Promise.withResolvers<void>()
-    const failing = turns.begin({ owner: 'a', cost: 1 }, deps, () => promise)
+    const failing = turns.begin({ owner: 'a', cost: 1, client: stays }, deps, () => promise)
     const next = open('b')
     await settle()
     reject(new Error('failed'))

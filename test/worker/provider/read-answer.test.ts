@@ -11,7 +11,7 @@ const MIB = 1024 * 1024
 async function namesOf(bytes: Bytes) {
   let pauses = 0
   const pause = async () => void (pauses += 1)
-  const { largeAnswers } = openSharedLimits()
+  const { largeAnswers } = openSharedLimits(Date.now)
   const turn = { customerId: 'one', largeAnswers, now: () => 0, pause }
   const read = (answer: JsonObject) => inOneStep(() => Object.keys(answer))
   const names = await readAnswer(bytes, turn, read)
@@ -47,7 +47,7 @@ describe('an answer', () => {
   })
 
   test('waits while another large one is read', async () => {
-    const { largeAnswers } = openSharedLimits()
+    const { largeAnswers } = openSharedLimits(Date.now)
     const order: string[] = []
     let clock = 0
     const turnOf = (customerId: string) => ({

@@ -1,0 +1,39 @@
+import type { ApiError } from '../http/errors.ts'
+
+interface Refusal {
+  /** Ms. */
+  readonly until: number
+  readonly error: () => ApiError
+}
+
+const MAX_REFUSALS = 10_000
+
+/**
+ * Refusals that hold for a time, by the name of who was refused: whoever repeats a refused request gets the same answer
+ * from memory, and costs neither the storage nor the daemon a call.
+ */
+export class Refusals {
+  readonly #now: () => number
+  readonly #byName = new Map<string, Refusal>()
+
+  /** @param now ms */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Refuses this name for `ms` milliseconds. The oldest refusal is forgotten where there are too many. */
+  remember(name: string, ms: number, error: () => ApiError): void {
+    this.#byName.delete(name)
+    this.#byName.set(name, { until: this.#now() + ms, error })
+    const [oldest] = this.#byName.keys()
+    if (this.#byName.size > MAX_REFUSALS && oldest !== undefined) this.#byName.delete(oldest)
+  }
+
+  /** @throws ApiError while this name is refused */
+  check(name: string): void {
+    const refusal = this.#byName.get(name)
+    if (refusal === undefined) return
+    if (this.#now() < refusal.until) throw refusal.error()
+    this.#byName.delete(name)
+  }
+}
