@@ -51,6 +51,7 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   verify: ['verify', 'protocol'],
   worker: ['worker', 'protocol', 'verify'],
   enclave: ['enclave', 'protocol', 'verify'],
+  ledger: ['ledger', 'protocol', 'worker', 'enclave'],
   standin: ['standin', 'protocol', 'verify', 'enclave'],
   client: ['client', 'protocol', 'verify'],
   browser: ['browser', 'client', 'protocol', 'verify'],
@@ -219,7 +220,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|standin\/|host\/|cli\/)/
+      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|ledger\/(main|writer-thread)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -1,5 +1,5 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
-import type { Database, SqlValue, Statement } from './database.ts'
+import type { Database, Row, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
@@ -11,11 +11,26 @@ export interface SqliteAnswer {
   readonly wrote: boolean
 }
 
-/** The SQLite database of a Durable Object as a storage, for work inside the object itself. */
-export function sqliteDatabase(storage: DurableObjectStorage): Database {
+/** What one statement did. */
+export interface SqliteResult {
+  readonly rows: readonly Row[]
+  readonly wrote: boolean
+}
+
+/** A SQLite database that this program alone writes. Its errors name SQLite's code, such as `SQLITE_FULL`. */
+export interface SqliteEngine {
+  execute(statement: Statement): SqliteResult
+  /** Runs work that reads only; all of it sees the same state. */
+  snapshot<Result>(work: () => Result): Result
+  /** Commits what the work does, or undoes it when it throws. It is on the disk when the promise resolves. */
+  transaction<Result>(work: () => Result): Promise<Result>
+}
+
+/** An engine as a storage, for work beside the database itself. */
+export function sqliteDatabase(engine: SqliteEngine): Database {
   return {
     batch: async (statements) => {
-      const [answer] = await runBatches(storage, [statements])
+      const [answer] = await runBatches(engine, [statements])
       if (answer === undefined) throw new Error('internal error: a batch was left unanswered')
       return rowsOf(answer.outcome)
     },
@@ -31,40 +46,37 @@ export function sqliteDatabase(storage: DurableObjectStorage): Database {
  * fails all of them.
  */
 export async function runBatches(
-  storage: DurableObjectStorage,
+  engine: SqliteEngine,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   try {
-    const run = () => batches.map((batch) => runBatch(storage, batch))
-    // Reads need no transaction: nothing runs between statements that are not awaited. In one they would wait for
-    // every transaction ahead of them, and those behind would wait for them.
-    if (batches.every((batch) => batch.every(isRead))) return run()
-    return await storage.transaction(async () => run())
+    const run = () => batches.map((batch) => runBatch(engine, batch))
+    // Reads need no transaction that is committed: in one they would wait for every transaction ahead of them, and
+    // those behind would wait for them.
+    if (batches.every((batch) => batch.every(isRead))) return engine.snapshot(run)
+    return await engine.transaction(run)
   } catch (error) {
     const message = messageOf(error)
     const refused = isSqliteRefusal(message)
-    if (refused && batches.length > 1) return runApart(storage, batches)
+    if (refused && batches.length > 1) return runApart(engine, batches)
     const answer = { outcome: failedOutcome(message, refused), wrote: false }
     return batches.map(() => answer)
   }
 }
 
 async function runApart(
-  storage: DurableObjectStorage,
+  engine: SqliteEngine,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   const answers: SqliteAnswer[] = []
-  for (const batch of batches) answers.push(...(await runBatches(storage, [batch])))
+  for (const batch of batches) answers.push(...(await runBatches(engine, [batch])))
   return answers
 }
 
-function runBatch(storage: DurableObjectStorage, batch: Batch): SqliteAnswer {
-  let written = 0
-  const rows = batch.map(({ sql, params }) => {
-    const cursor = storage.sql.exec<Record<string, SqlValue>>(sql, ...params)
-    const found = cursor.toArray()
-    written += cursor.rowsWritten
-    return found
-  })
-  return { outcome: { ok: true, rows }, wrote: written > 0 }
+function runBatch(engine: SqliteEngine, batch: Batch): SqliteAnswer {
+  const results = batch.map((statement) => engine.execute(statement))
+  return {
+    outcome: { ok: true, rows: results.map(({ rows }) => rows) },
+    wrote: results.some(({ wrote }) => wrote),
+  }
 }
