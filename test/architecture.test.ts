@@ -59,6 +59,9 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   cli: ['cli', 'client', 'host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
 }
 
+/** What the daemon runs of the worker: the reading and writing of streamed answers, for providers that it reaches. */
+const SHARED_WITH_ENCLAVE = 'src/worker/stream/'
+
 /**
  * The folders and files of a part in ranks. A file may import from its own folder and from every rank before its own; a
  * file outside folders also from others of its rank.
@@ -142,8 +145,16 @@ describe('the architecture', () => {
   it('keeps protocol free of the project, verify above protocol, and worker and enclave apart', () => {
     const broken = (from: string, to: string) => {
       const target = part(to)
+      if (part(from) === 'enclave' && to.startsWith(SHARED_WITH_ENCLAVE)) return false
       return target !== undefined && !ALLOWED_PARTS[part(from) ?? '']?.includes(target)
     }
+    expect(offences(broken)).toEqual([])
+  })
+
+  it('shares with the daemon a folder of the worker that depends on little else', () => {
+    const known = /^src\/(protocol|worker\/(stream|json|batching))\/|^@noble\/|^zod$/
+    const broken = (from: string, to: string) =>
+      from.startsWith(SHARED_WITH_ENCLAVE) && !known.test(to)
     expect(offences(broken)).toEqual([])
   })
 

@@ -202,18 +202,26 @@ const FLAP: Trial<World> = {
   },
 }
 
-export const FAILOVER_FAMILY: AnyFamily = family({
-  name: 'failover scenarios',
-  trials: [...SCENARIOS.map(trialOf), FLAP],
-  atATime: 8,
-  open: () => {
-    const primaries = SCENARIOS.map(({ id, script }) => {
-      return { model: modelOf(id), at: 'alpha' as const, script }
-    })
-    const flap = { model: FLAP_MODEL, at: 'alpha' as const, script: flapping() }
-    return openWorld([...primaries, flap, { model: FALLBACK, at: 'beta' }], {
-      service: { breaker: { errors: 5, window_ms: 30_000, cooldown_ms: COOLDOWN_MS } },
-    })
-  },
-  close: (world) => world.close(),
-})
+function failoverFamily(name: string, pinned: boolean): AnyFamily {
+  return family({
+    name,
+    trials: [...SCENARIOS.map(trialOf), FLAP],
+    atATime: 8,
+    open: () => {
+      const primaries = SCENARIOS.map(({ id, script }) => {
+        return { model: modelOf(id), at: 'alpha' as const, script }
+      })
+      const flap = { model: FLAP_MODEL, at: 'alpha' as const, script: flapping() }
+      return openWorld([...primaries, flap, { model: FALLBACK, at: 'beta' }], {
+        service: { breaker: { errors: 5, window_ms: 30_000, cooldown_ms: COOLDOWN_MS } },
+        pinned,
+      })
+    },
+    close: (world) => world.close(),
+  })
+}
+
+export const FAILOVER_FAMILY = failoverFamily('failover scenarios', false)
+
+/** The same scenarios where the first provider is reached through the daemon. */
+export const PINNED_FAILOVER_FAMILY = failoverFamily('failover scenarios over pinned egress', true)
