@@ -1,10 +1,10 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Row, Statement } from '../worker/storage/database.ts'
+import type { Row, SqlValue } from '../worker/storage/database.ts'
 import { isRead } from '../worker/storage/sql.ts'
-import type { SqliteEngine } from '../worker/storage/sqlite-batches.ts'
+import type { SyncStore } from '../worker/storage/sync-store.ts'
 
 /** A SQLite file of this process. */
-export interface SqliteFile extends SqliteEngine {
+export interface SqliteFile extends SyncStore {
   close(): void
 }
 
@@ -54,12 +54,12 @@ function fileOf(connection: DatabaseSync): SqliteFile {
       }
     })
   return {
-    execute: (statement) => ({
-      rows: rowsOf(prepare(statement.sql), statement),
-      wrote: !isRead(statement),
+    run: (sql, params) => ({
+      rows: rowsOf(prepare(sql), params),
+      wrote: !isRead({ sql, params }),
     }),
     snapshot: (work) => within('BEGIN', work),
-    transaction: async (work) => within('BEGIN IMMEDIATE', work),
+    transact: async (work) => within('BEGIN IMMEDIATE', work),
     close: () => connection.close(),
   }
 }
@@ -79,7 +79,7 @@ function preparing(connection: DatabaseSync): (sql: string) => StatementSync {
   }
 }
 
-function rowsOf(statement: StatementSync, { params }: Statement): readonly Row[] {
+function rowsOf(statement: StatementSync, params: readonly SqlValue[]): readonly Row[] {
   // The schema has no BLOB, and integers beyond 2^53 are read as text.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return statement.all(...params) as unknown as readonly Row[]

@@ -1,7 +1,8 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
-import type { Database, Row, Statement } from './database.ts'
+import type { Database, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
+import type { SyncStore } from './sync-store.ts'
 
 type Batch = readonly Statement[]
 
@@ -11,26 +12,11 @@ export interface SqliteAnswer {
   readonly wrote: boolean
 }
 
-/** What one statement did. */
-export interface SqliteResult {
-  readonly rows: readonly Row[]
-  readonly wrote: boolean
-}
-
-/** A SQLite database that this program alone writes. Its errors name SQLite's code, such as `SQLITE_FULL`. */
-export interface SqliteEngine {
-  execute(statement: Statement): SqliteResult
-  /** Runs work that reads only; all of it sees the same state. */
-  snapshot<Result>(work: () => Result): Result
-  /** Commits what the work does, or undoes it when it throws. It is on the disk when the promise resolves. */
-  transaction<Result>(work: () => Result): Promise<Result>
-}
-
-/** An engine as a storage, for work beside the database itself. */
-export function sqliteDatabase(engine: SqliteEngine): Database {
+/** A store as a database, for work beside it. */
+export function sqliteDatabase(store: SyncStore): Database {
   return {
     batch: async (statements) => {
-      const [answer] = await runBatches(engine, [statements])
+      const [answer] = await runBatches(store, [statements])
       if (answer === undefined) throw new Error('internal error: a batch was left unanswered')
       return rowsOf(answer.outcome)
     },
@@ -46,35 +32,35 @@ export function sqliteDatabase(engine: SqliteEngine): Database {
  * fails all of them.
  */
 export async function runBatches(
-  engine: SqliteEngine,
+  store: SyncStore,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   try {
-    const run = () => batches.map((batch) => runBatch(engine, batch))
+    const run = () => batches.map((batch) => runBatch(store, batch))
     // Reads need no transaction that is committed: in one they would wait for every transaction ahead of them, and
     // those behind would wait for them.
-    if (batches.every((batch) => batch.every(isRead))) return engine.snapshot(run)
-    return await engine.transaction(run)
+    if (batches.every((batch) => batch.every(isRead))) return store.snapshot(run)
+    return await store.transact(run)
   } catch (error) {
     const message = messageOf(error)
     const refused = isSqliteRefusal(message)
-    if (refused && batches.length > 1) return runApart(engine, batches)
+    if (refused && batches.length > 1) return runApart(store, batches)
     const answer = { outcome: failedOutcome(message, refused), wrote: false }
     return batches.map(() => answer)
   }
 }
 
 async function runApart(
-  engine: SqliteEngine,
+  store: SyncStore,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   const answers: SqliteAnswer[] = []
-  for (const batch of batches) answers.push(...(await runBatches(engine, [batch])))
+  for (const batch of batches) answers.push(...(await runBatches(store, [batch])))
   return answers
 }
 
-function runBatch(engine: SqliteEngine, batch: Batch): SqliteAnswer {
-  const results = batch.map((statement) => engine.execute(statement))
+function runBatch(store: SyncStore, batch: Batch): SqliteAnswer {
+  const results = batch.map(({ sql, params }) => store.run(sql, params))
   return {
     outcome: { ok: true, rows: results.map(({ rows }) => rows) },
     wrote: results.some(({ wrote }) => wrote),
