@@ -11,6 +11,7 @@
 #define HANDED_OVER "/sys/firmware/qemu_fw_cfg/by_name/opt/cmr/"
 #define ACPI_TABLES "/sys/firmware/acpi/tables/"
 #define ACPI_COPIES NEW_ROOT ITEMS_DIRECTORY "/acpi"
+#define IOMEM_COPY NEW_ROOT ITEMS_DIRECTORY "/iomem"
 #define MAX_ITEM_BYTES (1024 * 1024)
 
 /*
@@ -24,7 +25,7 @@ static const struct {
 } ITEMS[] = {
 	{ "config", 0444 }, { "bundle", 0444 }, { "manifest", 0444 }, { "secrets", 0400 },
 	{ "simulated-chip", 0444 },
-	{ "standin-port", 0444 },
+	{ "standin", 0444 },
 };
 
 /* Copies a file that the supervisor may read. Returns 0 where there is none. */
@@ -62,19 +63,33 @@ void copy_items(void)
 	}
 }
 
-/* The tables with the host's programs for the kernel's interpreter, for the service to look through. */
+/* What the kernel takes programs for its interpreter from. It leaves out SSDTs; the command line says so. */
+static const char *const ACPI_PROGRAMS[] = { "DSDT", "SSDT", "PSDT", "OSDT" };
+
+/* One table, or several of one name, which the kernel numbers. */
+static void copy_tables_named(const char *name)
+{
+	char from[128], to[128];
+	snprintf(from, sizeof from, ACPI_TABLES "%s", name);
+	snprintf(to, sizeof to, ACPI_COPIES "/%s", name);
+	copy(from, to, 0444);
+	for (int number = 1; number < 100; number++) {
+		snprintf(from, sizeof from, ACPI_TABLES "%s%d", name, number);
+		snprintf(to, sizeof to, ACPI_COPIES "/%s%d", name, number);
+		if (!copy(from, to, 0444))
+			break;
+	}
+}
+
+/*
+ * The tables with the host's programs for the kernel's interpreter, and where the guest's memory is, for the service to
+ * compare.
+ */
 void copy_acpi_tables(void)
 {
 	if (mkdir(ACPI_COPIES, 0755) != 0)
 		fail(ACPI_COPIES);
-	copy(ACPI_TABLES "DSDT", ACPI_COPIES "/DSDT", 0444);
-	char from[128], to[128];
-	for (int number = 1; number < 100; number++) {
-		/* The kernel numbers tables of one name where there are several. */
-		snprintf(from, sizeof from, ACPI_TABLES "SSDT%d", number);
-		snprintf(to, sizeof to, ACPI_COPIES "/SSDT%d", number);
-		if (!copy(from, to, 0444))
-			break;
-	}
-	copy(ACPI_TABLES "SSDT", ACPI_COPIES "/SSDT", 0444);
+	for (size_t i = 0; i < sizeof ACPI_PROGRAMS / sizeof ACPI_PROGRAMS[0]; i++)
+		copy_tables_named(ACPI_PROGRAMS[i]);
+	copy("/proc/iomem", IOMEM_COPY, 0400);
 }

@@ -174,7 +174,7 @@ static const char *map_and_mount(int disk, const char *key, int format)
 	if (fstat(disk, &status) != 0 || ioctl(disk, BLKGETSIZE64, &bytes) != 0 || bytes < MIN_DISK_BYTES)
 		return "too_small";
 	if (read_superblock(disk, &superblock, &blank) != 0)
-		return "damaged";
+		return "unreadable";
 	if (format) {
 		if (!blank)
 			return "not_blank";

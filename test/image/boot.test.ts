@@ -36,6 +36,21 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     return guest
   }
 
+  /** A table with OperationRegion (EVIL, SystemMemory, 0x01000000, 0x1000), which is in the middle of the guest's memory. */
+  function regionInMemory(): string {
+    const code = [0x5b, 0x80, ...Buffer.from('EVIL'), 0, 0x0c, 0, 0, 0, 1, 0x0b, 0, 0x10]
+    writeFileSync(world.at('region.aml'), Uint8Array.from(code))
+    return world.at('region.aml')
+  }
+
+  /** What the guest said of its ACPI tables, without the time. */
+  function reportsOf(guest: Guest): unknown[] {
+    const lines = guest.console().split('\r\n')
+    return lines
+      .filter((line) => line.includes('"event":"acpi_tables"'))
+      .map((line) => ({ ...JSON.parse(line), at: undefined }))
+  }
+
   it('ends when the host gives another configuration', async () => {
     const other = world.at('other.json')
     writeFileSync(other, `${readFileSync(world.at('router.json'), 'utf8')} `)
@@ -56,16 +71,55 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     )
   })
 
+  it('runs no program from a secondary ACPI table of the host, and says which one it ran', async () => {
+    const { items } = world.plan()
+    // It ends soon, and not for its tables.
+    const plan = { items: { ...items, secrets: world.at('secrets.json') } }
+    const plain = await boot(plan)
+    const table = ['-acpitable', `sig=SSDT,data=${regionInMemory()}`]
+    const given = await boot({ ...plan, host: table })
+    await Promise.all([plain.ended, given.ended])
+    const [report] = reportsOf(plain)
+    expect(report).toMatchObject({ tables: 1, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
+    expect(reportsOf(given)).toEqual([report])
+  })
+
+  it('ends when an ACPI table names memory of the guest as an operation region', async () => {
+    const guest = await boot({ host: ['-acpitable', `sig=OSDT,data=${regionInMemory()}`] })
+    await guest.ended
+    expect(reportsOf(guest)).toMatchObject([
+      { tables: 2, memory: expect.arrayContaining(['1000000+1000']) },
+    ])
+    expect(guest.console()).toContain(
+      '"event":"guest_refused","reason":"an ACPI table of the host claims memory of this guest"',
+    )
+  })
+
+  it('ends when its clock is behind the trust bundle', async () => {
+    const guest = await boot({ host: ['-rtc', 'base=2026-01-01T00:00:00'] })
+    await guest.ended
+    expect(guest.console()).toContain('"event":"start_refused"')
+    expect(guest.console()).not.toContain('"event":"sealed"')
+  })
+
   it('stops at the first block of its disk that is not the measured one, without a word', async () => {
     const disk = world.at('root.img')
     copyFileSync(join(IMAGE_DIR, 'root.img'), disk)
     const file = openSync(disk, 'r+')
     writeSync(file, Buffer.from([0xff]), 0, 1, 100)
     closeSync(file)
-    const guest = await boot({ rootDisk: disk })
+    // A store for error records, as a host's ACPI tables may offer one: kernels keep their last messages in it.
+    const records = world.at('error-records')
+    const store = [
+      ...['-object', `memory-backend-file,id=records,mem-path=${records},size=65536,share=on`],
+      ...['-device', 'acpi-erst,memdev=records'],
+    ]
+    const guest = await boot({ rootDisk: disk, host: store })
     await guest.ended
     // The kernel's own message, with what it has in its registers, stays inside.
     expect(guest.console()).toBe('')
+    // How a record begins (UEFI, Appendix N).
+    expect(readFileSync(records, 'latin1')).not.toContain('CPER')
   })
 
   it('is a rehearsal in local mode, whose welcome with a key is not shown to the host', async () => {

@@ -27,3 +27,28 @@ export async function callGuest(
     .parse(await once(outgoing, 'response'))
   return { status: response.statusCode, json: JSON.parse(await text(response)) }
 }
+
+/** A streamed answer of which the first bytes have come. */
+export interface GuestStream {
+  /** Everything, once it has ended. */
+  rest(): Promise<string>
+}
+
+/** Asks for a chat as a stream. */
+export async function openStream(guest: Guest, key: string, prompt: string): Promise<GuestStream> {
+  const outgoing = request({
+    host: '127.0.0.1',
+    port: guest.port,
+    path: '/v1/chat/completions',
+    rejectUnauthorized: false,
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  })
+  const messages = [{ role: 'user', content: prompt }]
+  outgoing.end(JSON.stringify({ model: 'glm-5', stream: true, messages }))
+  const [response] = z
+    .tuple([z.instanceof(IncomingMessage)])
+    .parse(await once(outgoing, 'response'))
+  const whole = text(response)
+  return { rest: () => whole }
+}

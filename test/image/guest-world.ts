@@ -8,14 +8,16 @@ import { CHIP_FILE_VARIABLE } from '../../src/enclave/open-machine.ts'
 import { makeLocalRelease } from '../../src/enclave/release/local-release.ts'
 import { makeSigningKey, type SigningKey } from '../../src/enclave/release/signing-key.ts'
 import { simulatedMeasurement } from '../../src/enclave/snp/simulated-source.ts'
+import { openStandinIdentity } from '../../src/standin/attested-identity.ts'
 import { toHex } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
+import { makeOperatorBundles } from '../support/operator-bundles.ts'
 import { IMAGE_DIR, type GuestPlan } from './guest.ts'
 
 export const ADMIN_TOKEN = 'admin-token-of-the-image-test'
 
-/** In the guest; simulated evidence of a provider is not taken in production mode, so it has none. */
-const STANDIN_PORT = 9100
+/** Of the stand-in provider in the guest; the router calls the second, whose evidence it verifies. */
+const STANDIN_PORTS = { port: 9100, tls_port: 9101 } as const
 
 const DATA_DISK_BYTES = 256 * 1024 * 1024
 
@@ -46,6 +48,8 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
     measure: async (tag) => toHex(await simulatedMeasurement(tag)),
     now: new Date(),
   })
+  const { rootJwk, ...bundles } = await makeOperatorBundles(release.bundleJws)
+  const standin = await openStandinIdentity(undefined, new Date())
   const secrets = {
     ADMIN_TOKEN,
     PROVIDER_KEY: 'key-of-the-provider',
@@ -56,16 +60,19 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
       name: 'guest',
       trust_bundle_url: 'https://router.example/.well-known/trust.json',
       allow_simulated: true,
-      allow_unattested: ['standin'],
       data_disk: true,
       unseal: { operator_key: operator.publicJwk },
-      release: { root_key: release.rootPublicJwk, bundle: 'bundle', manifest: 'manifest' },
+      release: { root_key: rootJwk, bundle: 'bundle', manifest: 'manifest' },
     },
     providers: {
       standin: {
-        base_url: `http://127.0.0.1:${STANDIN_PORT}/standin/v1`,
+        base_url: `https://127.0.0.1:${STANDIN_PORTS.tls_port}/standin/v1`,
         api_key_env: 'PROVIDER_KEY',
-        attestation: { adapter: 'none' },
+        attestation: {
+          adapter: 'envelope',
+          root_key: standin.root.publicJwk,
+          environments: ['local'],
+        },
       },
     },
     routes: [
@@ -81,10 +88,12 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
   write('router.json', config)
   write('secrets.json', secrets)
   write('other-disk-key.json', { ...secrets, DATA_DISK_KEY: 'cd'.repeat(32) })
-  write('bundle', { trust_bundle_jws: release.bundleJws })
+  write('bundle', { trust_bundle_jws: bundles.published })
   write('manifest', release.manifestJws)
-  write('root.jwk.json', release.rootPublicJwk)
-  write('standin-port', String(STANDIN_PORT))
+  write('root.jwk.json', rootJwk)
+  write('standin', { ...STANDIN_PORTS, identity: JSON.parse(standin.kept) })
+  write('provider-root.jwk.json', standin.root.publicJwk)
+  write('other-measurement.json', { trust_bundle_jws: bundles.otherMeasurement })
   write('data.img', '')
   truncateSync(at('data.img'), DATA_DISK_BYTES)
   copyFileSync(chipFile, at('chip.json'))
@@ -112,7 +121,7 @@ export async function makeGuestWorld(): Promise<GuestWorld> {
         bundle: at('bundle'),
         manifest: at('manifest'),
         'simulated-chip': at('chip.json'),
-        'standin-port': at('standin-port'),
+        standin: at('standin'),
       },
       monitor: at(`monitor-${(guests += 1)}`),
     }),

@@ -15,7 +15,9 @@ export interface GuestPlan {
   readonly commandLine: string
   readonly rootDisk: string
   /** A file with a disk for the ledger. */
-  readonly dataDisk?: string
+  readonly dataDisk?: string | undefined
+  /** More of what a host can do to a machine, as QEMU's arguments. */
+  readonly host?: readonly string[]
   /** What the host hands over: name to file. */
   readonly items: Readonly<Record<string, string>>
   /** A path for the socket of QEMU's monitor. */
@@ -68,7 +70,8 @@ export async function bootGuest(plan: GuestPlan): Promise<Guest> {
     '-fw_cfg',
     `name=opt/cmr/${name},file=${file}`,
   ])
-  const args = [...flags.split(' '), ...network, ...items, '-append', plan.commandLine]
+  const host = plan.host ?? []
+  const args = [...flags.split(' '), ...network, ...items, ...host, '-append', plan.commandLine]
   const qemu = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   for (const stream of [qemu.stdout, qemu.stderr]) {

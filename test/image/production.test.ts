@@ -1,28 +1,26 @@
-import { execFile, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { connectGuest, type GuestConnection } from '../../src/cli/unseal/guest-connection.ts'
 import { signUnsealDocument, type UnsealTerms } from '../../src/cli/unseal/sign-document.ts'
 import { makeSigningKey } from '../../src/enclave/release/signing-key.ts'
-import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
+import { callGuest, openStream } from './call-guest.ts'
+import { cutShort, diskOf, failingDisk, overwriteBlocks } from './disk-harm.ts'
 import { BOOT_MS, bootGuest, untilGuest, untilSaid, whyNoGuest, type Guest } from './guest.ts'
 import { ADMIN_TOKEN, makeGuestWorld, type GuestWorld } from './guest-world.ts'
-import { callGuest } from './call-guest.ts'
+import {
+  addressOf,
+  inferenceHop,
+  startBroker,
+  unseal,
+  verifyReceipt,
+  type Broker,
+} from './operator.ts'
 
-/** One life of a guest in production mode, with a power cut in it: ten minutes and more under emulation. */
-
-const PROGRAM = join(PROJECT_DIR, 'src/cli/main.ts')
+/** The life of a guest in production mode, with a power cut in it: ten minutes and more under emulation. */
 
 const reason = whyNoGuest()
 if (reason !== undefined) console.log(`no guest is booted in production mode: ${reason}`)
-
-interface Broker {
-  said(decision: string): boolean
-  stop(): void
-}
 
 describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: BOOT_MS }, () => {
   let world: GuestWorld
@@ -30,6 +28,9 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
   let connection: GuestConnection
   let customerKey = ''
   let receiptId = ''
+  /** A document that the first guest took. */
+  let used = ''
+  let ledgerBefore: unknown
   const brokers: Broker[] = []
 
   beforeAll(async () => {
@@ -42,25 +43,6 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
     await guest.stop()
     world.remove()
   })
-
-  const address = () => `https://127.0.0.1:${guest.port}`
-
-  /** Runs the command and answers its status and first line. */
-  function unseal(changes: Readonly<Record<string, string>> = {}) {
-    const flags = {
-      '--root-key': world.at('root.jwk.json'),
-      '--operator-key': world.at('operator.private.jwk.json'),
-      '--secrets': world.at('secrets.json'),
-      '--configuration': world.at('router.json'),
-      '--state': 'none',
-      ...changes,
-    }
-    const args = ['unseal', address(), '--allow-simulated', ...Object.entries(flags).flat()]
-    return promisify(execFile)(process.execPath, [PROGRAM, ...args]).then(
-      ({ stdout }) => ({ status: 0, line: stdout.split('\n')[0] }),
-      ({ code, stdout, stderr }) => ({ status: code, line: `${stdout}${stderr}`.split('\n')[0] }),
-    )
-  }
 
   async function attested(nonce: string): Promise<UnsealTerms> {
     expect((await connection.get(`/attestation?nonce=${nonce}`)).status).toBe(200)
@@ -77,7 +59,7 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
     return { status, reason: JSON.parse(body.toString('utf8')).error?.reason }
   }
 
-  /** The provider is judged after the unsealing: until then there is no route to it. */
+  /** The provider is verified after the unsealing: until then there is no route to it. */
   async function chat() {
     let answer: unknown
     await untilGuest(guest, async () => {
@@ -92,59 +74,44 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
     return z.object({ service: z.object({ receipt_id: z.string() }) }).parse(answer)
   }
 
-  async function verifyReceipt(id: string) {
-    const receipt = await callGuest(guest, 'GET', `/v1/receipts/${id}`, customerKey, undefined)
-    writeFileSync(world.at('receipt.json'), JSON.stringify(receipt.json))
-    const flags = ['--base-url', address(), '--root-key', world.at('root.jwk.json')]
-    const policy = ['--allow-simulated', '--environment', 'local', '--state', 'none']
-    const args = ['verify', 'receipt', world.at('receipt.json'), ...flags, ...policy]
-    const env = { ...process.env, CMR_API_KEY: customerKey }
-    return promisify(execFile)(process.execPath, [PROGRAM, ...args], { env }).then(
-      ({ stdout }) => ({ status: 0, stdout }),
-      ({ code, stdout, stderr }) => ({ status: code, stdout: `${stdout}${stderr}` }),
-    )
+  async function ledger() {
+    const customers = await callGuest(guest, 'GET', '/admin/customers', ADMIN_TOKEN, undefined)
+    const position = await callGuest(guest, 'GET', '/admin/ledger', ADMIN_TOKEN, undefined)
+    expect([customers.status, position.status]).toEqual([200, 200])
+    return { customers: customers.json, position: position.json }
   }
 
-  function startBroker(): Broker {
-    const hosts = {
-      root_key: 'root.jwk.json',
-      operator_key: 'operator.private.jwk.json',
-      allow_simulated: true,
-      state: 'bundles.json',
-      ledger_positions: 'positions.json',
-      poll_seconds: 2,
-      hosts: [
-        {
-          name: 'guest-1',
-          address: address(),
-          configuration: 'router.json',
-          secrets: 'secrets.json',
-        },
-      ],
-    }
-    writeFileSync(world.at('hosts.json'), JSON.stringify(hosts))
-    const args = [PROGRAM, 'unseal', '--watch', world.at('hosts.json')]
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    let output = ''
-    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    const broker = {
-      said: (decision: string) => output.includes(`"decision":"${decision}"`),
-      stop: () => void child.kill('SIGKILL'),
-    }
+  async function brokerSays(decision: string): Promise<Broker> {
+    const broker = startBroker(world, guest)
     brokers.push(broker)
+    await untilGuest(guest, () => broker.said(decision))
+    broker.stop()
     return broker
   }
 
   it('starts sealed: it proves itself, and does nothing else', async () => {
-    connection = await connectGuest(address())
+    connection = await connectGuest(addressOf(guest))
     const health = await connection.get('/healthz')
     expect([health.status, JSON.parse(health.body.toString())]).toEqual([
       503,
       { status: 'sealed', unseal_refused: {} },
     ])
+    for (const path of ['/attestation', '/.well-known/trust.json', '/.well-known/jwks.json']) {
+      // oxlint-disable-next-line no-await-in-loop -- one connection
+      expect((await connection.get(path)).status).toBe(200)
+    }
     const refused = await callGuest(guest, 'POST', '/v1/chat/completions', 'none', {})
     expect([refused.status, refused.json]).toMatchObject([503, { error: { code: 'sealed' } }])
     expect(guest.console()).toContain('"event":"simulated_platform"')
+    expect(guest.console()).toMatch(/"event":"acpi_tables","sha256":"[0-9a-f]{64}","tables":1,/)
+  })
+
+  it('gets nothing from an operator who allows another measurement', async () => {
+    const bundle = { '--bundle': world.at('other-measurement.json') }
+    expect(await unseal(world, guest, bundle)).toEqual({
+      status: 1,
+      line: 'NOT UNSEALED: measurement_allowed does not hold; nothing was sent',
+    })
   })
 
   it('refuses every document by name that is not for it, in time, once, from its operator', async () => {
@@ -159,16 +126,34 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
       [await sign({ ...good, nonce: 'ef'.repeat(32) }), 'unknown_nonce'],
     ] as const
     for (const [document, name] of cases) {
+      // oxlint-disable-next-line no-await-in-loop -- one connection
       expect(await refusal(document)).toEqual({ status: 403, reason: name })
     }
-    expect(await unseal({ '--operator-key': world.at('stranger.private.jwk.json') })).toMatchObject(
-      { status: 1, line: expect.stringContaining('REFUSED BY THE ROUTER: bad_signature') },
-    )
+    const byStranger = { '--operator-key': world.at('stranger.private.jwk.json') }
+    expect(await unseal(world, guest, byStranger)).toMatchObject({
+      status: 1,
+      line: expect.stringContaining('REFUSED BY THE ROUTER: bad_signature'),
+    })
+    // A document is used up by its first use, even where its secrets are refused.
+    const weak = await sign({ ...good, secrets: { ...world.secrets, ADMIN_TOKEN: 'weak' } })
+    expect(await refusal(weak)).toEqual({ status: 403, reason: 'secrets_refused' })
+    expect(await refusal(weak)).toEqual({ status: 403, reason: 'unknown_nonce' })
+    const health = await connection.get('/healthz')
+    expect(JSON.parse(health.body.toString())).toEqual({
+      status: 'sealed',
+      unseal_refused: {
+        bad_signature: 2,
+        expired: 1,
+        wrong_router: 1,
+        unknown_nonce: 2,
+        secrets_refused: 1,
+      },
+    })
     connection.close()
   })
 
-  it('serves after the command has unsealed it, with receipts that verify', async () => {
-    expect(await unseal()).toEqual({
+  it('serves after the command has unsealed it, over an attested provider, with receipts that verify', async () => {
+    expect(await unseal(world, guest)).toEqual({
       status: 0,
       line: 'UNSEALED: the router proved itself and has its secrets',
     })
@@ -183,35 +168,56 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
     const made = await callGuest(guest, 'POST', path, ADMIN_TOKEN, { name: 'test' })
     customerKey = z.object({ key: z.string() }).parse(made.json).key
     receiptId = (await chat()).service.receipt_id
-    const verified = await verifyReceipt(receiptId)
-    expect(verified.stdout).not.toContain('FAIL')
+    const verified = await verifyReceipt(world, guest, { id: receiptId, key: customerKey })
+    expect(verified.output).not.toContain('FAIL')
+    expect(verified.output).toContain('ON A SIMULATED PLATFORM')
     expect(verified.status).toBe(0)
-    const broker = startBroker()
-    await untilGuest(guest, () => broker.said('serving'))
-    broker.stop()
+    expect(inferenceHop(world)).toMatchObject({
+      verified: true,
+      verification_mode: 'snp-envelope',
+      attestation_strength: 'simulated',
+    })
+    await brokerSays('serving')
+    ledgerBefore = await ledger()
+  })
+
+  it('takes further secrets by a further document, once', async () => {
+    connection = await connectGuest(addressOf(guest))
+    const terms = await attested('cd'.repeat(32))
+    used = await signUnsealDocument(terms, world.operator, Date.now())
+    expect((await connection.post('/unseal', used)).status).toBe(200)
+    expect(await refusal(used)).toEqual({ status: 403, reason: 'unknown_nonce' })
+    connection.close()
   })
 
   it('is back after a power cut, with the same ledger, once the broker has unsealed it', async () => {
     await guest.stop()
     guest = await bootGuest(world.plan())
     await untilSaid(guest, 'sealed')
-    const wrong = await unseal({ '--secrets': world.at('other-disk-key.json') })
-    expect(wrong.line).toContain('data_disk_other_key')
-    const broker = startBroker()
+    connection = await connectGuest(addressOf(guest))
+    expect(await refusal(used)).toEqual({ status: 403, reason: 'wrong_router' })
+    connection.close()
+    const otherKey = { '--secrets': world.at('other-disk-key.json') }
+    expect((await unseal(world, guest, otherKey)).line).toContain('data_disk_other_key')
+    const broker = startBroker(world, guest)
+    brokers.push(broker)
     await untilSaid(guest, 'serving')
     await untilGuest(guest, () => broker.said('serving'))
-    expect(broker.said('ledger_behind')).toBe(false)
     broker.stop()
-    expect((await verifyReceipt(receiptId)).status).toBe(0)
+    expect([broker.said('unsealed'), broker.said('ledger_behind')]).toEqual([true, false])
+    expect(await ledger()).toEqual(ledgerBefore)
+    const verified = await verifyReceipt(world, guest, { id: receiptId, key: customerKey })
+    expect(verified.status).toBe(0)
     expect((await chat()).service.receipt_id).not.toBe(receiptId)
   })
 
-  it('drains when its power button is pressed, and switches itself off', async () => {
+  it('drains when its power button is pressed: a stream is finished, then it switches itself off', async () => {
+    const stream = await openStream(guest, customerKey, 'count to 1000')
     await guest.pressPowerButton()
+    await untilSaid(guest, 'draining')
+    expect(await stream.rest()).toMatch(/data: \[DONE\]\s*$/)
     await guest.ended
-    const text = guest.console()
-    expect(text).toContain('"event":"draining"')
-    expect(text).toContain('{"event":"service_ended","status":0}')
+    expect(guest.console()).toContain('{"event":"service_ended","status":0}')
   })
 
   it('said nothing on its console but JSON lines without a secret', () => {
@@ -220,5 +226,25 @@ describe.skipIf(reason !== undefined)('a guest in production mode', { timeout: B
     for (const secret of [...Object.values(world.secrets), customerKey]) {
       expect(guest.console()).not.toContain(secret)
     }
+  })
+
+  it.each([
+    ['that lost its end', 'data_disk_damaged', cutShort, diskOf],
+    ['whose blocks were overwritten', 'data_disk_damaged', overwriteBlocks, diskOf],
+    ['that cannot be read', 'data_disk_unreadable', () => {}, failingDisk],
+  ] as const)('refuses a disk %s by name, and leaves it as it is', async (...harmed) => {
+    const [, name, harm, attach] = harmed
+    const disk = world.at('harmed.img')
+    copyFileSync(world.at('data.img'), disk)
+    harm(disk)
+    const before = readFileSync(disk)
+    guest = await bootGuest({ ...world.plan(), dataDisk: undefined, host: attach(disk) })
+    await untilSaid(guest, 'sealed')
+    expect((await unseal(world, guest)).line).toContain(name)
+    expect(guest.console()).toContain(name)
+    const health = await callGuest(guest, 'GET', '/healthz', 'none', undefined)
+    expect(health.json).toEqual({ status: 'sealed', unseal_refused: { secrets_refused: 1 } })
+    await guest.stop()
+    expect(readFileSync(disk).equals(before)).toBe(true)
   })
 })

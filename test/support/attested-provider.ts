@@ -21,6 +21,7 @@ export interface AttestedSetting {
   readonly documents: Documents
   readonly tls?: DaemonTls
   readonly mode?: 'local' | 'production'
+  readonly allowSimulated?: boolean
   readonly scheme?: 'https' | 'http'
   readonly apiKey?: string
   /** In place of the network and of vendors' verifiers. */
@@ -112,9 +113,10 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
   }
 }
 
-function configFor(port: number, { attestation, mode, scheme, apiKey }: AttestedSetting) {
+function configFor(port: number, setting: AttestedSetting) {
+  const { attestation, mode = 'local', allowSimulated = false, scheme, apiKey } = setting
   const check = checkConfig({
-    service: { name: 'test', mode: mode ?? 'local' },
+    service: { name: 'test', mode, allow_simulated: allowSimulated },
     providers: { nova: { base_url: `${scheme ?? 'https'}://127.0.0.1:${port}/v1`, attestation } },
     routes: [],
   })

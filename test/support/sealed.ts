@@ -1,15 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { makeLocalRelease } from '../../src/enclave/release/local-release.ts'
-import { signTrustBundle } from '../../src/enclave/release/sign-documents.ts'
 import { makeSigningKey, type SigningKey } from '../../src/enclave/release/signing-key.ts'
 import { simulatedMeasurement } from '../../src/enclave/snp/simulated-source.ts'
 import { writePrivateKey } from '../../src/cli/release/files.ts'
-import { fromUtf8, toHex } from '../../src/protocol/bytes.ts'
-import { parseCompactJws } from '../../src/protocol/compact-jws.ts'
+import { toHex } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
+import { makeOperatorBundles } from './operator-bundles.ts'
 import { ADMIN_TOKEN } from './serve.ts'
 import { TRUST_BUNDLE_URL } from './trust-bundle-url.ts'
 
@@ -27,20 +25,6 @@ export interface SealedWorld {
 
 export const SECRETS = { ADMIN_TOKEN, NOVA_API_KEY: 'first-key' }
 
-const bundleSchema = z
-  .object({
-    allowed_measurements: z.array(z.record(z.string(), z.json())),
-    tcb_floor: z.record(z.string(), z.json()),
-  })
-  .catchall(z.json())
-
-/** No firmware reaches it. */
-const HIGHEST_TCB = { bootloader: 255, tee: 255, snp: 255, microcode: 255 }
-
-function payloadOf(jws: string) {
-  return bundleSchema.parse(JSON.parse(fromUtf8(parseCompactJws(jws, 'trust bundle').payload)))
-}
-
 export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
   const directory = mkdtempSync(join(tmpdir(), 'cmr-sealed-'))
   const at = (name: string) => join(directory, name)
@@ -50,23 +34,14 @@ export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
     measure: async (tag) => toHex(await simulatedMeasurement(tag)),
     now: new Date(),
   })
-  const root = await makeSigningKey({ extractable: false })
-  const published = payloadOf(release.bundleJws)
-  const [allowed] = published.allowed_measurements
-  const bundles = {
-    'trust.json': published,
-    'other-measurement.json': {
-      ...published,
-      allowed_measurements: [{ ...allowed, measurement: '00'.repeat(48) }],
-    },
-    'higher-floor.json': {
-      ...published,
-      tcb_floor: { ...published.tcb_floor, genoa: HIGHEST_TCB },
-    },
+  const { rootJwk, ...bundles } = await makeOperatorBundles(release.bundleJws)
+  const files = {
+    'trust.json': bundles.published,
+    'other-measurement.json': bundles.otherMeasurement,
+    'higher-floor.json': bundles.higherFloor,
   }
-  writeFileSync(at('root.jwk.json'), JSON.stringify(root.publicJwk))
-  for (const [name, bundle] of Object.entries(bundles)) {
-    const jws = await signTrustBundle(bundle, root)
+  writeFileSync(at('root.jwk.json'), JSON.stringify(rootJwk))
+  for (const [name, jws] of Object.entries(files)) {
     writeFileSync(at(name), JSON.stringify({ trust_bundle_jws: jws }))
   }
   writeFileSync(at('manifest.jws'), release.manifestJws)
@@ -84,7 +59,7 @@ export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
       allow_unattested: ['nova'],
       unseal: { operator_key: operator.publicJwk },
       release: {
-        root_key: root.publicJwk,
+        root_key: rootJwk,
         bundle: at('trust.json'),
         manifest: at('manifest.jws'),
       },
@@ -109,7 +84,7 @@ export async function makeSealedWorld(baseUrl: string): Promise<SealedWorld> {
     config,
     configurationSha256: await sha256Hex(text),
     operator,
-    rootJwk: root.publicJwk,
+    rootJwk,
     at,
     remove: () => rmSync(directory, { recursive: true, force: true }),
   }

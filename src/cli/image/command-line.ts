@@ -11,6 +11,13 @@ const KERNEL_SETTINGS = [
   'module.sig_enforce=1',
   'lockdown=confidentiality',
   'init_on_alloc=1',
+  // Of the ACPI tables, which are the host's, the kernel runs the program of one and of no other.
+  'acpi_no_static_ssdt',
+  'acpi_no_memhotplug',
+  // Nor does it follow their instructions for error records, by which a panic's messages would reach the host.
+  'erst_disable',
+  'hest_disable',
+  'bert_disable',
   'quiet',
 ]
 

@@ -29,7 +29,7 @@ export async function checkOnce(
   deps: EvidenceDeps,
 ): Promise<Outcome> {
   const { attestation, base_url: address } = provider
-  const subject = { baseUrl: address.replace(/\/+$/, ''), apiKey, mode }
+  const subject = { baseUrl: address.replace(/\/+$/, ''), apiKey, mode, allowSimulated: false }
   const opened = openAdapter(attestation, subject, deps)
   if (opened === undefined) throw new InputError(`${name} is called without attestation`)
   try {

@@ -16,6 +16,8 @@ export interface EvidenceSubject<Name extends AdapterName> {
   readonly baseUrl: string
   readonly apiKey: string | undefined
   readonly mode: ServiceConfig['mode']
+  /** `service.allow_simulated` of the configuration; local mode needs no permission. */
+  readonly allowSimulated: boolean
 }
 
 /** The side effects of adapters, replaceable in tests. */
@@ -37,7 +39,7 @@ export interface EvidenceDeps {
   readonly findSnpChain: (report: Bytes) => Promise<string>
   /** AMD's revocation list for the root of that chain (PEM), in DER; undefined where no valid one is available. */
   readonly findRevocationList: (chainPem: string) => Promise<Bytes | undefined>
-  /** The simulated platform of this stack; refused outside local mode. */
+  /** The simulated platform of this stack; `refuse` on a real one. */
   readonly ownSimulated: SimulatedPolicy
 }
 
@@ -69,11 +71,15 @@ export interface Adapter<Name extends AdapterName> {
 
 type JudgingDeps = Pick<EvidenceDeps, 'now' | 'verifyQuote' | 'verifyProvenance' | 'ownSimulated'>
 
-/** Simulated evidence is accepted in local mode only, and only from this stack's own platform. */
+/**
+ * Simulated evidence is accepted in local mode, and in production mode where the configuration allows it; only by a router
+ * that is itself on a simulated platform, and only from that very platform.
+ */
 export function judgeOptions(
-  { mode }: Pick<EvidenceSubject<AdapterName>, 'mode'>,
+  { mode, allowSimulated }: Pick<EvidenceSubject<AdapterName>, 'mode' | 'allowSimulated'>,
   { now, verifyQuote, verifyProvenance, ownSimulated }: JudgingDeps,
 ): JudgeOptions {
-  const simulated = mode === 'local' && typeof ownSimulated === 'object' ? ownSimulated : 'refuse'
+  const allowed = (mode === 'local' || allowSimulated) && typeof ownSimulated === 'object'
+  const simulated = allowed ? ownSimulated : 'refuse'
   return { now: now(), simulated, verifyQuote, verifyProvenance }
 }

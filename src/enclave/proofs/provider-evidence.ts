@@ -74,7 +74,8 @@ export function createProviderProofs(deps: ProofDeps): ProviderProofs {
 }
 
 function keyOf(name: string, provider: ProviderConfig, { config, providerApiKeys }: LoadedConfig) {
-  return JSON.stringify([provider, config.service.mode, providerApiKeys[name] ?? null])
+  const { mode, allow_simulated: allowSimulated } = config.service
+  return JSON.stringify([provider, mode, allowSimulated, providerApiKeys[name] ?? null])
 }
 
 interface StartInputs {
@@ -96,6 +97,7 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
     baseUrl,
     apiKey,
     mode: config.service.mode,
+    allowSimulated: config.service.allow_simulated,
   })
   const reach = { provider: name, baseUrl, apiKey, webPki: opened?.webPki ?? true }
   const adapter = provider.attestation.adapter

@@ -16,15 +16,33 @@ export interface AcpiReport {
   readonly tables: number
   /** How many operation regions they declare, by address space. */
   readonly regions: Readonly<Record<string, number>>
+  /** Those in memory whose place is written in the table: `address+length`, hex. */
+  readonly memory: readonly string[]
+  /** How many in memory have a place that the code computes when it runs. */
+  readonly computed: number
+}
+
+/** Bytes of physical memory from `start` up to but not including `end`. */
+export interface MemoryRange {
+  readonly start: bigint
+  readonly end: bigint
+}
+
+interface Region {
+  readonly space: string
+  /** Undefined where code computes it. */
+  readonly range: MemoryRange | undefined
 }
 
 /** ACPI 6.5, 20.2.5.2: DefOpRegion := ExtOpPrefix OpRegionOp NameString RegionSpace RegionOffset RegionLen. */
 const EXT_OP = 0x5b
 const OP_REGION = 0x80
 
+const MEMORY = 'system_memory'
+
 /** ACPI 6.5, 5.5.2.4. */
 const SPACES = [
-  'system_memory',
+  MEMORY,
   'system_io',
   'pci_config',
   'embedded_control',
@@ -48,24 +66,86 @@ export function readTables(directory: string): AcpiTable[] {
  */
 export function describeTables(tables: readonly AcpiTable[]): AcpiReport {
   const hash = createHash('sha256')
+  for (const { bytes } of tables) hash.update(bytes)
+  const declared = tables.flatMap(({ bytes }) => regionsIn(bytes))
   const regions: Record<string, number> = {}
-  for (const { bytes } of tables) {
-    hash.update(bytes)
-    for (const space of regionSpaces(bytes)) regions[space] = (regions[space] ?? 0) + 1
+  for (const { space } of declared) regions[space] = (regions[space] ?? 0) + 1
+  const ranges = memoryRanges(declared)
+  return {
+    event: 'acpi_tables',
+    sha256: hash.digest('hex'),
+    tables: tables.length,
+    regions,
+    memory: ranges.map(({ start, end }) => `${start.toString(16)}+${(end - start).toString(16)}`),
+    computed: (regions[MEMORY] ?? 0) - ranges.length,
   }
-  return { event: 'acpi_tables', sha256: hash.digest('hex'), tables: tables.length, regions }
 }
 
-/** The address space of every operation region that is declared. */
-function regionSpaces(bytes: Uint8Array): string[] {
-  const found: string[] = []
+/**
+ * Whether a table names memory of the guest itself as an operation region, which no honest host has a reason for.
+ * @param iomem the text of /proc/iomem as root reads it
+ */
+export function claimsGuestMemory(tables: readonly AcpiTable[], iomem: string): boolean {
+  const own = systemRam(iomem)
+  const claimed = memoryRanges(tables.flatMap(({ bytes }) => regionsIn(bytes)))
+  return claimed.some(({ start, end }) => own.some((ram) => start < ram.end && ram.start < end))
+}
+
+/** Lines such as `00100000-7ffdffff : System RAM`; what is nested in one is indented. */
+const RAM_LINE = /^([0-9a-f]+)-([0-9a-f]+) : System RAM$/gm
+
+function systemRam(iomem: string): MemoryRange[] {
+  return [...iomem.matchAll(RAM_LINE)].map(([, from = '0', to = '0']) => ({
+    start: BigInt(`0x${from}`),
+    end: BigInt(`0x${to}`) + 1n,
+  }))
+}
+
+function memoryRanges(regions: readonly Region[]): MemoryRange[] {
+  return regions.flatMap(({ space, range }) =>
+    space === MEMORY && range !== undefined ? [range] : [],
+  )
+}
+
+/** Every operation region that is declared. */
+function regionsIn(bytes: Uint8Array): Region[] {
+  const found: Region[] = []
   for (let at = 0; at + 1 < bytes.length; at++) {
     if (bytes[at] !== EXT_OP || bytes[at + 1] !== OP_REGION) continue
     const behind = skipName(bytes, at + 2)
     const space = behind === undefined ? undefined : bytes[behind]
-    if (space !== undefined) found.push(SPACES[space] ?? 'other')
+    if (behind === undefined || space === undefined) continue
+    found.push({ space: SPACES[space] ?? 'other', range: rangeAt(bytes, behind + 1) })
   }
   return found
+}
+
+/** RegionOffset and RegionLen, where both are constants. */
+function rangeAt(bytes: Uint8Array, at: number): MemoryRange | undefined {
+  const offset = constantAt(bytes, at)
+  const length = offset && constantAt(bytes, offset.behind)
+  return offset && length && { start: offset.value, end: offset.value + length.value }
+}
+
+/** ACPI 6.5, 20.2.3: how many bytes follow the prefix of a constant. */
+const CONSTANT_BYTES: ReadonlyMap<number, number> = new Map([
+  [0x0a, 1],
+  [0x0b, 2],
+  [0x0c, 4],
+  [0x0e, 8],
+])
+
+/** A constant and where it ends; undefined for any other term. */
+function constantAt(bytes: Uint8Array, at: number) {
+  const prefix = bytes[at]
+  // ZeroOp and OneOp are their own value.
+  if (prefix === 0 || prefix === 1) return { value: BigInt(prefix), behind: at + 1 }
+  const size = CONSTANT_BYTES.get(prefix ?? -1)
+  if (size === undefined || at + 1 + size > bytes.length) return undefined
+  const digits = Buffer.from(bytes.subarray(at + 1, at + 1 + size))
+    .reverse()
+    .toString('hex')
+  return { value: BigInt(`0x${digits}`), behind: at + 1 + size }
 }
 
 const ROOT = 0x5c

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { CHIP_FILE_VARIABLE } from '../../enclave/open-machine.ts'
-import { describeTables, readTables } from './acpi-tables.ts'
+import { claimsGuestMemory, describeTables, readTables } from './acpi-tables.ts'
 import { forward } from './forward.ts'
 import { checkConfiguration, HostInputError } from './host-input.ts'
-import { OPEN_PORT, planService } from './service-plan.ts'
+import { OPEN_PORT, planService, type StandinPlan } from './service-plan.ts'
 
 /** The program whose subcommand the guest runs. */
 const PROGRAM = '/app/src/cli/main.ts'
@@ -16,8 +16,9 @@ const CONFIG = '/run/cmr/config'
 const SECRETS = '/run/cmr/secrets'
 /** For rehearsals; the real platform does not read it. */
 const CHIP = '/run/cmr/simulated-chip'
-const STANDIN_PORT = '/run/cmr/standin-port'
+const STANDIN_PLAN = '/run/cmr/standin'
 const TABLES = '/run/cmr/acpi'
+const IOMEM = '/run/cmr/iomem'
 
 /**
  * The program that PID 1 starts: checks the host's input and runs the router. When the router ends, the machine ends.
@@ -25,12 +26,12 @@ const TABLES = '/run/cmr/acpi'
 async function main(): Promise<number> {
   const configuration = readFileSync(CONFIG)
   checkConfiguration(configuration, readFileSync('/proc/cmdline', 'utf8'))
-  say(describeTables(readTables(TABLES)))
+  checkTables()
   const plan = planService(configuration.toString('utf8'), {
     secrets: readIfThere(SECRETS),
-    standinPort: readIfThere(STANDIN_PORT),
+    standin: readIfThere(STANDIN_PLAN),
   })
-  if (plan.standinPort !== undefined) startStandinProvider(plan.standinPort)
+  if (plan.standin !== undefined) startStandinProvider(plan.standin)
   if (plan.forwardTo !== undefined) await forward(OPEN_PORT, plan.forwardTo)
 
   const router = spawn(process.execPath, [PROGRAM, ...plan.args], {
@@ -57,14 +58,29 @@ async function main(): Promise<number> {
   })
 }
 
-/** The image's own provider, for rehearsals; its answers are made up, and it ends with the machine. */
-function startStandinProvider(port: number): void {
+/** @throws HostInputError when an ACPI table claims memory of this guest */
+function checkTables(): void {
+  const tables = readTables(TABLES)
+  say(describeTables(tables))
+  if (claimsGuestMemory(tables, readFileSync(IOMEM, 'utf8'))) {
+    throw new HostInputError('an ACPI table of the host claims memory of this guest')
+  }
+}
+
+/**
+ * The image's own provider, for rehearsals; its answers are made up, and it ends with the machine. Its evidence is of the
+ * simulated chip that the host handed over, where there is one.
+ */
+function startStandinProvider({ port, tlsPort, identity }: StandinPlan): void {
   say({ event: 'standin_provider' })
-  spawn(RUN_AS, ['worker', process.execPath, STANDIN, String(port)], {
+  const args = ['worker', process.execPath, STANDIN, String(port), String(tlsPort)]
+  const standin = spawn(RUN_AS, args, {
     cwd: '/app',
-    stdio: 'ignore',
-    env: { PATH: '/usr/bin', HOME: '/tmp', TMPDIR: '/tmp' },
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    env: { PATH: '/usr/bin', HOME: '/tmp', TMPDIR: '/tmp', STANDIN_IDENTITY: identity },
   })
+  const chip = readIfThere(CHIP)
+  if (chip !== undefined) standin.send({ type: 'chip', chip: JSON.parse(chip) }, () => {})
 }
 
 /** One line on the console, which the host reads. */

@@ -10,16 +10,25 @@ export interface ServicePlan {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly forwardTo?: number
-  /** Where the image's stand-in provider answers on loopback, in a rehearsal. */
-  readonly standinPort?: number
+  /** The image's stand-in provider, in a rehearsal. */
+  readonly standin?: StandinPlan
   /** Whether what it prints may be shown to the host. */
   readonly shown: boolean
 }
 
-/** What the host hands over beside the configuration. */
+/** What the host hands over beside the configuration, as text. */
 export interface HostItems {
   readonly secrets?: string | undefined
-  readonly standinPort?: string | undefined
+  readonly standin?: string | undefined
+}
+
+/** A stand-in provider on loopback. */
+export interface StandinPlan {
+  readonly port: number
+  /** The same answers over HTTPS, with evidence. */
+  readonly tlsPort: number
+  /** The release root and TLS key that the measured configuration names, as `StandinIdentity.kept`. */
+  readonly identity: string
 }
 
 /** The guest's only open port. Plain HTTP and the link stay inside. */
@@ -36,7 +45,8 @@ const modeSchema = z.object({
   }),
 })
 
-const portSchema = z.coerce.number().int().min(1024).max(65_535)
+const port = z.int().min(1024).max(65_535)
+const standinSchema = z.strictObject({ port, tls_port: port, identity: z.looseObject({}) })
 
 /**
  * The program for this measured configuration: in production mode a router that starts sealed, in local mode a
@@ -46,18 +56,23 @@ const portSchema = z.coerce.number().int().min(1024).max(65_535)
  */
 export function planService(
   configuration: string,
-  { secrets, standinPort }: HostItems = {},
+  { secrets, standin }: HostItems = {},
 ): ServicePlan {
   const parsed = modeSchema.safeParse(parseJson(configuration))
   if (!parsed.success) throw new HostInputError('the configuration has no service of a known mode')
   const { mode, allow_simulated: rehearsal } = parsed.data.service
   if (mode === 'local') return planSimulated(configuration, secrets)
   const plan = planProduction(secrets)
-  if (standinPort === undefined) return plan
+  if (standin === undefined) return plan
   if (!rehearsal) throw new HostInputError('a stand-in provider needs service.allow_simulated')
-  const port = portSchema.safeParse(standinPort.trim())
-  if (!port.success) throw new HostInputError('the port of the stand-in provider is none')
-  return { ...plan, standinPort: port.data }
+  return { ...plan, standin: readStandin(standin) }
+}
+
+function readStandin(text: string): StandinPlan {
+  const parsed = standinSchema.safeParse(parseJson(text))
+  if (!parsed.success) throw new HostInputError('the description of the stand-in provider is none')
+  const { port: plain, tls_port: tlsPort, identity } = parsed.data
+  return { port: plain, tlsPort, identity: JSON.stringify(identity) }
 }
 
 function planProduction(hostSecrets: string | undefined): ServicePlan {

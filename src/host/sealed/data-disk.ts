@@ -13,6 +13,7 @@ export const DATA_DISK_FAULTS = {
     'data_disk_not_ours: it holds something behind a blank head; overwrite its first 2 MiB with zeros',
   other_key: 'data_disk_other_key: it was made with another DATA_DISK_KEY',
   damaged: 'data_disk_damaged: it was made here, and was changed or broken since',
+  unreadable: 'data_disk_unreadable: the host answers reads of it with errors; it was not changed',
   blank:
     'data_disk_blank: it is blank, but the ledger of this router was at a position above zero: the disk is not the one it was',
   format_failed: 'data_disk_format_failed: the blank disk could not be written',
@@ -59,7 +60,7 @@ export class DataDisk {
 
   async #openNow(secret: Buffer, position: number): Promise<DataDiskFault | undefined> {
     const head = await readStart(this.#places.device)
-    if (head === undefined) return 'missing'
+    if (typeof head === 'string') return head
     if (isBlank(head)) return position > 0 ? 'blank' : this.#format(secret)
     const keys = readHead(head, secret)
     if (typeof keys === 'string') return keys
@@ -72,14 +73,11 @@ export class DataDisk {
     const keys = deriveKeys(secret, salt)
     const fault = faultOf(await askForVolume(this.#places.volume, 'format', keys.sectors))
     if (fault !== undefined) return fault
-    const device = await open(this.#places.device, 'r+')
-    try {
-      await device.write(writeHead(salt, keys), 0, HEAD_BYTES, 0)
-      await device.sync()
-    } finally {
-      await device.close()
-    }
-    return undefined
+    const written = writeStart(this.#places.device, writeHead(salt, keys))
+    return written.then(
+      () => undefined,
+      () => 'format_failed' as const,
+    )
   }
 }
 
@@ -87,17 +85,28 @@ function faultOf(answer: VolumeAnswer): DataDiskFault | undefined {
   return answer === 'ok' ? undefined : answer
 }
 
-/** The head of the disk; undefined where there is no disk. */
-async function readStart(path: string): Promise<Buffer | undefined> {
-  const device = await open(path, 'r').catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  })
-  if (device === undefined) return undefined
+/** The head of the disk, or why it cannot be read. */
+async function readStart(path: string): Promise<Buffer | 'missing' | 'unreadable'> {
   try {
-    const head = Buffer.alloc(HEAD_BYTES)
-    const { bytesRead } = await device.read(head, 0, HEAD_BYTES, 0)
-    return head.subarray(0, bytesRead)
+    const device = await open(path, 'r')
+    try {
+      const head = Buffer.alloc(HEAD_BYTES)
+      const { bytesRead } = await device.read(head, 0, HEAD_BYTES, 0)
+      return head.subarray(0, bytesRead)
+    } finally {
+      await device.close()
+    }
+  } catch (error) {
+    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    return missing ? 'missing' : 'unreadable'
+  }
+}
+
+async function writeStart(path: string, head: Buffer): Promise<void> {
+  const device = await open(path, 'r+')
+  try {
+    await device.write(head, 0, HEAD_BYTES, 0)
+    await device.sync()
   } finally {
     await device.close()
   }

@@ -8,6 +8,7 @@ export const VOLUME_ANSWERS = [
   'too_small',
   'not_blank',
   'damaged',
+  'unreadable',
   'format_failed',
   'already_open',
   'malformed',

@@ -71,12 +71,29 @@ function setting(change: Partial<AttestedSetting> = {}): AttestedSetting {
   }
 }
 
+/** Production mode whose configuration allows the simulated platform. */
+const rehearsal = () => ({
+  mode: 'production' as const,
+  allowSimulated: true,
+  attestation: { ...setting().attestation, environments: ['local'] },
+})
+
 async function start(change: Partial<AttestedSetting> = {}): Promise<AttestedWorld> {
   world = await startAttested(setting(change))
   return world
 }
 
 describe('a host that publishes an envelope', () => {
+  it('may be on the simulated platform of a production router whose configuration allows it, and its block says so', async () => {
+    const { proofs, link, settled } = await start(rehearsal())
+    expect(await settled()).toMatchObject({ state: 'verified', reason: null })
+    const { headers } = await link.post('nova', PROMPT)
+    expect(proofs.hop('nova', String(headers['x-cmr-evidence-sha256']))?.block).toMatchObject({
+      verified: true,
+      attestation_strength: 'simulated',
+    })
+  })
+
   it('is proven, called, and described in a receipt by what its evidence says', async () => {
     const { proofs, provider, link, settled } = await start()
     const standing = await settled()
@@ -260,6 +277,16 @@ describe('not a byte of a prompt goes to a host', () => {
     [
       'on a simulated platform that is not this stack’s own',
       async () => ({ deps: { ownSimulated: { arkSpkiSha256: 'ee'.repeat(32) } } }),
+      `${HARDWARE} (simulated_platform)`,
+    ],
+    [
+      'on a simulated platform in production that allows one, where the router itself is on a real one',
+      async () => ({ ...rehearsal(), deps: { ownSimulated: 'refuse' } }),
+      `${HARDWARE} (simulated_platform)`,
+    ],
+    [
+      'on another simulated platform in production that allows one',
+      async () => ({ ...rehearsal(), deps: { ownSimulated: { arkSpkiSha256: 'ee'.repeat(32) } } }),
       `${HARDWARE} (simulated_platform)`,
     ],
     [

@@ -39,13 +39,20 @@ describe('what a guest runs', () => {
 
   it('has a stand-in provider where the measured configuration allows simulation alone', () => {
     const simulated = JSON.stringify({ service: { allow_simulated: true } })
-    expect(planService(simulated, { standinPort: '9100\n' }).standinPort).toBe(9100)
-    expect(() => planService(config(), { standinPort: '9100' })).toThrow(
+    const standin = JSON.stringify({ port: 9100, tls_port: 9101, identity: { root: {} } })
+    expect(planService(simulated, { standin }).standin).toEqual({
+      port: 9100,
+      tlsPort: 9101,
+      identity: '{"root":{}}',
+    })
+    expect(() => planService(config(), { standin })).toThrow(
       new HostInputError('a stand-in provider needs service.allow_simulated'),
     )
-    expect(() => planService(simulated, { standinPort: '80' })).toThrow(
-      new HostInputError('the port of the stand-in provider is none'),
-    )
+    for (const wrong of ['9100', '{', '{"port":80,"tls_port":9101,"identity":{}}']) {
+      expect(() => planService(simulated, { standin: wrong })).toThrow(
+        new HostInputError('the description of the stand-in provider is none'),
+      )
+    }
   })
 
   it.each(['{', '{}', config('none')])('is nothing without a mode that is known: %s', (text) => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -99,12 +99,21 @@ describe('the data disk', () => {
     expect(await open()).toBe('missing')
   })
 
+  it('is refused when it cannot be read, and is not taken for a blank one', async () => {
+    await open()
+    rmSync(device())
+    // A read of a directory is an error, as is one of a failing disk.
+    mkdirSync(device())
+    expect(await open()).toBe('unreadable')
+    expect(asked).toHaveLength(1)
+  })
+
   it('is not formatted when the ledger was somewhere before', async () => {
     expect(await open(SECRET, 7)).toBe('blank')
     expect(asked).toEqual([])
   })
 
-  it.each(['too_small', 'not_blank', 'damaged', 'format_failed', 'missing'] as const)(
+  it.each(['too_small', 'not_blank', 'damaged', 'unreadable', 'format_failed', 'missing'] as const)(
     'is not taken for formatted when PID 1 answers %s',
     async (problem) => {
       answer = problem
