@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { signTrustBundle } from '../../src/enclave/release/sign-documents.ts'
-import { makeSigningKey } from '../../src/enclave/release/signing-key.ts'
+import { makeSigningKey, type SigningKey } from '../../src/enclave/release/signing-key.ts'
 import { fromUtf8 } from '../../src/protocol/bytes.ts'
 import { parseCompactJws } from '../../src/protocol/compact-jws.ts'
 
 /** Trust bundles (JWS) under one release root: that of a release, and two that an operator's router does not satisfy. */
 export interface OperatorBundles {
-  readonly rootJwk: Readonly<Record<string, unknown>>
+  readonly rootJwk: SigningKey['publicJwk']
   readonly published: string
   readonly otherMeasurement: string
   readonly higherFloor: string

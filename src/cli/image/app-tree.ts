@@ -58,13 +58,18 @@ export async function makeAppTree(root: string, commit: string): Promise<void> {
 async function compile(app: string): Promise<void> {
   const npm = (...words: string[]) =>
     run('npm', [...words, ...NPM_FLAGS], { cwd: app, env: ownEnvironment() })
-  renameSync(join(app, 'src'), join(app, 'typescript'))
   await npm('ci')
+  await compileSources(app)
+  await npm('ci', '--omit=dev', '--omit=peer')
+}
+
+/** Replaces the TypeScript in `app/src` by JavaScript, with the packages that are installed there. */
+export async function compileSources(app: string): Promise<void> {
+  renameSync(join(app, 'src'), join(app, 'typescript'))
   const script =
     "import { compileTree } from './typescript/cli/build/compile-tree.ts'; await compileTree('typescript', 'src')"
   await run(process.execPath, ['--input-type=module', '--eval', script], { cwd: app })
   rmSync(join(app, 'typescript'), { recursive: true })
-  await npm('ci', '--omit=dev', '--omit=peer')
 }
 
 /** Writes those of the named files that a commit has below a directory. */

@@ -1,16 +1,12 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { copyBytes } from '../../protocol/bytes.ts'
-import { checkOut, hasUncommitted } from './app-tree.ts'
+import { checkOut, hasUncommitted, makeAppTree } from './app-tree.ts'
+import { emptyDirectory } from './empty-directory.ts'
 import { imageSchema, type ImageDescription } from './image-description.ts'
 import { ImageError } from './image-error.ts'
-import { compileProgram, makeInitrd } from './initrd.ts'
 import { readInputs } from './inputs.ts'
-import { unpackPackages } from './packages.ts'
-import { makeRootTree } from './root-tree.ts'
-import { Toolchain } from './toolchain.ts'
-import { makeVerityDisk } from './verity.ts'
+import { makeParts } from './parts.ts'
 
 export interface BuildPlan {
   /** Full name of the commit that is built. */
@@ -44,38 +40,21 @@ export async function buildImage({
   await checkOut(commit, ['image'], source)
   const pinned = readInputs(join(source, 'image/inputs.json'))
   const inputs = sources === undefined ? pinned : { ...pinned, sources: [...sources] }
-  const unpacked = await unpackPackages(work, inputs, log)
-  const toolchain = new Toolchain(unpacked.tool)
-
-  log('compiling PID 1')
-  const objects = emptyDirectory(work, 'programs')
-  const compile = (name: string) =>
-    compileProgram(toolchain, join(source, 'image', name), join(objects, name))
-  const init = await compile('init')
-  const runAs = await compile('run-as')
-
-  log('collecting the root')
-  const root = join(work, 'root')
-  await makeRootTree({ root, debian: unpacked.root, commit, runAs })
-  log('packing the root')
-  const squashed = join(work, 'root.squashfs')
-  await toolchain.squash(root, squashed, inputs.epoch)
-  const disk = makeVerityDisk(copyBytes(readFileSync(squashed)))
+  const makeApp = (root: string) => makeAppTree(root, commit)
+  const parts = await makeParts({ work, programs: join(source, 'image'), inputs, makeApp, log })
 
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
-  const [kernel = '', another] = globSync(`${unpacked.kernel}/boot/vmlinuz-*`)
-  if (another !== undefined) throw new ImageError('there is more than one kernel')
-  copyFileSync(kernel, join(out, 'vmlinuz'))
-  writeFileSync(join(out, 'initrd.cpio'), makeInitrd(init, unpacked.kernel, inputs))
-  writeFileSync(join(out, 'root.img'), disk.bytes)
+  copyFileSync(parts.kernel, join(out, 'vmlinuz'))
+  writeFileSync(join(out, 'initrd.cpio'), parts.initrd)
+  writeFileSync(join(out, 'root.img'), parts.disk.bytes)
   const description: ImageDescription = {
     commit,
     kernel_sha256: hashOf(join(out, 'vmlinuz')),
     initrd_sha256: hashOf(join(out, 'initrd.cpio')),
     root_sha256: hashOf(join(out, 'root.img')),
-    root_hash: disk.rootHash,
-    root_blocks: disk.dataBlocks,
+    root_hash: parts.disk.rootHash,
+    root_blocks: parts.disk.dataBlocks,
   }
   writeFileSync(join(out, 'image.json'), `${JSON.stringify(description, null, 2)}\n`)
   return description
@@ -91,13 +70,6 @@ export function readImage(out: string): ImageDescription {
   } catch (cause) {
     throw new ImageError(`${out} holds no image: build one with "npm run image"`, { cause })
   }
-}
-
-function emptyDirectory(parent: string, name: string): string {
-  const path = join(parent, name)
-  rmSync(path, { recursive: true, force: true })
-  mkdirSync(path, { recursive: true })
-  return path
 }
 
 function hashOf(path: string): string {

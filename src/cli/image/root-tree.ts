@@ -12,7 +12,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeAppTree } from './app-tree.ts'
 
 /** The libraries that Node, workerd and mke2fs are linked with, and those that the C library loads by name. */
 const LIBRARIES = [
@@ -74,7 +73,8 @@ export interface RootPlan {
   readonly root: string
   /** Where Debian's packages were unpacked. */
   readonly debian: string
-  readonly commit: string
+  /** Puts the application and Node into the root. */
+  readonly makeApp: (root: string) => Promise<void>
   /** The program that changes accounts. */
   readonly runAs: Uint8Array
 }
@@ -83,10 +83,10 @@ export interface RootPlan {
  * Makes the guest's root: the application, Node, the libraries that they need, two small programs for accounts and for
  * the data disk, and no other program.
  */
-export async function makeRootTree({ root, debian, commit, runAs }: RootPlan): Promise<void> {
+export async function makeRootTree({ root, debian, makeApp, runAs }: RootPlan): Promise<void> {
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
-  await makeAppTree(root, commit)
+  await makeApp(root)
   for (const path of EMPTY_DIRECTORIES) mkdirSync(join(root, path), { recursive: true })
   for (const path of [...LIBRARIES, FORMATTER]) copyRunnable(debian, root, path)
   writeFileSync(join(root, RUN_AS), runAs, { mode: 0o755 })

@@ -54,6 +54,7 @@ export function storedSecret(state: StateDir, name: string, given: string | unde
 function lock(path: string): void {
   try {
     const database = new DatabaseSync(join(path, 'lock'))
+    chmodSync(join(path, 'lock'), 0o600)
     database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     process.once('exit', () => database.close())
   } catch (error) {
