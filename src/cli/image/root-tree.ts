@@ -35,13 +35,13 @@ const LIBRARIES = [
   ].map((name) => `usr/lib/x86_64-linux-gnu/${name}`),
 ]
 
-/** Mount points; PID 1 fills them. */
 /** Makes the file system of a new data disk; PID 1 runs it. */
 const FORMATTER = 'usr/sbin/mke2fs'
 
 /** By it the supervisor starts its parts under their accounts. */
 export const RUN_AS = 'usr/bin/run-as'
 
+/** Mount points; PID 1 fills them. */
 const EMPTY_DIRECTORIES = ['dev', 'proc', 'run', 'sys/kernel/config', 'tmp', 'var/lib/cmr']
 
 const LINKS: Readonly<Record<string, string>> = {
@@ -89,6 +89,7 @@ export async function makeRootTree({ root, debian, makeApp, runAs }: RootPlan): 
   await makeApp(root)
   for (const path of EMPTY_DIRECTORIES) mkdirSync(join(root, path), { recursive: true })
   for (const path of [...LIBRARIES, FORMATTER]) copyRunnable(debian, root, path)
+  mkdirSync(dirname(join(root, RUN_AS)), { recursive: true })
   writeFileSync(join(root, RUN_AS), runAs, { mode: 0o755 })
   for (const [path, text] of Object.entries(FILES)) writeInto(root, path, text)
   for (const [path, target] of Object.entries(LINKS)) symlinkSync(target, join(root, path))
