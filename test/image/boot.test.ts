@@ -111,8 +111,10 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     // A store for error records, as a host's ACPI tables may offer one: kernels keep their last messages in it.
     const records = world.at('error-records')
     const store = [
-      ...['-object', `memory-backend-file,id=records,mem-path=${records},size=65536,share=on`],
-      ...['-device', 'acpi-erst,memdev=records'],
+      '-object',
+      `memory-backend-file,id=records,mem-path=${records},size=65536,share=on`,
+      '-device',
+      'acpi-erst,memdev=records',
     ]
     const guest = await boot({ rootDisk: disk, host: store })
     await guest.ended

@@ -38,7 +38,8 @@ describe.skipIf(reason !== undefined)('inside the guest', { timeout: BOOT_MS }, 
       commandLine: commandLine(root, readFileSync(world.at('router.json'))),
     })
     await untilSaid(guest, 'sealed')
-    expect(await unseal(world, guest)).toMatchObject({ status: 0 })
+    const { status, line } = await unseal(world, guest)
+    if (status !== 0) throw new Error(line)
     await untilSaid(guest, 'serving')
     let there = false
     void session.connected.then(() => (there = true))

@@ -27,7 +27,9 @@ const ATTEMPTS: Readonly<Record<string, (at: string) => unknown>> = {
   /** The accounts of all processes that can be seen. */
   processes: (at) => {
     const names = readdirSync(at).filter((name) => /^\d+$/.test(name))
-    return [...new Set(names.flatMap((name) => accountOf(`${at}/${name}`)))].toSorted()
+    return [...new Set(names.flatMap((name) => accountOf(`${at}/${name}`)))].toSorted(
+      (one, other) => one - other,
+    )
   },
   /** A socket of the file system can be connected to by those who may write to it. */
   connect: (at) => accessSync(at, constants.W_OK),

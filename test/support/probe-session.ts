@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createInterface, type Interface } from 'node:readline'
 
 /** The test's end of an account probe. */

@@ -142,9 +142,7 @@ function constantAt(bytes: Uint8Array, at: number) {
   if (prefix === 0 || prefix === 1) return { value: BigInt(prefix), behind: at + 1 }
   const size = CONSTANT_BYTES.get(prefix ?? -1)
   if (size === undefined || at + 1 + size > bytes.length) return undefined
-  const digits = Buffer.from(bytes.subarray(at + 1, at + 1 + size))
-    .reverse()
-    .toString('hex')
+  const digits = Buffer.from(bytes.subarray(at + 1, at + 1 + size).toReversed()).toString('hex')
   return { value: BigInt(`0x${digits}`), behind: at + 1 + size }
 }
 
