@@ -1,19 +1,32 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
-import { batchers } from './bench/batchers.ts'
-import { missingDatabase } from './bench/database.ts'
-import { doors } from './bench/doors.ts'
-import { comparison } from './bench/comparison.ts'
-import { growth } from './bench/growth.ts'
+import { BATCHERS, batchers } from './bench/batchers.ts'
+import { COMPARISON, comparison } from './bench/comparison.ts'
+import { GROWTH, growth } from './bench/growth.ts'
 import { LoadGenerator } from './bench/load.ts'
 import { Mock } from './bench/mock.ts'
-import { acceptedRatiosSchema, ratios, ratiosOf, regressionsOf } from './bench/ratios.ts'
-import type { Report } from './bench/report.ts'
-import { runSuite, type Bench, type Suite } from './bench/suite.ts'
+import { figuresOf, showReport } from './bench/page.ts'
+import {
+  acceptedRatiosSchema,
+  ratios,
+  ratiosOf,
+  ratioTable,
+  regressionsOf,
+} from './bench/ratios.ts'
+import { reportSchema } from './bench/report.ts'
+import { runSuite, type Bench, type Exhibit, type Suite } from './bench/suite.ts'
 import { OtherWork } from './bench/other-work.ts'
-import { severalWorkers } from './bench/workers.ts'
+import { severalWorkers, WORKERS } from './bench/workers.ts'
 import { checkRuntime } from '../src/host/stack/runtime-check.ts'
 
 /**
@@ -24,15 +37,23 @@ const program = new Command('bench')
   .description('measure the router beside a bare pass-through and a peer')
   .option('--quick', 'one short round, without the 512 streams')
   .option('--growth', 'how cost grows with routes, customers, ledger rows and tools instead')
-  .option('--workers <n>', 'the router on PostgreSQL with 1 and with n workerd instead', severalOf)
-  .option('--doors', 'the front doors of one router beside its chat door instead')
+  .option(
+    '--workers <n>',
+    'the router with 1 and with n workerd, on both engines, instead',
+    severalOf,
+  )
   .option('--batchers', 'the router without each of its batchers instead')
   .option(
     '--ratios',
     'fail if CPU of the router, as a multiple of the floor, is 30 percent above the accepted',
   )
   .option('--accept', 'with --ratios: accept what is measured')
-  .option('--out <folder>', 'where the JSON and the plots go', 'docs/performance')
+  .option('--render', 'measure nothing: show again what was measured before')
+  .option(
+    '--out <folder>',
+    'where the JSON and the plots go; a page of the same name gets the figures',
+    'docs/performance',
+  )
   .option('--scratch <folder>', 'where state is kept while it runs', tmpdir())
   .action(run)
 
@@ -43,10 +64,10 @@ interface Options {
   readonly quick?: true
   readonly growth?: true
   readonly workers?: number
-  readonly doors?: true
   readonly batchers?: true
   readonly ratios?: true
   readonly accept?: true
+  readonly render?: true
   readonly out: string
   readonly scratch: string
 }
@@ -59,8 +80,7 @@ function severalOf(text: string): number {
 
 async function run(options: Options): Promise<void> {
   checkRuntime()
-  const missing = options.workers === undefined ? undefined : missingDatabase()
-  if (missing !== undefined) return console.error(`skipped PostgreSQL: ${missing}`)
+  if (options.render) return renderAgain(options.out)
   const scratch = mkdtempSync(join(resolve(options.scratch), 'cmr-bench-'))
   // A database server runs as another user and has its files there.
   chmodSync(scratch, 0o711)
@@ -72,20 +92,38 @@ async function run(options: Options): Promise<void> {
   const bench = { quick: options.quick ?? false, mock, load, scratch, log: console.error }
   try {
     if (options.ratios) return await compareRatios(bench, options.accept === true)
-    const suite = suiteOf(options, bench)
-    publish(suite, await runSuite(suite, bench), options.out)
+    const { exhibit, suite } = chosen(options, bench)
+    const report = await runSuite(suite, bench)
+    console.log(figuresOf(report, exhibit.sections(report)))
+    mkdirSync(options.out, { recursive: true })
+    writeFileSync(fileOf(exhibit, options.out), `${JSON.stringify(report, null, 2)}\n`)
+    await showReport(exhibit, report, options.out)
   } finally {
     await load.stop()
     await mock.stop()
   }
 }
 
-function suiteOf(options: Options, bench: Bench): Suite {
+function chosen(
+  options: Options,
+  bench: Bench,
+): { readonly exhibit: Exhibit; readonly suite: Suite } {
   const { workers } = options
-  if (options.doors) return doors(bench)
-  if (options.batchers) return batchers(bench)
-  if (workers !== undefined) return severalWorkers(bench, workers)
-  return options.growth ? growth(bench) : comparison(bench)
+  if (options.batchers) return { exhibit: BATCHERS, suite: batchers(bench) }
+  if (workers !== undefined) return { exhibit: WORKERS, suite: severalWorkers(bench, workers) }
+  if (options.growth) return { exhibit: GROWTH, suite: growth(bench) }
+  return { exhibit: COMPARISON, suite: comparison(bench) }
+}
+
+const fileOf = ({ name }: Exhibit, out: string) => join(out, `${name}.json`)
+
+/** Draws the plots and writes the tables of every report in the folder again. */
+async function renderAgain(out: string): Promise<void> {
+  for (const exhibit of [COMPARISON, GROWTH, WORKERS, BATCHERS]) {
+    const file = fileOf(exhibit, out)
+    if (!existsSync(file)) continue
+    await showReport(exhibit, reportSchema.parse(JSON.parse(readFileSync(file, 'utf8'))), out)
+  }
 }
 
 /** Beside more other work than this, shared calls are smaller and caches colder, and a ratio says nothing. */
@@ -102,7 +140,7 @@ async function compareRatios(bench: Bench, accept: boolean): Promise<void> {
   const others = new OtherWork(performance.now())
   const measureOnce = async () => {
     const report = await runSuite(suite, bench)
-    console.log(suite.show(report))
+    console.log(ratioTable(ratiosOf(report)))
     return ratiosOf(report)
   }
   const first = await measureOnce()
@@ -120,13 +158,6 @@ async function compareRatios(bench: Bench, accept: boolean): Promise<void> {
   }
   for (const regression of regressions) console.error(`regression: ${regression}`)
   if (regressions.length > 0) process.exitCode = 1
-}
-
-function publish({ name, show, plots }: Suite, report: Report, out: string): void {
-  mkdirSync(out, { recursive: true })
-  writeFileSync(join(out, `${name}.json`), `${JSON.stringify(report, null, 2)}\n`)
-  for (const [file, svg] of plots(report)) writeFileSync(join(out, file), svg)
-  console.log(show(report))
 }
 
 await program.parseAsync()

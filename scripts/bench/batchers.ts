@@ -5,7 +5,8 @@ import { Field } from './field.ts'
 import { spreadOf } from './figures.ts'
 import type { Report, SystemReport } from './report.ts'
 import { startRouter } from './router.ts'
-import type { Bench, Suite } from './suite.ts'
+import { section } from './page.ts'
+import type { Bench, Exhibit, Suite } from './suite.ts'
 import { invalidText, markdownTable, spreadText } from './table.ts'
 import { FULL, QUICK, type WindowKind } from './windows.ts'
 
@@ -18,7 +19,7 @@ interface Variant {
 
 const COALESCER = 'batching/coalescer.ts'
 const SIGNING = 'link/batched-signing.ts'
-const STORAGE = 'storage/batched-storage.ts'
+const STORAGE = 'storage/durable-object-storage.ts'
 
 /** The router as it is first: the others are compared with it. */
 const VARIANTS: readonly Variant[] = [
@@ -34,15 +35,18 @@ const KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
 const ROUNDS = 5
 const CUSTOMERS = 100
 
+export const BATCHERS: Exhibit = {
+  name: 'batchers',
+  sections: (report) => [section('CPU without batchers', [], batchersTable(report))],
+  plots: () => ({}),
+}
+
 /** What each batcher of the worker saves: CPU per request with it and without it, in interleaved rounds. */
 export function batchers(bench: Bench): Suite {
   return {
-    name: 'batchers',
     options: '--batchers',
     extent: { ...(bench.quick ? QUICK : FULL), rounds: ROUNDS, kinds: KINDS },
     fields: [() => startField(bench)],
-    show: batchersTable,
-    plots: () => new Map(),
   }
 }
 
@@ -62,7 +66,7 @@ async function startField({ mock, scratch, log }: Bench): Promise<Field> {
       field.endsWith(() => router.stop())
       return router.system(name, CUSTOMERS, false)
     }
-    await field.enter(name, start, { memory: false, streams: false })
+    await field.enter(name, start, { memory: false, sizes: false, kinds: KINDS })
   }
   return field
 }

@@ -9,8 +9,19 @@ export const BURST = 'paced-8x0'
 /** A frame every half second: streams that are open but mostly idle. */
 export const SLOW = 'paced-8x500'
 export const WHOLE = 'whole'
-/** Single lines, KiB. */
-export const LINES = [1024, 2048, 4096, 8192].map((kibibytes) => `line-${kibibytes}x0`)
+/** Streams of a single line. */
+export const LINES = [2, 8].map((mib) => ({ mib, behaviour: `line-${mib * 1024}x0` }))
 
-/** Every behaviour of the mock that the benchmark uses; each is a model of every system. */
-export const BEHAVIOURS = [WHOLE, PACED, PACED_SHORT, BURST, SLOW, ...LINES]
+/** Every behaviour of the mock for chats; each is a model of every system. */
+export const BEHAVIOURS = [
+  WHOLE,
+  PACED,
+  PACED_SHORT,
+  BURST,
+  SLOW,
+  ...LINES.map(({ behaviour }) => behaviour),
+]
+
+/** The models of the router's other doors. */
+export const EMBEDDING = 'embedding'
+export const TRANSCRIPTION = 'transcription'

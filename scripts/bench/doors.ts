@@ -1,99 +1,135 @@
-import { join } from 'node:path'
-import { Field } from './field.ts'
-import { spreadOfValid } from './figures.ts'
-import type { Report, SystemReport } from './report.ts'
-import { startRouter } from './router.ts'
-import type { Bench, Suite } from './suite.ts'
-import { chatBody, type ChatBody, type System } from './system.ts'
-import { invalidText, markdownTable } from './table.ts'
-import { FULL, QUICK, type WindowKind } from './windows.ts'
+import { encryptRequest } from '../../src/client/ehbp-request.ts'
+import { ENCAPSULATED_KEY_HEADER, KEY_CONFIG_PATH } from '../../src/protocol/ehbp.ts'
+import { EMBEDDING, TRANSCRIPTION } from './behaviours.ts'
+import type { Entrant } from './run.ts'
+import { chatBody, requestText, type ChatBody, type MakeRequests, type System } from './system.ts'
+import { WARM_UP_DOOR, type WindowKind } from './windows.ts'
 
-/** An API format: its path, and the same question in it. */
-interface ChatApi {
+/** Another way into the router than the chat door: its name, what it is measured with, and its requests. */
+interface Door {
   readonly name: string
-  readonly path: string
-  readonly body: (model: string, body: ChatBody) => string
+  readonly kinds: readonly WindowKind[]
+  readonly requests: (port: number) => MakeRequests
 }
 
 const QUESTION = 'Say something short.'
 
-/** The chat door first: the others are compared with it. */
-const DOORS: readonly ChatApi[] = [
-  { name: 'chat completions', path: '/v1/chat/completions', body: chatBody },
+const WHOLE_ONLY: readonly WindowKind[] = ['whole-64']
+const WHOLE_AND_STREAMS: readonly WindowKind[] = ['whole-64', 'streams-64']
+
+/** Every other door of the router; the figures stand beside those of its chat door. */
+const DOORS: readonly Door[] = [
   {
     name: 'responses',
-    path: '/v1/responses',
-    body: (model, { stream, content = QUESTION }) =>
-      JSON.stringify({ model, stream, input: content, store: false }),
+    kinds: WHOLE_AND_STREAMS,
+    requests: () =>
+      jsonDoor('/v1/responses', (model, { stream, content = QUESTION }) => ({
+        model,
+        stream,
+        input: content,
+        store: false,
+      })),
   },
   {
     name: 'messages',
-    path: '/v1/messages',
-    body: (model, { stream, content = QUESTION }) =>
-      JSON.stringify({
+    kinds: WHOLE_AND_STREAMS,
+    requests: () =>
+      jsonDoor('/v1/messages', (model, { stream, content = QUESTION }) => ({
         model,
         stream,
         max_tokens: 1_024,
         messages: [{ role: 'user', content }],
-      }),
+      })),
   },
+  {
+    name: 'embeddings',
+    kinds: WHOLE_ONLY,
+    requests: () => jsonDoor('/v1/embeddings', () => ({ model: EMBEDDING, input: QUESTION })),
+  },
+  { name: 'transcription', kinds: WHOLE_ONLY, requests: () => transcriptions },
+  { name: 'encrypted (EHBP)', kinds: WHOLE_ONLY, requests: (port) => encrypted(port) },
 ]
 
-const KINDS: readonly WindowKind[] = ['whole-16', 'whole-64', 'streams-64']
-const ROUNDS = 3
-const CUSTOMERS = 100
+/** The names of the doors, in the order of their rows. */
+export const DOOR_NAMES = DOORS.map(({ name }) => name)
 
-/** CPU of one router by front door, in interleaved rounds. */
-export function doors(bench: Bench): Suite {
-  return {
-    name: 'doors',
-    options: '--doors',
-    extent: { ...(bench.quick ? QUICK : FULL), rounds: ROUNDS, kinds: KINDS },
-    fields: [() => startField(bench)],
-    show: doorsTable,
-    plots: () => new Map(),
+/** The other doors of a router as entrants of their own, in the same processes. */
+export function otherDoors(
+  router: System,
+): readonly Pick<Entrant, 'system' | 'kinds' | 'warmUp'>[] {
+  return DOORS.map(({ name, kinds, requests }) => ({
+    system: { ...router, name, requests: requests(router.port) },
+    kinds,
+    warmUp: WARM_UP_DOOR,
+  }))
+}
+
+function jsonDoor(path: string, bodyOf: (model: string, body: ChatBody) => object): MakeRequests {
+  return (callers, model, body) => {
+    const text = JSON.stringify(bodyOf(model, body))
+    return callers.map((caller) => requestText({ ...caller, path }, text))
   }
 }
 
-async function startField({ mock, scratch, log }: Bench): Promise<Field> {
-  const field = new Field()
-  log('starting the router')
-  const router = await startRouter({
-    mock: mock.address,
-    directory: join(scratch, 'doors'),
-    customers: CUSTOMERS,
-    size: { furtherRoutes: 0 },
-  })
-  field.endsWith(() => router.stop())
-  for (const door of DOORS) {
-    const system = throughDoor(router.system(door.name, CUSTOMERS, false), door)
-    // Paced streams are measured, large bodies are not.
-    await field.enter(door.name, async () => system, { memory: false, streams: true })
-  }
-  return field
-}
+const BOUNDARY = 'boundary-of-the-benchmark'
 
-function throughDoor(system: System, { path, body }: ChatApi): System {
-  return { ...system, callers: system.callers.map((caller) => ({ ...caller, path })), body }
-}
-
-/** CPU of each door, and how many times that of the chat door it is. */
-export function doorsTable(report: Report): string {
-  const [chat] = report.systems
-  const rows = report.systems.map((system) => [
-    system.name,
-    ...KINDS.flatMap((kind) => {
-      const cpu = cpuOf(system, kind)
-      const ratio = cpu / (chat === undefined ? Number.NaN : cpuOf(chat, kind))
-      return [cpu.toFixed(0), ratio.toFixed(2)]
-    }),
-    invalidText(system),
+const transcriptions: MakeRequests = (callers) => {
+  const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` }
+  const body = Buffer.concat([
+    part('name="model"', Buffer.from(TRANSCRIPTION)),
+    part('name="file"; filename="silence.wav"\r\nContent-Type: audio/wav', silence()),
+    Buffer.from(`--${BOUNDARY}--\r\n`),
   ])
-  const titles = KINDS.flatMap((kind) => [`CPU at ${kind}, us`, 'of chat'])
-  return markdownTable(['', ...titles, 'invalid windows'], rows)
+  return callers.map((caller) =>
+    requestText(
+      { path: '/v1/audio/transcriptions', headers: { ...caller.headers, ...headers } },
+      body,
+    ),
+  )
 }
 
-/** CPU per request or, of streams, per event; NaN without a valid window. */
-function cpuOf(system: SystemReport, kind: WindowKind): number {
-  return spreadOfValid(system.windows[kind] ?? [], ({ cpuUs }) => cpuUs)?.median ?? Number.NaN
+function part(disposition: string, content: Buffer): Buffer {
+  const head = `--${BOUNDARY}\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), content, Buffer.from('\r\n')])
+}
+
+const SAMPLE_RATE = 8_000
+
+/** One second of silence as a WAV file, 16 bits, one channel: 16 KB. */
+function silence(): Buffer {
+  const data = SAMPLE_RATE * 2
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + data, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(SAMPLE_RATE, 24)
+  head.writeUInt32LE(SAMPLE_RATE * 2, 28)
+  head.writeUInt16LE(2, 32)
+  head.writeUInt16LE(16, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(data, 40)
+  return Buffer.concat([head, Buffer.alloc(data)])
+}
+
+/** More than any system answers in one window: each encrypted request is accepted once. */
+const ENCRYPTED_REQUESTS = 5_000
+
+/** Chat requests that are encrypted to the router's key, each anew. */
+function encrypted(port: number): MakeRequests {
+  return async (callers, model, body) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${KEY_CONFIG_PATH}`)
+    const keyConfig = new Uint8Array(await answer.arrayBuffer())
+    const plain = new Uint8Array(Buffer.from(chatBody(model, body)))
+    const one = async (index: number) => {
+      const caller = callers[index % callers.length]
+      if (caller === undefined) throw new Error('internal error: a door without callers')
+      const { enc, body: sealed } = await encryptRequest(keyConfig, plain)
+      const headers = { ...caller.headers, [ENCAPSULATED_KEY_HEADER]: enc }
+      return requestText({ ...caller, headers }, Buffer.from(sealed))
+    }
+    return Promise.all(Array.from({ length: ENCRYPTED_REQUESTS }, (_, index) => one(index)))
+  }
 }

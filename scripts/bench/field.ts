@@ -1,4 +1,5 @@
 import { WHOLE } from './behaviours.ts'
+import { COMMON_KINDS, WARM_UP } from './windows.ts'
 import { untilServes } from './processes.ts'
 import type { Entrant } from './run.ts'
 import { chatBody, chatCaller, type Skipped, type System } from './system.ts'
@@ -21,18 +22,23 @@ export class Field {
       const system = await start()
       this.endsWith(() => system.stop())
       await untilServes(() => ask(system), START_TIMEOUT_MS)
-      this.entrants.push({
-        system,
-        memory: true,
-        streams: true,
-        crowds: false,
-        sizes: true,
-        tools: [],
-        ...part,
-      })
+      this.add(system, part)
     } catch (error) {
       this.skipped.push({ name, reason: error instanceof Error ? error.message : String(error) })
     }
+  }
+
+  /** Adds a system that serves already. */
+  add(system: System, part: Partial<Entrant> = {}): void {
+    this.entrants.push({
+      system,
+      warmUp: WARM_UP,
+      memory: true,
+      kinds: COMMON_KINDS,
+      sizes: true,
+      tools: [],
+      ...part,
+    })
   }
 
   /** Registers a stop function; they run in reverse order. */
@@ -50,6 +56,6 @@ function ask(system: System): Promise<Response> {
   return fetch(`http://127.0.0.1:${system.port}${caller.path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...caller.headers },
-    body: (system.body ?? chatBody)(system.model(WHOLE), { stream: false }),
+    body: chatBody(system.model(WHOLE), { stream: false }),
   })
 }

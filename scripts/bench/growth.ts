@@ -4,10 +4,13 @@ import { Field } from './field.ts'
 import { addLedgerRows } from './ledger-rows.ts'
 import type { Report } from './report.ts'
 import { startRouter } from './router.ts'
-import type { Bench, Suite } from './suite.ts'
+import { section } from './page.ts'
+import type { Bench, Exhibit, Suite } from './suite.ts'
 import type { System } from './system.ts'
-import { invalidText, markdownTable, of, spreadText } from './table.ts'
-import { FULL, QUICK } from './windows.ts'
+import type { Plot } from './plot.ts'
+import { of, systemTable } from './table.ts'
+import { cpu, reader, targetTable, type Target } from './targets.ts'
+import { FULL, QUICK, type WindowKind } from './windows.ts'
 
 /** The size of a router's configuration and data. */
 export interface GrowthPoint {
@@ -25,12 +28,15 @@ export function growthPoints(quick: boolean): readonly GrowthPoint[] {
     BASE,
     { ...BASE, furtherRoutes: 1_000 },
     { ...BASE, furtherRoutes: 10_000 },
-    { ...BASE, customers: quick ? 100 : 10_000 },
-    { ...BASE, ledgerRows: quick ? 10_000 : 1_000_000 },
+    { ...BASE, customers: 100 },
+    { ...BASE, customers: quick ? 1_000 : 10_000 },
+    { ...BASE, ledgerRows: quick ? 10_000 : 10_000_000 },
     { ...BASE, tools: 1 },
     { ...BASE, tools: 10 },
   ]
 }
+
+const KINDS: readonly WindowKind[] = ['whole-1', 'whole-16']
 
 const TOOL_BYTES = 50 * 1024
 const ROUNDS = 3
@@ -38,25 +44,36 @@ const ROUNDS = 3
 /** Memory of a router and its daemon under load, including their files in the page cache. */
 const BYTES_PER_ROUTER = 1024 ** 3
 
+export const GROWTH: Exhibit = {
+  name: 'growth',
+  sections: (report) => [
+    section(
+      'Cost by size',
+      ['growth'],
+      targetTable(report, GROWTH_TARGETS),
+      systemTable(report, FIGURES),
+    ),
+  ],
+  plots: (report) => ({ growth: growthPlot(report) }),
+}
+
 /** How cost grows with routes, customers, ledger rows and tools, on a router for each point. */
 export function growth(bench: Bench): Suite {
   const points = growthPoints(bench.quick)
   const together = freemem() > points.length * BYTES_PER_ROUTER
   const fields = together ? [points] : points.map((point) => [point])
   return {
-    name: 'growth',
     options: '--growth',
-    extent: { ...(bench.quick ? QUICK : FULL), rounds: ROUNDS, kinds: ['whole-1', 'whole-16'] },
+    extent: { ...(bench.quick ? QUICK : FULL), rounds: ROUNDS, kinds: KINDS },
     fields: fields.map((each) => () => startField(each, bench)),
-    show: growthTable,
-    plots: () => new Map(),
   }
 }
 
 async function startField(points: readonly GrowthPoint[], bench: Bench): Promise<Field> {
   const field = new Field()
   for (const point of points) {
-    const part = { memory: false, streams: false, tools: toolsOf(point.tools) }
+    const tools = toolsOf(point.tools)
+    const part = { memory: false, sizes: false, kinds: KINDS, tools }
     bench.log(`starting ${labelOf(point)}`)
     await field.enter(labelOf(point), () => startPoint(point, field, bench), part)
   }
@@ -109,12 +126,55 @@ const FIGURES = [
   of('memory at 16, MiB', 'whole-16', ({ residentMib }) => residentMib, 0),
 ]
 
-/** The points as a table in Markdown, a row each. */
-export function growthTable(report: Report): string {
-  const rows = report.systems.map((system) => [
-    system.name,
-    ...FIGURES.map(({ read, digits }) => spreadText(read(system, report), digits)),
-    invalidText(system),
-  ])
-  return markdownTable(['', ...FIGURES.map(({ title }) => title), 'invalid windows'], rows)
+/** A point costs at most so much more than the one it is compared with: what is more than noise. */
+const FLAT = 1.15
+
+/** CPU of a request at one point against that at another. */
+function flat(title: string, point: Partial<GrowthPoint>, base: Partial<GrowthPoint> = {}): Target {
+  const measure = (report: Report) => {
+    const read = reader(report, 'whole-16', cpu)
+    const [grown, small] = [point, base].map((change) => read(labelOf({ ...BASE, ...change })))
+    return grown === undefined || small === undefined ? undefined : grown / small
+  }
+  return { title, atMost: FLAT, measure }
+}
+
+const GROWTH_TARGETS: readonly Target[] = [
+  flat('CPU with 10,000 routes, of 10 routes', { furtherRoutes: 10_000 }),
+  flat('CPU with 10,000 customers, of 100', { customers: 10_000 }, { customers: 100 }),
+  flat('CPU with 10,000,000 ledger rows, of none', { ledgerRows: 10_000_000 }),
+]
+
+function growthPlot(report: Report): Plot {
+  const base = reader(report, 'whole-16', cpu)(labelOf(BASE)) ?? Number.NaN
+  const { read } = of('', 'whole-16', cpu, 0)
+  const values = report.systems.flatMap((system) => {
+    const spread = read(system, report)
+    if (spread === undefined) return []
+    const { median, min, max } = spread
+    return [{ point: system.name, median: median / base, min: min / base, max: max / base }]
+  })
+  const y = { field: 'point', type: 'nominal', sort: null, title: null } as const
+  return {
+    title: {
+      text: 'CPU of a request as things grow',
+      subtitle: 'as a multiple of the first point, 16 connections',
+    },
+    width: 420,
+    data: { values },
+    layer: [
+      {
+        mark: { type: 'bar', height: 14, color: '#0072b2' },
+        encoding: {
+          y: { ...y },
+          x: { field: 'median', type: 'quantitative', title: null },
+        },
+      },
+      {
+        mark: { type: 'rule' },
+        encoding: { y, x: { field: 'min', type: 'quantitative' }, x2: { field: 'max' } },
+      },
+      { mark: { type: 'rule', strokeDash: [4, 4] }, encoding: { x: { datum: FLAT } } },
+    ],
+  }
 }

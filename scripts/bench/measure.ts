@@ -2,7 +2,7 @@ import { percentile } from './figures.ts'
 import type { LoadGenerator } from './load.ts'
 import type { LoadPlan, LoadResult } from './load-plan.ts'
 import { cpuTimesUs, residentMib } from './processes.ts'
-import { chatBody, requestText, type System } from './system.ts'
+import { requestsOf, type System } from './system.ts'
 
 /** One window as it was measured. */
 export interface Sample {
@@ -40,9 +40,9 @@ export async function measure(
   { behaviour, content, tools, ...plan }: WindowPlan,
   load: LoadGenerator,
 ): Promise<Sample> {
-  const bodyOf = system.body ?? chatBody
-  const body = bodyOf(system.model(behaviour), { stream: plan.stream, content, tools })
-  const requests = system.callers.map((caller) => requestText(caller, body))
+  const requests = [
+    ...(await requestsOf(system, behaviour, { stream: plan.stream, content, tools })),
+  ]
   let before: Record<string, number> = {}
   const used = { cpuUs: before, residentMib: 0 }
   const result = await load.run(

@@ -38,9 +38,40 @@ const WHOLE_BODY = JSON.stringify({
 })
 
 /** A finished answer of about 350 bytes. */
-export const WHOLE_ANSWER = Buffer.from(
-  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${WHOLE_BODY.length}\r\n\r\n${WHOLE_BODY}`,
-)
+export const WHOLE_ANSWER = wholeAnswer(WHOLE_BODY)
+
+/** The numbers of an embedding: as many as those of a small model. */
+const DIMENSIONS = 384
+
+/** The answers to what is no chat, by the end of the path. */
+export const OTHER_ANSWERS: ReadonlyMap<string, Buffer> = new Map([
+  [
+    '/embeddings',
+    wholeAnswer(
+      JSON.stringify({
+        object: 'list',
+        model: 'bench',
+        data: [
+          {
+            object: 'embedding',
+            index: 0,
+            embedding: Array.from({ length: DIMENSIONS }, (_, index) => index / 512),
+          },
+        ],
+        usage: { prompt_tokens: 21, total_tokens: 21 },
+      }),
+    ),
+  ],
+  [
+    '/audio/transcriptions',
+    wholeAnswer(JSON.stringify({ text: 'A second of silence.', language: 'en', duration: 1 })),
+  ],
+])
+
+function wholeAnswer(body: string): Buffer {
+  const head = `content-type: application/json\r\ncontent-length: ${body.length}`
+  return Buffer.from(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n${body}`)
+}
 
 const STREAM_HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'

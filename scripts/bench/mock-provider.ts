@@ -9,6 +9,7 @@ import {
   behaviourOf,
   DELTA_FRAME,
   longLineStart,
+  OTHER_ANSWERS,
   STREAM_END,
   STREAM_START,
   WHOLE_ANSWER,
@@ -48,7 +49,9 @@ function serve(socket: Socket): void {
   socket.on('data', (bytes: Buffer) => {
     const request = reader.push(bytes)
     if (request === undefined) return
+    const other = OTHER_ANSWERS.get(request.target.replace(/^\/v1/, ''))
     if (request.target.endsWith('/chat/completions')) complete(request, socket)
+    else if (other !== undefined) socket.write(other)
     else void publish(request.target, socket)
   })
 }

@@ -54,14 +54,17 @@ function childrenOf(pid: number): readonly number[] {
   }
 }
 
-/** Resident memory of processes, in MiB (proc(5), `status`). That of a database is left out: its processes share it. */
+/**
+ * Resident memory of processes, in MiB, pages that several share counted in proportion (proc(5), `smaps_rollup`). That of
+ * a database is left out.
+ */
 export function residentMib({
   [DATABASE]: _shared,
   [FRONT]: _own,
   ...processes
 }: Processes): number {
   return sum(Object.values(processes).flat(), (pid) => {
-    const line = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`))
+    const line = /^Pss:\s+(\d+) kB$/m.exec(readProc(`${pid}/smaps_rollup`))
     return Number(line?.[1] ?? 0) / 1024
   })
 }

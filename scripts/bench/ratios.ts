@@ -40,12 +40,9 @@ export type AcceptedRatios = z.output<typeof acceptedRatiosSchema>
 /** The router's CPU as multiples of the floor's, in short interleaved rounds: about two minutes. */
 export function ratios(bench: Bench): Suite {
   return {
-    name: 'ratios-run',
     options: '--ratios',
     extent: { rounds: 5, stretch: 0.75, kinds: ['whole-64', 'streams-64'] },
     fields: [() => startField(bench)],
-    show: (report) => ratioTable(ratiosOf(report)),
-    plots: () => new Map(),
   }
 }
 

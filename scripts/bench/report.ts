@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
-/** JSON has no NaN, so missing figures are null. */
+/** JSON has no NaN, so missing figures are null; older reports do not have all of them. */
 const figure = z
   .number()
-  .nullable()
+  .nullish()
   .transform((value) => value ?? Number.NaN)
 
 export const sampleSchema = z.object({

@@ -1,4 +1,4 @@
-import { BEHAVIOURS } from './behaviours.ts'
+import { BEHAVIOURS, EMBEDDING, TRANSCRIPTION } from './behaviours.ts'
 import type { MockAddress } from './system.ts'
 
 /** How large the configuration is, beyond the routes that are called. */
@@ -33,6 +33,16 @@ export function benchConfig({ port, tlsPort, rootJwk }: MockAddress, size: Confi
         route(modelName(behaviour, false), 'direct', behaviour),
         route(modelName(behaviour, true), 'pinned', behaviour),
       ]),
+      {
+        ...route(EMBEDDING, 'direct', EMBEDDING),
+        type: 'embedding',
+        pricing: { currency: 'eur', input_per_mtok: 0.02 },
+      },
+      {
+        ...route(TRANSCRIPTION, 'direct', TRANSCRIPTION),
+        type: 'transcription',
+        pricing: { currency: 'eur', billing_unit: 'audio_minute', unit_amount: 0.006 },
+      },
     ],
     plans: { standard: {} },
   }

@@ -46,14 +46,15 @@ export interface RouterOptions {
   readonly size: ConfigSize
   /** Writes the worker's module to a file; the worker as it is unless given. */
   readonly writeWorker?: (outFile: string) => Promise<void>
-  /** Workers behind the same sockets and on the same database, as by `npm run serve`; else one, on files of its own. */
-  readonly shared?: { readonly workers: number; readonly database: Database }
+  /** Workers behind the same sockets, as by `npm run serve`; one unless given. */
+  readonly workers?: number
+  /** The embedded engine's files unless given. */
+  readonly database?: Database
 }
 
 /** Starts the daemon and its workers, and makes the customers through the admin interface. */
 export async function startRouter(criteria: RouterOptions): Promise<RouterStack> {
-  const { directory, shared } = criteria
-  const count = shared?.workers ?? 1
+  const { directory, database, workers: count = 1 } = criteria
   const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, log: console.error })
   const parts = await makeParts(criteria, fronts)
   const enclave = await parts.enclave()
@@ -83,7 +84,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
         workerd: workers.map(({ child }) => child.pid),
         daemon: [enclave.child.pid],
         [FRONT]: [process.pid],
-        ...shared?.database.processes(),
+        ...database?.processes(),
       }),
       callers: made.slice(0, customers).map(({ caller }) => caller),
       model: (behaviour) => modelName(behaviour, pinned),
@@ -93,15 +94,15 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
 }
 
 async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts> {
-  const { directory, shared } = criteria
+  const { directory, database, workers = 1 } = criteria
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
   const configPath = join(directory, 'bench.json')
   writeFileSync(configPath, JSON.stringify(benchConfig(criteria.mock, criteria.size)))
   const bundlePath = join(directory, 'worker.js')
   await (criteria.writeWorker ?? writeWorkerBundle)(bundlePath)
-  const storage: StorageSettings = shared
-    ? { engine: 'postgres' as const, secret: shared.database.url }
+  const storage: StorageSettings = database
+    ? { engine: 'postgres' as const, secret: database.url }
     : { engine: 'durable-object' as const }
   return new Parts({
     settings: { storage },
@@ -109,7 +110,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
     platform: 'simulated',
     ownUrl: `http://127.0.0.1:${fronts.httpPort}`,
     fronts,
-    probe: shared !== undefined,
+    probe: workers > 1,
     state: openStateDir(join(directory, 'state')),
     config: readRouterConfig(configPath),
     adminToken: ADMIN_TOKEN,

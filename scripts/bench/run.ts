@@ -1,28 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LoadGenerator } from './load.ts'
-import { measure, type Sample } from './measure.ts'
+import { measure, type Sample, type WindowPlan } from './measure.ts'
 import { residentMib } from './processes.ts'
 import type { MemoryReport, SystemReport } from './report.ts'
 import type { System } from './system.ts'
 import {
-  CROWD_KINDS,
   FIRST_TOUCH,
   OPEN,
   OPEN_STREAMS,
   SIZES,
-  WARM_UP,
   windowPlan,
   type Extent,
+  type WindowKind,
 } from './windows.ts'
 
 /** A system of a run, and the parts of the run that apply to it. */
 export interface Entrant {
   readonly system: System
+  readonly warmUp: readonly WindowPlan[]
   /** Whether memory is measured; the same processes may be in the table twice. */
   readonly memory: boolean
-  readonly streams: boolean
-  /** Whether it is measured at every number of streams. */
-  readonly crowds: boolean
+  /** The windows that it is measured in, of those of the run. */
+  readonly kinds: readonly WindowKind[]
   /** Whether it is measured with large prompts and lines. */
   readonly sizes: boolean
   /** Tools in every request of its rounds. */
@@ -39,16 +38,16 @@ export async function runAll(
   log: LogLine,
 ): Promise<SystemReport[]> {
   const memories = new Map<string, MemoryReport>()
-  for (const { system, memory, tools } of entrants) {
+  for (const { system, memory, warmUp, tools } of entrants) {
     log(`warming up ${system.name}`)
     if (memory && Object.keys(system.processes()).length > 0)
       memories.set(system.name, await openStreams(system, load))
-    for (const plan of WARM_UP) await measure(system, { ...plan, tools }, load)
+    for (const plan of warmUp) await measure(system, { ...plan, tools }, load)
   }
   const windows = await runRounds(entrants, extent, load, log)
   const sizes = new Map<string, Record<string, number>>()
-  for (const { system, streams, sizes: measured } of entrants) {
-    if (streams && measured) sizes.set(system.name, await runSizes(system, load, log))
+  for (const { system, sizes: measured } of entrants) {
+    if (measured) sizes.set(system.name, await runSizes(system, load, log))
   }
   await delay(2_000)
   return entrants.map(({ system }) => {
@@ -74,9 +73,8 @@ async function runRounds(
   const width = Math.max(...entrants.map(({ system }) => system.name.length))
   for (let round = 1; round <= extent.rounds; round += 1) {
     for (const kind of extent.kinds) {
-      for (const { system, streams, crowds, tools } of entrants) {
-        if (!streams && !kind.startsWith('whole')) continue
-        if (!crowds && CROWD_KINDS.includes(kind)) continue
+      for (const { system, kinds: own, tools } of entrants) {
+        if (!own.includes(kind)) continue
         const sample = await measure(system, { ...windowPlan(kind, extent), tools }, load)
         const kinds = found.get(system.name) ?? {}
         found.set(system.name, { ...kinds, [kind]: [...(kinds[kind] ?? []), sample] })

@@ -2,6 +2,8 @@ import { cpus, loadavg } from 'node:os'
 import type { Field } from './field.ts'
 import type { LoadGenerator } from './load.ts'
 import type { Mock } from './mock.ts'
+import type { Section } from './page.ts'
+import type { Plots } from './plot.ts'
 import type { Report, SystemReport } from './report.ts'
 import { runAll, type LogLine } from './run.ts'
 import type { Skipped } from './system.ts'
@@ -9,17 +11,19 @@ import type { Extent } from './windows.ts'
 
 /** One kind of measurement of `npm run bench`. */
 export interface Suite {
-  /** The report's file, without its ending. */
-  readonly name: string
   /** Its command-line options. */
   readonly options: string
   readonly extent: Extent
   /** Each is started, measured and stopped before the next; the systems of one share their rounds. */
   readonly fields: readonly (() => Promise<Field>)[]
-  /** The text form of a report. */
-  readonly show: (report: Report) => string
-  /** The plots of a report, by file name. */
-  readonly plots: (report: Report) => ReadonlyMap<string, string>
+}
+
+/** How the reports of a suite are shown. */
+export interface Exhibit {
+  /** The report's file, without its ending, and its place on the page. */
+  readonly name: string
+  readonly sections: (report: Report) => readonly Section[]
+  readonly plots: (report: Report) => Plots
 }
 
 /** The inputs of every suite. */

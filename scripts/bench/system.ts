@@ -15,12 +15,19 @@ export interface System {
   processes(): Processes
   /** Path and headers of the requests, which are sent in turn. */
   readonly callers: readonly Caller[]
-  /** The model name for a behaviour of the mock. */
+  /** The model name for a behaviour of the mock; the systems' requests name it. */
   model(behaviour: string): string
-  /** The body of a request; a chat request by default. */
-  readonly body?: (model: string, body: ChatBody) => string
+  /** The requests of a window; a chat request of each caller by default. */
+  readonly requests?: MakeRequests
   stop(): Promise<void>
 }
+
+/** Makes whole requests, which are sent in turn, from the behaviour that is asked for and the body of a chat. */
+export type MakeRequests = (
+  callers: readonly Caller[],
+  behaviour: string,
+  body: ChatBody,
+) => readonly string[] | Promise<readonly string[]>
 
 export interface Caller {
   readonly path: string
@@ -47,15 +54,29 @@ export const chatCaller = (headers: Readonly<Record<string, string>> = {}): Call
   headers,
 })
 
+/** The requests of a system for one window. */
+export function requestsOf(
+  system: System,
+  behaviour: string,
+  body: ChatBody,
+): readonly string[] | Promise<readonly string[]> {
+  const { callers, requests = chatRequests } = system
+  return requests(callers, system.model(behaviour), body)
+}
+
+const chatRequests: MakeRequests = (callers, model, body) =>
+  callers.map((caller) => requestText(caller, chatBody(model, body)))
+
 /** A whole HTTP/1.1 request as latin1 text. */
-export function requestText({ path, headers }: Caller, body: string): string {
+export function requestText({ path, headers }: Caller, body: string | Buffer): string {
+  const bytes = Buffer.from(body)
   const lines = Object.entries({
     host: '127.0.0.1',
     'content-type': 'application/json',
     ...headers,
-    'content-length': String(Buffer.byteLength(body)),
+    'content-length': String(bytes.length),
   }).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${Buffer.from(body).toString('latin1')}`
+  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${bytes.toString('latin1')}`
 }
 
 export interface ChatBody {

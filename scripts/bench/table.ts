@@ -1,50 +1,18 @@
 import { spreadOf, spreadOfValid, type Spread } from './figures.ts'
 import type { Report, SystemReport } from './report.ts'
-import { FRONT } from './system.ts'
 import type { WindowKind } from './windows.ts'
 
-/** One row of the table: its title, and how it is read from a system's report. */
+/** One column of a table: its title, and how it is read from a system's report. */
 export interface Figure {
   readonly title: string
   readonly read: (system: SystemReport, report: Report) => Spread | undefined
   readonly digits: number
 }
 
-/** The rows of the table. */
-export const FIGURES: readonly Figure[] = [
-  rate('requests/s at 1', 'whole-1'),
-  rate('requests/s at 16', 'whole-16'),
-  rate('requests/s at 64', 'whole-64'),
-  of('p99 at 64, ms', 'whole-64', ({ p99Ms }) => p99Ms, 1),
-  of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
-  ...['workerd', 'daemon', FRONT].map((group) => partOf(group, 'whole-64')),
-  added('p50 added over direct at 1, ms', 'whole-1', ({ p50Ms }) => p50Ms),
-  added('p99 added over direct at 1, ms', 'whole-1', ({ p99Ms }) => p99Ms),
-  added(
-    'first delta added over direct, ms',
-    'first-delta',
-    ({ firstDeltaP50Ms }) => firstDeltaP50Ms,
-  ),
-  of('frames/s, 64 streams (3,200 sent)', 'streams-64', (each) => each.framesPerSecond, 0),
-  of('frames/s, 128 streams (6,400 sent)', 'streams-128', (each) => each.framesPerSecond, 0),
-  of('frames/s, 256 streams (12,800 sent)', 'streams-256', (each) => each.framesPerSecond, 0),
-  of('frames/s, 512 streams (25,600 sent)', 'streams-512', (each) => each.framesPerSecond, 0),
-  of('CPU per frame, 64 streams, us', 'streams-64', ({ cpuUs }) => cpuUs, 0),
-  of('CPU per frame, 128 streams, us', 'streams-128', ({ cpuUs }) => cpuUs, 0),
-  of('CPU per frame, 256 streams, us', 'streams-256', ({ cpuUs }) => cpuUs, 0),
-  of('CPU per frame, 512 streams, us', 'streams-512', ({ cpuUs }) => cpuUs, 0),
-  ...['workerd', 'daemon', FRONT].map((group) => partOf(group, 'streams-512')),
-  of('gap between frames, 64 streams, p50, ms', 'streams-64', ({ gapP50Ms }) => gapP50Ms, 0),
-  of('gap between frames, 64 streams, p99, ms', 'streams-64', ({ gapP99Ms }) => gapP99Ms, 0),
-  of('gap between frames, 512 streams, p50, ms', 'streams-512', ({ gapP50Ms }) => gapP50Ms, 0),
-  of('gap between frames, 512 streams, p99, ms', 'streams-512', ({ gapP99Ms }) => gapP99Ms, 0),
-  memory('resident memory idle, MiB', (each) => each.idleMib),
-  of('resident memory at 64, MiB', 'whole-64', ({ residentMib }) => residentMib, 0),
-  memory('resident memory after, MiB', (each) => each.afterMib),
-  memory('memory per open stream, KiB', (each) => each.perStreamKib),
-]
+export type Window = SystemReport['windows'][string][number]
 
-type Window = SystemReport['windows'][string][number]
+export const FLOOR = 'floor'
+const DIRECT = 'direct'
 
 export function of(
   title: string,
@@ -55,33 +23,45 @@ export function of(
   return { title, digits, read: ({ windows }) => spreadOfValid(windows[kind] ?? [], figure) }
 }
 
-/** CPU of one group of processes, as a part of the row above. */
-export function partOf(group: string, kind: WindowKind): Figure {
-  return of(`- of it ${group}`, kind, ({ cpuUsBy }) => cpuUsBy[group] ?? Number.NaN, 0)
-}
-
-function rate(title: string, kind: WindowKind): Figure {
-  return of(title, kind, ({ perSecond }) => perSecond, 0)
+/** CPU of each group of processes that the report has in these windows, a column each. */
+export function partsOf({ systems }: Report, kind: WindowKind): readonly Figure[] {
+  const windows = systems.flatMap((system) => system.windows[kind] ?? [])
+  const groups = new Set(windows.flatMap(({ cpuUsBy }) => Object.keys(cpuUsBy)))
+  return [...groups].map((group) =>
+    of(group, kind, ({ cpuUsBy }) => cpuUsBy[group] ?? Number.NaN, 0),
+  )
 }
 
 /** The difference to the direct calls of the same round. */
-function added(title: string, kind: WindowKind, figure: (window: Window) => number): Figure {
-  return {
-    title,
-    digits: 2,
-    read: ({ windows }, { systems }) => {
-      const direct = systems.find(({ name }) => name === 'direct')?.windows[kind] ?? []
-      const rounds = (windows[kind] ?? []).map((window, round) => {
-        const beside = direct[round]
-        const counts = window.invalid === null && beside?.invalid === null
-        return counts ? figure(window) - figure(beside) : Number.NaN
-      })
-      return spreadOf(rounds)
-    },
-  }
+export function added(title: string, kind: WindowKind, figure: (window: Window) => number): Figure {
+  return beside(title, kind, DIRECT, (own, other) => figure(own) - figure(other))
 }
 
-function memory(
+/** CPU as a multiple of the floor's in the same round. */
+export function cpuOfFloor(title: string, kind: WindowKind): Figure {
+  return beside(title, kind, FLOOR, (own, other) => own.cpuUs / other.cpuUs)
+}
+
+/** A figure against another system's, round by round. */
+export function beside(
+  title: string,
+  kind: WindowKind,
+  name: string,
+  compare: (own: Window, other: Window) => number,
+): Figure {
+  const read: Figure['read'] = ({ windows }, { systems }) => {
+    const others = systems.find((system) => system.name === name)?.windows[kind] ?? []
+    const rounds = (windows[kind] ?? []).map((window, round) => {
+      const other = others[round]
+      const counts = window.invalid === null && other?.invalid === null
+      return counts ? compare(window, other) : Number.NaN
+    })
+    return spreadOf(rounds)
+  }
+  return { title, digits: 2, read }
+}
+
+export function memory(
   title: string,
   figure: (each: NonNullable<SystemReport['memory']>) => number,
 ): Figure {
@@ -96,34 +76,33 @@ function memory(
 export function spreadText(spread: Spread | undefined, digits: number): string {
   if (spread === undefined) return '-'
   const text = (value: number) => value.toFixed(digits)
-  if (spread.min === spread.max) return text(spread.median)
+  if (text(spread.min) === text(spread.max)) return text(spread.median)
   return `${text(spread.median)} (${text(spread.min)}-${text(spread.max)})`
 }
 
-/** The figures of a report as a Markdown table with padded columns. */
-export function figureTable(report: Report, figures: readonly Figure[] = FIGURES): string {
-  const { systems } = report
-  const rows = figures.map(({ title, read, digits }) => [
-    title,
-    ...systems.map((system) => spreadText(read(system, report), digits)),
-  ])
-  const head = ['', ...systems.map(({ name }) => name)]
-  const invalid = ['invalid windows', ...systems.map(invalidText)]
-  return markdownTable(head, [...rows, ...sizeRows(report), invalid])
+/** A row for each system with any of the figures; the last column counts its invalid windows. */
+export function systemTable(
+  report: Report,
+  figures: readonly Figure[],
+  systems: readonly SystemReport[] = report.systems,
+): string {
+  const rows = systems.map((system) => ({
+    system,
+    cells: figures.map(({ read, digits }) => spreadText(read(system, report), digits)),
+  }))
+  const shown = rows.filter(
+    ({ system, cells }) => cells.some((cell) => cell !== '-') || hasInvalid(system),
+  )
+  return markdownTable(
+    ['', ...figures.map(({ title }) => title), 'invalid windows'],
+    shown.map(({ system, cells }) => [system.name, ...cells, invalidText(system)]),
+  )
 }
 
-function sizeRows({ systems }: Report): string[][] {
-  const names = [...new Set(systems.flatMap(({ sizesMs }) => Object.keys(sizesMs)))]
-  return names.map((name) => [
-    `${name}, ms`,
-    ...systems.map(({ sizesMs }) => sizeText(sizesMs[name])),
-  ])
-}
-
-/** Undefined: not measured; NaN: failed. */
-function sizeText(ms: number | null | undefined): string {
-  if (ms === undefined) return '-'
-  return ms === null || Number.isNaN(ms) ? 'failed' : ms.toFixed(1)
+function hasInvalid({ windows }: SystemReport): boolean {
+  return Object.values(windows)
+    .flat()
+    .some(({ invalid }) => invalid !== null)
 }
 
 /** The number of a system's invalid windows. */

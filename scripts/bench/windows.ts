@@ -35,13 +35,26 @@ export const WINDOWS = {
 /** The kinds with whole answers. */
 export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
 
-/** Numbers of streams between the least and the most, which only show where a system bends. */
-export const CROWD_KINDS: readonly WindowKind[] = ['streams-128', 'streams-256']
+/** The kinds with paced streams, by their number. */
+export const STREAM_KINDS = {
+  64: 'streams-64',
+  128: 'streams-128',
+  256: 'streams-256',
+  512: 'streams-512',
+} as const satisfies Record<number, WindowKind>
+
+/** What most systems are measured with; the numbers of streams between only show where a system bends. */
+export const COMMON_KINDS: readonly WindowKind[] = [
+  ...WHOLE_KINDS,
+  'first-delta',
+  'streams-64',
+  'streams-512',
+]
 
 export const FULL: Extent = {
   rounds: 3,
   stretch: 1,
-  kinds: [...WHOLE_KINDS, 'first-delta', 'streams-64', ...CROWD_KINDS, 'streams-512'],
+  kinds: [...WHOLE_KINDS, 'first-delta', ...Object.values(STREAM_KINDS)],
 }
 
 /** A short run that shows regressions, about a minute. */
@@ -57,9 +70,14 @@ export function windowPlan(kind: WindowKind, { stretch }: Extent): WindowPlan {
   return plan.once ? plan : { ...plan, windowMs: plan.windowMs * stretch }
 }
 
+/** Warms up a door of a system that is warm itself; not counted. */
+export const WARM_UP_DOOR: readonly WindowPlan[] = [
+  { ...whole, connections: 16, warmMs: 0, windowMs: 1_000 },
+]
+
 /** Warms up a system; not counted. */
 export const WARM_UP: readonly WindowPlan[] = [
-  { ...whole, connections: 64, warmMs: 0, windowMs: 4_000 },
+  { ...whole, connections: 64, warmMs: 0, windowMs: 3_000 },
   { ...whole, behaviour: BURST, stream: true, connections: 16, warmMs: 0, windowMs: 1_500 },
 ]
 
@@ -85,14 +103,14 @@ export const OPEN: WindowPlan = {
 
 const MIB = 1024 * 1024
 
-/** Prompts and lines that double in size; the last prompt is the largest that fits in a body of 10 MiB. */
+/** Prompts and lines, each in two sizes; the larger prompt is the largest that fits in a body of 10 MiB. */
 export const SIZES: readonly { readonly name: string; readonly plan: WindowPlan }[] = [
-  ...[1.25, 2.5, 5, 10].map((mib) => ({
+  ...[2.5, 10].map((mib) => ({
     name: `prompt of ${mib} MiB`,
     plan: large(WHOLE, false, 'x'.repeat(mib * MIB - 1_024)),
   })),
-  ...LINES.map((behaviour, index) => ({
-    name: `line of ${2 ** index} MiB`,
+  ...LINES.map(({ mib, behaviour }) => ({
+    name: `line of ${mib} MiB`,
     plan: large(behaviour, true, 'A long line, please.'),
   })),
 ]

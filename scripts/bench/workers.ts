@@ -1,68 +1,134 @@
 import { join } from 'node:path'
-import { startDatabase } from './database.ts'
+import { missingDatabase, startDatabase } from './database.ts'
 import { Field } from './field.ts'
 import { startFloor } from './floor.ts'
-import type { Report } from './report.ts'
+import { section } from './page.ts'
 import { startRouter } from './router.ts'
-import type { Bench, Suite } from './suite.ts'
-import { DATABASE, FRONT } from './system.ts'
-import { figureTable, of, partOf, type Figure } from './table.ts'
+import type { Bench, Exhibit, Suite } from './suite.ts'
+import { DATABASE, type System } from './system.ts'
+import { cpuOfFloor, FLOOR, of, partsOf, systemTable, type Figure } from './table.ts'
+import { absolute, cpu, rate, reader, targetTable, type Target } from './targets.ts'
 import { FULL, QUICK, WHOLE_KINDS } from './windows.ts'
 
 const CUSTOMERS = 100
 
-const FIGURES: readonly Figure[] = [
-  of('requests/s at 1', 'whole-1', ({ perSecond }) => perSecond, 0),
-  of('requests/s at 16', 'whole-16', ({ perSecond }) => perSecond, 0),
-  of('requests/s at 64', 'whole-64', ({ perSecond }) => perSecond, 0),
+/** The group of the process or thread that keeps the ledger of several workers. */
+const LEDGER = 'ledger'
+
+const ENGINES = ['embedded', 'postgres'] as const
+
+type Engine = (typeof ENGINES)[number]
+
+const nameOf = (engine: Engine, workers: number) => `${engine}, ${workers} workerd`
+
+const RATES: readonly Figure[] = [
+  of('requests/s at 1', 'whole-1', rate, 0),
+  of('requests/s at 16', 'whole-16', rate, 0),
+  of('requests/s at 64', 'whole-64', rate, 0),
   of('p50 at 1, ms', 'whole-1', ({ p50Ms }) => p50Ms, 2),
   of('p50 at 64, ms', 'whole-64', ({ p50Ms }) => p50Ms, 1),
   of('p99 at 64, ms', 'whole-64', ({ p99Ms }) => p99Ms, 1),
-  of('CPU per request at 1, us', 'whole-1', ({ cpuUs }) => cpuUs, 0),
-  of('CPU per request at 64, us', 'whole-64', ({ cpuUs }) => cpuUs, 0),
-  ...['workerd', 'daemon', FRONT, DATABASE].map((group) => partOf(group, 'whole-64')),
   of(`memory at 64 without ${DATABASE}, MiB`, 'whole-64', ({ residentMib }) => residentMib, 0),
 ]
 
-/** The router on PostgreSQL with one workerd process and with several behind the same sockets. */
+const WORKERS_TARGETS: readonly Target[] = [
+  ofOne('CPU per request, us', cpu, 1_200),
+  ofOne('CPU per request of the worker, us', ({ cpuUsBy }) => cpuUsBy['workerd'] ?? NaN, 700),
+  ofOne('CPU per request of the server, us', ({ cpuUsBy }) => cpuUsBy[DATABASE] ?? NaN, 350),
+  {
+    title: 'postgres: requests/s at 64',
+    atLeast: 1_000,
+    measure: (report) => {
+      const read = reader(report, 'whole-64', rate)
+      const rates = report.systems.flatMap(({ name }) =>
+        name.startsWith('postgres') ? (read(name) ?? []) : [],
+      )
+      return rates.length === 0 ? undefined : Math.max(...rates)
+    },
+  },
+  {
+    title: 'embedded: CPU per request of the ledger of several workers, us',
+    atMost: 60,
+    measure: (report) => {
+      const read = reader(report, 'whole-64', ({ cpuUsBy }) => cpuUsBy[LEDGER] ?? Number.NaN)
+      return report.systems.map(({ name }) => read(name)).find((us) => us !== undefined)
+    },
+  },
+]
+
+/** Of the router with one worker on PostgreSQL. */
+function ofOne(title: string, figure: Parameters<typeof absolute>[2], atMost: number): Target {
+  const system = nameOf('postgres', 1)
+  return absolute(`postgres: ${title}`, 'whole-64', figure, system, { atMost })
+}
+
+export const WORKERS: Exhibit = {
+  name: 'workers',
+  sections: (report) => [
+    section(
+      'Several workers',
+      [],
+      targetTable(report, WORKERS_TARGETS),
+      systemTable(report, RATES),
+      systemTable(report, [
+        of('CPU per request at 64, us', 'whole-64', cpu, 0),
+        cpuOfFloor('of the floor', 'whole-64'),
+        ...partsOf(report, 'whole-64'),
+      ]),
+    ),
+  ],
+  plots: () => ({}),
+}
+
+/** The router with one workerd process and with several behind the same sockets, on each engine. */
 export function severalWorkers(bench: Bench, workers: number): Suite {
   return {
-    name: 'workers',
     options: `--workers ${workers}`,
     extent: { ...(bench.quick ? QUICK : FULL), kinds: WHOLE_KINDS },
     fields: [() => startField(bench, workers)],
-    show: workersTable,
-    plots: () => new Map(),
   }
-}
-
-/** The figures as a Markdown table, with CPU by part. */
-export function workersTable(report: Report): string {
-  return figureTable(report, FIGURES)
 }
 
 async function startField(bench: Bench, most: number): Promise<Field> {
   const { mock, scratch } = bench
   const field = new Field()
-  const part = { memory: false, streams: false }
+  const part = { memory: false, sizes: false, kinds: WHOLE_KINDS }
   if (process.env['DATABASE_URL']) bench.log('the CPU of the server of DATABASE_URL is not counted')
-  await field.enter('floor', () => startFloor(mock.address, scratch), part)
-  for (const workers of [1, most]) {
-    const name = `postgres, ${workers} workerd`
-    const start = async () => {
-      const database = await startDatabase(scratch)
-      field.endsWith(() => database.stop())
-      const router = await startRouter({
-        mock: mock.address,
-        directory: join(scratch, `workers-${workers}`),
-        customers: CUSTOMERS,
-        size: { furtherRoutes: 0 },
-        shared: { workers, database },
-      })
-      field.endsWith(() => router.stop())
-      return router.system(name, CUSTOMERS, false)
+  await field.enter(FLOOR, () => startFloor(mock.address, scratch), part)
+  for (const engine of ENGINES) {
+    for (const workers of [1, most]) {
+      await field.enter(
+        nameOf(engine, workers),
+        () => startSystem(engine, workers, field, bench),
+        part,
+      )
     }
-    await field.enter(name, start, part)
   }
   return field
+}
+
+async function startSystem(
+  engine: Engine,
+  workers: number,
+  field: Field,
+  { mock, scratch }: Bench,
+): Promise<System> {
+  const router = await startRouter({
+    mock: mock.address,
+    directory: join(scratch, `${engine}-${workers}`),
+    customers: CUSTOMERS,
+    size: { furtherRoutes: 0 },
+    workers,
+    ...(engine === 'postgres' && { database: await openDatabase(field, scratch) }),
+  })
+  field.endsWith(() => router.stop())
+  return router.system(nameOf(engine, workers), CUSTOMERS, false)
+}
+
+async function openDatabase(field: Field, scratch: string) {
+  const missing = missingDatabase()
+  if (missing !== undefined) throw new Error(missing)
+  const database = await startDatabase(scratch)
+  field.endsWith(() => database.stop())
+  return database
 }
