@@ -3,16 +3,17 @@ import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
-import { crossOriginHeaders, SECURITY_HEADERS } from './browser-rules.ts'
-import type { Random } from './auth/api-key.ts'
+import { crossOriginHeaders } from './browser-rules.ts'
+import type { PresentedKey, Random } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
-import { consoleLog, type Log } from './http/log.ts'
 import { Refusals } from './limits/refusals.ts'
+import { joinedLines } from './http/joined-lines.ts'
+import { lineLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
-import { SourceBudget } from './http/source-budget.ts'
+import { SourceBudget } from './limits/source-budget.ts'
 import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
@@ -94,7 +95,8 @@ export class App {
         await addCounts(storage.directory(), counts, deps.now())
       },
     })
-    const printed = this.#traces.noting(consoleLog(deps.now))
+    const write = env.CONSOLE_IS_FILE ? joinedLines(print, { ...deps, pause }) : print
+    const printed = this.#traces.noting(lineLog(deps.now, write))
     this.#log = this.#history.counting(this.#metrics.counting(printed))
     this.#link = new HttpLink(
       env.LINK,
@@ -163,7 +165,7 @@ export class App {
       ...(state.error === undefined ? {} : errorFields(state.error)),
     })
     this.#telemetry.reportSoon((work) => execution.waitUntil(work))
-    execution.waitUntil(this.#history.writeSoon())
+    this.#writeHistorySoon(execution)
     return response
   }
 
@@ -176,6 +178,12 @@ export class App {
     const { storage } = (this.#parts ??= this.#openParts())
     const report = await sweepAll(storage.directory(), now, MAX_ROUNDS_PER_TRIGGER)
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
+  }
+
+  /** Nearly always there is nothing to do, and each `waitUntil` costs a call of the platform. */
+  #writeHistorySoon(execution: ExecutionContext): void {
+    const writing = this.#history.writeSoon()
+    if (writing !== undefined) execution.waitUntil(writing)
   }
 
   async #addHeaders(
@@ -195,12 +203,7 @@ export class App {
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
       preflight,
     })
-    // The router's own pages have a policy of their own, which allows their script.
-    const own = headers.get('content-security-policy')
-    const kept = own === null ? {} : { 'content-security-policy': own }
-    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...kept, ...crossOrigin })) {
-      headers.set(name, value)
-    }
+    for (const [name, value] of Object.entries(crossOrigin)) headers.set(name, value)
   }
 
   /**
@@ -230,20 +233,21 @@ export class App {
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = (this.#parts ??= this.#openParts())
-    let owner = ''
+    let presentedKey: PresentedKey | undefined
     // Requests of operators and monitors are never refused, least of all under overload.
     if (state.endpoint?.audience === 'keyed') {
-      const { customerId } = await this.#gate.admit(request, parts)
-      owner = customerId
-      state.permit = this.#cap.enter(customerId)
+      presentedKey = await this.#gate.admit(request, parts)
+      state.permit = this.#cap.enter(presentedKey.customerId)
     }
     const { permit } = state
+    const owner = presentedKey?.customerId ?? ''
     return {
       ...settings,
       ...parts,
       ...this.#deps,
       requestId,
       owner,
+      presentedKey,
       coalesceSettlements: this.#coalesceSettlements,
       keptAnswers: this.#keptAnswers,
       link: this.#link,
@@ -265,11 +269,15 @@ export class App {
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
-        execution.waitUntil(work.finally(() => execution.waitUntil(this.#history.writeSoon())))
+        execution.waitUntil(work.finally(() => this.#writeHistorySoon(execution)))
         permit?.keepDuring(work)
       },
     }
   }
+}
+
+function print(text: string): void {
+  console.log(text)
 }
 
 /** The parts that need the bindings. */

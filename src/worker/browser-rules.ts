@@ -1,12 +1,4 @@
-/** Headers for browsers: which origins may read an answer, and no content sniffing. */
-
-/** Headers that every answer carries. */
-export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'strict-transport-security': 'max-age=31536000',
-}
+/** Headers for browsers: which origins may read an answer. */
 
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST',

@@ -1,7 +1,7 @@
 import { parseNano } from '../protocol/money.ts'
 import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
-import type { Random } from './auth/api-key.ts'
+import type { PresentedKey, Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
@@ -29,6 +29,8 @@ export interface Context extends Settings {
   readonly requestId: string
   /** The customer whose key the request has; empty on endpoints that need none. */
   readonly owner: string
+  /** The key of a request to a keyed endpoint. */
+  readonly presentedKey: PresentedKey | undefined
   readonly storage: Storage
   readonly keyring: Keyring
   readonly readiness: Readiness

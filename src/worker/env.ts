@@ -14,6 +14,8 @@ export interface Env extends StorageEnv {
   readonly WEBHOOKS?: { fetch(url: string, init: RequestInit): Promise<Response> }
   /** The operator's console, an HTML page; absent where the host provides none. */
   readonly CONSOLE_PAGE?: string
+  /** Whether the console is a file, where the lines of a moment may be written in one piece. */
+  readonly CONSOLE_IS_FILE?: boolean
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string
 }

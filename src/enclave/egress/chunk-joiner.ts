@@ -40,15 +40,9 @@ export interface JoinedStream {
   readonly leave: () => void
 }
 
-/** Watches what a stream sends for its first output, before which nothing is joined. */
-export interface Opening {
-  readonly over: boolean
-  readonly read: (chunk: Uint8Array) => void
-}
-
 interface Stream {
   readonly send: (bytes: Buffer) => void
-  readonly opening: Opening
+  readonly opening: AnswerOpening
   held: Buffer[]
   heldBytes: number
   sentAt: number
@@ -78,10 +72,10 @@ export class ChunkJoiner {
   }
 
   /** Adds a stream; `send` is called with its bytes, in order. */
-  join(send: (bytes: Buffer) => void, opening: Opening = new AnswerOpening()): JoinedStream {
+  join(send: (bytes: Buffer) => void): JoinedStream {
     const stream: Stream = {
       send,
-      opening,
+      opening: new AnswerOpening(),
       held: [],
       heldBytes: 0,
       sentAt: Number.NEGATIVE_INFINITY,

@@ -1,14 +1,8 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { parseConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
-import {
-  EGRESS_CHUNKS_HEADER,
-  EGRESS_ERROR_HEADER,
-  EGRESS_REQUIRE_HEADER,
-} from '../../protocol/link.ts'
-import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
+import { EGRESS_ERROR_HEADER, EGRESS_REQUIRE_HEADER } from '../../protocol/link.ts'
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
-import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { finalAnswer } from '../outbound/final-answer.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
@@ -16,7 +10,6 @@ import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
-import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
   readonly proofs: ProviderProofs
@@ -24,18 +17,15 @@ export interface EgressDeps {
   readonly connectMs: () => number
   /** Joins chunks of event streams. */
   readonly joiner: ChunkJoiner
-  /** Ms. */
-  readonly now: () => number
-  readonly log: Log
 }
 
-interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log'> {
-  readonly written: WrittenStreams
+interface CarryDeps extends PinnedDeps {
+  readonly joiner: ChunkJoiner
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
-export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress {
-  const deps = { ...given, pools: createPools(connectMs), written: new WrittenStreams() }
+export function createPinnedEgress({ proofs, connectMs, joiner }: EgressDeps): Egress {
+  const deps = { proofs, pools: createPools(connectMs), joiner }
   return {
     async carry(call) {
       try {
@@ -46,7 +36,6 @@ export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress 
         throw error
       }
     },
-    endStream: (stream) => deps.written.end(stream),
     get: (provider, request) => get(provider, request, deps),
     close: () => deps.pools.close(),
   }
@@ -59,7 +48,6 @@ export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress 
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
-  const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, deps.proofs)
   const gone = new AbortController()
   response.once('close', () => gone.abort())
@@ -72,15 +60,7 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const open = await openPinned(channel, outgoing, deps)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const evidenceSha256 = open.channel.evidence.evidence_digest
-  await relay({ request, response, sent: open.sent, evidenceSha256, order, ...deps })
-}
-
-/** @throws LinkError for a malformed header */
-function readOrder(header: string | string[] | undefined): ChunkOrder | undefined {
-  if (header === undefined) return undefined
-  const order = parseChunkOrder(String(header))
-  if (order !== undefined) return order
-  throw new LinkError('invalid_request', 'the order for chunks is malformed')
+  await relay({ request, response, sent: open.sent, evidenceSha256, joiner: deps.joiner })
 }
 
 /** @throws LinkError for a malformed header: the caller's constraints must not be dropped */

@@ -93,8 +93,8 @@ export class Server {
     server.#closing.push(
       startWatchers({
         supervisor: server.#supervisor,
-        daemonLink: () => parts.daemonLink,
-        ledgerLink: () => parts.ledgerLink,
+        link,
+        linkPort: () => parts.daemon?.linkPort,
         serving: () => (server.#ready ? server.#start : undefined),
         log: plan.log,
       }),

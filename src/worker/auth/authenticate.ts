@@ -15,6 +15,13 @@ export interface Caller {
   readonly keyName: string
 }
 
+/** What reading a key needs. */
+export interface KeyReading {
+  readonly keyring: Keyring
+  /** The key of the request where it was read already. */
+  readonly presentedKey?: PresentedKey | undefined
+}
+
 /**
  * Reads the key of a request, the bearer token or else `x-api-key`, without calling the customer's storage.
  * @throws ApiError `unauthorized` when there is none or its customer id was not made by this service
@@ -22,8 +29,9 @@ export interface Caller {
  */
 export async function readApiKey(
   request: Request,
-  { keyring }: { readonly keyring: Keyring },
+  { keyring, presentedKey }: KeyReading,
 ): Promise<PresentedKey> {
+  if (presentedKey !== undefined) return presentedKey
   const text = readApiKeyText(request)
   const parts = parseApiKey(text)
   if (parts === undefined || !(await keyring.knows(parts.customerId))) throw invalidKey()
@@ -43,8 +51,7 @@ export function readApiKeyText(request: Request): string {
 }
 
 /** What checking a key against the storage needs. */
-export interface AuthDeps {
-  readonly keyring: Keyring
+export interface AuthDeps extends KeyReading {
   readonly storage: Storage
   readonly now: () => number
 }

@@ -13,7 +13,6 @@ export const completeChat = serveCompletions({
       format: {
         idPrefix: 'chatcmpl-',
         streamEncoder: (head) => chatStreamEncoder(head, chat.includeUsage),
-        chunksByDaemon: true,
         wholeBody: chatCompletionBody,
       },
     }

@@ -56,9 +56,12 @@ export class HistoryRecorder {
     }
   }
 
-  /** Stores what was counted a moment later, unless that is under way. What cannot be stored is tried again later. */
-  writeSoon(): Promise<void> {
-    if (this.#writing || this.#minutes.size === 0) return Promise.resolve()
+  /**
+   * Stores what was counted a moment later; undefined where that is under way or nothing was counted. What cannot be
+   * stored is tried again later.
+   */
+  writeSoon(): Promise<void> | undefined {
+    if (this.#writing || this.#minutes.size === 0) return undefined
     this.#writing = true
     return this.#write()
   }

@@ -1,5 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import { utf8 } from '../../protocol/bytes.ts'
+import { attachment } from './reply.ts'
 
 /** CSV (RFC 4180) that a spreadsheet opens as data and never as formulas. */
 
@@ -47,11 +48,5 @@ export function csvStream(fileName: string, parts: AsyncIterator<string>): Respo
       else controller.enqueue(utf8(value))
     },
   })
-  return new Response(body, {
-    headers: {
-      'content-type': `${CSV_TYPE}; charset=utf-8; header=present`,
-      'content-disposition': `attachment; filename="${fileName}"`,
-      'cache-control': 'no-store',
-    },
-  })
+  return attachment(body, `${CSV_TYPE}; charset=utf-8; header=present`, fileName)
 }

@@ -65,9 +65,9 @@ export type LogEvent =
   | 'audit_outcome_lost'
   | 'sweep'
 
-/** Writes one JSON line an event to the console. */
-export function consoleLog(now: () => number): Log {
+/** Writes one JSON line an event. */
+export function lineLog(now: () => number, write: (line: string) => void): Log {
   return (event, fields = {}) => {
-    console.log(JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields }))
+    write(JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields }))
   }
 }

@@ -44,8 +44,6 @@ beforeAll(async () => {
     proofs,
     connectMs: () => 2_000,
     joiner: new ChunkJoiner({ now: Date.now }),
-    now: Date.now,
-    log: () => {},
   })
   link = await startEgressLink(egress)
 })

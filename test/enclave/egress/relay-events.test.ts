@@ -35,13 +35,7 @@ describe('a stream of events whose chunks are joined', () => {
     const baseUrl = `https://127.0.0.1:${provider.port}/v1`
     const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
     const proofs = proofsOf(reach, [provider.tls.spkiSha256])
-    egress = createPinnedEgress({
-      proofs,
-      connectMs: () => 10_000,
-      joiner: slowJoiner(),
-      now: Date.now,
-      log: () => {},
-    })
+    egress = createPinnedEgress({ proofs, connectMs: () => 10_000, joiner: slowJoiner() })
     link = await startEgressLink(egress)
   }
 

@@ -44,7 +44,6 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     recentProofs: nothing,
     evidence: nothing,
     egress: async () => answer ?? nothing(),
-    endStream: nothing,
   }
   return callProvider({
     route: route(provider),
