@@ -51,12 +51,16 @@ const ALLOWED_PARTS: Readonly<Record<string, readonly string[]>> = {
   verify: ['verify', 'protocol'],
   worker: ['worker', 'protocol', 'verify'],
   enclave: ['enclave', 'protocol', 'verify'],
+  ledger: ['ledger', 'protocol', 'worker', 'enclave'],
   standin: ['standin', 'protocol', 'verify', 'enclave'],
   client: ['client', 'protocol', 'verify'],
   browser: ['browser', 'client', 'protocol', 'verify'],
   host: ['host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
   cli: ['cli', 'client', 'host', 'protocol', 'verify', 'enclave', 'worker', 'standin'],
 }
+
+/** What the daemon runs of the worker: the reading and writing of streamed answers, for providers that it reaches. */
+const SHARED_WITH_ENCLAVE = 'src/worker/stream/'
 
 /**
  * The folders and files of a part in ranks. A file may import from its own folder and from every rank before its own; a
@@ -141,8 +145,16 @@ describe('the architecture', () => {
   it('keeps protocol free of the project, verify above protocol, and worker and enclave apart', () => {
     const broken = (from: string, to: string) => {
       const target = part(to)
+      if (part(from) === 'enclave' && to.startsWith(SHARED_WITH_ENCLAVE)) return false
       return target !== undefined && !ALLOWED_PARTS[part(from) ?? '']?.includes(target)
     }
+    expect(offences(broken)).toEqual([])
+  })
+
+  it('shares with the daemon a folder of the worker that depends on little else', () => {
+    const known = /^src\/(protocol|worker\/(stream|json|batching))\/|^@noble\/|^zod$/
+    const broken = (from: string, to: string) =>
+      from.startsWith(SHARED_WITH_ENCLAVE) && !known.test(to)
     expect(offences(broken)).toEqual([])
   })
 
@@ -219,7 +231,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|standin\/|host\/|cli\/)/
+      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|ledger\/(main|writer-thread)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -19,7 +19,7 @@ interface Variant {
 
 const COALESCER = 'batching/coalescer.ts'
 const SIGNING = 'link/batched-signing.ts'
-const STORAGE = 'storage/durable-object-storage.ts'
+const STORAGE = 'storage/batched-storage.ts'
 
 /** The router as it is first: the others are compared with it. */
 const VARIANTS: readonly Variant[] = [

@@ -1,8 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { CSR_FILE } from '../host/serve/certificates.ts'
+import { moveLedger } from '../host/serve/move-ledger.ts'
 import { addServeOptions, type ServeOptions } from '../host/serve/options.ts'
 import { Server } from '../host/serve/server.ts'
 import { readServingFile, SERVING_FILE } from '../host/serve/serving-file.ts'
@@ -12,6 +13,7 @@ import { withoutSecrets } from '../host/serve/secrets.ts'
 import { workerNames } from '../host/stack/worker-name.ts'
 import { checkRuntime } from '../host/stack/runtime-check.ts'
 import { StartError } from '../host/stack/start-error.ts'
+import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../host/stack/ledger-dir.ts'
 import { openStateDir } from '../host/stack/state-dir.ts'
 import type { Subcommand } from './subcommand.ts'
 
@@ -37,7 +39,24 @@ export function serveSubcommand(): Subcommand {
     )
     .option('--new-key', 'first have a new key made; it serves once its chain is there')
     .action((_options, csr: Command) => printCsr(csr.optsWithGlobals()))
+  command
+    .command('move-ledger')
+    .description(
+      'move the ledger of --state-dir to the other embedded engine; no router may run on it',
+    )
+    .addOption(
+      new Option('--to <engine>', 'the engine that the router is started with afterwards')
+        .choices(Object.keys(EMBEDDED_LEDGERS))
+        .makeOptionMandatory(),
+    )
+    .action((_options, move: Command) => moveLedgerOf(move.optsWithGlobals()))
   return { command, explain }
+}
+
+function moveLedgerOf({ stateDir, to }: { stateDir: string; to: EmbeddedEngine }): void {
+  const { file, former, rows } = moveLedger(openStateDir(stateDir), to)
+  console.log(`${rows} rows are in ${file} now: start the router with STORAGE=${to}.`)
+  console.log(`${former} has the receipts too: delete it once the router serves.`)
 }
 
 async function serve(options: ServeOptions): Promise<void> {
@@ -50,7 +69,7 @@ async function serve(options: ServeOptions): Promise<void> {
   state.remove(SERVING_FILE)
   const jsonConsole = options.jsonConsole === true
   const log = openServeLog(state, jsonConsole)
-  const parts = ['enclave', ...workerNames(options.workers)]
+  const parts = ['enclave', 'ledger', ...workerNames(options.workers)]
   const endOfLogs = jsonConsole ? showPartLogs(state, parts) : () => {}
   const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
     planStart(options, environment, secrets, config)

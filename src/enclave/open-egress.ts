@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Bytes } from '../protocol/bytes.ts'
+import type { StreamRecord } from '../protocol/stream-record.ts'
 import { LinkError } from './link-error.ts'
 
 /** Makes calls to providers over connections that are pinned to attested keys. */
@@ -9,6 +10,8 @@ export interface Egress {
    * @throws LinkError before any answer has begun
    */
   carry(call: EgressCall): Promise<void>
+  /** Ends a stream whose chunks were written here, if it is still open. Undefined where none of that name is known. */
+  endStream(stream: string): StreamRecord | undefined
   /** A small document of the provider, over a pinned connection. Undefined when there is no proof or no answer. */
   get(
     provider: string,

@@ -48,7 +48,8 @@ export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
   const proofs = createProviderProofs({ openAdapter, now, random, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
-  const egress = createPinnedEgress({ proofs, connectMs, joiner: new ChunkJoiner({ now }) })
+  const joiner = new ChunkJoiner({ now })
+  const egress = createPinnedEgress({ proofs, connectMs, joiner, now, log })
   return {
     proofs,
     egress,

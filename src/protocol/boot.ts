@@ -36,6 +36,17 @@ const localReleaseSchema = z.strictObject({
   simulated: simulatedChipSchema.nullable(),
 })
 
+/** The serving end of a link: it accepts one client certificate, and its client accepts its certificate only. */
+export const linkServerSchema = z.strictObject({
+  /** 0 = any free port. */
+  port: z.int().min(0).max(65_535),
+  host: z.literal('127.0.0.1'),
+  serverCertPem: pemSchema,
+  serverKeyPem: pemSchema,
+  /** The only client certificate the link accepts. */
+  workerCertPem: pemSchema,
+})
+
 export const daemonBootSchema = z.strictObject({
   /** Fixed for the life of the daemon; a configuration that names the other one is refused. */
   mode: z.enum(MODES),
@@ -49,15 +60,7 @@ export const daemonBootSchema = z.strictObject({
   stateDir: z.string().min(1),
   /** Null: the router is sealed, and receives this and every other secret in a document of its operator. */
   adminToken: z.string().min(1).nullable(),
-  link: z.strictObject({
-    /** 0 = any free port. */
-    port: z.int().min(0).max(65_535),
-    host: z.literal('127.0.0.1'),
-    serverCertPem: pemSchema,
-    serverKeyPem: pemSchema,
-    /** The only client certificate the link accepts. */
-    workerCertPem: pemSchema,
-  }),
+  link: linkServerSchema,
   platform: z.enum(PLATFORMS),
   /**
    * The address at which clients reach a local stack; null in production, where the configuration states the address.
@@ -130,6 +133,7 @@ export type FromDaemon =
   | { readonly type: 'clock_behind'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]
+export type LinkServerPlan = z.output<typeof linkServerSchema>
 export type DaemonBoot = z.output<typeof daemonBootSchema>
 export type ToDaemon = z.input<typeof toDaemonSchema>
 export type TlsMaterial = z.output<typeof tlsMaterialSchema>

@@ -33,6 +33,11 @@ export const LINK_PATHS = {
   evidence: '/v1/evidence',
   /** Any method `/v1/egress/<provider>/<path below its base_url>`: a pinned call, both ways streamed. */
   egress: '/v1/egress',
+  /**
+   * DELETE `/v1/streams/<stream>`: ends a stream whose chunks the daemon writes, if it is still open, and answers with
+   * its `StreamRecord` (stream-record.ts), once.
+   */
+  streams: '/v1/streams',
 } as const
 
 /** Names the evidence that the connection of an egress answer was pinned to: its SHA-256 in hex. */
@@ -43,6 +48,12 @@ export const EGRESS_EVIDENCE_HEADER = 'x-cmr-evidence-sha256'
  * request.
  */
 export const EGRESS_REQUIRE_HEADER = 'x-cmr-require'
+
+/**
+ * On an egress call: asks the daemon to write the chunks of the client's stream itself (`ChunkOrder`). On its answer: it
+ * does, and the body is for the client as it is. Otherwise the body is the provider's.
+ */
+export const EGRESS_CHUNKS_HEADER = 'x-cmr-chunks'
 
 /** Set on an egress answer that is the daemon's own refusal rather than the provider's; contains its code. */
 export const EGRESS_ERROR_HEADER = 'x-cmr-egress-error'

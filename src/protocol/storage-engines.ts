@@ -6,13 +6,16 @@ export interface StorageEngine {
   readonly secret: 'DATABASE_URL' | undefined
   /** Whether several worker processes may write at the same time. */
   readonly shared: boolean
+  /** Who has the rows: the worker's own process, the host's ledger process, a database server, or the Worker host. */
+  readonly keeper: 'worker' | 'ledger' | 'server' | 'host'
 }
 
 /** Every storage engine by its name in `STORAGE`; how each is opened is in the worker's `storage` folder. */
 export const STORAGE_ENGINES = {
-  'durable-object': { selfHosted: true, secret: undefined, shared: false },
-  d1: { selfHosted: false, secret: undefined, shared: true },
-  postgres: { selfHosted: true, secret: 'DATABASE_URL', shared: true },
+  'durable-object': { selfHosted: true, secret: undefined, shared: false, keeper: 'worker' },
+  sqlite: { selfHosted: true, secret: undefined, shared: true, keeper: 'ledger' },
+  d1: { selfHosted: false, secret: undefined, shared: true, keeper: 'host' },
+  postgres: { selfHosted: true, secret: 'DATABASE_URL', shared: true, keeper: 'server' },
 } as const satisfies Readonly<Record<string, StorageEngine>>
 
 export type StorageEngineName = keyof typeof STORAGE_ENGINES
@@ -35,6 +38,12 @@ export function engineOfSecrets(given: Readonly<Record<string, string>>): Storag
     return secret !== undefined && given[secret] !== undefined
   })
   return named ?? DEFAULT_STORAGE_ENGINE
+}
+
+/** Whether the rows are in files of this machine. */
+export function isEmbedded(name: StorageEngineName): boolean {
+  const { keeper } = STORAGE_ENGINES[name]
+  return keeper === 'worker' || keeper === 'ledger'
 }
 
 export function isSelfHostedEngine(name: string): name is StorageEngineName {

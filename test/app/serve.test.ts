@@ -87,7 +87,7 @@ describe('the serve command', () => {
       '  service.release: is needed in production mode',
       `  NOVA_API_KEY_FILE: ${file} is open to every user (mode 0644): chmod 600 it`,
       '  ADMIN_TOKEN: is missing; set it, or ADMIN_TOKEN_FILE',
-      '  --workers: 2 processes need STORAGE=postgres; files of Durable Objects have one writer',
+      '  --workers: 2 processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer',
       '  --http: 0.0.0.0:0 is not on loopback; plain HTTP would show prompts to the network',
     ])
     await run.remove()

@@ -163,12 +163,19 @@ function trialOf({ id, what, expected, mostSeconds = 20 }: Scenario): Trial<Worl
 /** How long the flapping primary is down, and how long its rests are. */
 const DOWN_MS = 2_500
 const COOLDOWN_MS = 1_000
+const BREAKER_ERRORS = 5
+const LATEST_MS = 40_000
 
 function flapping(): Script {
   let since: number | undefined
+  let refused = 0
   return (call) => {
     since ??= performance.now()
-    return performance.now() - since < DOWN_MS ? status(503)(call) : sound(call)
+    // On a busy machine it stays down until its circuit has opened.
+    const down = performance.now() - since < DOWN_MS || refused < BREAKER_ERRORS
+    if (!down) return sound(call)
+    refused += 1
+    return status(503)(call)
   }
 }
 
@@ -182,7 +189,9 @@ const FLAP: Trial<World> = {
     const request = { model: FLAP_MODEL, stream: true, more: { failover: [FALLBACK] } }
     const served: string[] = []
     const begun = performance.now()
-    while (performance.now() - begun < DOWN_MS + 2 * COOLDOWN_MS + 1_000) {
+    const passed = () => performance.now() - begun
+    const isBack = () => served.at(-1) === FIRST || passed() > LATEST_MS
+    while (passed() < DOWN_MS + 2 * COOLDOWN_MS + 1_000 || !isBack()) {
       const { words, text } = await ask(world, customer, request)
       served.push(words.startsWith('200 stop') ? text : words)
       await delay(50)
@@ -202,18 +211,28 @@ const FLAP: Trial<World> = {
   },
 }
 
-export const FAILOVER_FAMILY: AnyFamily = family({
-  name: 'failover scenarios',
-  trials: [...SCENARIOS.map(trialOf), FLAP],
-  atATime: 8,
-  open: () => {
-    const primaries = SCENARIOS.map(({ id, script }) => {
-      return { model: modelOf(id), at: 'alpha' as const, script }
-    })
-    const flap = { model: FLAP_MODEL, at: 'alpha' as const, script: flapping() }
-    return openWorld([...primaries, flap, { model: FALLBACK, at: 'beta' }], {
-      service: { breaker: { errors: 5, window_ms: 30_000, cooldown_ms: COOLDOWN_MS } },
-    })
-  },
-  close: (world) => world.close(),
-})
+function failoverFamily(name: string, pinned: boolean): AnyFamily {
+  return family({
+    name,
+    trials: [...SCENARIOS.map(trialOf), FLAP],
+    atATime: 8,
+    open: () => {
+      const primaries = SCENARIOS.map(({ id, script }) => {
+        return { model: modelOf(id), at: 'alpha' as const, script }
+      })
+      const flap = { model: FLAP_MODEL, at: 'alpha' as const, script: flapping() }
+      return openWorld([...primaries, flap, { model: FALLBACK, at: 'beta' }], {
+        service: {
+          breaker: { errors: BREAKER_ERRORS, window_ms: 30_000, cooldown_ms: COOLDOWN_MS },
+        },
+        pinned,
+      })
+    },
+    close: (world) => world.close(),
+  })
+}
+
+export const FAILOVER_FAMILY = failoverFamily('failover scenarios', false)
+
+/** The same scenarios where the first provider is reached through the daemon. */
+export const PINNED_FAILOVER_FAMILY = failoverFamily('failover scenarios over pinned egress', true)

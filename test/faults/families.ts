@@ -1,6 +1,6 @@
 import { DAEMON_FAMILY } from './daemon-family.ts'
-import { FAILOVER_FAMILY } from './failover-family.ts'
-import { HANG_UP_FAMILY } from './hang-up-family.ts'
+import { FAILOVER_FAMILY, PINNED_FAILOVER_FAMILY } from './failover-family.ts'
+import { HANG_UP_FAMILY, PINNED_HANG_UP_FAMILY } from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
 import { PINNED_FAMILY, PROVIDER_FAMILIES } from './provider-family.ts'
@@ -12,7 +12,9 @@ export const FAMILIES: readonly AnyFamily[] = [
   ...PROVIDER_FAMILIES,
   PINNED_FAMILY,
   FAILOVER_FAMILY,
+  PINNED_FAILOVER_FAMILY,
   HANG_UP_FAMILY,
+  PINNED_HANG_UP_FAMILY,
   HOSTILE_FAMILY,
   LIMITS_FAMILY,
   DAEMON_FAMILY,

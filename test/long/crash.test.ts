@@ -26,8 +26,9 @@ beforeAll(async () => {
 afterAll(() => postgres.stop())
 
 const WORLDS: readonly [string, () => Promise<CrashWorld>][] = [
-  ['Durable Objects', () => startStackWorld()],
-  ['PostgreSQL', async () => startStackWorld(await postgres.createDatabase())],
+  ['Durable Objects', () => startStackWorld('durable-object')],
+  ['the SQLite ledger process', () => startStackWorld('sqlite')],
+  ['PostgreSQL', async () => startStackWorld({ databaseUrl: await postgres.createDatabase() })],
   ['D1', startD1World],
 ]
 

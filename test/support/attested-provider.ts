@@ -80,6 +80,8 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
     proofs,
     connectMs: () => 2000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: () => {},
   })
   const link = await startEgressLink(egress)
   proofs.configure(configFor(provider.port, setting))

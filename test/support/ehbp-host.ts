@@ -7,7 +7,7 @@ import {
   type OpeningDeps,
 } from '../../src/worker/ehbp/encrypted-exchange.ts'
 import { Refusals } from '../../src/worker/limits/refusals.ts'
-import { SourceBudget } from '../../src/worker/limits/source-budget.ts'
+import { SourceBudget } from '../../src/worker/http/source-budget.ts'
 import type { DecapsulatedKey, DecapsulateRefusal } from '../../src/worker/link/link.ts'
 
 const REASONS: Readonly<Record<string, DecapsulateRefusal>> = {

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { LinkEnd } from '../../src/host/stack/link-binding.ts'
 
 /** Required and not imported: vitest and Node disagree on what this package's default export is. */
 const WORKERD = z
@@ -23,6 +24,8 @@ export interface WorkerdOptions {
   readonly script: string
   /** Text bindings. */
   readonly text: Readonly<Record<string, string>>
+  /** The way to a ledger process, as the binding `LEDGER`. */
+  readonly ledger?: LinkEnd
   /** Where Durable Objects live; a directory of its own when absent. */
   readonly directory?: string
 }
@@ -33,7 +36,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<WorkerdProc
   const directory = options.directory ?? join(home, 'objects')
   await mkdir(directory, { recursive: true })
   await writeFile(join(home, 'worker.js'), options.script)
-  await writeFile(join(home, 'config.capnp'), configText(options.text, directory))
+  await writeFile(join(home, 'config.capnp'), configText(options, directory))
   const child = spawn(WORKERD, ['serve', join(home, 'config.capnp'), '--control-fd=3'], {
     stdio: ['ignore', 'ignore', process.env['WORKERD_LOG'] ? 'inherit' : 'ignore', 'pipe'],
   })
@@ -66,10 +69,12 @@ function listeningPort(child: ChildProcess): Promise<number> {
   })
 }
 
-function configText(text: Readonly<Record<string, string>>, directory: string): string {
-  const bindings = Object.entries(text)
-    .map(([name, value]) => `(name = "${name}", text = ${JSON.stringify(value)}),`)
-    .join('\n      ')
+function configText({ text, ledger }: WorkerdOptions, directory: string): string {
+  const texts = Object.entries(text).map(
+    ([name, value]) => `(name = "${name}", text = ${JSON.stringify(value)}),`,
+  )
+  const links = ledger === undefined ? [] : ['(name = "LEDGER", service = "ledger"),']
+  const bindings = [...texts, ...links].join('\n      ')
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -88,9 +93,23 @@ const config :Workerd.Config = (
       durableObjectStorage = (localDisk = "disk"),
     )),
     (name = "disk", disk = (path = ${JSON.stringify(directory)}, writable = true)),
+    ${ledger === undefined ? '' : linkText(ledger)}
     (name = "internet", network = (allow = ["public", "private"])),
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
 );
 `
+}
+
+function linkText({ port, worker, serverCertPem, host = '' }: LinkEnd): string {
+  const quoted = JSON.stringify
+  return `(name = "ledger", external = (address = "127.0.0.1:${port}", https = (
+      options = (),
+      certificateHost = ${quoted(host)},
+      tlsOptions = (
+        keypair = (privateKey = ${quoted(worker.keyPem)}, certificateChain = ${quoted(worker.certPem)}),
+        trustedCertificates = [${quoted(serverCertPem)}],
+        minVersion = tls1Dot3,
+      ),
+    ))),`
 }

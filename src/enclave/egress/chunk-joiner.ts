@@ -40,9 +40,15 @@ export interface JoinedStream {
   readonly leave: () => void
 }
 
+/** Watches what a stream sends for its first output, before which nothing is joined. */
+export interface Opening {
+  readonly over: boolean
+  readonly read: (chunk: Uint8Array) => void
+}
+
 interface Stream {
   readonly send: (bytes: Buffer) => void
-  readonly opening: AnswerOpening
+  readonly opening: Opening
   held: Buffer[]
   heldBytes: number
   sentAt: number
@@ -72,10 +78,10 @@ export class ChunkJoiner {
   }
 
   /** Adds a stream; `send` is called with its bytes, in order. */
-  join(send: (bytes: Buffer) => void): JoinedStream {
+  join(send: (bytes: Buffer) => void, opening: Opening = new AnswerOpening()): JoinedStream {
     const stream: Stream = {
       send,
-      opening: new AnswerOpening(),
+      opening,
       held: [],
       heldBytes: 0,
       sentAt: Number.NEGATIVE_INFINITY,

@@ -1,8 +1,14 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { parseConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
-import { EGRESS_ERROR_HEADER, EGRESS_REQUIRE_HEADER } from '../../protocol/link.ts'
+import {
+  EGRESS_CHUNKS_HEADER,
+  EGRESS_ERROR_HEADER,
+  EGRESS_REQUIRE_HEADER,
+} from '../../protocol/link.ts'
+import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
+import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import { finalAnswer } from '../outbound/final-answer.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
@@ -10,6 +16,7 @@ import { requestHeaders } from './headers.ts'
 import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
+import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
   readonly proofs: ProviderProofs
@@ -17,15 +24,18 @@ export interface EgressDeps {
   readonly connectMs: () => number
   /** Joins chunks of event streams. */
   readonly joiner: ChunkJoiner
+  /** Ms. */
+  readonly now: () => number
+  readonly log: Log
 }
 
-interface CarryDeps extends PinnedDeps {
-  readonly joiner: ChunkJoiner
+interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log'> {
+  readonly written: WrittenStreams
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
-export function createPinnedEgress({ proofs, connectMs, joiner }: EgressDeps): Egress {
-  const deps = { proofs, pools: createPools(connectMs), joiner }
+export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress {
+  const deps = { ...given, pools: createPools(connectMs), written: new WrittenStreams() }
   return {
     async carry(call) {
       try {
@@ -36,6 +46,7 @@ export function createPinnedEgress({ proofs, connectMs, joiner }: EgressDeps): E
         throw error
       }
     },
+    endStream: (stream) => deps.written.end(stream),
     get: (provider, request) => get(provider, request, deps),
     close: () => deps.pools.close(),
   }
@@ -48,6 +59,7 @@ export function createPinnedEgress({ proofs, connectMs, joiner }: EgressDeps): E
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
+  const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, deps.proofs)
   const gone = new AbortController()
   response.once('close', () => gone.abort())
@@ -60,7 +72,15 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const open = await openPinned(channel, outgoing, deps)
   if (constraints !== undefined) requireConstraints(constraints, open)
   const evidenceSha256 = open.channel.evidence.evidence_digest
-  await relay({ request, response, sent: open.sent, evidenceSha256, joiner: deps.joiner })
+  await relay({ request, response, sent: open.sent, evidenceSha256, order, ...deps })
+}
+
+/** @throws LinkError for a malformed header */
+function readOrder(header: string | string[] | undefined): ChunkOrder | undefined {
+  if (header === undefined) return undefined
+  const order = parseChunkOrder(String(header))
+  if (order !== undefined) return order
+  throw new LinkError('invalid_request', 'the order for chunks is malformed')
 }
 
 /** @throws LinkError for a malformed header: the caller's constraints must not be dropped */

@@ -59,8 +59,11 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   }
 }
 
-/** Uses events, because iterating over a request costs as much as signing a receipt. */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+/**
+ * Reads a body of at most `maxBytes`. Uses events, because iterating over a request costs as much as signing a receipt.
+ * @throws LinkError `request_too_large` when the body is larger
+ */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0

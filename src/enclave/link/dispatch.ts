@@ -15,7 +15,7 @@ export interface LinkCall {
 
 export interface LinkRoute {
   /** `any` passes the whole exchange: the handler answers by itself. */
-  readonly method: 'GET' | 'POST' | 'any'
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'any'
   readonly path: string
   /** True: the route also accepts all paths below its own. */
   readonly below?: boolean

@@ -94,13 +94,29 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       below: true,
       handle: async ({ rest }) => answerEvidence(subject, rest.slice(1)),
     },
+    ...egressRoutes(subject.egress),
+  ]
+}
+
+function egressRoutes(egress: Egress): readonly LinkRoute[] {
+  return [
+    {
+      method: 'DELETE',
+      path: LINK_PATHS.streams,
+      below: true,
+      handle: async ({ rest }) => {
+        const record = egress.endStream(rest.slice(1))
+        if (record === undefined) throw new LinkError('not_found', 'no such stream')
+        return jsonAnswer(record)
+      },
+    },
     {
       method: 'any',
       path: LINK_PATHS.egress,
       below: true,
       async handle({ request, url, rest }, response) {
         const target = parseEgressTarget(rest, url.search)
-        await subject.egress.carry({ ...target, request, response })
+        await egress.carry({ ...target, request, response })
         return undefined
       },
     },

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import type { DaemonBoot } from '../../protocol/boot.ts'
+import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 
 export interface LinkServer {
@@ -21,7 +21,7 @@ const KEEP_ALIVE_MS = 60_000
  * certificate is then compared byte for byte: a peer without exactly that certificate gets no HTTP. TLS 1.3 only.
  */
 export async function startLinkServer(
-  link: DaemonBoot['link'],
+  link: LinkServerPlan,
   listener: LinkListener,
 ): Promise<LinkServer> {
   const expected = new X509Certificate(link.workerCertPem).raw
@@ -53,7 +53,7 @@ function isPeer(socket: TLSSocket, expected: Uint8Array): boolean {
   return socket.authorized && presented?.raw !== undefined && equalBytes(presented.raw, expected)
 }
 
-function listen(server: Server, { host, port }: DaemonBoot['link']): Promise<void> {
+function listen(server: Server, { host, port }: LinkServerPlan): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {

@@ -48,7 +48,7 @@ export function addServeOptions(command: Command): Command {
         '--workers',
         'WORKERS',
         [1, 64],
-        'workerd processes; more than one needs STORAGE=postgres',
+        'workerd processes; more than one needs STORAGE=sqlite or STORAGE=postgres',
       ).default(1),
     )
     .addOption(

@@ -1,6 +1,6 @@
 import { LINK_PATHS } from '../../protocol/link.ts'
-import { createLinkBinding, type LinkBinding } from '../stack/link-binding.ts'
-import type { LinkCertificates } from '../stack/link-certificates.ts'
+import { LEDGER_PATHS } from '../../protocol/ledger-link.ts'
+import { createLinkBinding, type LinkBinding, type LinkEnd } from '../stack/link-binding.ts'
 import type { Supervisor } from '../stack/supervisor.ts'
 import type { Watched } from './liveness.ts'
 
@@ -12,38 +12,47 @@ export interface Probes {
   close(): void
 }
 
-/** Workers are probed on a socket of their own, the daemon over the link. */
+/** Workers are probed on a socket of their own, the daemon and the ledger process over their links. */
 export function probesOf(
   supervisor: Supervisor,
-  link: LinkCertificates,
-  linkPort: () => number | undefined,
+  daemonLink: () => LinkEnd | undefined,
+  ledgerLink: () => LinkEnd | undefined,
 ): Probes {
-  let binding: LinkBinding<{ status: number }> | undefined
+  const bindings = new Map<string, LinkBinding<{ status: number }>>()
 
-  const probeDaemon = async (port: number): Promise<string> => {
-    binding ??= createLinkBinding(
-      { port, worker: link.worker, serverCertPem: link.server.certPem },
-      (_body, { status }) => ({ status }),
-    )
-    const request = { url: `https://link${LINK_PATHS.state}`, method: 'GET', headers: {} }
+  const probeLink = async (name: string, link: LinkEnd, path: string): Promise<string> => {
+    const binding =
+      bindings.get(name) ?? createLinkBinding(link, (_body, { status }) => ({ status }))
+    bindings.set(name, binding)
+    const request = { url: `https://link${path}`, method: 'GET', headers: {} }
     const { status } = await within(binding.fetch({ ...request, arrayBuffer: noBody }))
     return word(status)
   }
 
+  const watchedLink = (
+    name: string,
+    link: LinkEnd | undefined,
+    path: string,
+    kill: () => void,
+  ): Watched[] =>
+    link === undefined ? [] : [{ name, probe: () => probeLink(name, link, path), kill }]
+
   return {
     watched: () => {
-      const port = linkPort()
       const workers = [...supervisor.probes].map(([name, probe]) => ({
         name,
         probe: () => probeWorker(probe),
         kill: () => supervisor.killWorker(name),
       }))
-      const kill = () => supervisor.killEnclave()
-      return port === undefined
-        ? workers
-        : [...workers, { name: 'enclave', probe: () => probeDaemon(port), kill }]
+      return [
+        ...workers,
+        ...watchedLink('enclave', daemonLink(), LINK_PATHS.state, () => supervisor.killEnclave()),
+        ...watchedLink('ledger', ledgerLink(), LEDGER_PATHS.health, () => supervisor.killLedger()),
+      ]
     },
-    close: () => void binding?.close().catch(() => {}),
+    close: () => {
+      for (const binding of bindings.values()) void binding.close().catch(() => {})
+    },
   }
 }
 

@@ -3,7 +3,7 @@ import type { Platform } from '../../protocol/boot.ts'
 import type { RouterConfig } from '../../protocol/config.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
 import {
-  DEFAULT_STORAGE_ENGINE,
+  isEmbedded,
   isSelfHostedEngine,
   SELF_HOSTED_ENGINES,
   STORAGE_ENGINES,
@@ -95,7 +95,7 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
   }
   if (shared || options.workers === 1) return []
   return [
-    `--workers: ${options.workers} processes need STORAGE=postgres; files of Durable Objects have one writer`,
+    `--workers: ${options.workers} processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer`,
   ]
 }
 
@@ -126,7 +126,7 @@ function dataDiskProblems({ options, config, storage, secrets, sealed }: StartFa
   if (!inGuest) return ['service.data_disk: only the guest image has a data disk to open']
   if (sealed) return []
   return [
-    ...(storage === DEFAULT_STORAGE_ENGINE
+    ...(isSelfHostedEngine(storage) && isEmbedded(storage)
       ? []
       : [`service.data_disk: holds the embedded ledger, and the ledger is in ${storage}`]),
     ...(secrets.values[DATA_DISK_KEY] === undefined

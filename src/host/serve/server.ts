@@ -93,8 +93,8 @@ export class Server {
     server.#closing.push(
       startWatchers({
         supervisor: server.#supervisor,
-        link,
-        linkPort: () => parts.daemon?.linkPort,
+        daemonLink: () => parts.daemonLink,
+        ledgerLink: () => parts.ledgerLink,
         serving: () => (server.#ready ? server.#start : undefined),
         log: plan.log,
       }),

@@ -1,4 +1,4 @@
-import type { LinkCertificates } from '../stack/link-certificates.ts'
+import type { LinkEnd } from '../stack/link-binding.ts'
 import type { Supervisor } from '../stack/supervisor.ts'
 import { startWebhookRounds } from '../stack/webhook-rounds.ts'
 import { watchLiveness } from './liveness.ts'
@@ -9,8 +9,8 @@ const LIVENESS = { everyMs: 5_000, misses: 6 }
 
 export interface Watched {
   readonly supervisor: Supervisor
-  readonly link: LinkCertificates
-  readonly linkPort: () => number | undefined
+  readonly daemonLink: () => LinkEnd | undefined
+  readonly ledgerLink: () => LinkEnd | undefined
   /** The start that is being served; undefined while there is none. */
   readonly serving: () => Start | undefined
   readonly log: (text: string) => void
@@ -21,8 +21,14 @@ export interface Watched {
  * worker.
  * @returns a function that stops them
  */
-export function startWatchers({ supervisor, link, linkPort, serving, log }: Watched): () => void {
-  const probes = probesOf(supervisor, link, linkPort)
+export function startWatchers({
+  supervisor,
+  daemonLink,
+  ledgerLink,
+  serving,
+  log,
+}: Watched): () => void {
+  const probes = probesOf(supervisor, daemonLink, ledgerLink)
   const watched = () => (serving() === undefined ? [] : probes.watched())
   const endLiveness = watchLiveness(watched, { ...LIVENESS, log })
   const endRounds = startWebhookRounds(() => reporter(supervisor, serving()))

@@ -7,6 +7,8 @@ export interface LinkEnd {
   readonly port: number
   readonly worker: KeyPair
   readonly serverCertPem: string
+  /** The name in the server's certificate; the daemon's unless given. */
+  readonly host?: string
 }
 
 /** The request that Miniflare and wrangler pass to a function behind a binding. */
@@ -39,7 +41,7 @@ export function createLinkBinding<Answer>(
 ): LinkBinding<Answer> {
   const dispatcher = new Agent({
     connect: {
-      servername: LINK_HOST,
+      servername: link.host ?? LINK_HOST,
       ca: link.serverCertPem,
       cert: link.worker.certPem,
       key: link.worker.keyPem,

@@ -22,14 +22,21 @@ export interface LinkCertificates {
 /** The name in the daemon's link certificate; it does not resolve. */
 export const LINK_HOST = 'enclave.link.internal'
 
+/** The name in that of the ledger process. */
+export const LEDGER_HOST = 'ledger.link.internal'
+
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 /** The pair lives as long as the supervisor; the validity only needs to be longer. */
 const TEN_YEARS_MS = 10 * 365 * 86_400_000
 const CLOCK_SLACK_MS = 86_400_000
 
-export async function makeLinkCertificates(now: number): Promise<LinkCertificates> {
+/** @param host the name in the server's certificate */
+export async function makeLinkCertificates(
+  now: number,
+  host: string = LINK_HOST,
+): Promise<LinkCertificates> {
   const [server, worker] = await Promise.all([
-    selfSigned(LINK_HOST, ExtendedKeyUsage.serverAuth, now),
+    selfSigned(host, ExtendedKeyUsage.serverAuth, now),
     selfSigned('worker.link.internal', ExtendedKeyUsage.clientAuth, now),
   ])
   return { server, worker }

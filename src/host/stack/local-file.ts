@@ -14,7 +14,12 @@ const localFileSchema = z.object({
   admin_token: z.string(),
   /** Path of the release root's public JWK. */
   root_key: z.string(),
-  pids: z.object({ worker: z.int(), enclave: z.int(), standin: z.int().optional() }),
+  pids: z.object({
+    worker: z.int(),
+    enclave: z.int(),
+    standin: z.int().optional(),
+    ledger: z.int().optional(),
+  }),
 })
 
 /** `local.json`: the address of a running stack, for programs. It exists only while every part answers. */

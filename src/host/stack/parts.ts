@@ -10,18 +10,21 @@ import type {
   ToDaemon,
 } from '../../protocol/boot.ts'
 import type { Mode } from '../../protocol/config.ts'
+import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { Fronts } from './fronts.ts'
 import { openRequestsFor } from '../front/limits.ts'
 import { daemonDir } from './accounts.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { ledgerDir } from './ledger-dir.ts'
-import type { LinkCertificates } from './link-certificates.ts'
+import type { LinkEnd } from './link-binding.ts'
+import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link-certificates.ts'
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit } from './runtime-check.ts'
 import type { WorkerName } from './worker-name.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
+import { startLedger } from './start-ledger.ts'
 import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type WorkerPorts } from './start-worker.ts'
 import type { StateDir } from './state-dir.ts'
@@ -73,6 +76,10 @@ export class Parts {
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #tls: TlsMaterial | undefined
+  /** The workers' way to the ledger process, once there is one. */
+  #ledger: LinkEnd | undefined
+  /** Of the link to the ledger process. */
+  #ledgerLink: LinkCertificates | undefined
   /** The configuration for the daemon's start in production: the current one, initially the first one. */
   #configText: string | undefined
 
@@ -84,6 +91,13 @@ export class Parts {
   /** The ready message of the daemon's last start. */
   get daemon(): DaemonReady | undefined {
     return this.#daemon
+  }
+
+  /** The workers' way to the daemon, once it has been started. */
+  get daemonLink(): LinkEnd | undefined {
+    const { worker, server } = this.#plan.link
+    const port = this.#daemon?.linkPort
+    return port === undefined ? undefined : { port, worker, serverCertPem: server.certPem }
   }
 
   /** The key and certificate that workers use from their next start on. */
@@ -115,12 +129,42 @@ export class Parts {
     return started
   }
 
-  /** The daemon must have been started before. */
+  /** Whether the storage engine has a process of its own on this host. */
+  get hasLedger(): boolean {
+    return STORAGE_ENGINES[this.#plan.settings.storage.engine].keeper === 'ledger'
+  }
+
+  /** The way to the ledger process, once there is one. */
+  get ledgerLink(): LinkEnd | undefined {
+    return this.#ledger
+  }
+
+  async ledger(): Promise<Started<number>> {
+    const { server, worker } = (this.#ledgerLink ??= await makeLinkCertificates(
+      Date.now(),
+      LEDGER_HOST,
+    ))
+    const boot = {
+      directory: this.#ledgerDir(),
+      link: {
+        port: this.#ledger?.port ?? 0,
+        host: '127.0.0.1' as const,
+        serverCertPem: server.certPem,
+        serverKeyPem: server.keyPem,
+        workerCertPem: worker.certPem,
+      },
+    }
+    const started = await startLedger(boot, this.logFile('ledger'))
+    this.#ledger = { port: started.ready, worker, serverCertPem: server.certPem, host: LEDGER_HOST }
+    return started
+  }
+
+  /** The daemon must have been started before, and the ledger where the engine has one. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
-    const { bundlePath, link, settings, state, fronts, probe = false } = this.#plan
-    const daemon = this.#daemon
+    const { bundlePath, settings, fronts, probe = false } = this.#plan
+    const { daemonLink } = this
     const tls = this.#tls
-    if (daemon === undefined || tls === undefined)
+    if (daemonLink === undefined || tls === undefined)
       throw new Error('the worker needs the daemon first')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
@@ -129,10 +173,11 @@ export class Parts {
       tlsPort: 0,
       probe,
       tls,
-      link: { port: daemon.linkPort, worker: link.worker, serverCertPem: link.server.certPem },
+      link: daemonLink,
+      ...(this.#ledger === undefined ? {} : { ledger: this.#ledger }),
       storage: settings.storage,
       databaseCa: this.#plan.config.config.service.database_ca,
-      storageDir: ledgerDir(state),
+      storageDir: this.#ledgerDir(),
       maxOpenRequests: settings.maxOpenRequests ?? openRequestsFor(openFilesLimit()),
       privateNetwork: this.#reachesPrivate(),
       privateWebhooks: this.#plan.mode === 'local',
@@ -209,6 +254,11 @@ export class Parts {
   #attestStandin(): void {
     const chip = this.#daemon?.release?.simulated
     if (this.#standinChild !== undefined && chip) sendToStandin(this.#standinChild, chip)
+  }
+
+  #ledgerDir(): string {
+    const { settings, state } = this.#plan
+    return ledgerDir(state, settings.storage.engine)
   }
 
   /** The worker itself calls providers without attestation, which may be on this machine. */

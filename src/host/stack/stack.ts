@@ -144,11 +144,8 @@ export class Stack {
   #publish(): void {
     const { daemon } = this.#parts
     const { pids } = this.#supervisor
-    const [worker, enclave, standin] = [
-      pids.get('worker'),
-      pids.get('enclave'),
-      pids.get('standin'),
-    ]
+    const [worker, enclave] = [pids.get('worker'), pids.get('enclave')]
+    const others = [...pids].filter(([name]) => name === 'standin' || name === 'ledger')
     if (!this.#customer || !daemon || worker === undefined || enclave === undefined) return
     writeLocalFile(this.#plan.state, {
       base_url: this.#baseUrl,
@@ -157,7 +154,7 @@ export class Stack {
       customer_id: this.#customer.customerId,
       admin_token: this.#adminToken,
       root_key: daemon.rootKeyPath,
-      pids: { worker, enclave, ...(standin === undefined ? {} : { standin }) },
+      pids: { worker, enclave, ...Object.fromEntries(others) },
     })
   }
 }

@@ -10,7 +10,7 @@ import { StartError } from './start-error.ts'
 import type { WorkerPorts } from './start-worker.ts'
 import { workerNames, type WorkerName } from './worker-name.ts'
 
-export type PartName = 'standin' | 'enclave' | WorkerName
+export type PartName = 'standin' | 'enclave' | 'ledger' | WorkerName
 
 export interface SupervisorPlan {
   readonly parts: Parts
@@ -31,6 +31,7 @@ export class Supervisor {
   readonly #plan: SupervisorPlan
   readonly #standin: ProcessRestarter
   readonly #enclave: ProcessRestarter
+  readonly #ledger: ProcessRestarter
   readonly #workers: ReadonlyMap<WorkerName, ProcessRestarter>
   readonly #pids = new Map<PartName, number>()
   readonly #probes = new Map<WorkerName, number>()
@@ -45,6 +46,7 @@ export class Supervisor {
       () => parts.enclave(),
       ({ linkPort }) => onPort(linkPort),
     )
+    this.#ledger = this.#keep('ledger', () => parts.ledger(), onPort)
     this.#workers = new Map(
       workerNames(plan.workers).map((name) => [name, this.#keepWorker(name)] as const),
     )
@@ -85,10 +87,11 @@ export class Supervisor {
   }
 
   /**
-   * Starts the workers; the daemon must be running.
+   * Starts the ledger process, where the storage engine has one, then the workers; the daemon must be running.
    * @throws StartError when one does not become ready; the message includes the end of its log
    */
   async startWorkers(): Promise<void> {
+    if (this.#plan.parts.hasLedger) await this.#start('ledger', this.#ledger)
     await Promise.all([...this.#workers].map(([name, restarter]) => this.#start(name, restarter)))
   }
 
@@ -113,10 +116,16 @@ export class Supervisor {
     this.#enclave.kill()
   }
 
-  /** Stops every part: the workers first, so that they can end their requests with the daemon's help. */
+  /** As `killWorker`. */
+  killLedger(): void {
+    this.#ledger.kill()
+  }
+
+  /** Stops every part: the workers first, so that they can end their requests with the help of the others. */
   async stop(workerGraceMs: number, othersGraceMs: number): Promise<void> {
     await Promise.all([...this.#workers.values()].map((restarter) => restarter.stop(workerGraceMs)))
-    await Promise.all([this.#enclave.stop(othersGraceMs), this.#standin.stop(othersGraceMs)])
+    const others = [this.#enclave, this.#ledger, this.#standin]
+    await Promise.all(others.map((restarter) => restarter.stop(othersGraceMs)))
   }
 
   #keepWorker(name: WorkerName): ProcessRestarter {

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import { RawText, capnpText, type CapnpValue } from './capnp-text.ts'
+import { STORE_KEY } from './durable-object-file.ts'
 import { certificatesOf } from './database-tls.ts'
+import type { LinkEnd } from './link-binding.ts'
 import { LINK_HOST, type KeyPair } from './link-certificates.ts'
 import { SealedText } from './sealed-text.ts'
 import type { StorageSettings } from './settings.ts'
@@ -20,7 +22,9 @@ export interface WorkerdPlan {
   /** Whether to open one more HTTP socket on loopback, for the supervisor's probes. */
   readonly probe?: boolean
   readonly tls: KeyPair
-  readonly link: { readonly port: number; readonly worker: KeyPair; readonly serverCertPem: string }
+  readonly link: LinkEnd
+  /** The way to the ledger process, for the engine that has one. */
+  readonly ledger?: LinkEnd
   readonly storage: StorageSettings
   /** The authorities (PEM) that alone vouch for the database; absent: its address says whether it is verified. */
   readonly databaseCa?: string | undefined
@@ -72,7 +76,10 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
   const config = {
     services: [
       { name: 'router', worker: workerService(plan, seal) },
-      { name: 'link', external: linkService(plan, seal) },
+      { name: 'link', external: linkService(plan.link, seal) },
+      ...(plan.ledger === undefined
+        ? []
+        : [{ name: 'ledger', external: linkService(plan.ledger, seal) }]),
       { name: 'storage', disk: { path: plan.storageDir, writable: true } },
       { name: 'internet', network: outbound(plan) },
       { name: 'webhooks', network: webhookNetwork(plan) },
@@ -104,6 +111,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
     compatibilityDate: COMPATIBILITY_DATE,
     bindings: [
       { name: 'LINK', service: 'link' },
+      ...(plan.ledger === undefined ? [] : [{ name: 'LEDGER', service: 'ledger' }]),
       { name: 'WEBHOOKS', service: 'webhooks' },
       { name: 'STORAGE', text: plan.storage.engine },
       // The supervisor sends it to one (`startWorker`).
@@ -118,7 +126,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       ...databaseNetwork(plan).map(({ name }) => ({ name: 'DATABASE', service: name })),
     ],
     durableObjectNamespaces: [
-      { className: 'StoreObject', uniqueKey: 'cmr-ledger', enableSql: true },
+      { className: 'StoreObject', uniqueKey: STORE_KEY, enableSql: true },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
     // With a shared engine no object stores anything, and processes that share a directory would conflict.
@@ -133,13 +141,13 @@ function storageSecret({ engine, secret }: StorageSettings, seal: Seal): CapnpVa
   return name === undefined || secret === undefined ? [] : [{ name, text: seal(secret) }]
 }
 
-/** The daemon, behind TLS 1.3 that trusts one certificate and shows one. */
-function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
+/** A process of this host, behind TLS 1.3 that trusts one certificate and shows one. */
+function linkService(link: LinkEnd, seal: Seal): CapnpValue {
   return {
     address: `127.0.0.1:${link.port}`,
     https: {
       options: {},
-      certificateHost: LINK_HOST,
+      certificateHost: link.host ?? LINK_HOST,
       tlsOptions: {
         keypair: keypair(link.worker, seal),
         trustedCertificates: [link.serverCertPem],
@@ -151,7 +159,7 @@ function linkService({ link }: WorkerdPlan, seal: Seal): CapnpValue {
 
 /** The way to a database that the operator's own authorities vouch for; no other authority counts there. */
 function databaseNetwork({ storage, databaseCa }: WorkerdPlan) {
-  if (databaseCa === undefined || !STORAGE_ENGINES[storage.engine].shared) return []
+  if (databaseCa === undefined || !hasServer(storage)) return []
   const tlsOptions = {
     trustedCertificates: certificatesOf(databaseCa),
     trustBrowserCas: false,
@@ -160,9 +168,12 @@ function databaseNetwork({ storage, databaseCa }: WorkerdPlan) {
   return [{ name: 'database', network: { allow: ['public', 'private'], tlsOptions } }]
 }
 
+function hasServer({ engine }: StorageSettings): boolean {
+  return STORAGE_ENGINES[engine].keeper === 'server'
+}
+
 function outbound(plan: WorkerdPlan): CapnpValue {
-  const { engine } = plan.storage
-  const leadsToDatabase = STORAGE_ENGINES[engine].shared && plan.databaseCa === undefined
+  const leadsToDatabase = hasServer(plan.storage) && plan.databaseCa === undefined
   const reachesPrivate = plan.privateNetwork || leadsToDatabase
   return {
     allow: reachesPrivate ? ['public', 'private'] : ['public'],

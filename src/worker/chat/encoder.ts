@@ -1,23 +1,15 @@
-import type { AnswerEncoder, AnswerHead } from '../completion/format.ts'
+import type { AnswerEncoder } from '../completion/format.ts'
 import { errorBody } from '../http/errors.ts'
-import type { Delta } from '../stream/delta.ts'
-import type { Logprobs } from '../stream/logprobs.ts'
+import type { AnswerHead } from '../stream/answer-head.ts'
+import { chatChunks } from '../stream/chat-chunks.ts'
 import type { AnswerChoice, ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 
 /** Writes the chunks of a streamed chat completion. The last one carries `usage` where the client asked for it. */
 export function chatStreamEncoder(head: AnswerHead, includeUsage: boolean): AnswerEncoder {
-  const { id, created, model } = head
-  const shared = JSON.stringify({ id, object: 'chat.completion.chunk', created, model })
-  const start = `data: ${shared.slice(0, -1)},"choices":[{"index":0,"delta":`
-  const chunk = (delta: object, logprobs: Logprobs | null) => {
-    const logprobsJson = logprobs === null ? '' : `,"logprobs":${JSON.stringify(logprobs)}`
-    return `${start}${JSON.stringify(delta)}${logprobsJson},"finish_reason":null}]}\n\n`
-  }
+  const { start, ...chunks } = chatChunks(head)
   return {
-    open: () => chunk({ role: 'assistant', content: '' }, null),
-    plainText: (text) => `${start}{"content":"${text}"},"finish_reason":null}]}\n\n`,
-    delta: (delta) => chunk(deltaMembers(delta), delta.logprobs),
+    ...chunks,
     finish: () => '',
     close: ({ finishReason, usage }, service) => {
       const shown = includeUsage && usage !== undefined && { usage: chatUsage(usage) }
@@ -44,15 +36,6 @@ export function chatCompletionBody(
     choices: choices.map(choiceMembers),
     ...(usage !== undefined && { usage: chatUsage(usage) }),
     service,
-  }
-}
-
-function deltaMembers({ reasoning, content, refusal, toolCalls }: Delta): object {
-  return {
-    ...(reasoning !== undefined && { reasoning }),
-    ...(content !== undefined && { content }),
-    ...(refusal !== undefined && { refusal }),
-    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
   }
 }
 

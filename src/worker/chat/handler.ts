@@ -13,6 +13,7 @@ export const completeChat = serveCompletions({
       format: {
         idPrefix: 'chatcmpl-',
         streamEncoder: (head) => chatStreamEncoder(head, chat.includeUsage),
+        chunksByDaemon: true,
         wholeBody: chatCompletionBody,
       },
     }

@@ -56,7 +56,7 @@ export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
 }
 
 /** What a provider has produced, as far as it was received, whether or not it was delivered to the client. */
-interface Produced {
+export interface Produced {
   /** The provider's own count, if one was received. */
   readonly usage: TokenUsage | undefined
   /** UTF-8 bytes of text that this count does not cover, from which completion tokens are estimated. */

@@ -1,5 +1,5 @@
 import type { AdmittedChat } from './admitted.ts'
-import type { AnswerHead } from './format.ts'
+import type { AnswerHead } from '../stream/answer-head.ts'
 
 /** The id of this request's answer. */
 export function answerId({ context, format }: AdmittedChat): string {

@@ -2,6 +2,7 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { AnswerRecorder } from '../idempotency/answer-recorder.ts'
 import { createDigest } from '../stream/digest.ts'
 import { KEEP_ALIVE } from '../stream/keep-alive.ts'
+import type { ClientEnd } from './open-stream.ts'
 
 /** Everything sent since the connection last asked for data is awaited together. */
 interface Wait {
@@ -21,16 +22,14 @@ const clientDisconnected = () => new Error('the client has left or has stopped r
  * It does not buffer: `send` resolves when the connection asks for more. This costs the runtime half of what an
  * identity transform does, which is read into a buffer for as long as it is open.
  */
-export class ClientStream {
+export class ClientStream implements ClientEnd {
+  readonly seesBytes = true
   readonly readable: ReadableStream<Uint8Array>
-  /** Resolves when the headers may be sent. */
-  readonly begun: Promise<void>
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
   readonly #now: () => number
   readonly #onDisconnect: () => void
   readonly #recorder: AnswerRecorder | undefined
-  readonly #begin: () => void
   #connection!: ReadableStreamDefaultController<Uint8Array>
   /** Set while sent bytes wait for the connection. */
   #wait: Wait | undefined
@@ -59,9 +58,6 @@ export class ClientStream {
     this.#now = now
     this.#onDisconnect = onDisconnect
     this.#recorder = recorder
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.begun = promise
-    this.#begin = resolve
   }
 
   /** Whether the headers were sent, so that a failure can no longer become a status. */
@@ -69,13 +65,12 @@ export class ClientStream {
     return this.#started
   }
 
-  /** Lets the headers be sent, and starts the keep-alive comments. */
+  /** Starts the keep-alive comments: the headers are sent. */
   start(): void {
     if (this.#started) return
     this.#started = true
     this.#lastSentAt = this.#now()
     this.#sendKeepAlives()
-    this.#begin()
   }
 
   /** Sends complete events; resolves once the client's connection has taken them. */
@@ -84,6 +79,15 @@ export class ClientStream {
     this.#digest.update(events)
     this.#recorder?.add(events)
     return this.#write(events)
+  }
+
+  async take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = body.getReader()
+    let events: Uint8Array | undefined = head
+    while (events !== undefined) {
+      await this.send(events)
+      events = (await reader.read()).value
+    }
   }
 
   /**

@@ -1,19 +1,11 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
+import type { AnswerHead } from '../stream/answer-head.ts'
 import type { StreamEncoder } from '../stream/encoder.ts'
 import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
-
-/** The members at the head of an answer in every format. */
-export interface AnswerHead {
-  readonly id: string
-  /** Unix seconds. */
-  readonly created: number
-  /** The route that serves the request. */
-  readonly model: string
-}
 
 /** Writes one streamed answer, and the event that ends it when it fails. */
 export interface AnswerEncoder extends StreamEncoder {
@@ -26,6 +18,8 @@ export interface AnswerFormat {
   /** Precedes the request's id in the answer's own id. */
   readonly idPrefix: string
   streamEncoder(head: AnswerHead): AnswerEncoder
+  /** Where the last event of a stream does not depend on its chunks, the daemon may write them. */
+  readonly chunksByDaemon?: true
   /** The body of an answer that is not streamed, to be written as JSON. */
   wholeBody(
     answer: ProviderAnswer,

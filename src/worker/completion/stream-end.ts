@@ -11,8 +11,10 @@ import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../set
 import type { Exchange } from '../settle/exchange.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
-import type { StreamEnd } from './stream-relay.ts'
-import type { OpenStream } from './stream-attempt.ts'
+import type { ClientEnd, OpenStream, RelayedStream, StreamEnd } from './open-stream.ts'
+
+/** A client's end; one that sees the bytes records them for repeats of the request. */
+type StreamClient = ClientEnd & Partial<Pick<ClientStream, 'recorded'>>
 
 /**
  * Settles a relayed stream by how it ended and sends its last event. A usage row is always written; a receipt is
@@ -21,11 +23,12 @@ import type { OpenStream } from './stream-attempt.ts'
 export async function endStream(
   admitted: AdmittedChat,
   open: OpenStream,
-  end: StreamEnd,
-  client: ClientStream,
+  relayed: RelayedStream,
+  client: StreamClient,
 ): Promise<void> {
-  const exchange = chatExchange(admitted, open.attempt, open.stream)
-  if (end.kind === 'complete') return endComplete(admitted, open, exchange, client)
+  const { end, answer } = relayed
+  const exchange = chatExchange(admitted, open.attempt, answer)
+  if (end.kind === 'complete') return endComplete(admitted, open, relayed, exchange, client)
   if (end.kind === 'cut') return endCut(admitted, open, exchange, end, client)
   logCut(admitted, open, end.kind)
   await settleUnreceipted(admitted, exchange)
@@ -36,7 +39,7 @@ async function endCut(
   open: OpenStream,
   exchange: Exchange,
   { failure, error }: Extract<StreamEnd, { kind: 'cut' }>,
-  client: ClientStream,
+  client: StreamClient,
 ): Promise<void> {
   const { context } = admitted
   logCut(admitted, open, failure.kind)
@@ -55,39 +58,40 @@ async function withAnswer(
   admitted: AdmittedChat,
   { attempt }: OpenStream,
   exchange: Exchange,
-  client: ClientStream,
+  client: StreamClient,
   last: Bytes,
 ): Promise<Exchange> {
   if (admitted.once === undefined) return exchange
   const dropped = droppedMembersHeader(admitted, [attempt.route])
   const { headers } = eventStream(null, { ...admitted.headers, ...dropped })
-  const answer = await admitted.once.seal({ headers, body: client.recorded(last) })
+  const answer = await admitted.once.seal({ headers, body: client.recorded?.(last) })
   return { ...exchange, answer }
 }
 
 async function endComplete(
   admitted: AdmittedChat,
   open: OpenStream,
+  { answer, providerDigest, clientDigest }: RelayedStream,
   exchange: Exchange,
-  client: ClientStream,
+  client: StreamClient,
 ): Promise<void> {
   const { context, receiptId } = admitted
   const tools = settleDeps(context, admitted.admission.customerId)
   // A client that has disconnected by now has received all content.
-  await client.send(open.stream.finish(exchange.usage)).catch(() => {})
-  const clientResponse = await client.seal()
-  const last = open.stream.close(serviceObject(exchange, receiptId), exchange.usage)
+  await client.send(answer.finish(exchange.usage)).catch(() => {})
+  const clientResponse = clientDigest ?? (await client.seal())
+  const last = answer.close(serviceObject(exchange, receiptId), exchange.usage)
   const whole = await withAnswer(admitted, open, exchange, client, last)
   try {
     if (receiptId === null) await settleWithoutReceipt(whole, tools)
     else {
       const digests = {
         providerRequest: open.requestDigest,
-        providerResponse: await open.responseDigest.finish(),
+        providerResponse: await providerDigest(),
         clientRequest: await sha256Hex(admitted.clientRequest),
         clientResponse,
       }
-      const { providerResponseId } = open.stream
+      const { providerResponseId } = answer
       const { evidenceSha256, decoded } = open
       const proof = { digests, evidenceSha256, decoded, providerResponseId }
       await settleWithReceipt(whole, proof, receiptId, tools)

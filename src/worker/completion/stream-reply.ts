@@ -15,8 +15,9 @@ import { answerHead } from './answer-head.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { endStream, settleUnreceipted } from './stream-end.ts'
-import { relayStream } from './stream-relay.ts'
-import { streamAttempt, type AcceptedAttempt } from './stream-attempt.ts'
+import type { AcceptedAttempt, CommittedStream } from './open-stream.ts'
+import { PumpedClient } from './pumped-client.ts'
+import { streamAttempt } from './stream-attempt.ts'
 
 /**
  * Answers a request with a stream: attempts up to the commit point -> relay -> settle -> last event.
@@ -28,9 +29,9 @@ export async function answerStream(admitted: AdmittedChat): Promise<Response> {
   const reply = new StreamReply(admitted)
   const work = reply.run()
   context.waitUntil(work.catch(() => {}))
-  await Promise.race([work, reply.client.begun])
+  await Promise.race([work, reply.begun])
   const dropped = droppedMembersHeader(admitted, reply.routes)
-  return eventStream(reply.client.readable, { ...headers, ...dropped })
+  return eventStream(reply.readable, { ...headers, ...dropped })
 }
 
 /** Used only to abort; the client has disconnected, so it is never sent. */
@@ -46,7 +47,12 @@ const streamTimedOut = () =>
 const FINAL_EVENT_TIMEOUT_MS = 2_000
 
 class StreamReply {
-  readonly client: ClientStream
+  /** Resolves when the headers may be sent. */
+  readonly begun: Promise<void>
+  readonly #begin: () => void
+  readonly #client: ClientStream
+  /** Set where the runtime moves the bytes. */
+  #pumped: PumpedClient | undefined
   readonly #admitted: AdmittedChat
   readonly #budget: Budget
   readonly #gone = new AbortController()
@@ -63,12 +69,18 @@ class StreamReply {
     this.#budget = new Budget(context.now)
     const { keep_alive_ms } = context.config.service.timeouts
     const recorder = admitted.once?.recorder()
-    this.client = new ClientStream(keep_alive_ms, context.now, () => this.#clientLeft(), recorder)
-    const leave = () => this.client.leave()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.begun = promise
+    this.#begin = resolve
+    this.#client = new ClientStream(keep_alive_ms, context.now, () => this.#clientLeft(), recorder)
+    const leave = () => this.#client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
     const overdue = () => (this.#overdue = setInterval(abandon, FINAL_EVENT_TIMEOUT_MS))
-    const abandon = () => this.client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
+    const abandon = () => {
+      this.#client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
+      this.#pumped?.abandon()
+    }
     this.#budget.signal.addEventListener('abort', overdue, { once: true })
   }
 
@@ -78,9 +90,13 @@ class StreamReply {
     return attempts.map(({ route }) => route)
   }
 
+  get readable(): ReadableStream<Uint8Array> {
+    return (this.#pumped ?? this.#client).readable
+  }
+
   async run(): Promise<void> {
     const { timeouts } = this.#admitted.context.config.service
-    const headers = setTimeout(() => this.client.start(), timeouts.stream_headers_after_ms)
+    const headers = setTimeout(() => this.#startClient(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
       const deps = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
@@ -90,9 +106,11 @@ class StreamReply {
       const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
-      this.client.start()
-      const end = await relayStream(served.value, this.client, this.#gone.signal)
-      await endStream(this.#admitted, served.value, end, this.client)
+      clearTimeout(headers)
+      const { source } = served.value
+      const client = this.#clientFor(source)
+      const relayed = await source.relayTo(client, this.#gone.signal)
+      await endStream(this.#admitted, served.value, relayed, client)
     } catch (error) {
       await this.#fail(error)
     } finally {
@@ -105,19 +123,38 @@ class StreamReply {
   /** Nothing was delivered, so it costs nothing, unless the client disconnected while a provider was generating. */
   async #fail(error: unknown): Promise<void> {
     if (this.#gone.signal.aborted && this.#accepted) {
-      const { attempt, stream } = this.#accepted
-      const exchange = chatExchange(this.#admitted, attempt, stream)
+      const { attempt, produced } = this.#accepted
+      const exchange = chatExchange(this.#admitted, attempt, await produced())
       await settleUnreceipted(this.#admitted, exchange)
     } else {
       await releaseAdmission(this.#admitted.context, this.#admitted.admission)
     }
     const answer = toApiError(error)
-    if (!this.client.started) throw error
+    if (!this.#client.started) throw error
     const { log, requestId } = this.#admitted.context
     log('stream_failed', { request_id: requestId, ...errorFields(error) })
     const model = this.#admitted.plan.requestedRoute
     const encoder = this.#admitted.format.streamEncoder(answerHead(this.#admitted, model))
-    await this.client.finish(utf8(encoder.fail(answer)))
+    await this.#client.finish(utf8(encoder.fail(answer)))
+  }
+
+  #startClient(): void {
+    this.#client.start()
+    this.#begin()
+  }
+
+  /**
+   * The client's end for this stream, which may begin now. Where nothing was sent yet and nothing is recorded, the runtime
+   * moves what the daemon has written.
+   */
+  #clientFor({ isWritten }: CommittedStream): ClientStream | PumpedClient {
+    if (!isWritten || this.#client.started || this.#admitted.once !== undefined) {
+      this.#startClient()
+      return this.#client
+    }
+    this.#pumped = new PumpedClient(() => this.#client.leave())
+    this.#begin()
+    return this.#pumped
   }
 
   #clientLeft(): void {

@@ -13,6 +13,7 @@ import {
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
+import { streamRecordSchema } from '../../protocol/stream-record.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
 import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
@@ -55,8 +56,7 @@ const envelopeFormSchema = z.looseObject({ schema: z.string() })
 const trustFormSchema = z.looseObject({ trust_bundle_jws: z.string() })
 
 /**
- * The exchange has already been delivered and billed, so a longer wait is justified when a thousand streams end at
- * once.
+ * The exchange has already been delivered, so a longer wait is justified when a thousand streams end at once.
  */
 const SIGN_TIMEOUT_MS = 5_000
 
@@ -186,6 +186,11 @@ export class HttpLink implements Link {
       if (init.signal?.aborted) throw init.signal.reason
       throw this.#failure('unreachable', cause)
     }
+  }
+
+  endStream(stream: string) {
+    const path = `${LINK_PATHS.streams}/${stream}`
+    return this.#json(path, streamRecordSchema, { method: 'DELETE' }, SIGN_TIMEOUT_MS)
   }
 
   async #json<T>(

@@ -6,6 +6,7 @@ import type {
   SignRequest,
   SignResponse,
 } from '../../protocol/link.ts'
+import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
 
 /** The worker's side of the link to the enclave daemon. Every call has a timeout of its own. */
@@ -42,6 +43,12 @@ export interface Link {
   evidence(sha256: string): Promise<Response>
   /** A call through the daemon's pinned egress; resolves when the response headers have arrived. */
   egress(provider: string, path: string, init: RequestInit): Promise<Response>
+  /**
+   * Ends a stream whose chunks the daemon writes, if it is still open, and returns what it is settled by. To be called
+   * once for each stream.
+   * @throws LinkUnavailable
+   */
+  endStream(stream: string): Promise<StreamRecord>
 }
 
 /** The content of a receipt in the form the daemon accepts. */

@@ -1,25 +1,21 @@
-import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { StageClock } from '../stream/stage-clock.ts'
 import { AttemptFailure } from './failure.ts'
 
 /**
  * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. An
  * outer signal (the request's budget, a disconnected client) aborts it too, with its own reason.
- *
- * Progress inside a stage updates a time stamp instead of a timer, because a stream makes progress with every frame,
- * and a timer for each would cost more than relaying the frame.
  */
 export class AttemptClock {
   readonly #controller = new AbortController()
   readonly #outer: AbortSignal
-  readonly #now: () => number
   readonly #onOuterAbort = () => this.#controller.abort(this.#outer.reason)
-  #timer: DeadlineTimer | undefined
-  #progressAt = 0
-  #held = false
+  readonly #stages: StageClock
 
   constructor(outer: AbortSignal, now: () => number) {
     this.#outer = outer
-    this.#now = now
+    this.#stages = new StageClock(now, () => {
+      this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
+    })
     if (outer.aborted) this.#onOuterAbort()
     else outer.addEventListener('abort', this.#onOuterAbort, { once: true })
   }
@@ -30,25 +26,22 @@ export class AttemptClock {
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
   enter(ms: number | undefined): void {
-    this.#timer?.stop()
-    this.progress()
-    if (ms !== undefined) this.#watch(ms, ms)
+    this.#stages.enter(ms)
   }
 
   /** Restarts the time limit of the stage. */
   progress(): void {
-    this.#progressAt = this.#now()
-    this.#held = false
+    this.#stages.progress()
   }
 
   /** Suspends the time limit until the next `progress`: what follows is not the provider's delay. */
   pauseTimeout(): void {
-    this.#held = true
+    this.#stages.pauseTimeout()
   }
 
-  /** Stops the timer: the attempt has ended. */
+  /** Stops the timer and lets go of the outer signal: the attempt has ended, or something else keeps its time. */
   stop(): void {
-    this.#timer?.stop()
+    this.#stages.stop()
     this.#outer.removeEventListener('abort', this.#onOuterAbort)
   }
 
@@ -56,13 +49,5 @@ export class AttemptClock {
   abort(reason: unknown): void {
     this.stop()
     this.#controller.abort(reason)
-  }
-
-  #watch(limit: number, wait: number): void {
-    this.#timer = startDeadline(wait, this.#now, () => {
-      const left = this.#held ? limit : limit - (this.#now() - this.#progressAt)
-      if (left > 0) this.#watch(limit, left)
-      else this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
-    })
   }
 }

@@ -1,10 +1,12 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { formatConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
 import {
+  EGRESS_CHUNKS_HEADER,
   EGRESS_ERROR_HEADER,
   EGRESS_EVIDENCE_HEADER,
   EGRESS_REQUIRE_HEADER,
 } from '../../protocol/link.ts'
+import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.ts'
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { watchConnect, type ProbeConnect } from './connect-watch.ts'
@@ -27,6 +29,8 @@ export interface ProviderCall {
   readonly probeConnect: ProbeConnect
   /** What the provider must meet; the daemon checks it again on the connection that carries the request. */
   readonly constraints: Constraints | undefined
+  /** Lets the daemon write the chunks of the client's stream, where the provider is reached through it. */
+  readonly chunkOrder?: ChunkOrder | undefined
   /** Classifies an answer other than 200 of this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
@@ -34,6 +38,8 @@ export interface ProviderCall {
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
   readonly body: ReadableStream<Uint8Array>
+  /** Whether `body` is what the client is to receive, as the daemon wrote it, instead of the provider's. */
+  readonly chunksWritten: boolean
   /** Whether the answer arrived compressed; `body` is the decompressed content. */
   readonly decoded: boolean
   /** The answer's Content-Length, where it is present and is the length of `body`. */
@@ -77,7 +83,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   const response = pinned
     ? await call.link.egress(provider.name, call.path, requestInit(call))
     : await callDirectly(call)
-  // The evidence header is read only from the daemon: a provider that is called directly could forge it.
+  // The daemon's headers are read only from the daemon: a provider that is called directly could forge them.
   const refusal = pinned ? response.headers.get(EGRESS_ERROR_HEADER) : null
   if (refusal !== null) {
     await response.body?.cancel()
@@ -92,6 +98,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   }
   return {
     body: response.body,
+    chunksWritten: pinned && response.headers.has(EGRESS_CHUNKS_HEADER),
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : lengthOf(response.headers),
@@ -104,13 +111,14 @@ function lengthOf(headers: Headers): number | undefined {
   return declared === null ? undefined : Number(declared)
 }
 
-function requestInit({ route, constraints, ...call }: ProviderCall): RequestInit {
+function requestInit({ route, constraints, chunkOrder, ...call }: ProviderCall): RequestInit {
   const { adapter, apiKey } = route.provider
-  const forDaemon = adapter === 'none' ? undefined : constraints
+  const pinned = adapter !== 'none'
   return {
     method: 'POST',
     headers: {
-      ...(forDaemon && { [EGRESS_REQUIRE_HEADER]: formatConstraints(forDaemon) }),
+      ...(pinned && constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
+      ...(pinned && chunkOrder && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(chunkOrder) }),
       'content-type': call.contentType,
       accept: call.accept,
       'accept-encoding': 'identity',

@@ -1,4 +1,4 @@
-import type { AnswerHead } from '../completion/format.ts'
+import type { AnswerHead } from '../stream/answer-head.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { JsonObject } from '../stream/json-object.ts'

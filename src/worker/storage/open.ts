@@ -5,14 +5,17 @@ import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
 import type { ObjectNamespace } from './object-call.ts'
+import { ledgerStorage, type LedgerBinding } from './ledger-storage.ts'
 import { postgresStorage, type PoolTarget } from './postgres-storage.ts'
 
 /** The bindings of the storage. Which of them are required depends on `STORAGE`. */
 export interface StorageEnv {
-  /** The engine: `durable-object` (also when absent), `d1` or `postgres`. */
+  /** The engine: `durable-object` (also when absent), `sqlite`, `d1` or `postgres`. */
   readonly STORAGE?: string
   /** Namespace of the class that `makeStoreObject` returns. */
   readonly STORE?: ObjectNamespace<StoreTarget>
+  /** The ledger process of this host, over mTLS pinned on both ends. */
+  readonly LEDGER?: LedgerBinding
   readonly DB?: D1Database
   /** Namespace of the class that `makePostgresPool` returns. */
   readonly POSTGRES?: ObjectNamespace<PoolTarget>
@@ -23,6 +26,7 @@ export interface StorageEnv {
 const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchDeps) => Storage>> =
   {
     'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
+    sqlite: (env, host) => ledgerStorage(required(env, 'LEDGER'), host),
     d1: (env, { now }) => d1Storage(required(env, 'DB'), now),
     postgres: (env) => {
       required(env, 'DATABASE_URL')

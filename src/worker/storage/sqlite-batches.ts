@@ -1,7 +1,8 @@
 import { failedOutcome, messageOf, rowsOf, type BatchOutcome } from './batch-outcome.ts'
-import type { Database, SqlValue, Statement } from './database.ts'
+import type { Database, Statement } from './database.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
+import type { SyncStore } from './sync-store.ts'
 
 type Batch = readonly Statement[]
 
@@ -11,11 +12,11 @@ export interface SqliteAnswer {
   readonly wrote: boolean
 }
 
-/** The SQLite database of a Durable Object as a storage, for work inside the object itself. */
-export function sqliteDatabase(storage: DurableObjectStorage): Database {
+/** A store as a database, for work beside it. */
+export function sqliteDatabase(store: SyncStore): Database {
   return {
     batch: async (statements) => {
-      const [answer] = await runBatches(storage, [statements])
+      const [answer] = await runBatches(store, [statements])
       if (answer === undefined) throw new Error('internal error: a batch was left unanswered')
       return rowsOf(answer.outcome)
     },
@@ -31,40 +32,37 @@ export function sqliteDatabase(storage: DurableObjectStorage): Database {
  * fails all of them.
  */
 export async function runBatches(
-  storage: DurableObjectStorage,
+  store: SyncStore,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   try {
-    const run = () => batches.map((batch) => runBatch(storage, batch))
-    // Reads need no transaction: nothing runs between statements that are not awaited. In one they would wait for
-    // every transaction ahead of them, and those behind would wait for them.
-    if (batches.every((batch) => batch.every(isRead))) return run()
-    return await storage.transaction(async () => run())
+    const run = () => batches.map((batch) => runBatch(store, batch))
+    // Reads need no transaction that is committed: in one they would wait for every transaction ahead of them, and
+    // those behind would wait for them.
+    if (batches.every((batch) => batch.every(isRead))) return store.snapshot(run)
+    return await store.transact(run)
   } catch (error) {
     const message = messageOf(error)
     const refused = isSqliteRefusal(message)
-    if (refused && batches.length > 1) return runApart(storage, batches)
+    if (refused && batches.length > 1) return runApart(store, batches)
     const answer = { outcome: failedOutcome(message, refused), wrote: false }
     return batches.map(() => answer)
   }
 }
 
 async function runApart(
-  storage: DurableObjectStorage,
+  store: SyncStore,
   batches: readonly Batch[],
 ): Promise<readonly SqliteAnswer[]> {
   const answers: SqliteAnswer[] = []
-  for (const batch of batches) answers.push(...(await runBatches(storage, [batch])))
+  for (const batch of batches) answers.push(...(await runBatches(store, [batch])))
   return answers
 }
 
-function runBatch(storage: DurableObjectStorage, batch: Batch): SqliteAnswer {
-  let written = 0
-  const rows = batch.map(({ sql, params }) => {
-    const cursor = storage.sql.exec<Record<string, SqlValue>>(sql, ...params)
-    const found = cursor.toArray()
-    written += cursor.rowsWritten
-    return found
-  })
-  return { outcome: { ok: true, rows }, wrote: written > 0 }
+function runBatch(store: SyncStore, batch: Batch): SqliteAnswer {
+  const results = batch.map(({ sql, params }) => store.run(sql, params))
+  return {
+    outcome: { ok: true, rows: results.map(({ rows }) => rows) },
+    wrote: results.some(({ wrote }) => wrote),
+  }
 }

@@ -1,10 +1,12 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { BatchOutcome } from './batch-outcome.ts'
+import { durableObjectStore } from './durable-object-store.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 import { runBatches, sqliteDatabase } from './sqlite-batches.ts'
+import type { SyncStore } from './sync-store.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
 
 /**
@@ -21,6 +23,7 @@ export function makeStoreObject(
 ) {
   return class StoreObject extends DurableObject {
     readonly #storage: DurableObjectStorage
+    readonly #store: SyncStore
     /** When the alarm is set to go off; infinity while none is set. */
     #alarmAt = Number.POSITIVE_INFINITY
     /** Resolves when the latest of the reads that have come is over, and what came meanwhile has run. */
@@ -29,8 +32,9 @@ export function makeStoreObject(
     constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
       super(ctx, env)
       this.#storage = ctx.storage
+      this.#store = durableObjectStore(ctx.storage)
       void ctx.blockConcurrencyWhile(async () => {
-        await migrate(sqliteDatabase(ctx.storage), MIGRATIONS)
+        await migrate(sqliteDatabase(this.#store), MIGRATIONS)
         this.#alarmAt = (await ctx.storage.getAlarm()) ?? Number.POSITIVE_INFINITY
       })
     }
@@ -38,7 +42,7 @@ export function makeStoreObject(
     /** Runs batches and commits them together. Never throws for what SQL did. */
     async batches(packed: PackedBatches): Promise<readonly BatchOutcome[]> {
       const batches = unpackBatches(packed)
-      const run = () => runBatches(this.#storage, batches)
+      const run = () => runBatches(this.#store, batches)
       const reads = batches.every((batch) => batch.every(isRead))
       const answers = await (reads ? this.#afterOtherReads(run) : run())
       if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
@@ -48,7 +52,7 @@ export function makeStoreObject(
     /** Runs one round of maintenance. workerd repeats an alarm that throws, with back-off. */
     override async alarm(): Promise<void> {
       this.#alarmAt = Number.POSITIVE_INFINITY
-      const { next } = await sweep(sqliteDatabase(this.#storage), now())
+      const { next } = await sweep(sqliteDatabase(this.#store), now())
       if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 

@@ -9,14 +9,18 @@ export interface AnswerEnd {
 }
 
 /**
- * Encodes the sequence of deltas as the server-sent events of one format. Each method returns the text of complete
- * events, in the order of the calls: `open` once, any number of `plainText` and `delta`, `finish` and `close` once.
+ * Writes what comes of an answer as the server-sent events of one format. Each method returns the text of complete
+ * events, in the order of the calls: `open` once, then any number of `plainText` and `delta`.
  */
-export interface StreamEncoder {
+export interface ChunkWriter {
   open(): string
   /** Content alone, of characters that need no escaping in a JSON string. */
   plainText(text: string): string
   delta(delta: Delta): string
+}
+
+/** Writes a whole answer: after its chunks `finish` once and `close` once. */
+export interface StreamEncoder extends ChunkWriter {
   /** The events before the last one. */
   finish(end: AnswerEnd): string
   /** The last event, which alone carries the extension object `service`. */

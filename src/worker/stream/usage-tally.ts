@@ -1,3 +1,4 @@
+import type { TallyCounts } from '../../protocol/stream-record.ts'
 import { isJsonObject, type JsonObject } from './json-object.ts'
 import type { TokenUsage } from './token-usage.ts'
 
@@ -23,6 +24,30 @@ export class UsageTally {
   #cacheWrite: number | undefined
   #reasoning: number | undefined
   #uncountedTextBytes = 0
+
+  /** A tally that continues from the counts of another one. */
+  static of(counts: TallyCounts): UsageTally {
+    const tally = new UsageTally()
+    tally.#prompt = counts.prompt
+    tally.#completion = counts.completion
+    tally.#cached = counts.cached
+    tally.#cacheWrite = counts.cache_write
+    tally.#reasoning = counts.reasoning
+    tally.#uncountedTextBytes = counts.uncounted_text_bytes
+    return tally
+  }
+
+  /** Everything counted so far. */
+  get counts(): TallyCounts {
+    return {
+      prompt: this.#prompt,
+      completion: this.#completion,
+      cached: this.#cached,
+      cache_write: this.#cacheWrite,
+      reasoning: this.#reasoning,
+      uncounted_text_bytes: this.#uncountedTextBytes,
+    }
+  }
 
   /** Adds bytes of text that no count includes yet; the next count of completion tokens does. */
   addText(bytes: number): void {

@@ -44,6 +44,8 @@ beforeAll(async () => {
     proofs,
     connectMs: () => 2_000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: () => {},
   })
   link = await startEgressLink(egress)
 })

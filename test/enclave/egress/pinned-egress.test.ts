@@ -59,6 +59,8 @@ async function set(setting: Setting = {}): Promise<CountedProofs> {
     proofs,
     connectMs: () => setting.connectMs ?? 2000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: () => {},
   })
   link = await startEgressLink(egress)
   return proofs

@@ -35,7 +35,13 @@ describe('a stream of events whose chunks are joined', () => {
     const baseUrl = `https://127.0.0.1:${provider.port}/v1`
     const reach = { provider: 'nova', baseUrl, apiKey: 'key', webPki: false }
     const proofs = proofsOf(reach, [provider.tls.spkiSha256])
-    egress = createPinnedEgress({ proofs, connectMs: () => 10_000, joiner: slowJoiner() })
+    egress = createPinnedEgress({
+      proofs,
+      connectMs: () => 10_000,
+      joiner: slowJoiner(),
+      now: Date.now,
+      log: () => {},
+    })
     link = await startEgressLink(egress)
   }
 

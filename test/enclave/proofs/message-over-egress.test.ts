@@ -54,6 +54,8 @@ async function prove(spki: (own: string) => string) {
     proofs,
     connectMs: () => 1000,
     joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: () => {},
   })
   const message = {
     provider: 'nova',

@@ -99,7 +99,7 @@ describe('production mode', () => {
     [
       'several workers on Durable Objects',
       { options: { ...OPTIONS, workers: 2 } },
-      '--workers: 2 processes need STORAGE=postgres; files of Durable Objects have one writer',
+      '--workers: 2 processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer',
     ],
     [
       'PostgreSQL without an address',
@@ -109,7 +109,7 @@ describe('production mode', () => {
     [
       'an unknown engine',
       { storage: 'd1' },
-      'STORAGE: is "d1"; it can be "durable-object" or "postgres"',
+      'STORAGE: is "d1"; it can be "durable-object" or "sqlite" or "postgres"',
     ],
     [
       'plain HTTP on other than loopback',

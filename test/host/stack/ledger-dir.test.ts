@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ledgerDir } from '../../../src/host/stack/ledger-dir.ts'
+import { EMBEDDED_LEDGERS, ledgerDir } from '../../../src/host/stack/ledger-dir.ts'
 import { StartError } from '../../../src/host/stack/start-error.ts'
 
 let path = ''
@@ -21,12 +21,31 @@ const state = () => ({
 
 describe('the directory of the ledger', () => {
   it('is made in a new state directory', () => {
-    expect(ledgerDir(state())).toBe(join(path, 'storage'))
+    expect(ledgerDir(state(), 'durable-object')).toBe(join(path, 'storage'))
   })
 
   it('is refused where an earlier version left a ledger that this one would not see', () => {
     mkdirSync(join(path, 'storage', 'cmr-store'), { recursive: true })
-    expect(() => ledgerDir(state())).toThrow(StartError)
-    expect(() => ledgerDir(state())).toThrow('holds a ledger of an earlier version')
+    expect(() => ledgerDir(state(), 'durable-object')).toThrow(StartError)
+    expect(() => ledgerDir(state(), 'durable-object')).toThrow(
+      'holds a ledger of an earlier version',
+    )
   })
+
+  it.each(['durable-object', 'sqlite'] as const)(
+    'is refused to STORAGE=%s by name where the ledger is that of the other embedded engine',
+    (engine) => {
+      const other = engine === 'sqlite' ? 'durable-object' : 'sqlite'
+      const file = join(path, 'storage', EMBEDDED_LEDGERS[other])
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, '')
+      expect(() => ledgerDir(state(), engine)).toThrow(StartError)
+      expect(() => ledgerDir(state(), engine)).toThrow(
+        `${file} is the ledger of STORAGE=${other}, and this start is for STORAGE=${engine}: ` +
+          `set STORAGE=${other}, or move it with "npm run serve -- move-ledger --to ${engine}"`,
+      )
+      expect(ledgerDir(state(), other)).toBe(join(path, 'storage'))
+      expect(ledgerDir(state(), 'postgres')).toBe(join(path, 'storage'))
+    },
+  )
 })

@@ -28,13 +28,17 @@ function once(work: () => Promise<void>): () => Promise<void> {
   return () => (done ??= work())
 }
 
-type Part = 'worker' | 'enclave' | 'standin'
+type Part = 'worker' | 'enclave' | 'standin' | 'ledger'
 
-/** The stack of `npm start`; without a `databaseUrl` on Durable Objects. Its supervisor restarts processes that died. */
-export async function startStackWorld(databaseUrl?: string): Promise<CrashWorld> {
+/** The stack of `npm start` on one of its engines. Its supervisor restarts processes that died. */
+export async function startStackWorld(
+  engine: 'durable-object' | 'sqlite' | { readonly databaseUrl: string },
+): Promise<CrashWorld> {
   const stateDir = temporaryDirectory()
   const env: Record<string, string> =
-    databaseUrl === undefined ? {} : { STORAGE: 'postgres', DATABASE_URL: databaseUrl }
+    typeof engine === 'string'
+      ? { STORAGE: engine }
+      : { STORAGE: 'postgres', DATABASE_URL: engine.databaseUrl }
   const stack = await startStack({ stateDir, env })
   await answerSlowly(standinOf(stack))
   return {
@@ -42,9 +46,9 @@ export async function startStackWorld(databaseUrl?: string): Promise<CrashWorld>
     mortal: mortalStack(stack),
     stop: once(async () => void (await stack.stop())),
     afterwards: (customerId, work) =>
-      databaseUrl === undefined
+      typeof engine === 'string'
         ? inLedgerFile(stateDir, customerId, work)
-        : inPostgres(databaseUrl, work),
+        : inPostgres(engine.databaseUrl, work),
     clean: () => rmSync(stateDir, { recursive: true, force: true }),
   }
 }
@@ -53,7 +57,7 @@ function mortalStack(stack: Stack): Mortal<Part> {
   const died = new Map<Part, number>()
   const pidOf = (part: Part) => stack.localNow().pids[part] ?? 0
   return {
-    parts: ['worker', 'enclave', 'standin'],
+    parts: ['worker', 'enclave', 'standin', ...(pidOf('ledger') === 0 ? [] : ['ledger' as const])],
     // The fifth is the last.
     mostDeathsAMinute: 3,
     kill: (part) => {

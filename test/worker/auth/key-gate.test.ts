@@ -74,6 +74,34 @@ describe('the gate before a request', () => {
     expect(reads).toBe(1)
   })
 
+  it('asks the storage for twenty wrong secrets of a customer id a second, by source, and for every key it knows', async () => {
+    expect(await admit()).toBe(customerId)
+    now = 10_000
+    reads = 0
+    const guess = (from: string) => {
+      const { key } = context.keyring.newApiKey(customerId)
+      const headers = { authorization: `Bearer ${key}`, 'cf-connecting-ip': from }
+      return gate.admit(new Request('http://router/', { headers }), context).catch(told)
+    }
+    const guesses = async (from: string) => {
+      const answers: unknown[] = []
+      for (let count = 0; count < 25; count++) answers.push(await guess(from))
+      return answers
+    }
+    const tooMany = {
+      code: 'rate_limit_exceeded',
+      message: 'Too many API keys that do not exist came from this address. Try again in a second.',
+    }
+    const expected = Array.from({ length: 25 }, (_, index) => (index < 20 ? INVALID : tooMany))
+    expect([await guesses('192.0.2.1'), reads]).toEqual([expected, 20])
+    expect(await guess('192.0.2.2')).toEqual(INVALID)
+    // Its own key, which has to be looked up again after ten seconds, is not affected, from no source.
+    expect(await admit()).toBe(customerId)
+    expect(reads).toBe(22)
+    now = 11_000
+    expect(await guess('192.0.2.1')).toEqual(INVALID)
+  })
+
   it('does not take a storage that is away for a key that is missing', async () => {
     failing = true
     await expect(gate.admit(request, context)).rejects.toThrow(StorageUnavailable)

@@ -44,6 +44,7 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     recentProofs: nothing,
     evidence: nothing,
     egress: async () => answer ?? nothing(),
+    endStream: nothing,
   }
   return callProvider({
     route: route(provider),

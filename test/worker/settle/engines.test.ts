@@ -1,5 +1,6 @@
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { bundleForWorkerd } from '../../support/bundle.ts'
+import { startLedgerProcess } from '../../support/ledger-process.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
@@ -30,6 +31,20 @@ describeLedgerContract('D1', async () => {
   return {
     instances: [remoteStorage(fetcher, 'one'), remoteStorage(fetcher, 'two')],
     stop: () => miniflare.dispose(),
+  }
+})
+
+describeLedgerContract('the SQLite ledger process, from two worker processes', async () => {
+  const script = await bundleForWorkerd(WORKER)
+  const ledger = await startLedgerProcess()
+  const options = { script, text: { STORAGE: 'sqlite' }, ledger: ledger.link }
+  const [left, right] = [await startWorkerd(options), await startWorkerd(options)]
+  return {
+    instances: [storageOf(left, 'one'), storageOf(right, 'one')],
+    stop: async () => {
+      await Promise.all([left.stop(), right.stop()])
+      await ledger.stop()
+    },
   }
 })
 

@@ -14,10 +14,17 @@ const objects = {
 
 describe('opening the storage', () => {
   it.each<[StorageEnv, string]>([
-    [{ STORAGE: 'mysql' }, 'STORAGE names no engine; known are durable-object, d1, postgres'],
-    [{ STORAGE: '' }, 'STORAGE names no engine; known are durable-object, d1, postgres'],
-    [{ STORAGE: 'toString' }, 'STORAGE names no engine; known are durable-object, d1, postgres'],
+    [
+      { STORAGE: 'mysql' },
+      'STORAGE names no engine; known are durable-object, sqlite, d1, postgres',
+    ],
+    [{ STORAGE: '' }, 'STORAGE names no engine; known are durable-object, sqlite, d1, postgres'],
+    [
+      { STORAGE: 'toString' },
+      'STORAGE names no engine; known are durable-object, sqlite, d1, postgres',
+    ],
     [{}, 'the storage engine needs the binding STORE, which is missing'],
+    [{ STORAGE: 'sqlite' }, 'the storage engine needs the binding LEDGER, which is missing'],
     [{ STORAGE: 'd1' }, 'the storage engine needs the binding DB, which is missing'],
     [
       { STORAGE: 'postgres', POSTGRES: objects },

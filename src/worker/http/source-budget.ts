@@ -19,19 +19,26 @@ export class SourceBudget {
     this.#now = now
   }
 
+  /** Whether a source has any left in this window. */
+  has(source: string): boolean {
+    const { perSource, total } = this.#limits
+    this.#openWindow()
+    return this.#total < total && (this.#spent.get(source) ?? 0) < perSource
+  }
+
   /** Takes one for a source. False: there is none left in this window. */
   spend(source: string): boolean {
-    const { perSource, total, windowMs } = this.#limits
-    const now = this.#now()
-    if (Math.abs(now - this.#windowStart) >= windowMs) {
-      this.#windowStart = now
-      this.#total = 0
-      this.#spent.clear()
-    }
-    const spent = this.#spent.get(source) ?? 0
-    if (spent >= perSource || this.#total >= total) return false
-    this.#spent.set(source, spent + 1)
+    if (!this.has(source)) return false
+    this.#spent.set(source, (this.#spent.get(source) ?? 0) + 1)
     this.#total += 1
     return true
+  }
+
+  #openWindow(): void {
+    const now = this.#now()
+    if (Math.abs(now - this.#windowStart) < this.#limits.windowMs) return
+    this.#windowStart = now
+    this.#total = 0
+    this.#spent.clear()
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SourceBudget } from '../../../src/worker/limits/source-budget.ts'
+import { SourceBudget } from '../../../src/worker/http/source-budget.ts'
 
 test('a source has its own budget, all together have theirs, and both are whole again after the window', () => {
   const clock = { now: 1_000_000 }

@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto'
+import type { Readable, Writable } from 'node:stream'
+import type { ChunkOrder, StreamEnding, StreamRecord } from '../../protocol/stream-record.ts'
+import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
+import { BrokenStream } from '../../worker/stream/broken-stream.ts'
+import { chatChunks } from '../../worker/stream/chat-chunks.ts'
+import { KEEP_ALIVE } from '../../worker/stream/keep-alive.ts'
+import { StageClock } from '../../worker/stream/stage-clock.ts'
+import { tailLimitMs } from '../../worker/stream/tail-limits.ts'
+import { traceError } from '../../protocol/error-trace.ts'
+import { LINK_PATHS } from '../../protocol/link.ts'
+import type { Log } from '../log.ts'
+import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
+
+export interface WrittenStreamDeps {
+  readonly joiner: ChunkJoiner
+  /** Ms. */
+  readonly now: () => number
+  readonly log: Log
+  /** Called once, when nothing more comes of the stream. */
+  readonly ended: () => void
+}
+
+/** The first bytes of a written stream are the first output, and later ones may be joined. */
+const PAST_OPENING = { over: true, read: () => {} }
+
+/**
+ * A provider's chat stream on its way to the worker, which passes its bytes to the client unread: chunks are written here,
+ * with the module that the worker has for other providers, and both the provider's bytes and the client's are digested.
+ * Nothing is sent before the commit point. It is read no faster than the worker takes it. The body ends after a
+ * complete event, however the stream ended; the record says how.
+ */
+export class WrittenStream {
+  readonly #order: ChunkOrder
+  readonly #answer: Readable
+  readonly #response: Writable
+  readonly #deps: WrittenStreamDeps
+  readonly #chunks: AnswerChunks
+  readonly #joined: JoinedStream
+  readonly #clock: StageClock
+  readonly #providerHash = createHash('sha256')
+  readonly #clientHash = createHash('sha256')
+  #keepAlive: NodeJS.Timeout | undefined
+  /** Whether the commit point has been passed on. */
+  #begun = false
+  #sentAt = 0
+  /** Whether the worker takes no more for now. */
+  #full = false
+  #ending: StreamEnding | undefined
+  #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
+
+  /** The head of the response was sent; nothing of the answer was read. */
+  constructor(order: ChunkOrder, answer: Readable, response: Writable, deps: WrittenStreamDeps) {
+    this.#order = order
+    this.#answer = answer
+    this.#response = response
+    this.#deps = deps
+    const { head, include_reasoning: includeReasoning } = order
+    this.#chunks = new AnswerChunks({ id: head.id, includeReasoning }, chatChunks(head))
+    this.#clock = new StageClock(deps.now, () => this.#onSilence())
+    this.#joined = deps.joiner.join((events) => this.#send(events), PAST_OPENING)
+    response.on('drain', () => this.#onDrained())
+    response.once('close', () => this.#end({ kind: 'stopped' }))
+    // A response that is closed already reports that by itself.
+    response.on('error', () => {})
+    answer.on('data', (bytes: Buffer) => this.#take(bytes))
+    answer.once('end', () => this.#onEnd())
+    answer.once('close', () => this.#end(this.#unlessFinished({ kind: 'lost' })))
+  }
+
+  /** Ends the stream if it is open, and returns what it is settled by. */
+  stop(): StreamRecord {
+    this.#end({ kind: 'stopped' })
+    const { finishReason, tally, providerResponseId } = this.#chunks
+    if (this.#ending === undefined || this.#digests === undefined) {
+      throw new Error('internal error: a stream that did not end')
+    }
+    return {
+      ending: this.#ending,
+      finish_reason: finishReason ?? null,
+      counts: tally.counts,
+      provider_response_id: providerResponseId ?? null,
+      ...this.#digests,
+    }
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#ending !== undefined) return
+    this.#providerHash.update(bytes)
+    this.#read(() => this.#chunks.push(bytes))
+    if (this.#ending !== undefined || !this.#chunks.committed) return
+    if (!this.#begun) this.#begin()
+    const tailMs = tailLimitMs(this.#chunks)
+    if (tailMs !== undefined) this.#clock.enter(tailMs)
+    if (this.#full) this.#clock.pauseTimeout()
+    else this.#clock.progress()
+  }
+
+  /** The commit point: until here the worker keeps the time, and sends comments where it must. */
+  #begin(): void {
+    this.#begun = true
+    this.#clock.enter(this.#order.idle_ms)
+    this.#scheduleKeepAlive(this.#order.keep_alive_ms)
+  }
+
+  #onEnd(): void {
+    this.#read(() => this.#chunks.end())
+    this.#end({ kind: 'complete' })
+  }
+
+  /** Passes on what a step of reading returns; ends the stream when the step fails. */
+  #read(step: () => Uint8Array): void {
+    try {
+      this.#push(step())
+    } catch (error) {
+      if (error instanceof BrokenStream) {
+        // Before anything was sent, the worker can still try another route.
+        if (this.#begun) this.#push(error.output)
+        this.#end({ kind: 'broken', reason: error.reason })
+      } else {
+        this.#deps.log('link_failed', { path: LINK_PATHS.streams, ...traceError(error) })
+        this.#end(this.#unlessFinished({ kind: 'lost' }))
+      }
+    }
+  }
+
+  #push({ buffer, byteOffset, length }: Uint8Array): void {
+    if (length > 0) this.#joined.push(Buffer.from(buffer, byteOffset, length))
+  }
+
+  #send(events: Uint8Array): void {
+    this.#clientHash.update(events)
+    this.#sentAt = this.#deps.now()
+    if (this.#response.destroyed || this.#response.write(events)) return
+    this.#full = true
+    this.#answer.pause()
+  }
+
+  #onDrained(): void {
+    this.#full = false
+    this.#sentAt = this.#deps.now()
+    this.#clock.progress()
+    this.#answer.resume()
+  }
+
+  #onSilence(): void {
+    this.#end(this.#unlessFinished({ kind: 'idle' }))
+  }
+
+  /** After its finish reason an answer is complete, whatever becomes of the rest. */
+  #unlessFinished(ending: StreamEnding): StreamEnding {
+    return this.#chunks.finishReason === undefined ? ending : { kind: 'complete' }
+  }
+
+  #end(ending: StreamEnding): void {
+    if (this.#ending !== undefined) return
+    this.#ending = ending
+    this.#clock.stop()
+    clearTimeout(this.#keepAlive)
+    if (this.#response.destroyed) this.#joined.leave()
+    else {
+      this.#joined.end()
+      this.#response.end()
+    }
+    if (!this.#answer.readableEnded) this.#answer.destroy()
+    this.#digests = {
+      provider_sha256: this.#providerHash.digest('hex'),
+      client_sha256: this.#clientHash.digest('hex'),
+    }
+    this.#deps.ended()
+  }
+
+  #scheduleKeepAlive(waitMs: number): void {
+    this.#keepAlive = setTimeout(() => {
+      const left = this.#order.keep_alive_ms - (this.#deps.now() - this.#sentAt)
+      if (left > 0) return this.#scheduleKeepAlive(left)
+      if (!this.#full) this.#send(KEEP_ALIVE)
+      return this.#scheduleKeepAlive(this.#order.keep_alive_ms)
+    }, waitMs)
+  }
+}

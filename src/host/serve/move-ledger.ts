@@ -1,0 +1,114 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { EMBEDDED_LEDGERS, type EmbeddedEngine } from '../stack/ledger-dir.ts'
+import { StartError } from '../stack/start-error.ts'
+import type { StateDir } from '../stack/state-dir.ts'
+
+/** What was moved. */
+export interface MovedLedger {
+  /** The ledger from now on. */
+  readonly file: string
+  /** The former one, out of the way. It still has receipts and must be deleted like a backup. */
+  readonly former: string
+  /** Rows of all tables. */
+  readonly rows: number
+}
+
+/** Tables of workerd itself, which have nothing of the ledger's. */
+const OF_WORKERD = '_cf_'
+
+/**
+ * Moves the ledger of a state directory to the other embedded engine: a checked copy, then the former file is renamed.
+ * Whenever it is interrupted, one complete ledger is there, or two of which no engine takes either.
+ * @param state no router runs on it
+ * @throws StartError when there is none to move, when there is one already, or when it is damaged
+ */
+export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngine): MovedLedger {
+  const from = to === 'sqlite' ? 'durable-object' : 'sqlite'
+  const directory = state.directory('storage')
+  const source = join(directory, EMBEDDED_LEDGERS[from])
+  const file = join(directory, EMBEDDED_LEDGERS[to])
+  if (!existsSync(source)) {
+    throw new StartError(`there is no ledger of STORAGE=${from} to move: ${source} is missing`)
+  }
+  if (existsSync(file)) {
+    throw new StartError(
+      `${file} is there already, beside ${source}: keep one of them and move the other one away`,
+    )
+  }
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const copy = `${file}.new`
+  rmSync(copy, { force: true })
+  const rows = copyLedger(source, copy)
+  syncToDisk(copy)
+  renameSync(copy, file)
+  syncToDisk(dirname(file))
+  const former = `${source}.moved`
+  renameSync(source, former)
+  return { file, former, rows }
+}
+
+/** @returns how many rows there are in all tables, the same in both */
+function copyLedger(source: string, copy: string): number {
+  const original = new DatabaseSync(source)
+  try {
+    if (!isIntact(original)) {
+      throw new StartError(`${source} is damaged: restore it from a backup first`)
+    }
+    original.prepare('VACUUM INTO ?').run(copy)
+    const rows = countRows(original)
+    if (rowsWithoutForeignTables(copy) !== rows) {
+      throw new StartError(`the copy of ${source} is not complete`)
+    }
+    return rows
+  } finally {
+    original.close()
+  }
+}
+
+function isIntact(database: DatabaseSync): boolean {
+  try {
+    const [first] = database.prepare('PRAGMA integrity_check').all()
+    return first?.['integrity_check'] === 'ok'
+  } catch {
+    return false
+  }
+}
+
+function rowsWithoutForeignTables(copy: string): number {
+  const database = new DatabaseSync(copy)
+  try {
+    for (const name of tablesOf(database)) {
+      if (name.startsWith(OF_WORKERD)) database.exec(`DROP TABLE "${name}"`)
+    }
+    return countRows(database)
+  } finally {
+    database.close()
+  }
+}
+
+function countRows(database: DatabaseSync): number {
+  const own = tablesOf(database).filter((name) => !name.startsWith(OF_WORKERD))
+  return own.reduce((sum, name) => {
+    const row = database.prepare(`SELECT COUNT(*) AS n FROM "${name}"`).get()
+    return sum + Number(row?.['n'])
+  }, 0)
+}
+
+function tablesOf(database: DatabaseSync): string[] {
+  const query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+  return database
+    .prepare(query)
+    .all()
+    .map((row) => String(row['name']))
+}
+
+function syncToDisk(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}

@@ -1,0 +1,39 @@
+import { startLedgerThread, type LedgerThread, type ThreadAnswer } from './ledger-thread.ts'
+
+/** The database of all workers of this host. */
+export interface Ledger {
+  /** Carries packed batches to the one writer. The outcomes, once they are on the disk. */
+  write(body: Uint8Array): Promise<ThreadAnswer>
+  /** Carries packed batches that only read to a thread that does nothing else. */
+  read(body: Uint8Array): Promise<ThreadAnswer>
+  close(): Promise<void>
+}
+
+/** A long total occupies one of them for a second; short reads then have the other. */
+const READERS = 2
+
+const WRITER_THREAD = new URL('./writer-thread.ts', import.meta.url)
+const READER_THREAD = new URL('./reader-thread.ts', import.meta.url)
+
+/**
+ * Opens the database, creating it if necessary, and applies the schema.
+ * @param died called when a thread ends by an error of the program
+ * @throws Error with the reason when it cannot be opened, or another process writes it
+ */
+export async function openLedger(path: string, died: (error: Error) => void): Promise<Ledger> {
+  const writer = await startLedgerThread(WRITER_THREAD, path, died)
+  const readers = await Promise.all(
+    Array.from({ length: READERS }, () => startLedgerThread(READER_THREAD, path, died)),
+  )
+  return {
+    write: (body) => writer.call(body),
+    read: (body) => leastBusy(readers).call(body),
+    close: async () => {
+      await Promise.all([writer, ...readers].map((thread) => thread.close()))
+    },
+  }
+}
+
+function leastBusy(threads: readonly LedgerThread[]): LedgerThread {
+  return threads.reduce((best, thread) => (thread.waiting < best.waiting ? thread : best))
+}

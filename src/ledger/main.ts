@@ -1,0 +1,50 @@
+import { join } from 'node:path'
+import { LEDGER_FILE, ledgerBootSchema, type FromLedger } from '../protocol/ledger-link.ts'
+import { traceError } from '../protocol/error-trace.ts'
+import { jsonLog } from '../enclave/log.ts'
+import { openLedger } from './ledger.ts'
+import { serveLedger } from './ledger-link.ts'
+
+/**
+ * The ledger's process: the one writer of the SQLite database that all workers of this host share. The supervisor starts
+ * it with an IPC channel, and it ends with that channel.
+ */
+function main(): void {
+  process.once('message', (received) => {
+    boot(received).then(
+      (port) => send({ type: 'ready', port }),
+      (error: unknown) => refuse(error instanceof Error ? error.message : 'unknown error'),
+    )
+  })
+  // Node would print the message, which may quote a value of a row.
+  process.on('uncaughtException', fail)
+  // Whatever is not on the disk yet was not confirmed.
+  for (const ending of ['disconnect', 'SIGTERM', 'SIGINT'])
+    process.on(ending, () => process.exit(0))
+}
+
+async function boot(received: unknown): Promise<number> {
+  const { directory, link } = ledgerBootSchema.parse(received)
+  const ledger = await openLedger(join(directory, LEDGER_FILE), fail)
+  return (await serveLedger(ledger, link)).port
+}
+
+/** A half-working ledger serves nobody: the supervisor starts a new one. */
+function fail(error: unknown): void {
+  jsonLog(Date.now, (line) => void process.stdout.write(line))(
+    'unexpected_error',
+    traceError(error),
+  )
+  process.exit(1)
+}
+
+function send(message: FromLedger, sent?: () => void): void {
+  if (process.connected) process.send?.(message, undefined, undefined, sent)
+}
+
+function refuse(reason: string): void {
+  if (!process.connected) process.exit(1)
+  send({ type: 'refused', reason }, () => process.exit(1))
+}
+
+main()

@@ -1,0 +1,127 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { Row, SqlValue } from '../worker/storage/database.ts'
+import { isRead } from '../worker/storage/sql.ts'
+import type { SyncStore } from '../worker/storage/sync-store.ts'
+
+/** A SQLite file of this process. */
+export interface SqliteFile extends SyncStore {
+  close(): void
+}
+
+/** More than the program has texts of one form; lists of values make further ones. */
+const MAX_PREPARED = 1_000
+
+/** How long an operation waits for another process, such as a backup, to let go of the file, ms. */
+const BUSY_TIMEOUT_MS = 5_000
+
+/**
+ * Opens the database for writing, creating it if necessary. A commit is in the write-ahead log on the disk before it
+ * returns (WAL with synchronous=FULL, sqlite.org/pragma.html).
+ * @throws Error with SQLite's code in its message
+ */
+export function openForWriting(path: string): SqliteFile {
+  const connection = translated(() => {
+    const opened = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+    opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+    return opened
+  })
+  return fileOf(connection)
+}
+
+/**
+ * Opens the database for reading, beside the writer: a read sees what was committed when it began.
+ * @throws Error with SQLite's code in its message
+ */
+export function openForReading(path: string): SqliteFile {
+  return fileOf(
+    translated(() => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true })),
+  )
+}
+
+function fileOf(connection: DatabaseSync): SqliteFile {
+  const prepare = preparing(connection)
+  const within = <Result>(begin: string, work: () => Result): Result =>
+    translated(() => {
+      connection.exec(begin)
+      try {
+        const result = work()
+        connection.exec('COMMIT')
+        return result
+      } catch (error) {
+        // SQLite has itself rolled back what failed for want of space.
+        if (connection.isTransaction) connection.exec('ROLLBACK')
+        throw error
+      }
+    })
+  return {
+    run: (sql, params) => ({
+      rows: rowsOf(prepare(sql), params),
+      wrote: !isRead({ sql, params }),
+    }),
+    snapshot: (work) => within('BEGIN', work),
+    transact: async (work) => within('BEGIN IMMEDIATE', work),
+    close: () => connection.close(),
+  }
+}
+
+/** Keeps prepared statements; the one that was not used for longest makes room. */
+function preparing(connection: DatabaseSync): (sql: string) => StatementSync {
+  const prepared = new Map<string, StatementSync>()
+  return (sql) => {
+    const known = prepared.get(sql)
+    if (known !== undefined && prepared.size < MAX_PREPARED) return known
+    const statement = known ?? connection.prepare(sql)
+    prepared.delete(sql)
+    prepared.set(sql, statement)
+    const [oldest] = prepared.keys()
+    if (prepared.size > MAX_PREPARED && oldest !== undefined) prepared.delete(oldest)
+    return statement
+  }
+}
+
+function rowsOf(statement: StatementSync, params: readonly SqlValue[]): readonly Row[] {
+  // The schema has no BLOB, and integers beyond 2^53 are read as text.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return statement.all(...params) as unknown as readonly Row[]
+}
+
+/** SQLite's result codes (sqlite.org/rescode.html), by number. */
+const CODES: ReadonlyMap<number, string> = new Map([
+  [1, 'SQLITE_ERROR'],
+  [3, 'SQLITE_PERM'],
+  [5, 'SQLITE_BUSY'],
+  [6, 'SQLITE_LOCKED'],
+  [7, 'SQLITE_NOMEM'],
+  [8, 'SQLITE_READONLY'],
+  [10, 'SQLITE_IOERR'],
+  [11, 'SQLITE_CORRUPT'],
+  [13, 'SQLITE_FULL'],
+  [14, 'SQLITE_CANTOPEN'],
+  [17, 'SQLITE_SCHEMA'],
+  [18, 'SQLITE_TOOBIG'],
+  [19, 'SQLITE_CONSTRAINT'],
+  [20, 'SQLITE_MISMATCH'],
+  [21, 'SQLITE_MISUSE'],
+  [23, 'SQLITE_AUTH'],
+  [25, 'SQLITE_RANGE'],
+  [26, 'SQLITE_NOTADB'],
+])
+
+/** Runs work; its errors name SQLite's code as those of a Durable Object do. */
+function translated<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === undefined || !(error instanceof Error)) throw error
+    throw new Error(`${error.message}: ${code}`, { cause: error })
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  // An integer that a double cannot hold, which the statement should have read as text.
+  if (error.code === 'ERR_OUT_OF_RANGE') return 'SQLITE_MISMATCH'
+  const number = 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : 0
+  return CODES.get(number & 0xff)
+}

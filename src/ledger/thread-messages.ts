@@ -1,0 +1,21 @@
+import { z } from 'zod'
+
+/** What a thread of the ledger is started with. */
+export const threadPlanSchema = z.object({
+  /** The database. */
+  path: z.string(),
+})
+
+/** A call to a thread: the body of a request of the link. */
+export interface ThreadCall {
+  readonly id: number
+  readonly body: Uint8Array
+}
+
+/** Messages of a thread. */
+export type FromThread =
+  | { readonly type: 'ready' }
+  /** The database cannot be opened. */
+  | { readonly type: 'failed'; readonly reason: string }
+  /** The answer to a call, JSON; null: its body was not understood. */
+  | { readonly type: 'answer'; readonly id: number; readonly body: Uint8Array | null }

@@ -1,0 +1,32 @@
+import * as z from 'zod'
+import { linkServerSchema } from './boot.ts'
+
+/**
+ * The link between workers and the ledger process of their host: JSON over HTTP/1.1 inside TLS 1.3, pinned on both ends.
+ * The bodies are packed batches and their outcomes (src/worker/storage); a call that is not understood is answered 400.
+ */
+export const LEDGER_PATHS = {
+  /** POST packed batches: the outcome of each, once all of them are on the disk. */
+  write: '/v1/write',
+  /** POST packed batches that only read. */
+  read: '/v1/read',
+  /** GET: 200 once the writer has answered. */
+  health: '/v1/health',
+} as const
+
+/** The database's name in the directory of the ledger. */
+export const LEDGER_FILE = 'ledger.sqlite'
+
+/** What the supervisor sends the ledger process first, over its IPC channel. */
+export const ledgerBootSchema = z.strictObject({
+  /** Where the database is. */
+  directory: z.string().min(1),
+  link: linkServerSchema,
+})
+
+export type LedgerBoot = z.output<typeof ledgerBootSchema>
+
+/** Messages of the ledger process. After `refused` it exits with status 1. */
+export type FromLedger =
+  | { readonly type: 'ready'; readonly port: number }
+  | { readonly type: 'refused'; readonly reason: string }

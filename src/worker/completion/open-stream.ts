@@ -1,0 +1,77 @@
+import { ApiError } from '../http/errors.ts'
+import { AttemptFailure, type Failure } from '../provider/failure.ts'
+import type { PlannedAttempt } from '../routing/plan.ts'
+import type { StreamedAnswer } from '../stream/streamed-answer.ts'
+import type { Produced } from './admitted.ts'
+import type { AnswerEncoder } from './format.ts'
+
+/** The client's end of a stream. */
+export interface ClientEnd {
+  /** Whether the bytes pass through this program, which digests and records them; otherwise the runtime moves them. */
+  readonly seesBytes: boolean
+  /** Sends complete events; resolves once the client's connection has taken them. */
+  send(events: Uint8Array): Promise<void>
+  /**
+   * Sends `head` and then all of `body`, complete events that need no change. Resolves once they are taken.
+   * @throws unknown when either side fails
+   */
+  take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void>
+  /** Ends the part that a receipt covers and returns its SHA-256 in hex; of bytes that it sees. */
+  seal(): Promise<string>
+  /** Sends the last bytes and ends the stream. Failures are ignored. */
+  finish(last: Uint8Array): Promise<void>
+}
+
+/** How a committed stream ended. */
+export type StreamEnd =
+  | { readonly kind: 'complete' }
+  | { readonly kind: 'client_gone' }
+  | { readonly kind: 'cut'; readonly failure: Failure; readonly error: ApiError }
+
+/** A stream of which no more is read. */
+export interface RelayedStream {
+  readonly end: StreamEnd
+  readonly answer: StreamedAnswer
+  /** SHA-256 of the provider's bytes in hex. To be called once, for a complete answer. */
+  readonly providerDigest: () => Promise<string>
+  /** SHA-256 in hex of what was sent to a client whose end does not see the bytes. */
+  readonly clientDigest: string | undefined
+}
+
+/** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
+export interface CommittedStream {
+  /** Whether its bytes are for the client as they are: the daemon wrote them. */
+  readonly isWritten: boolean
+  /**
+   * Relays the stream to its end, so that a slow client slows the provider down. An answer is complete if and only if it
+   * has a finish reason.
+   */
+  relayTo(client: ClientEnd, clientDisconnected: AbortSignal): Promise<RelayedStream>
+}
+
+/** The attempt whose answer is relayed. */
+export interface OpenStream {
+  readonly attempt: PlannedAttempt
+  readonly encoder: AnswerEncoder
+  readonly source: CommittedStream
+  readonly requestDigest: string
+  readonly evidenceSha256: string | null
+  /** Whether the answer arrived compressed; its digest then covers the decompressed bytes. */
+  readonly decoded: boolean
+}
+
+/** An attempt whose provider has accepted the prompt, and what it has produced so far. */
+export interface AcceptedAttempt {
+  readonly attempt: PlannedAttempt
+  readonly produced: () => Promise<Produced>
+}
+
+/** The end of a committed stream that failed. */
+export function cutBy(cause: unknown): StreamEnd {
+  const failure = cause instanceof AttemptFailure ? cause.failure : { kind: 'timeout' as const }
+  const error =
+    failure.kind === 'timeout'
+      ? new ApiError('upstream_timeout', 'The provider took too long in the middle of its answer.')
+      : new ApiError('bad_gateway', 'The provider broke off its answer.')
+  return { kind: 'cut', failure, error }
+}

@@ -1,0 +1,91 @@
+import type { ClientEnd } from './open-stream.ts'
+
+/** A stream that the runtime moves by itself between two of its own streams, without entering this program. */
+interface Pipe {
+  readonly readable: ReadableStream<Uint8Array>
+  readonly writable: WritableStream<Uint8Array>
+}
+
+type PipeMaker = new () => Pipe
+
+/** workerd's own pipe, where there is one; it is moved natively where the transform of the Web standard is not. */
+function openPipe(): Pipe {
+  const Native: unknown = Reflect.get(globalThis, 'IdentityTransformStream')
+  return isPipeMaker(Native) ? new Native() : new TransformStream<Uint8Array, Uint8Array>()
+}
+
+function isPipeMaker(value: unknown): value is PipeMaker {
+  return typeof value === 'function'
+}
+
+/**
+ * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their
+ * start. Frames cost a third of what they cost where this program sees each of them.
+ */
+export class PumpedClient implements ClientEnd {
+  readonly seesBytes = false
+  readonly readable: ReadableStream<Uint8Array>
+  readonly #writable: WritableStream<Uint8Array>
+  readonly #onDisconnect: () => void
+  readonly #stop = new AbortController()
+  #writer: WritableStreamDefaultWriter<Uint8Array> | undefined
+
+  /** @param onDisconnect called when the client has left */
+  constructor(onDisconnect: () => void) {
+    const { readable, writable } = openPipe()
+    this.readable = readable
+    this.#writable = writable
+    this.#onDisconnect = onDisconnect
+  }
+
+  async take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void> {
+    const writer = this.#writable.getWriter()
+    try {
+      await writer.write(head)
+    } catch (error) {
+      this.#onDisconnect()
+      throw error
+    } finally {
+      writer.releaseLock()
+    }
+    const options = { preventClose: true, preventAbort: true, signal: this.#stop.signal }
+    try {
+      await body.pipeTo(this.#writable, options)
+    } catch (error) {
+      if (this.#isBroken()) this.#onDisconnect()
+      throw error
+    }
+  }
+
+  send(events: Uint8Array): Promise<void> {
+    if (events.length === 0) return Promise.resolve()
+    this.#writer ??= this.#writable.getWriter()
+    return this.#writer.write(events)
+  }
+
+  /** Whether the client's side has failed; a failure of the source leaves it open. */
+  #isBroken(): boolean {
+    this.#writer ??= this.#writable.getWriter()
+    return this.#writer.desiredSize === null
+  }
+
+  seal(): Promise<string> {
+    throw new Error('internal error: bytes that were not seen have no digest here')
+  }
+
+  async finish(last: Uint8Array): Promise<void> {
+    try {
+      this.#writer ??= this.#writable.getWriter()
+      await this.#writer.write(last)
+      await this.#writer.close()
+    } catch {
+      // The connection ended before the last bytes; the settlement they report is stored already.
+    }
+  }
+
+  /** Closes the connection of a client that does not read. */
+  abandon(): void {
+    this.#stop.abort()
+    void this.#writer?.abort().catch(() => {})
+  }
+}

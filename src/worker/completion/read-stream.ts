@@ -1,0 +1,112 @@
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import type { AttemptClock } from '../provider/attempt-clock.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
+import { lostConnection } from '../provider/call.ts'
+import { AttemptFailure } from '../provider/failure.ts'
+import type { AnswerStream } from '../stream/answer-stream.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+import { createDigest, type Digest } from '../stream/digest.ts'
+import { tailLimitMs } from '../stream/tail-limits.ts'
+import { cutBy, type ClientEnd, type CommittedStream, type StreamEnd } from './open-stream.ts'
+
+/** A provider's stream that this worker reads. */
+interface ReadStream {
+  readonly clock: AttemptClock
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly stream: AnswerStream
+  readonly digest: Digest
+}
+
+/** The opening events held back until the commit point, ready for the client. */
+interface Opening {
+  readonly head: Bytes
+  /** Whether the provider's body has already ended. */
+  readonly ended: boolean
+}
+
+/**
+ * Reads a provider's stream up to its commit point. Opening events are held back, so a failure here is invisible to the
+ * client.
+ * @throws AttemptFailure
+ * @throws BrokenStream
+ */
+export async function readToCommit(
+  body: ReadableStream<Uint8Array>,
+  stream: AnswerStream,
+  clock: AttemptClock,
+  idleMs: number,
+): Promise<CommittedStream> {
+  const read = { clock, reader: body.getReader(), stream, digest: createDigest() }
+  const opening = await readOpening(read)
+  clock.enter(idleMs)
+  return {
+    isWritten: false,
+    relayTo: async (client, clientDisconnected) => ({
+      end: await relay(read, opening, client, clientDisconnected),
+      answer: stream,
+      providerDigest: () => read.digest.finish(),
+      clientDigest: undefined,
+    }),
+  }
+}
+
+async function readOpening({ reader, stream, digest, clock }: ReadStream): Promise<Opening> {
+  for (;;) {
+    const { value, done } = await reader.read().catch(() => {
+      throw lostConnection(clock, false)
+    })
+    if (done) {
+      const head = stream.end()
+      if (!stream.committed) throw new AttemptFailure({ kind: 'unclassified' })
+      return { head, ended: true }
+    }
+    digest.update(value)
+    const head = stream.push(value)
+    if (stream.committed) return { head: concatBytes(head), ended: false }
+  }
+}
+
+/** One read, one encoding and one write at a time, so that nothing is buffered here. */
+async function relay(
+  read: ReadStream,
+  { head, ended }: Opening,
+  client: ClientEnd,
+  clientDisconnected: AbortSignal,
+): Promise<StreamEnd> {
+  const { clock, reader, stream, digest } = read
+  try {
+    await client.send(head)
+    for (let over = ended; !over;) {
+      const tailMs = tailLimitMs(stream)
+      if (tailMs !== undefined) clock.enter(tailMs)
+      const { value, done } = await reader.read()
+      clock.pauseTimeout()
+      if (value) digest.update(value)
+      await client.send(done ? stream.end() : stream.push(value))
+      clock.progress()
+      over = done
+    }
+    return { kind: 'complete' }
+  } catch (error) {
+    return await endOf(error, read, client, clientDisconnected)
+  } finally {
+    clock.abort(new AttemptFailure({ kind: 'unavailable' }))
+  }
+}
+
+/** Classifies an interruption: who ended the stream, and whether the answer was complete by then. */
+async function endOf(
+  cause: unknown,
+  { clock, stream }: ReadStream,
+  client: ClientEnd,
+  clientDisconnected: AbortSignal,
+): Promise<StreamEnd> {
+  if (clientDisconnected.aborted) return { kind: 'client_gone' }
+  if (cause instanceof BrokenStream) {
+    await client.send(cause.output).catch(() => {})
+    return cutBy(toAttemptFailure(cause))
+  }
+  return stream.finishReason === undefined
+    ? cutBy(lostConnection(clock, false))
+    : { kind: 'complete' }
+}

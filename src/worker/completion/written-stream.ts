@@ -1,0 +1,139 @@
+import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
+import type { Link } from '../link/link.ts'
+import type { AttemptClock } from '../provider/attempt-clock.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
+import { lostConnection } from '../provider/call.ts'
+import { AttemptFailure } from '../provider/failure.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
+import { countedAnswer, type StreamedAnswer } from '../stream/streamed-answer.ts'
+import { UsageTally } from '../stream/usage-tally.ts'
+import type { Produced } from './admitted.ts'
+import type { AnswerEncoder } from './format.ts'
+import {
+  cutBy,
+  type ClientEnd,
+  type CommittedStream,
+  type RelayedStream,
+  type StreamEnd,
+} from './open-stream.ts'
+
+export interface WrittenStreamDeps {
+  readonly link: Pick<Link, 'endStream' | 'state'>
+  readonly clock: AttemptClock
+  /** The request's budget. */
+  readonly budget: AbortSignal
+  readonly encoder: AnswerEncoder
+}
+
+const timedOut = () => new AttemptFailure({ kind: 'timeout' })
+const unavailable = () => new AttemptFailure({ kind: 'unavailable' })
+
+/**
+ * A stream whose chunks the daemon writes. The daemon reads the provider, keeps the time from the commit point on and
+ * sends keep-alive comments; its body is for the client as it is and ends after a complete event, however the
+ * stream ended. The record says how, and what is billed.
+ */
+export class WrittenStream implements CommittedStream {
+  readonly isWritten = true
+  readonly #order: ChunkOrder
+  readonly #body: ReadableStream<Uint8Array>
+  readonly #deps: WrittenStreamDeps
+  #head: Uint8Array = new Uint8Array(0)
+  #record: Promise<StreamRecord> | undefined
+
+  constructor(order: ChunkOrder, body: ReadableStream<Uint8Array>, deps: WrittenStreamDeps) {
+    this.#order = order
+    this.#body = body
+    this.#deps = deps
+  }
+
+  /**
+   * Waits for the first bytes, which are the commit point.
+   * @throws AttemptFailure
+   * @throws BrokenStream
+   * @throws LinkUnavailable
+   */
+  async reachCommit(): Promise<void> {
+    const reader = this.#body.getReader()
+    const { value } = await reader.read().catch(() => {
+      throw lostConnection(this.#deps.clock, false)
+    })
+    if (value === undefined) throw failureOf(await this.#end())
+    reader.releaseLock()
+    this.#head = value
+  }
+
+  /** Ends the stream, and returns what the provider has produced; nothing when the daemon no longer knows. */
+  async produced(): Promise<Produced> {
+    return this.#answer(await this.#end().catch(() => undefined))
+  }
+
+  async relayTo(client: ClientEnd, clientDisconnected: AbortSignal): Promise<RelayedStream> {
+    const { clock, budget } = this.#deps
+    // From here on the daemon keeps the time. It ends an overdue stream after a complete event.
+    clock.stop()
+    const giveUp = () => {
+      if (clientDisconnected.aborted) clock.abort(budget.reason)
+      else void this.#end().catch(() => clock.abort(timedOut()))
+    }
+    if (budget.aborted) giveUp()
+    else budget.addEventListener('abort', giveUp, { once: true })
+    const watch = setInterval(() => this.#watchDaemon(), this.#order.idle_ms)
+    const taken = await client.take(this.#head, this.#body).then(
+      () => true,
+      () => false,
+    )
+    clearInterval(watch)
+    budget.removeEventListener('abort', giveUp)
+    const aborted: unknown = clock.signal.aborted ? clock.signal.reason : undefined
+    clock.abort(unavailable())
+    const record = await this.#end().catch(() => undefined)
+    const end = clientDisconnected.aborted
+      ? ({ kind: 'client_gone' } as const)
+      : endOf(taken ? record : undefined, aborted)
+    return {
+      end,
+      answer: this.#answer(record),
+      providerDigest: async () => record?.provider_sha256 ?? unknownDigest(),
+      clientDigest: client.seesBytes ? undefined : record?.client_sha256,
+    }
+  }
+
+  /** A daemon that no longer answers cannot end a silent stream. */
+  #watchDaemon(): void {
+    const { link, clock } = this.#deps
+    link.state().catch(() => clock.abort(timedOut()))
+  }
+
+  #end(): Promise<StreamRecord> {
+    this.#record ??= this.#deps.link.endStream(this.#order.stream)
+    return this.#record
+  }
+
+  #answer(record: StreamRecord | undefined): StreamedAnswer {
+    return countedAnswer(
+      {
+        finishReason: record?.finish_reason ?? undefined,
+        tally: record === undefined ? new UsageTally() : UsageTally.of(record.counts),
+        providerResponseId: record?.provider_response_id ?? undefined,
+      },
+      this.#deps.encoder,
+    )
+  }
+}
+
+/** How a stream ended whose client is still there; without a record, it did not arrive whole. */
+function endOf(record: StreamRecord | undefined, aborted: unknown): StreamEnd {
+  if (record?.ending.kind === 'broken') return cutBy(failureOf(record))
+  if (record !== undefined && record.finish_reason !== null) return { kind: 'complete' }
+  return cutBy(aborted ?? (record === undefined ? unavailable() : failureOf(record)))
+}
+
+function failureOf({ ending }: StreamRecord): unknown {
+  if (ending.kind === 'broken') return toAttemptFailure(new BrokenStream(ending.reason))
+  return ending.kind === 'lost' ? unavailable() : timedOut()
+}
+
+function unknownDigest(): never {
+  throw new Error('internal error: a complete stream without a record')
+}

@@ -1,0 +1,69 @@
+import { LEDGER_PATHS } from '../../protocol/ledger-link.ts'
+import type { BatchDeps } from '../batching/batcher.ts'
+import { startDeadline } from '../batching/deadline-timer.ts'
+import { storageError, type BatchOutcome } from './batch-outcome.ts'
+import { batchedStorage } from './batched-storage.ts'
+import type { Storage } from './database.ts'
+import type { PackedBatches } from './packed-batches.ts'
+
+/** The pinned mTLS service that leads to the ledger process. */
+export interface LedgerBinding {
+  fetch(url: string, init: RequestInit): Promise<Response>
+}
+
+/** The binding determines the destination; this host name never leaves the worker. */
+const ORIGIN = 'https://ledger'
+
+/** Far longer than any transaction takes; after that it is unknown whether it was committed. */
+const WRITE_TIMEOUT_MS = 10_000
+
+/** A total over a long ledger takes a second, and others may be ahead of it. */
+const READ_TIMEOUT_MS = 30_000
+
+/**
+ * One SQLite database for all workers of a host, in a process that alone writes it (src/ledger). Batches of one moment
+ * share a call, and those of all workers a commit.
+ */
+export function ledgerStorage(binding: LedgerBinding, host: BatchDeps): Storage {
+  const { now } = host
+  return batchedStorage(
+    {
+      write: (packed) => call(binding, LEDGER_PATHS.write, packed, WRITE_TIMEOUT_MS, now),
+      read: (packed) => call(binding, LEDGER_PATHS.read, packed, READ_TIMEOUT_MS, now),
+    },
+    host,
+  )
+}
+
+/** @throws StorageUnavailable when there is no answer, or not this one */
+async function call(
+  binding: LedgerBinding,
+  path: string,
+  packed: PackedBatches,
+  timeoutMs: number,
+  now: () => number,
+): Promise<readonly BatchOutcome[]> {
+  const controller = new AbortController()
+  const deadline = startDeadline(timeoutMs, now, () => controller.abort())
+  try {
+    const answer = await binding.fetch(ORIGIN + path, {
+      method: 'POST',
+      body: JSON.stringify(packed),
+      signal: controller.signal,
+    })
+    if (answer.status !== 200) throw new Error(`status ${answer.status}`)
+    return await outcomesIn(answer, packed.batches.length)
+  } catch (cause) {
+    throw storageError('the ledger process does not answer', false, cause)
+  } finally {
+    deadline.stop()
+  }
+}
+
+async function outcomesIn(answer: Response, count: number): Promise<readonly BatchOutcome[]> {
+  const outcomes: unknown = await answer.json()
+  if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('not as many outcomes')
+  // The ledger is the same program, behind a pinned certificate.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return outcomes as BatchOutcome[]
+}

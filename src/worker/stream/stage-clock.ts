@@ -1,0 +1,52 @@
+import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+
+/**
+ * The time limit of the stage that runs; at most one runs at a time.
+ *
+ * Progress inside a stage updates a time stamp instead of a timer, because a stream makes progress with every frame,
+ * and a timer for each would cost more than relaying the frame.
+ */
+export class StageClock {
+  readonly #now: () => number
+  readonly #onTimeout: () => void
+  #timer: DeadlineTimer | undefined
+  #progressAt = 0
+  #held = false
+
+  /** @param now ms */
+  constructor(now: () => number, onTimeout: () => void) {
+    this.#now = now
+    this.#onTimeout = onTimeout
+  }
+
+  /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
+  enter(ms: number | undefined): void {
+    this.#timer?.stop()
+    this.progress()
+    if (ms !== undefined) this.#watch(ms, ms)
+  }
+
+  /** Restarts the time limit of the stage. */
+  progress(): void {
+    this.#progressAt = this.#now()
+    this.#held = false
+  }
+
+  /** Suspends the time limit until the next `progress`: what follows is not the provider's delay. */
+  pauseTimeout(): void {
+    this.#held = true
+  }
+
+  /** Ends the running stage. */
+  stop(): void {
+    this.#timer?.stop()
+  }
+
+  #watch(limit: number, wait: number): void {
+    this.#timer = startDeadline(wait, this.#now, () => {
+      const left = this.#held ? limit : limit - (this.#now() - this.#progressAt)
+      if (left > 0) this.#watch(limit, left)
+      else this.#onTimeout()
+    })
+  }
+}

@@ -1,0 +1,220 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Readable, Writable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
+import { chatStreamEncoder } from '../../../src/worker/chat/encoder.ts'
+import { countedAnswer } from '../../../src/worker/stream/streamed-answer.ts'
+import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
+import {
+  goldenStreams,
+  OPTIONS,
+  providerBytes,
+  replay,
+  SERVICE,
+  type ChatStreamOptions,
+} from '../../support/golden-streams.ts'
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+function orderOf(options: ChatStreamOptions = OPTIONS, limits: Partial<ChunkOrder> = {}) {
+  const { id, created, model, includeReasoning } = options
+  return {
+    stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+    head: { id, created, model },
+    include_reasoning: includeReasoning,
+    idle_ms: 60_000,
+    keep_alive_ms: 60_000,
+    ...limits,
+  }
+}
+
+/** A written stream between an answer and a response that are driven by hand. */
+function open(order: ChunkOrder = orderOf(), room?: number) {
+  const answer = new Readable({ read: () => {} })
+  const sent: Buffer[] = []
+  const taken: (() => void)[] = []
+  const response = new Writable({
+    highWaterMark: room ?? 64 * 1024 * 1024,
+    write: (bytes: Buffer, _encoding, done) => {
+      sent.push(bytes)
+      if (room === undefined) done()
+      else taken.push(done)
+    },
+  })
+  let ends = 0
+  const logged: string[] = []
+  const stream = new WrittenStream(order, answer, response, {
+    joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: (event) => logged.push(event),
+    ended: () => (ends += 1),
+  })
+  return {
+    answer,
+    response,
+    stream,
+    logged,
+    give: (bytes: Uint8Array) => void answer.emit('data', Buffer.from(bytes)),
+    over: () => void answer.emit('end'),
+    /** Lets the worker take what was written. */
+    drain: () => {
+      for (const done of taken.splice(0)) done()
+    },
+    get text() {
+      return fromUtf8(Buffer.concat(sent))
+    },
+    get ends() {
+      return ends
+    },
+  }
+}
+
+/** What a client sees of a stream that was read in these pieces, with the last events that the worker adds. */
+function written(pieces: readonly Uint8Array[], options: ChatStreamOptions) {
+  const opened = open(orderOf(options))
+  for (const piece of pieces) opened.give(piece)
+  opened.over()
+  const record = opened.stream.stop()
+  const { ending } = record
+  const broken = ending.kind === 'broken'
+  // Of a broken stream the provider's digest has no use.
+  const digested =
+    record.client_sha256 === sha256(utf8(opened.text)) &&
+    (broken || record.provider_sha256 === sha256(Buffer.concat(pieces)))
+  return {
+    text: opened.text + (broken ? '' : lastEvents(record, options)),
+    facts: { outcome: broken ? ending.reason : ending.kind, digested, ends: opened.ends },
+  }
+}
+
+function lastEvents(record: StreamRecord, options: ChatStreamOptions): string {
+  const counted = {
+    finishReason: record.finish_reason ?? undefined,
+    tally: UsageTally.of(record.counts),
+    providerResponseId: record.provider_response_id ?? undefined,
+  }
+  const answer = countedAnswer(counted, chatStreamEncoder(options, options.includeUsage))
+  return fromUtf8(answer.finish()) + fromUtf8(answer.close(SERVICE))
+}
+
+describe.each(goldenStreams())('the golden stream $file', (golden) => {
+  const options = { ...OPTIONS, ...golden.options }
+  const bytes = providerBytes(golden)
+  const whole = replay([bytes], options)
+  const outcome = 'broken' in whole.outcome ? whole.outcome.broken : 'complete'
+  const right = { outcome, digested: true, ends: 1 }
+
+  it('is written as the worker would write it, whatever the cuts', () => {
+    const seen = new Set<string>()
+    const facts = new Set<string>()
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      const halves = written([bytes.subarray(0, cut), bytes.subarray(cut)], options)
+      seen.add(halves.text)
+      facts.add(JSON.stringify(halves.facts))
+    }
+    // Where the first output and an error come in one read, nothing is sent, so that another route can be tried.
+    const expected = outcome === 'complete' ? [whole.text] : ['', whole.text]
+    expect([...seen].filter((text) => !expected.includes(text))).toEqual([])
+    expect([...facts]).toEqual([JSON.stringify(right)])
+  })
+
+  it('is written the same when its bytes come one by one', () => {
+    const bytewise = Array.from(bytes, (byte) => Uint8Array.of(byte))
+    expect(written(bytewise, options)).toEqual({ text: whole.text, facts: right })
+  })
+})
+
+const chunk = (delta: object, finish: string | null = null) =>
+  utf8(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
+
+const ROLE = chunk({ role: 'assistant', content: '' })
+const TEXT = chunk({ content: 'Hello' })
+const STOP = chunk({}, 'stop')
+
+describe('a stream that the daemon writes', () => {
+  it('sends nothing before the commit point', () => {
+    const opened = open()
+    opened.give(ROLE)
+    expect(opened.text).toBe('')
+    opened.give(TEXT)
+    expect(opened.text).toContain('"Hello"')
+    opened.stream.stop()
+  })
+
+  it('counts what the provider has produced when the worker leaves, and lets the provider go', async () => {
+    const opened = open()
+    opened.give(TEXT)
+    const closed = new Promise((resolve) => opened.response.once('close', resolve))
+    opened.response.destroy()
+    await closed
+    expect(opened.answer.destroyed).toBe(true)
+    const { ending, counts, finish_reason: reason } = opened.stream.stop()
+    expect({ ending, reason }).toEqual({ ending: { kind: 'stopped' }, reason: null })
+    expect(counts.uncounted_text_bytes).toBe(5)
+  })
+
+  it('ends after a complete event when the worker ends it', () => {
+    const opened = open()
+    opened.give(TEXT)
+    opened.give(chunk({ content: ' again' }).subarray(0, 20))
+    const record = opened.stream.stop()
+    expect(record.ending).toEqual({ kind: 'stopped' })
+    expect(opened.response.writableEnded).toBe(true)
+    expect(opened.text.endsWith('\n\n')).toBe(true)
+    opened.give(TEXT)
+    expect(opened.stream.stop()).toEqual(record)
+  })
+
+  it.each([
+    ['lost', [TEXT], null],
+    ['complete', [TEXT, STOP], 'stop'],
+  ])('whose connection breaks is %s, by whether it had a finish reason', (kind, pieces, reason) => {
+    const opened = open()
+    for (const piece of pieces) opened.give(piece)
+    opened.answer.emit('close')
+    const { ending, finish_reason: finish } = opened.stream.stop()
+    expect({ ending, finish }).toEqual({ ending: { kind }, finish: reason })
+  })
+
+  it.each([
+    ['idle', [TEXT]],
+    ['complete', [TEXT, STOP, utf8('data: {"choices":[],"usage":{"completion_tokens":3}}\n\n')]],
+  ])(
+    'whose provider falls silent is %s, by whether it had a finish reason',
+    async (kind, pieces) => {
+      const opened = open(orderOf(OPTIONS, { idle_ms: 20 }))
+      for (const piece of pieces) opened.give(piece)
+      await new Promise((resolve) => opened.response.once('finish', resolve))
+      expect(opened.stream.stop().ending).toEqual({ kind })
+    },
+  )
+
+  it('does not take a client that does not read for a silent provider, and sends it no comments', async () => {
+    const opened = open(orderOf(OPTIONS, { idle_ms: 20, keep_alive_ms: 10 }), 1)
+    opened.give(TEXT)
+    expect(opened.answer.isPaused()).toBe(true)
+    await delay(200)
+    expect(opened.ends).toBe(0)
+    expect(opened.text).not.toContain('keep-alive')
+    opened.drain()
+    await expect.poll(() => opened.answer.isPaused()).toBe(false)
+    await new Promise((resolve) => {
+      opened.response.once('finish', resolve)
+      const draining = setInterval(opened.drain, 5)
+      opened.response.once('finish', () => clearInterval(draining))
+    })
+    expect(opened.stream.stop().ending).toEqual({ kind: 'idle' })
+  })
+
+  it('sends comments while the provider is silent, which are part of the digest', async () => {
+    const opened = open(orderOf(OPTIONS, { keep_alive_ms: 10 }))
+    opened.give(TEXT)
+    await expect.poll(() => opened.text).toMatch(/Hello.*\n\n(: keep-alive\n\n){2,}$/s)
+    const record = opened.stream.stop()
+    expect(record.client_sha256).toBe(sha256(utf8(opened.text)))
+  })
+})

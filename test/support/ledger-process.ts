@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LinkEnd } from '../../src/host/stack/link-binding.ts'
+import { LEDGER_HOST, makeLinkCertificates } from '../../src/host/stack/link-certificates.ts'
+import { startLedger } from '../../src/host/stack/start-ledger.ts'
+
+/** A ledger process as the supervisor starts it. */
+export interface LedgerProcess {
+  readonly directory: string
+  /** What its log file has. */
+  readonly logFile: string
+  readonly link: LinkEnd
+  readonly pid: number
+  /** Kills it and starts it again on the same port and files. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Starts one on files of its own, which go with it. */
+export async function startLedgerProcess(): Promise<LedgerProcess> {
+  const home = mkdtempSync(join(tmpdir(), 'cmr-test-ledger-'))
+  const logFile = join(home, 'ledger.log')
+  const { server, worker } = await makeLinkCertificates(Date.now(), LEDGER_HOST)
+  const start = (port: number) =>
+    startLedger(
+      {
+        directory: home,
+        link: {
+          port,
+          host: '127.0.0.1',
+          serverCertPem: server.certPem,
+          serverKeyPem: server.keyPem,
+          workerCertPem: worker.certPem,
+        },
+      },
+      logFile,
+    )
+  let { child, ready } = await start(0)
+  const link = { port: ready, worker, serverCertPem: server.certPem, host: LEDGER_HOST }
+  return {
+    directory: home,
+    logFile,
+    link,
+    get pid() {
+      return child.pid
+    },
+    async restart() {
+      child.process.kill('SIGKILL')
+      await child.ended
+      ;({ child, ready } = await start(link.port))
+    },
+    async stop() {
+      child.process.kill('SIGKILL')
+      await child.ended
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeLinkCertificates } from '../../../src/host/stack/link-certificates.ts'
+import { startLedger } from '../../../src/host/stack/start-ledger.ts'
+import type { Statement, Storage } from '../../../src/worker/storage/database.ts'
+import { bundleForWorkerd } from '../../support/bundle.ts'
+import { startLedgerProcess, type LedgerProcess } from '../../support/ledger-process.ts'
+import { remoteStorage } from '../../support/remote-storage.ts'
+import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
+import { describeStorageContract } from './contract.ts'
+
+const UNAVAILABLE = { name: 'StorageUnavailable' }
+
+async function startInstance(link: LedgerProcess['link']): Promise<WorkerdProcess> {
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
+  return startWorkerd({ script, text: { STORAGE: 'sqlite' }, ledger: link })
+}
+
+function storageOf(workerd: WorkerdProcess): Storage {
+  const url = `http://127.0.0.1:${workerd.port}/`
+  return remoteStorage((body) => fetch(url, { method: 'POST', body }))
+}
+
+function insert(name: string): Statement {
+  return {
+    sql: 'INSERT INTO secrets (name, value, created_at) VALUES (?, ?, 0)',
+    params: [name, 'x'],
+  }
+}
+
+function find(like: string): Statement {
+  return { sql: 'SELECT name FROM secrets WHERE name LIKE ? ORDER BY name', params: [like] }
+}
+
+describeStorageContract('the SQLite ledger process, from two worker processes', async () => {
+  const ledger = await startLedgerProcess()
+  const workers = [await startInstance(ledger.link), await startInstance(ledger.link)] as const
+  return {
+    instances: [storageOf(workers[0]), storageOf(workers[1])],
+    stop: async () => {
+      await Promise.all(workers.map((worker) => worker.stop()))
+      await ledger.stop()
+    },
+  }
+})
+
+describe('the ledger process', () => {
+  let ledger: LedgerProcess
+  let workerd: WorkerdProcess
+  let storage: Storage
+
+  beforeAll(async () => {
+    ledger = await startLedgerProcess()
+    workerd = await startInstance(ledger.link)
+    storage = storageOf(workerd)
+  })
+  afterAll(async () => {
+    await workerd.stop()
+    await ledger.stop()
+  })
+
+  it('has lost nothing it acknowledged when it is killed, and serves its workers again on the same port', async () => {
+    const db = storage.customer('killed')
+    const writes = Array.from({ length: 40 }, (_, index) => db.batch([insert(`row-${index}`)]))
+    await Promise.all(writes)
+    await ledger.restart()
+    const [rows] = await db.batch([find('row-%')])
+    expect(rows).toHaveLength(40)
+  })
+
+  it('is unavailable to its workers while it does not run', async () => {
+    const gone = await startLedgerProcess()
+    const orphan = await startInstance(gone.link)
+    await gone.stop()
+    const db = storageOf(orphan).customer('a')
+    await expect(db.batch([insert('lost')])).rejects.toMatchObject(UNAVAILABLE)
+    await expect(db.batch([find('%')])).rejects.toMatchObject(UNAVAILABLE)
+    await orphan.stop()
+  })
+
+  it('answers no peer without the one certificate of its workers', async () => {
+    const { worker } = await makeLinkCertificates(Date.now())
+    const stranger = await startInstance({ ...ledger.link, worker })
+    const answer = storageOf(stranger)
+      .customer('a')
+      .batch([insert('strange')])
+    await expect(answer).rejects.toMatchObject(UNAVAILABLE)
+    expect(await storage.directory().batch([find('strange')])).toEqual([[]])
+    await stranger.stop()
+  })
+
+  it('is not believed by its workers with another certificate than the one they know', async () => {
+    const { server } = await makeLinkCertificates(Date.now())
+    const deceived = await startInstance({ ...ledger.link, serverCertPem: server.certPem })
+    const answer = storageOf(deceived)
+      .customer('a')
+      .batch([find('%')])
+    await expect(answer).rejects.toMatchObject(UNAVAILABLE)
+    await deceived.stop()
+  })
+
+  it('is the only one on its files: a second one refuses to start, by name', async () => {
+    const { server, worker } = await makeLinkCertificates(Date.now())
+    const second = startLedger(
+      {
+        directory: ledger.directory,
+        link: {
+          port: 0,
+          host: '127.0.0.1',
+          serverCertPem: server.certPem,
+          serverKeyPem: server.keyPem,
+          workerCertPem: worker.certPem,
+        },
+      },
+      ledger.logFile,
+    )
+    await expect(second).rejects.toThrow(/^another process writes the ledger .*ledger\.sqlite$/)
+  })
+})
