@@ -7,8 +7,9 @@ import { statements as keyAttestation } from './migrations/0005-key-attestation.
 import { statements as webhooks } from './migrations/0006-webhooks.ts'
 import { statements as administration } from './migrations/0007-administration.ts'
 import { statements as operatorConsole } from './migrations/0008-console.ts'
+import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 
-/** Every step of the schema, oldest first. */
+/** Every step of the schema that all engines have, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: '0001-ledger', statements: ledger },
   { id: '0002-settlement-bounds', statements: settlementBounds },
@@ -18,4 +19,10 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0006-webhooks', statements: webhooks },
   { id: '0007-administration', statements: administration },
   { id: '0008-console', statements: operatorConsole },
+]
+
+/** The same for PostgreSQL, and then the steps that it alone has. */
+export const POSTGRES_MIGRATIONS: readonly Migration[] = [
+  ...MIGRATIONS,
+  { id: 'postgres-0001-ledger-functions', statements: postgresLedgerFunctions },
 ]

@@ -28,9 +28,9 @@ const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchD
     'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
     sqlite: (env, host) => ledgerStorage(required(env, 'LEDGER'), host),
     d1: (env, { now }) => d1Storage(required(env, 'DB'), now),
-    postgres: (env) => {
+    postgres: (env, host) => {
       required(env, 'DATABASE_URL')
-      return postgresStorage(required(env, 'POSTGRES'))
+      return postgresStorage(required(env, 'POSTGRES'), host)
     },
   }
 

@@ -1,6 +1,7 @@
 import type postgres from 'postgres'
 import type { BatchRows } from './batch-outcome.ts'
 import type { Row, Statement } from './database.ts'
+import { isWrongIsolation } from './postgres-errors.ts'
 import { isRead } from './sql.ts'
 
 /** A batch failed (`cause` says why) at a point where it cannot have written anything, so it may be run again. */
@@ -60,6 +61,23 @@ async function runWrites(
     })
   } catch (error) {
     throw begun ? error : new NotCommitted(error)
+  }
+}
+
+/**
+ * Calls a function that is a whole transaction by itself, at READ COMMITTED: in one round trip where that is the
+ * connection's default.
+ * @throws as the driver throws it
+ */
+export async function callFunction(
+  sql: postgres.Sql,
+  statement: Statement,
+): Promise<readonly Row[]> {
+  try {
+    return await run(sql, statement)
+  } catch (error) {
+    if (!isWrongIsolation(error)) throw error
+    return await sql.begin(READ_COMMITTED, (tx) => run(tx, statement))
   }
 }
 

@@ -1,11 +1,17 @@
 import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
-import { createConnectionPool } from './connection-pool.ts'
+import { createConnectionPool, type PoolUser } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
-import { MIGRATIONS } from './migrations.ts'
+import { POSTGRES_MIGRATIONS } from './migrations.ts'
 import { isRead } from './sql.ts'
 import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
-import { openPostgresConnection, type PostgresAddress } from './postgres-connection.ts'
+import {
+  openPostgresConnection,
+  type PostgresAddress,
+  type PostgresConnection,
+} from './postgres-connection.ts'
+import { causeOf, classifyPostgresError, survives } from './postgres-errors.ts'
+import { createPostgresLedger, type PostgresLedger } from './postgres-ledger.ts'
 
 const CONNECTIONS = 8
 /** A customer's batches wait for its lock: more connections would not make them faster. */
@@ -20,6 +26,8 @@ export interface PostgresEngine {
   /** Runs a batch of one customer, or of the directory (null). */
   batch(customerId: string | null, statements: readonly Statement[]): Promise<BatchRows>
   readonly directory: Database
+  /** Operations on the ledger. */
+  readonly ledger: PostgresLedger
 }
 
 /**
@@ -39,17 +47,22 @@ export function createPostgresEngine(
     size: CONNECTIONS,
     share: MAX_OF_ONE_CUSTOMER,
     deadlineMs,
-    survives: (error) => classifyPostgresError(error) !== 'unavailable',
+    survives,
   })
   let migration: Promise<void> | undefined
+
+  function onConnection<Result>(
+    user: PoolUser,
+    work: (connection: PostgresConnection) => Promise<Result>,
+  ): Promise<Result> {
+    return connections.use(user, (connection) => withRetries(() => work(connection), random))
+  }
 
   async function run(customerId: string | null, statements: readonly Statement[]) {
     const user = { owner: customerId ?? '', reads: statements.every(isRead) }
     for (let connection = 1; ; connection++) {
       try {
-        return await connections.use(user, ({ sql }) =>
-          withRetries(() => runPostgresBatch(sql, customerId, statements), random),
-        )
+        return await onConnection(user, ({ sql }) => runPostgresBatch(sql, customerId, statements))
       } catch (error) {
         const failure = classifyPostgresError(error)
         const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
@@ -62,7 +75,7 @@ export function createPostgresEngine(
 
   function migrated(): Promise<void> {
     const bare = { batch: (statements: readonly Statement[]) => run(null, statements) }
-    migration ??= migrate(bare, MIGRATIONS).catch((error: unknown) => {
+    migration ??= migrate(bare, POSTGRES_MIGRATIONS).catch((error: unknown) => {
       migration = undefined
       throw error
     })
@@ -74,7 +87,14 @@ export function createPostgresEngine(
     return run(customerId, statements)
   }
 
-  return { batch, directory: { batch: (statements) => batch(null, statements) } }
+  const ledger = createPostgresLedger({
+    onConnection: async (user, work) => {
+      await migrated()
+      return onConnection(user, work)
+    },
+    deadlineMs,
+  })
+  return { batch, ledger, directory: { batch: (statements) => batch(null, statements) } }
 }
 
 /** Repeats a transaction that lost to another one, with growing random pauses. */
@@ -91,35 +111,4 @@ async function withRetries<Result>(
       await new Promise((resolve) => setTimeout(resolve, random() * longest))
     }
   }
-}
-
-/** What an error of PostgreSQL means for the batch (SQLSTATE: PostgreSQL manual, appendix A). */
-export type PostgresFailure = 'retry' | 'refused' | 'unavailable'
-
-/** Another transaction came first: nothing was written, and the same batch may succeed next time. */
-const RETRY = new Set(['40001', '40P01'])
-
-/** Classes of errors in the statement: unsupported feature, data, constraint, syntax and names. */
-const REFUSED_CLASSES = new Set(['0A', '21', '22', '23', '42'])
-
-/** Exceptions within those classes: permissions that the operator has not granted yet. */
-const CONFIGURATION_STATES = new Set(['42501'])
-
-/** Classifies an error by its SQLSTATE; one without (a lost connection, a timeout) is `unavailable`. */
-export function classifyPostgresError(error: unknown): PostgresFailure {
-  const state = sqlState(error)
-  if (RETRY.has(state)) return 'retry'
-  if (CONFIGURATION_STATES.has(state)) return 'unavailable'
-  return state.length === 5 && REFUSED_CLASSES.has(state.slice(0, 2)) ? 'refused' : 'unavailable'
-}
-
-/** The driver's error that caused ours. */
-function causeOf(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? error.cause : error
-}
-
-function sqlState(error: unknown): string {
-  const cause = causeOf(error)
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return typeof code === 'string' ? code : ''
 }

@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { outcomeOf, type BatchOutcome } from './batch-outcome.ts'
 import type { DatabaseNetwork } from './database-socket.ts'
+import type { LedgerAnswer, LedgerFunction, LedgerItem } from './postgres-calls.ts'
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
@@ -43,6 +44,14 @@ export function makePostgresPool(
       statements: readonly Statement[],
     ): Promise<BatchOutcome> {
       return outcomeOf(this.#engine.batch(customerId, statements))
+    }
+
+    /** Carries out operations on the ledger; the answers are in their order. Errors are returned, not thrown. */
+    async ledger(
+      name: LedgerFunction,
+      items: readonly LedgerItem[],
+    ): Promise<readonly LedgerAnswer[]> {
+      return this.#engine.ledger(name, items)
     }
 
     /** Runs one round of maintenance, and schedules the next one even if this one fails. */

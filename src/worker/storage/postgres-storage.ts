@@ -1,19 +1,100 @@
-import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
-import type { Database, Statement, Storage } from './database.ts'
+import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
+import { rowsOf, storageError, type BatchOutcome } from './batch-outcome.ts'
+import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
+import {
+  admissionItem,
+  readAdmission,
+  readSettlement,
+  releaseItem,
+  settlementItem,
+  type LedgerAnswer,
+  type LedgerFunction,
+  type LedgerItem,
+} from './postgres-calls.ts'
+import type { AdmissionEntry, LedgerOperations } from './ledger-operations.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 
 /** The calls that a `PostgresPool` answers. */
 export interface PoolTarget {
   /** `customerId` names the customer of the batch; null: the directory. */
   batch(customerId: string | null, statements: readonly Statement[]): PromiseLike<BatchOutcome>
+  /** The answer of each operation, in order. */
+  ledger(name: LedgerFunction, items: readonly LedgerItem[]): PromiseLike<readonly LedgerAnswer[]>
 }
 
-/** One database for all customers and all instances, reached through the pool object of this process. */
-export function postgresStorage(namespace: ObjectNamespace<PoolTarget>): Storage {
+const OBJECT = 'pool'
+
+/** Maximum number and size of the operations in one call to the pool, which may join several. */
+const MAX_ITEMS = 128
+const MAX_CHARACTERS = 4 * 1024 * 1024
+
+/** As long as the pool may take for a batch; after that it is unknown whether the operation was committed. */
+const JOIN_TIMEOUT_MS = 10_000
+
+/**
+ * One database for all customers and all instances, reached through the pool object of this process. Operations on the
+ * ledger of requests that arrive together reach it in one call, and are functions of the database (`postgres-functions/`).
+ */
+export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Storage {
+  const operate = operations(namespace, host)
+  const plansText = createPlansText()
   const database = (customerId: string | null): Database => ({
     batch: async (statements) =>
-      rowsOf(await callObject(namespace, 'pool', (target) => target.batch(customerId, statements))),
+      rowsOf(await callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))),
+    ledger: ledgerOf(operate, plansText, customerId ?? ''),
   })
   const directory = database(null)
   return { customer: database, directory: () => directory }
+}
+
+type Plans = AdmissionEntry['plans']
+
+/** Carries out one operation, together with others of its moment. */
+type Operate = (name: LedgerFunction, item: LedgerItem) => Promise<string | null>
+
+function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Operate {
+  const batcherOf = (name: LedgerFunction) =>
+    createBatcher<LedgerItem, LedgerAnswer>(host, {
+      run: (items) => callObject(namespace, OBJECT, (target) => target.ledger(name, items)),
+      maxItems: MAX_ITEMS,
+      size: { of: ({ entry }) => entry.length, max: MAX_CHARACTERS },
+      joinTimeoutMs: JOIN_TIMEOUT_MS,
+      timeoutError: () => new StorageUnavailable('the pool of connections did not answer in time'),
+    })
+  const batchers = {
+    admit: batcherOf('admit'),
+    settle: batcherOf('settle'),
+    release: batcherOf('release'),
+  }
+  return async (name, item) => {
+    const answer = await batchers[name](item)
+    if (answer.ok) return answer.answer
+    throw storageError(answer.message, !answer.unavailable)
+  }
+}
+
+function ledgerOf(
+  operate: Operate,
+  plansText: (plans: Plans) => string,
+  customerId: string,
+): LedgerOperations {
+  return {
+    admit: async (entry) => {
+      const answer = await operate('admit', admissionItem(entry, plansText(entry.plans)))
+      return answer === null ? undefined : readAdmission(answer)
+    },
+    settle: async (entry) => readSettlement(await operate('settle', settlementItem(entry))),
+    release: async (requestId) =>
+      (await operate('release', releaseItem(requestId, customerId))) === 'true',
+  }
+}
+
+/** The JSON of plans, made once for each configuration. */
+function createPlansText(): (plans: Plans) => string {
+  const texts = new WeakMap<Plans, string>()
+  return (plans) => {
+    const known = texts.get(plans) ?? JSON.stringify(plans)
+    texts.set(plans, known)
+    return known
+  }
 }

@@ -1,11 +1,17 @@
 import { waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
+import { ledgerOf } from '../../../src/worker/settle/sql-ledger.ts'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
   StorageUnavailable,
   type Database,
   type Storage,
 } from '../../../src/worker/storage/database.ts'
+import type {
+  AdmissionEntry,
+  LedgerOperations,
+  SettlementEntry,
+} from '../../../src/worker/storage/ledger-operations.ts'
 import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
 import { makePostgresPool } from '../../../src/worker/storage/postgres-pool.ts'
 import { makeStoreObject } from '../../../src/worker/storage/store-object.ts'
@@ -37,13 +43,22 @@ const askSchema = z.object({
   /** Separate names stand for separate isolates. */
   instance: z.string(),
   customer: z.string().nullable(),
-  statements: z.array(
-    z.object({
-      sql: z.string(),
-      params: z.array(z.union([z.string(), z.number(), z.null()])),
-    }),
-  ),
+  statements: z
+    .array(
+      z.object({
+        sql: z.string(),
+        params: z.array(z.union([z.string(), z.number(), z.null()])),
+      }),
+    )
+    .optional(),
+  /** An operation on the ledger. */
+  call: z.custom<LedgerCall>((value) => typeof value === 'object').optional(),
 })
+
+type LedgerCall =
+  | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
+  | { readonly kind: 'settle'; readonly entry: SettlementEntry }
+  | { readonly kind: 'release'; readonly requestId: string }
 
 function createWorker() {
   const opened = new Map<string, Storage>()
@@ -53,7 +68,8 @@ function createWorker() {
       opened.get(ask.instance) ?? openStorage(env, { now: Date.now, keepAlive: waitUntil })
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
-    return { rows: await db.batch(ask.statements) }
+    if (ask.call !== undefined) return { answer: await operate(ledgerOf(db), ask.call) }
+    return { rows: await db.batch(ask.statements ?? []) }
   }
 
   return {
@@ -65,6 +81,11 @@ function createWorker() {
       }
     },
   }
+}
+
+async function operate(ledger: LedgerOperations, call: LedgerCall): Promise<unknown> {
+  if (call.kind === 'admit') return (await ledger.admit(call.entry)) ?? null
+  return call.kind === 'settle' ? ledger.settle(call.entry) : ledger.release(call.requestId)
 }
 
 function nameOf(error: unknown): string {

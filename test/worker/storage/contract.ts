@@ -66,7 +66,11 @@ function signingKey(kid: string, envelope: string): SigningKey {
 }
 
 /** What every engine must do alike. */
-export function describeStorageContract(engine: string, start: () => Promise<EngineUnderTest>) {
+export function describeStorageContract(
+  engine: string,
+  start: () => Promise<EngineUnderTest>,
+  migrations = MIGRATIONS,
+) {
   describe(`storage on ${engine}`, () => {
     let running: EngineUnderTest | undefined
     let one: Database
@@ -90,7 +94,7 @@ export function describeStorageContract(engine: string, start: () => Promise<Eng
       const both = await Promise.all(
         [one, two, one, two].map((db) => db.batch([ids]).then(([rows]) => rows)),
       )
-      for (const rows of both) expect(rows).toEqual(MIGRATIONS.map(({ id }) => ({ id })))
+      for (const rows of both) expect(rows).toEqual(migrations.map(({ id }) => ({ id })))
       await one.batch([create])
       await two.batch([create])
     })

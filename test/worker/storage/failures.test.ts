@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   classifyPostgresError,
   type PostgresFailure,
-} from '../../../src/worker/storage/postgres-engine.ts'
+} from '../../../src/worker/storage/postgres-errors.ts'
 import { isSqliteRefusal } from '../../../src/worker/storage/sqlite-refusal.ts'
 
 describe('failures of SQLite', () => {

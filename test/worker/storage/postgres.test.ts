@@ -1,10 +1,11 @@
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { POSTGRES_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
-import { describeStorageContract } from './contract.ts'
+import { describeStorageContract, type EngineUnderTest } from './contract.ts'
 
 async function startInstance(databaseUrl: string): Promise<WorkerdProcess> {
   const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
@@ -18,7 +19,7 @@ function storageOf(workerd: WorkerdProcess) {
 
 const ONE = { sql: 'SELECT 1 AS one', params: [] }
 
-describeStorageContract('PostgreSQL', async () => {
+async function startTwoInstances(): Promise<EngineUnderTest> {
   const server = await startPostgres()
   const workers: WorkerdProcess[] = []
   const stop = async () => {
@@ -34,7 +35,9 @@ describeStorageContract('PostgreSQL', async () => {
     await stop()
     throw error
   }
-})
+}
+
+describeStorageContract('PostgreSQL', startTwoInstances, POSTGRES_MIGRATIONS)
 
 describe('the PostgreSQL pool', () => {
   let server: PostgresServer
