@@ -1,4 +1,4 @@
-import type { ProviderProof } from '../protocol/link.ts'
+import type { ProviderProof } from '../protocol/provider-proof.ts'
 import type { AttestationBlock } from '../protocol/receipt.ts'
 import type { MessageKey } from '../verify/providers/judged-evidence.ts'
 import type { VerifiedEvidence } from './adapters/verified-evidence.ts'

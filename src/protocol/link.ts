@@ -118,20 +118,6 @@ export const signResponseSchema = z.object({
   receipts: z.array(z.object({ jws: z.string(), evidence_refs: z.array(z.string()) })),
 })
 
-export const providerProofSchema = z.object({
-  provider: z.string(),
-  adapter: z.string(),
-  state: z.enum(['verified', 'pending', 'failed', 'unattested']),
-  reason: z.string().nullable(),
-  verified_at: z.string().nullable(),
-  expires_at: z.string().nullable(),
-  /** The strength of the current evidence, and its SHA-256 in lowercase hex. */
-  attestation_strength: z.string().nullable(),
-  evidence_sha256: z.string().nullable(),
-  /** Those of the evidence in force; where evidence was refused, those that failed. */
-  checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
-})
-
 export const hpkeAnswerSchema = z.object({
   /** The key configuration as it is served to clients (RFC 9458 section 3), base64. */
   key_config_b64: z.string(),
@@ -158,4 +144,3 @@ export type LinkState = z.output<typeof linkStateSchema>
 export type LinkConfig = z.output<typeof linkConfigSchema>
 export type SignRequest = z.output<typeof signRequestSchema>
 export type SignResponse = z.output<typeof signResponseSchema>
-export type ProviderProof = z.output<typeof providerProofSchema>

@@ -1,5 +1,5 @@
 import { withMinimum, type Constraints } from '../protocol/constraints.ts'
-import type { ProviderProof } from '../protocol/link.ts'
+import type { ProviderProof } from '../protocol/provider-proof.ts'
 import type { PresentedKey } from './auth/api-key.ts'
 import type { Context } from './context.ts'
 import { ApiError } from './http/errors.ts'

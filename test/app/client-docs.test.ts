@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { examplesOf, outputOf, type Example } from '../support/docs-examples.ts'
 import { freePort } from '../support/free-port.ts'
-import { startStack, until, type Stack } from '../support/stack.ts'
+import { becomesTrue, startStack, type Stack } from '../support/stack.ts'
 
 /**
  * Every block of the pages about clients, run in the folder of a user who has the package, a key and a release root. Two things
@@ -82,7 +82,7 @@ async function during<T>(command: string, sign: string, work: () => Promise<T>):
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (part: Buffer) => (printed += part.toString()))
   }
-  await until(() => printed.includes(sign) || child.exitCode !== null)
+  await becomesTrue(() => printed.includes(sign) || child.exitCode !== null)
   try {
     expect(printed).toContain(sign)
     return await work()

@@ -12,7 +12,7 @@ import { completionIn } from '../support/answers.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import { makeSealedWorld, SECRETS, type SealedWorld } from '../support/sealed.ts'
 import { ADMIN_TOKEN, chatBody, makeKey, runServe, type ServeRun } from '../support/serve.ts'
-import { until } from '../support/stack.ts'
+import { becomesTrue, until } from '../support/stack.ts'
 
 let provider: PacedProvider
 let world: SealedWorld
@@ -36,7 +36,7 @@ async function startSealed(stateDir: string): Promise<ServeRun> {
   rmSync(join(stateDir, SERVING_FILE), { force: true })
   const run = runServe({ config: world.config, stateDir, args: ['--sealed'] })
   runs.push(run)
-  await until(() => run.hasEnded() || existsSync(join(stateDir, SERVING_FILE)))
+  await becomesTrue(() => run.hasEnded() || existsSync(join(stateDir, SERVING_FILE)))
   if (run.hasEnded()) throw new Error(run.output())
   return run
 }

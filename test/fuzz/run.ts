@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { z } from 'zod'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
-import { startStack, until, type Stack } from '../support/stack.ts'
+import { becomesTrue, startStack, type Stack } from '../support/stack.ts'
 import { requests } from './requests.ts'
 import { startSoundProvider } from './sound-provider.ts'
 import { faultsOf } from './verdict.ts'
@@ -95,7 +95,7 @@ async function aftermath(stack: Stack, { customerId }: { customerId: string }): 
     const text = await (await stack.fetch('/admin/metrics', { headers })).text()
     return Number(/^cmr_open_requests (\d+)$/m.exec(text)?.[1])
   }
-  await until(async () => (await atWork()) === 0 && (await reserved()) === 0)
+  await becomesTrue(async () => (await atWork()) === 0 && (await reserved()) === 0)
   const log = readFileSync(join(stack.stateDir, 'log/worker.log'), 'utf8')
   const internal = [...new Set(log.match(/"code":"internal","error":"\w+"/g))]
   const now = stack.localNow().pids

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sound } from '../faults/answers.ts'
-import { until } from '../support/stack.ts'
+import { becomesTrue } from '../support/stack.ts'
 import { checkLedger, type Ledger, type Outcome } from './ledger-check.ts'
 import { OPENING_EUR, openLoadWorld, type LoadWorld } from './load-world.ts'
 import { cpuSpent, type Sample } from './process-watch.ts'
@@ -185,7 +185,7 @@ function deadParts({ stack }: LoadWorld): readonly string[] {
 
 /** The resident memory of the worker once requests are over, and it has had time to give back what is above a limit. */
 async function settledMib(world: LoadWorld, limit: number): Promise<number> {
-  await until(async () => (await world.openRequests()) === 0)
+  await becomesTrue(async () => (await world.openRequests()) === 0)
   const settledAt = performance.now() + SETTLING_MS
   // oxlint-disable-next-line no-await-in-loop -- it looks again after each wait
   while (workerMib(world) > limit && performance.now() < settledAt) await delay(500)

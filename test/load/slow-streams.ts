@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
 import type { Customer } from '../faults/world.ts'
 import type { Script } from '../support/fault-provider.ts'
-import { until, type Stack } from '../support/stack.ts'
+import { becomesTrue, type Stack } from '../support/stack.ts'
 import { checkLedger, type Ledger, type Outcome } from './ledger-check.ts'
 import { openLoadWorld, OPENING_EUR, type LoadWorld } from './load-world.ts'
 import { peakOf, type Sample } from './process-watch.ts'
@@ -112,7 +112,7 @@ async function run(world: LoadWorld, plan: LoadPlan, stage: Stage): Promise<Load
     ),
   )
   clearInterval(count)
-  await until(async () => (await world.openRequests()) === 0)
+  await becomesTrue(async () => (await world.openRequests()) === 0)
   const processes = watch.stop()
   const counted = await world.faultsCounted()
   const ledger = await checkLedger(world, customers, OPENING_EUR, outcomes)

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { until, type Stack } from '../support/stack.ts'
+import { becomesTrue, type Stack } from '../support/stack.ts'
 import { checkLedger, type Ledger, type Outcome } from './ledger-check.ts'
 import { openLoadWorld, OPENING_EUR, type LoadWorld } from './load-world.ts'
 import { medianMib, peakOf, type Sample } from './process-watch.ts'
@@ -74,7 +74,7 @@ async function run(world: LoadWorld, plan: SoakPlan): Promise<SoakReport> {
   await Promise.all(Array.from({ length: plan.clients }, (_, number) => client(number)))
   await troubles.stop()
   const processes = watch.stop()
-  await until(async () => (await world.openRequests()) === 0)
+  await becomesTrue(async () => (await world.openRequests()) === 0)
   const working = await world.openRequests()
   const counted = await world.faultsCounted()
   const ledger = await checkLedger(world, customers, OPENING_EUR, outcomes)

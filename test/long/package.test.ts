@@ -10,7 +10,7 @@ import { readLocalFile } from '../../src/host/stack/local-file.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { startTcpBalancer } from '../support/tcp-balancer.ts'
 import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
-import { until } from '../support/stack.ts'
+import { becomesTrue } from '../support/stack.ts'
 
 /** The package as npm makes it, installed into an empty folder and used by its public names alone. */
 
@@ -161,7 +161,7 @@ describe('the npm package', () => {
     for (const stream of [router.stdout, router.stderr]) {
       stream?.on('data', (part: Buffer) => (output += part.toString()))
     }
-    await until(() => output.includes(' is up ') || router?.exitCode !== null)
+    await becomesTrue(() => output.includes(' is up ') || router?.exitCode !== null)
     expect(output).toContain(' is up ')
     const local = readLocalFile(join(folder, 'state'))
     writeFileSync(join(folder, 'app/ask.js'), ASK)

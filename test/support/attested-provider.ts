@@ -8,7 +8,7 @@ import { openAdapter, type OpenAdapter } from '../../src/enclave/adapters/table.
 import type { ProviderProofs } from '../../src/enclave/proofs.ts'
 import type { DaemonTls } from '../../src/protocol/boot.ts'
 import { checkConfig } from '../../src/protocol/config-rules.ts'
-import type { ProviderProof } from '../../src/protocol/link.ts'
+import type { ProviderProof } from '../../src/protocol/provider-proof.ts'
 import { startEgressLink, type EgressLink } from './egress-link.ts'
 import { startRecordingProvider, type RecordingProvider } from './recording-provider.ts'
 import { noProvenance } from '../../src/verify/providers/provenance.ts'

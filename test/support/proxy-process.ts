@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
-import { until } from './stack.ts'
+import { becomesTrue } from './stack.ts'
 
 /** A run of `confidential-model-router proxy`. */
 export interface ProxyProcess {
@@ -26,7 +26,7 @@ export async function startProxyProcess(...flags: readonly string[]): Promise<Pr
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (part: Buffer) => (output += part.toString()))
   }
-  await until(() => /is(?: not)? proven/.test(output) || child.exitCode !== null)
+  await becomesTrue(() => /is(?: not)? proven/.test(output) || child.exitCode !== null)
   const url = /proxy +(http:\S+)/.exec(output)?.[1]
   if (url === undefined) {
     child.kill('SIGKILL')

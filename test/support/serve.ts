@@ -12,7 +12,7 @@ import {
   SERVING_FILE,
   type ServingFile,
 } from '../../src/host/serve/serving-file.ts'
-import { until } from './stack.ts'
+import { becomesTrue } from './stack.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests-only'
 
@@ -86,7 +86,7 @@ export function runServe({ config, env = {}, args = [], stateDir: kept }: ServeO
 /** @throws Error with its output when it does not come up */
 export async function startServe(options: ServeOptions): Promise<Serving> {
   const run = runServe({ ...options, env: { ADMIN_TOKEN, ...options.env } })
-  await until(() => run.hasEnded() || existsSync(join(run.stateDir, SERVING_FILE)))
+  await becomesTrue(() => run.hasEnded() || existsSync(join(run.stateDir, SERVING_FILE)))
   if (run.hasEnded() || !existsSync(join(run.stateDir, SERVING_FILE))) {
     await run.remove()
     throw new Error(`the router did not come up:\n${run.output()}`)

@@ -36,7 +36,7 @@ export interface Stack {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-const UP_WITHIN_MS = 90_000
+const WITHIN_MS = 90_000
 const POLL_MS = 20
 
 export function temporaryDirectory(): string {
@@ -47,7 +47,7 @@ export function temporaryDirectory(): string {
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const stateDir = options.stateDir ?? temporaryDirectory()
   const process = runStart({ ...options, stateDir })
-  await until(() => process.exitCode() !== undefined || process.output().includes(' is up '))
+  await becomesTrue(() => process.exitCode() !== undefined || process.output().includes(' is up '))
   if (process.exitCode() !== undefined || !existsSync(join(stateDir, LOCAL_FILE))) {
     process.child.kill('SIGKILL')
     throw new Error(`the stack did not come up:\n${process.output()}`)
@@ -118,11 +118,21 @@ export function runStart(options: StackOptions & { readonly stateDir: string }):
   return { child, output: () => output, exitCode: () => exitCode, ended }
 }
 
-/** Waits for a condition, for less than the time limit of a test; then goes on, so that the assertion that follows says what is wrong. */
+/**
+ * Waits for a condition, for less than the time limit of a test.
+ * @throws Error with the source text of the condition when it does not hold in time
+ */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + UP_WITHIN_MS
-  while (performance.now() < deadline) {
-    if (await condition()) return
+  if (await becomesTrue(condition)) return
+  throw new Error(`after ${WITHIN_MS / 1000} s this does not hold: ${String(condition)}`)
+}
+
+/** Waits for a condition as `until` does; false when it does not hold in time, for runs that report what does hold then. */
+export async function becomesTrue(condition: () => boolean | Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + WITHIN_MS
+  while (!(await condition())) {
+    if (performance.now() > deadline) return false
     await delay(POLL_MS)
   }
+  return true
 }

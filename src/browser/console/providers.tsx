@@ -1,23 +1,12 @@
 import * as z from 'zod'
+import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import { ago } from './format.ts'
 import { Panel, Standing } from './panel.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
 import { Word } from './word.tsx'
 
-const providerSchema = z.object({
-  provider: z.string(),
-  adapter: z.string(),
-  state: z.string(),
-  reason: z.string().nullable(),
-  verified_at: z.string().nullable(),
-  expires_at: z.string().nullable(),
-  attestation_strength: z.string().nullable(),
-  evidence_sha256: z.string().nullable(),
-  checks: z.array(z.object({ name: z.string(), ok: z.boolean() })),
-})
-const listSchema = z.object({ data: z.array(providerSchema) })
-type Provider = z.output<typeof providerSchema>
+const listSchema = z.object({ data: z.array(providerProofSchema) })
 
 export function Providers(props: ViewProps) {
   const known = useData(props, '/admin/providers', listSchema)
@@ -42,7 +31,7 @@ function ProviderCard({
   provider: one,
   now,
 }: {
-  readonly provider: Provider
+  readonly provider: ProviderProof
   readonly now: number
 }) {
   const { provider, checks, state, reason } = one

@@ -1,4 +1,4 @@
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import { traceError, type ErrorTrace } from '../../protocol/error-trace.ts'

@@ -1,5 +1,6 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import { ByteCursor } from './byte-cursor.ts'
 
 /** Nesting beyond this is refused; an attestation has five levels. */
 const MAX_DEPTH = 8
@@ -13,9 +14,9 @@ const MAX_DEPTH = 8
  * @throws MalformedEvidence when it cannot be decoded
  */
 export function decodeMessagePack(input: Bytes, document: string): unknown {
-  const reader = new MessagePackReader(input, document)
-  const value = reader.value(0)
-  reader.end()
+  const cursor = new ByteCursor(input, document)
+  const value = new MessagePackReader(cursor).value(0)
+  cursor.end()
   return value
 }
 
@@ -51,44 +52,37 @@ const CONSTANTS = new Map<number, null | boolean>([
 ])
 
 class MessagePackReader {
-  readonly #input: Bytes
-  readonly #document: string
-  #offset = 0
+  readonly #cursor: ByteCursor
 
-  constructor(input: Bytes, document: string) {
-    this.#input = input
-    this.#document = document
+  constructor(cursor: ByteCursor) {
+    this.#cursor = cursor
   }
 
   value(depth: number): unknown {
-    if (depth > MAX_DEPTH) throw this.#fault()
-    const first = this.#number(1)
+    if (depth > MAX_DEPTH) throw this.#unsupported()
+    const first = this.#cursor.bigEndian(1)
     if (first < 0x80) return first
     if (first < 0x90) return this.#map(first & 0x0f, depth)
     if (first < 0xa0) return this.#list(first & 0x0f, depth)
-    if (first < 0xc0) return this.#text(first & 0x1f)
+    if (first < 0xc0) return this.#cursor.text(first & 0x1f)
     const constant = CONSTANTS.get(first)
     if (constant !== undefined) return constant
     return this.#sized(first, depth)
   }
 
-  end(): void {
-    if (this.#offset !== this.#input.length) throw this.#fault()
-  }
-
   #sized(first: number, depth: number): unknown {
     const length = (types: ReadonlyMap<number, number>): number | undefined => {
       const bytes = types.get(first)
-      return bytes === undefined ? undefined : this.#number(bytes)
+      return bytes === undefined ? undefined : this.#cursor.bigEndian(bytes)
     }
     const [text, binary] = [length(TEXTS), length(BINARIES)]
-    if (text !== undefined) return this.#text(text)
-    if (binary !== undefined) return this.#take(binary)
+    if (text !== undefined) return this.#cursor.text(text)
+    if (binary !== undefined) return this.#cursor.take(binary)
     const [list, map] = [length(LISTS), length(MAPS)]
     if (list !== undefined) return this.#list(list, depth)
     if (map !== undefined) return this.#map(map, depth)
     const number = length(NUMBERS)
-    if (number === undefined || !Number.isSafeInteger(number)) throw this.#fault()
+    if (number === undefined || !Number.isSafeInteger(number)) throw this.#unsupported()
     return number
   }
 
@@ -103,34 +97,13 @@ class MessagePackReader {
     const members = new Map<string, unknown>()
     for (let index = 0; index < count; index++) {
       const name = this.value(depth + 1)
-      if (typeof name !== 'string' || members.has(name)) throw this.#fault()
+      if (typeof name !== 'string' || members.has(name)) throw this.#unsupported()
       members.set(name, this.value(depth + 1))
     }
     return Object.fromEntries(members)
   }
 
-  #text(length: number): string {
-    const bytes = this.#take(length)
-    try {
-      return fromUtf8(bytes)
-    } catch {
-      throw this.#fault()
-    }
-  }
-
-  #number(bytes: number): number {
-    return this.#take(bytes).reduce((total, byte) => total * 256 + byte, 0)
-  }
-
-  #take(length: number): Bytes {
-    const end = this.#offset + length
-    if (end > this.#input.length) throw this.#fault()
-    const bytes = this.#input.slice(this.#offset, end)
-    this.#offset = end
-    return bytes
-  }
-
-  #fault(): MalformedEvidence {
-    return new MalformedEvidence(this.#document, 'not MessagePack that an attestation is made of')
+  #unsupported(): MalformedEvidence {
+    return this.#cursor.fault('not MessagePack that an attestation is made of')
   }
 }

@@ -1,5 +1,5 @@
-import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
-import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+import { ByteCursor } from './byte-cursor.ts'
 
 /** The form of a length by its two lowest bits: how many bytes it has (SCALE, compact integers). */
 const COMPACT_BYTES = [1, 2, 4] as const
@@ -9,59 +9,43 @@ const COMPACT_BYTES = [1, 2, 4] as const
  * Every method throws MalformedEvidence when the input ends before the value does.
  */
 export class ScaleReader {
-  readonly #input: Bytes
-  readonly #document: string
-  #offset = 0
+  readonly #cursor: ByteCursor
 
   constructor(input: Bytes, document: string) {
-    this.#input = input
-    this.#document = document
+    this.#cursor = new ByteCursor(input, document)
   }
 
   byte(): number {
-    return this.fixed(1)[0] ?? 0
+    return this.#cursor.bigEndian(1)
   }
 
   fixed(length: number): Bytes {
-    const end = this.#offset + length
-    if (end > this.#input.length) throw this.#fault('it ends too early')
-    const bytes = this.#input.slice(this.#offset, end)
-    this.#offset = end
-    return bytes
+    return this.#cursor.take(length)
   }
 
   bytes(): Bytes {
-    return this.fixed(this.#length())
+    return this.#cursor.take(this.#length())
   }
 
   text(): string {
-    try {
-      return fromUtf8(this.bytes())
-    } catch (error) {
-      throw error instanceof MalformedEvidence ? error : this.#fault('not UTF-8')
-    }
+    return this.#cursor.text(this.#length())
   }
 
   /** Every item takes a byte or more. */
   list<Item>(read: () => Item): Item[] {
     const count = this.#length()
-    if (count > this.#input.length - this.#offset) throw this.#fault('it ends too early')
+    if (count > this.#cursor.left) throw this.#cursor.fault('it ends too early')
     return Array.from({ length: count }, read)
   }
 
   end(): void {
-    if (this.#offset !== this.#input.length) throw this.#fault('something follows it')
+    this.#cursor.end()
   }
 
   /** Lengths of 2^30 and more, the fourth form, are beyond every input. */
   #length(): number {
-    const form = COMPACT_BYTES[(this.#input[this.#offset] ?? 3) & 3]
-    if (form === undefined) throw this.#fault('an impossible length')
-    const bytes = this.fixed(form)
-    return bytes.reduceRight((total, byte) => total * 256 + byte, 0) >>> 2
-  }
-
-  #fault(what: string): MalformedEvidence {
-    return new MalformedEvidence(this.#document, what)
+    const form = COMPACT_BYTES[(this.#cursor.peek() ?? 3) & 3]
+    if (form === undefined) throw this.#cursor.fault('an impossible length')
+    return this.#cursor.littleEndian(form) >>> 2
   }
 }

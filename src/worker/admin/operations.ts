@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { providerProofSchema } from '../../protocol/link.ts'
+import { providerProofSchema } from '../../protocol/provider-proof.ts'
 import type { AdminOperation } from '../auth/admin-token.ts'
 import type { Operation } from '../http/operation.ts'
 import { integerFrom } from '../http/query.ts'

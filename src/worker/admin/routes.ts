@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pricingSchema, ROUTE_TYPES } from '../../protocol/config.ts'
-import { providerProofSchema, type ProviderProof } from '../../protocol/link.ts'
+import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import type { AdminOperation } from '../auth/admin-token.ts'
 import { json } from '../http/reply.ts'
 import type { Route } from '../provider/route.ts'

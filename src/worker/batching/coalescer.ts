@@ -6,8 +6,8 @@ export type Coalescer = (work: () => Promise<void>) => Promise<void>
 /**
  * Runs work of several requests inside one of them, so that each asynchronous step wakes up one request instead of
  * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
- * request (streams, bodies). The failure of one does not affect the others. Without it, a request costs 1.06 to 1.29
- * times the CPU at 16 and 64 connections (docs/performance.md, "What each batcher saves").
+ * request (streams, bodies). The failure of one does not affect the others. Without it, a request costs 1.11 times the
+ * CPU at 16 connections and 1.03 times at 64 (docs/performance.md, "What each batcher saves").
  */
 export function createCoalescer(
   host: BatchDeps,

@@ -14,9 +14,8 @@ type Sign = (request: SignRequest) => Promise<SignResponse>
  * alone, so that one receipt that cannot be signed does not fail the rest.
  *
  * A call over the link costs the worker 125 to 140 us of CPU, a receipt in a shared call 30 to 50 us
- * (docs/performance.md, "What profiling found"). Without batching, a whole request costs 0.96 to 1.18 times the CPU
- * ("What each batcher saves"). Without batching, a whole request costs 0.96 to 1.18 times the CPU ("What each batcher
- * saves").
+ * (docs/performance.md, "What profiling found"). Without batching, a whole request costs 1.14 times the CPU at 16 and
+ * at 64 connections ("What each batcher saves").
  * @param timeoutMs timeout of one call, ms
  * @param timeoutError makes the error of a receipt whose batch was not answered in time
  */

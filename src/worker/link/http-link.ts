@@ -6,13 +6,12 @@ import {
   LINK_PATHS,
   linkConfigSchema,
   linkStateSchema,
-  providerProofSchema,
   signResponseSchema,
   type LinkState,
-  type ProviderProof,
   type SignRequest,
   type SignResponse,
 } from '../../protocol/link.ts'
+import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import { streamRecordSchema } from '../../protocol/stream-record.ts'
 import { unsealAnswerSchema } from '../../protocol/unseal.ts'
 import type { BatchDeps } from '../batching/batcher.ts'

@@ -1,11 +1,6 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type {
-  LinkConfig,
-  LinkState,
-  ProviderProof,
-  SignRequest,
-  SignResponse,
-} from '../../protocol/link.ts'
+import type { LinkConfig, LinkState, SignRequest, SignResponse } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
 

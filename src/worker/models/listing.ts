@@ -1,5 +1,5 @@
 import type { RouteType } from '../../protocol/config.ts'
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { Catalogue } from '../routing/catalogue.ts'
 import { resolveSelector, type Resolution } from '../routing/resolve.ts'
 import { detailsOf, entryOf, type ModelDetails, type ModelEntry } from './entry.ts'

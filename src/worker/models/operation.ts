@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { pricingSchema, ROUTE_TYPES } from '../../protocol/config.ts'
 import { EFFORTS } from '../../protocol/effort.ts'
-import { providerProofSchema } from '../../protocol/link.ts'
+import { providerProofSchema } from '../../protocol/provider-proof.ts'
 import type { Operation } from '../http/operation.ts'
 import { MODEL_PARAMETERS } from './handler.ts'
 

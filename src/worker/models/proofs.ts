@@ -1,4 +1,4 @@
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { Route } from '../provider/route.ts'
 
 /** The verification status of the provider of a route. */

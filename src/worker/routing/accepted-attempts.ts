@@ -1,5 +1,5 @@
 import { unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import { ApiError } from '../http/errors.ts'
 import type { PlannedAttempt } from './plan.ts'
 

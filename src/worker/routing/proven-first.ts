@@ -1,5 +1,5 @@
 import { strengthRank } from '../../protocol/constraints.ts'
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { PlannedAttempt } from './plan.ts'
 
 /**

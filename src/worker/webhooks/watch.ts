@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromBase64Url, fromUtf8 } from '../../protocol/bytes.ts'
 import { addExpositions, readFamilies } from '../../protocol/exposition.ts'
-import type { ProviderProof } from '../../protocol/link.ts'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { TelemetryAnswer } from '../../protocol/telemetry.ts'
 import type { WebhookEventType } from '../../protocol/webhook-config.ts'
 import type { Context } from '../context.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ProviderProof } from '../../../src/protocol/link.ts'
+import type { ProviderProof } from '../../../src/protocol/provider-proof.ts'
 import { listRoutes, ROUTES_OPERATION } from '../../../src/worker/admin/routes.ts'
 import type { Handler } from '../../../src/worker/context.ts'
 

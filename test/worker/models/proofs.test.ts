@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ProviderProof } from '../../../src/protocol/link.ts'
+import type { ProviderProof } from '../../../src/protocol/provider-proof.ts'
 import { proofsOf } from '../../../src/worker/models/proofs.ts'
 import { pricedRoute } from '../../support/routes.ts'
 

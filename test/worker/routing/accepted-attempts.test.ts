@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ProviderProof } from '../../../src/protocol/link.ts'
+import type { ProviderProof } from '../../../src/protocol/provider-proof.ts'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { acceptedAttempts, needsProofs } from '../../../src/worker/routing/accepted-attempts.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ProviderProof } from '../../../src/protocol/link.ts'
+import type { ProviderProof } from '../../../src/protocol/provider-proof.ts'
 import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
 import {
   dependsOnProof,
