@@ -71,18 +71,18 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 beforeEach(() => standin.reset())
 
-interface Standing {
+interface ProofStatus {
   readonly provider: string
   readonly adapter: string
   readonly state: string
   readonly reason: string | null
 }
 
-async function providers(): Promise<readonly Standing[]> {
+async function providers(): Promise<readonly ProofStatus[]> {
   const answer = await stack.fetch('/admin/providers', {
     headers: { authorization: `Bearer ${stack.local.admin_token}` },
   })
-  const { data }: { data: Standing[] } = await answer.json()
+  const { data }: { data: ProofStatus[] } = await answer.json()
   return data
 }
 

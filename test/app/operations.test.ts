@@ -66,7 +66,7 @@ describe('the operations page, followed line by line', () => {
     expect(output).toContain('"object":"chat.completion"')
   })
 
-  test('has the books of the first router in the restored one', () => {
+  test('has the ledger of the first router in the restored one', () => {
     expect(output).toMatch(/"total_count":\s*1/)
   })
 })

@@ -146,11 +146,11 @@ function trialOf({ id, what, expected, mostSeconds = 20 }: Scenario): Trial<Worl
       })
       const calls = world.provider.calls(model).length
       const after = await ask(world, customer, { model: FALLBACK, stream: true })
-      const books = (await ledgerTextOf(world, customer)).split(' and ')
+      const ledger = (await ledgerTextOf(world, customer)).split(' and ')
       const words = [
         heard.words,
         // The newest row is that of the request that shows that the router lives.
-        books.slice(1).join(' and ') || 'no row',
+        ledger.slice(1).join(' and ') || 'no row',
         `primary asked ${calls === 1 ? 'once' : `${calls} times`}`,
       ].join(' | ')
       const late =

@@ -199,8 +199,8 @@ function hangUpTrial(hangUp: HangUp, by: 'FIN' | 'RST'): Trial<World> {
       const call = callOf(world, model, customer)
       const gone = await until(() => call?.wire.over ?? false, LET_GO_WITHIN_MS)
       const wanted = expected.split(' | ')[1]
-      const books = await settledLedger(world, customer, (seen) => seen === wanted)
-      return `${gone ? GONE : 'still held'} | ${books}`
+      const ledger = await settledLedger(world, customer, (seen) => seen === wanted)
+      return `${gone ? GONE : 'still held'} | ${ledger}`
     },
   }
 }
@@ -220,7 +220,7 @@ function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
       else client.reset()
       await delay(500)
       const asked = callOf(world, 'quick', customer) === undefined ? 'not asked' : 'asked'
-      return `${asked} | ${await settledLedger(world, customer, (books) => books === 'no row')}`
+      return `${asked} | ${await settledLedger(world, customer, (ledger) => ledger === 'no row')}`
     },
   }
 }
@@ -281,9 +281,9 @@ const ENDLESS_READER: Trial<World> = {
     const wire = callOf(world, 'flood-for-long', customer)?.wire
     const gone = await until(() => wire?.over ?? false, TIMEOUTS.stream_ms + LET_GO_WITHIN_MS)
     const one = /^alpha \d+\+\d+, no receipt$/
-    const books = await settledLedger(world, customer, (seen) => one.test(seen))
+    const ledger = await settledLedger(world, customer, (seen) => one.test(seen))
     client.reset()
-    return `${gone ? GONE : 'still held'} | ${one.test(books) ? 'billed once, nothing reserved' : books}`
+    return `${gone ? GONE : 'still held'} | ${one.test(ledger) ? 'billed once, nothing reserved' : ledger}`
   },
 }
 

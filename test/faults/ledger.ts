@@ -111,12 +111,12 @@ export async function healthOf(world: World, route: string): Promise<string> {
 export async function settledLedger(
   world: World,
   customer: Customer,
-  expected: (books: string) => boolean,
+  expected: (ledger: string) => boolean,
 ): Promise<string> {
   const deadline = performance.now() + 8_000
   for (;;) {
-    const books = await ledgerTextOf(world, customer)
-    if (expected(books) || performance.now() > deadline) return books
+    const ledger = await ledgerTextOf(world, customer)
+    if (expected(ledger) || performance.now() > deadline) return ledger
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

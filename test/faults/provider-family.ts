@@ -93,7 +93,7 @@ async function run(world: World, { fault, model, mode }: Variant): Promise<strin
   const calls = world.provider.calls(model).filter((call) => call.provider === at)
   const words = outcomeWords({
     client: heard.words,
-    books: await ledgerTextOf(world, customer, heard),
+    ledger: await ledgerTextOf(world, customer, heard),
     health: await healthOf(world, `${at}/${model}`),
     calls: calls.length,
   })

@@ -79,10 +79,10 @@ async function during(world: World, outage: Outage): Promise<string> {
   )
   const asked = calls() - before
   // A storage that was away may take a moment to be found again.
-  await settledLedger(world, streaming, (books) => books === 'no row').catch(() => {})
+  await settledLedger(world, streaming, (ledger) => ledger === 'no row').catch(() => {})
   const after = await ask(world, streaming, { model: 'sound', stream: true })
   const row = await ledgerTextOf(world, streaming, after)
-  const late = await settledLedger(world, running, (books) => books === 'alpha 7+5, no receipt')
+  const late = await settledLedger(world, running, (ledger) => ledger === 'alpha 7+5, no receipt')
   return [
     `a stream that was running: ${cut.words}`,
     `a new stream: ${streamed.words}`,

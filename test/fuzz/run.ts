@@ -80,15 +80,15 @@ async function newTarget({ local }: Stack): Promise<Target & { readonly customer
   return { port, authorization: `Bearer ${key}`, customerId: id }
 }
 
-const booksSchema = z.object({ reserved_eur: z.string() })
+const reservedSchema = z.object({ reserved_eur: z.string() })
 
 /** What must hold at the end: the same processes, no open request, nothing reserved, no unknown error. */
 async function aftermath(stack: Stack, { customerId }: { customerId: string }): Promise<string[]> {
   const { base_url: baseUrl, admin_token: token, pids } = stack.local
   const admin = new AdminApi(baseUrl, token)
   const reserved = async () => {
-    const books = await admin.call('GET', `/admin/customers/${customerId}`)
-    return Number(booksSchema.parse(books).reserved_eur)
+    const customer = await admin.call('GET', `/admin/customers/${customerId}`)
+    return Number(reservedSchema.parse(customer).reserved_eur)
   }
   const atWork = async () => {
     const headers = { authorization: `Bearer ${token}` }

@@ -44,7 +44,7 @@ export async function checkLedger(
   outcomes: readonly Outcome[],
 ): Promise<Ledger> {
   const byCustomer = Map.groupBy(outcomes, ({ customer }) => customer.id)
-  const books = await together(customers, AT_A_TIME, async (customer) => {
+  const checked = await together(customers, AT_A_TIME, async (customer) => {
     const rows = await rowsOf(stack, customer)
     const known = byCustomer.get(customer.id) ?? []
     const path = `/admin/customers/${customer.id}`
@@ -61,8 +61,8 @@ export async function checkLedger(
   const named = outcomes.filter(({ receiptId }) => receiptId !== undefined)
   const missing = await together(named, AT_A_TIME, (outcome) => receiptFaults(stack, outcome))
   return {
-    faults: [...books.flatMap(({ faults }) => faults), ...missing.flat()],
-    rows: books.reduce((sum, { rows }) => sum + rows, 0),
+    faults: [...checked.flatMap(({ faults }) => faults), ...missing.flat()],
+    rows: checked.reduce((sum, { rows }) => sum + rows, 0),
     receipts: named.length,
   }
 }

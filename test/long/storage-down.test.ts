@@ -63,8 +63,8 @@ async function expectUntouched(stack: Stack, customer: TestCustomer): Promise<vo
   const { base_url, admin_token } = stack.local
   const now = new Date(Date.now() + 6 * HOURS_MS).toISOString()
   await new AdminApi(base_url, admin_token).call('POST', '/admin/maintenance', { now })
-  const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
-  expect(await customer.show()).toMatchObject(books)
+  const untouched = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+  expect(await customer.show()).toMatchObject(untouched)
   const { total_count } = await usageOf(await get(stack, customer, '/v1/usage'))
   expect(total_count).toBe(0)
 }
@@ -144,8 +144,8 @@ describe('while PostgreSQL', () => {
     await expect
       .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000, interval: 100 })
       .toBe(0)
-    const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
-    expect(await unlucky.show()).toMatchObject(books)
+    const untouched = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+    expect(await unlucky.show()).toMatchObject(untouched)
     expect((await chatAs(routerOf(stack), unlucky, CHAT)).status).toBe(200)
   }, 120_000)
 
@@ -176,8 +176,8 @@ describe('while the file of the Durable Object', () => {
         await expectInternal(await get(stack, owner, '/v1/usage'), LEDGER_FAILED)
         await expectInternal(await chatAs(routerOf(stack), owner, CHAT), ROUTER_FAILED)
         const admin = new AdminApi(stack.local.base_url, stack.local.admin_token)
-        const books = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
-        expect(await admin.call('GET', `/admin/customers/${owner.id}`)).toMatchObject(books)
+        const untouched = { balance_eur: OPENING_EUR, reserved_eur: '0.00' }
+        expect(await admin.call('GET', `/admin/customers/${owner.id}`)).toMatchObject(untouched)
 
         for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
         writeFileSync(file, 'This is no database. '.repeat(1_000))

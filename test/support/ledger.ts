@@ -142,22 +142,22 @@ export async function readLedgerTotals(db: Database, customerId = 'acme'): Promi
         WHERE r.customer_id = c.customer_id) AS TEXT) AS held
       FROM customers c WHERE customer_id = ${customerId}`,
   )
-  const books = {
+  const totals = {
     balance: bigintOf(row, 'balance'),
     reserved: bigintOf(row, 'reserved'),
     rows: numberOf(row, 'usage_rows'),
     open: numberOf(row, 'open_rows'),
   }
-  if (books.balance !== bigintOf(row, 'credited') - bigintOf(row, 'billed')) {
+  if (totals.balance !== bigintOf(row, 'credited') - bigintOf(row, 'billed')) {
     throw new Error('the balance is not what was credited less what was billed')
   }
-  if (books.reserved !== bigintOf(row, 'held')) {
+  if (totals.reserved !== bigintOf(row, 'held')) {
     throw new Error('what is reserved is not the sum of open reservations')
   }
-  if (books.rows !== numberOf(row, 'usage_count') || books.rows !== numberOf(row, 'last_seq')) {
+  if (totals.rows !== numberOf(row, 'usage_count') || totals.rows !== numberOf(row, 'last_seq')) {
     throw new Error('the rows are not numbered without a gap')
   }
-  return books
+  return totals
 }
 
 /** The first row of a statement that must have one. */

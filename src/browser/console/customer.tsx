@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import * as z from 'zod'
 import { customerSchema, standingOf, type Customer } from './customers.tsx'
 import { ago, count, euros } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import type { Curve } from './curves.ts'
 import { Plot } from './plot.tsx'
 import { Fact } from './providers.tsx'
@@ -110,15 +110,15 @@ export function CustomerView({ id, ...props }: ViewProps & { readonly id: string
         takesFocus
         aside={<a href="#/customers">All customers</a>}
       >
-        <Standing {...customer} />
+        <LoadState {...customer} />
         {customer.data && <Facts customer={customer.data} />}
       </Panel>
       <Panel title="Spend" lead={`By day (UTC) and key, the last ${DAYS} days.`}>
-        <Standing {...spend} />
+        <LoadState {...spend} />
         {spend.data && <SpendPlot rows={spend.data.data} now={props.now} />}
       </Panel>
       <Panel title="Keys">
-        <Standing {...keys} />
+        <LoadState {...keys} />
         {keys.data && (
           <Table
             caption="Keys"
@@ -133,7 +133,7 @@ export function CustomerView({ id, ...props }: ViewProps & { readonly id: string
         title="Newest requests"
         lead="What was billed. An id leads from the key to the receipt."
       >
-        <Standing {...usage} />
+        <LoadState {...usage} />
         {usage.data && (
           <Table
             caption="Newest requests"

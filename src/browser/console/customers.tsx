@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ago, euros } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
@@ -50,7 +50,7 @@ export function Customers({ after, ...props }: ViewProps & { readonly after: str
       takesFocus
       lead="Oldest first. A name leads to keys, spend and requests."
     >
-      <Standing {...known} />
+      <LoadState {...known} />
       {known.data && (
         <Table
           caption="Customers"

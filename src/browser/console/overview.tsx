@@ -13,7 +13,7 @@ import {
   type History,
 } from './curves.ts'
 import { count, duration, euros, percent } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { Plot } from './plot.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
@@ -58,7 +58,7 @@ export function Overview(props: ViewProps) {
           </label>
         }
       >
-        <Standing {...history} />
+        <LoadState {...history} />
         {history.data && <Charts history={history.data} />}
       </Panel>
     </>
@@ -81,7 +81,7 @@ function Now(props: ViewProps) {
   const problem = [routes, providers, failed, quarantine].find((one) => one.problem !== '')
   return (
     <Panel title="Now" takesFocus>
-      {problem !== undefined && <Standing {...problem} data={undefined} />}
+      {problem !== undefined && <LoadState {...problem} data={undefined} />}
       <ul class="tiles">
         <Tile
           name="Routes in service"

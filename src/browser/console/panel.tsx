@@ -32,7 +32,7 @@ export function Panel({ title, lead, aside, takesFocus = false, children }: Pane
 }
 
 /** What stands in place of data while there is none, and why there is no newer one. */
-export function Standing({ data, problem }: Known<unknown>) {
+export function LoadState({ data, problem }: Known<unknown>) {
   return (
     <>
       {problem !== '' && (

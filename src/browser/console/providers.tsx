@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { providerProofSchema, type ProviderProof } from '../../protocol/provider-proof.ts'
 import { ago } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
 import { Word } from './word.tsx'
@@ -16,7 +16,7 @@ export function Providers(props: ViewProps) {
       takesFocus
       lead="How far the daemon has proven each provider, check by check. An attested one gets nothing while it is not proven; one without an adapter is never proven."
     >
-      <Standing {...known} />
+      <LoadState {...known} />
       {known.data?.data.length === 0 && <p class="empty">No providers are configured.</p>}
       <div class="stack">
         {known.data?.data.map((one) => (

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ago } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
@@ -33,7 +33,7 @@ export function Webhooks(props: ViewProps) {
   const known = useData(props, '/admin/webhooks/deliveries?limit=100', deliveriesSchema)
   return (
     <Panel title="Webhooks" takesFocus lead="What was reported to whom, newest event first.">
-      <Standing {...known} />
+      <LoadState {...known} />
       {known.data && (
         <Table
           caption="Deliveries of webhooks"
@@ -102,7 +102,7 @@ export function Audit({ before, ...props }: ViewProps & { readonly before: strin
       takesFocus
       lead="What operators did, newest first. It has no secrets, and nothing in it can be changed."
     >
-      <Standing {...known} />
+      <LoadState {...known} />
       {known.data && (
         <Table
           caption="Audit log"

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import * as z from 'zod'
 import { ago, count, euros } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
 import { Word } from './word.tsx'
@@ -53,7 +53,7 @@ export function RequestView({ id, ...props }: ViewProps & { readonly id: string 
       lead="From the key to the receipt, in ids and numbers: what was asked and answered is stored nowhere."
     >
       <Search key={id ?? ''} id={id ?? ''} />
-      {id !== undefined && <Standing {...known} />}
+      {id !== undefined && <LoadState {...known} />}
       {known.data && <Steps followed={known.data} now={props.now} />}
     </Panel>
   )

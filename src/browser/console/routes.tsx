@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ago, duration, short } from './format.ts'
-import { Panel, Standing } from './panel.tsx'
+import { Panel, LoadState } from './panel.tsx'
 import { Table, type Column } from './table.tsx'
 import { useData } from './use-data.ts'
 import type { ViewProps } from './view.ts'
@@ -92,7 +92,7 @@ export function Routes(props: ViewProps) {
       takesFocus
       lead="Health as seen by the worker that answers. A resting route takes requests only after all others; one whose provider must be proven takes none while it is not."
     >
-      <Standing {...known} />
+      <LoadState {...known} />
       {known.data && (
         <Table
           caption="Routes"

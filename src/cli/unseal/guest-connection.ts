@@ -74,14 +74,14 @@ async function openSocket({ hostname, port, origin }: URL): Promise<TLSSocket> {
     rejectUnauthorized: false,
     ALPNProtocols: ['http/1.1'],
   })
-  const late = setTimeout(() => socket.destroy(new Error('time-out')), CONNECT_MS)
+  const timer = setTimeout(() => socket.destroy(new Error('time-out')), CONNECT_MS)
   try {
     await once(socket, 'secureConnect')
     return socket
   } catch (error) {
     throw new InputError(`no connection to ${origin}: ${reasonOf(error)}`, { cause: error })
   } finally {
-    clearTimeout(late)
+    clearTimeout(timer)
   }
 }
 

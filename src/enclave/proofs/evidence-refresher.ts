@@ -187,12 +187,12 @@ function timestamp(seconds: number): string {
 
 async function within<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
+  const timedOut = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new EvidenceRefused('unreachable')), ms)
     timer.unref()
   })
   try {
-    return await Promise.race([work, late])
+    return await Promise.race([work, timedOut])
   } finally {
     clearTimeout(timer)
   }

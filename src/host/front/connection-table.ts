@@ -154,8 +154,8 @@ export class ConnectionTable<C extends Connection> {
 
   #closeOldestHandshake(pool: Pool<C>): boolean {
     const [oldest] = pool.stages.handshaking
-    const late = oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
-    return late && this.#close(oldest)
+    const overdue = oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
+    return overdue && this.#close(oldest)
   }
 
   #close(connection: C): true {

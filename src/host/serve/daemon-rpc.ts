@@ -64,13 +64,13 @@ export class DaemonRpc {
     this.#waiting = (message) => {
       if (answers.includes(message.type)) resolve(message)
     }
-    const late = new AbortController()
+    const timer = new AbortController()
     try {
       send()
-      return await Promise.race([promise, timedOut(late.signal)])
+      return await Promise.race([promise, timedOut(timer.signal)])
     } finally {
       this.#waiting = undefined
-      late.abort()
+      timer.abort()
     }
   }
 }

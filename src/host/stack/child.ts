@@ -88,8 +88,8 @@ function startGuard(pid: number): ChildProcess | undefined {
 async function stop(child: ChildProcess, ended: Promise<string>, graceMs: number): Promise<void> {
   child.kill('SIGTERM')
   const timer = new AbortController()
-  const late = delay(graceMs, true, { signal: timer.signal }).catch(() => false)
-  if (await Promise.race([late, ended.then(() => false)])) child.kill('SIGKILL')
+  const graceOver = delay(graceMs, true, { signal: timer.signal }).catch(() => false)
+  if (await Promise.race([graceOver, ended.then(() => false)])) child.kill('SIGKILL')
   timer.abort()
   await ended
 }

@@ -45,7 +45,7 @@ export class BodyClock {
   async within<T>(reading: Promise<T>, bytes: number): Promise<T> {
     const endsAt = Math.min(this.#totalMs, GRACE_MS + bytes / MIN_BYTES_PER_MS)
     const until = Math.min(endsAt, this.#waitedMs + this.#stallMs)
-    const { promise: late, reject } = Promise.withResolvers<never>()
+    const { promise: timedOut, reject } = Promise.withResolvers<never>()
     let timer: ReturnType<typeof setTimeout> | undefined
     let seenAt = this.#now()
     const count = () => {
@@ -60,7 +60,7 @@ export class BodyClock {
     }
     timer = setTimeout(look, Math.max(0, Math.min(TICK_MS, until - this.#waitedMs)))
     try {
-      return await Promise.race([reading, late])
+      return await Promise.race([reading, timedOut])
     } finally {
       clearTimeout(timer)
       count()

@@ -66,14 +66,14 @@ interface Owner {
 
 /** Interval at which an owner's first waiting request polls, in case it was not woken, ms. */
 const FALLBACK_MS = 100
-const LONGEST_FALLBACK_MS = 5_000
+const MAX_FALLBACK_MS = 5_000
 
 /**
  * Requests farther back in the queue poll less often: the timers of hundreds of waiting requests would cost CPU time
  * themselves.
  */
 function fallbackMs(place: number): number {
-  return Math.min(FALLBACK_MS * (place + 1), LONGEST_FALLBACK_MS)
+  return Math.min(FALLBACK_MS * (place + 1), MAX_FALLBACK_MS)
 }
 
 /**

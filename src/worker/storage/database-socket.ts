@@ -50,8 +50,8 @@ export async function connectProven(
 function startDeadline(timeoutMs: number) {
   const { promise: passed, reject } = Promise.withResolvers<never>()
   passed.catch(() => {})
-  const late = () => reject(new Error('the database did not complete the connection in time'))
-  const timer = setTimeout(late, timeoutMs)
+  const fail = () => reject(new Error('the database did not complete the connection in time'))
+  const timer = setTimeout(fail, timeoutMs)
   return { passed, stop: () => clearTimeout(timer) }
 }
 

@@ -26,15 +26,15 @@ export interface Expectation {
 export interface Outcome {
   readonly client: string
   /** The ledger, with money and receipt. */
-  readonly books: string
+  readonly ledger: string
   /** Of the route under test, in `GET /admin/routes`. */
   readonly health: string
   /** How often its provider was called. */
   readonly calls: number
 }
 
-export function outcomeWords({ client, books, health, calls }: Outcome): string {
-  return `${client} | ${books} | ${health} | ${calls} ${calls === 1 ? 'call' : 'calls'}`
+export function outcomeWords({ client, ledger, health, calls }: Outcome): string {
+  return `${client} | ${ledger} | ${health} | ${calls} ${calls === 1 ? 'call' : 'calls'}`
 }
 
 const tokens = (counted = FIRST_TOKENS) => `${counted.prompt}+${counted.completion}`
@@ -42,7 +42,7 @@ const tokens = (counted = FIRST_TOKENS) => `${counted.prompt}+${counted.completi
 /** Served by the other route, as if nothing had happened. */
 const RESCUED = {
   client: `200 stop ${inQuotes(OTHER)}`,
-  books: `beta ${tokens(OTHER_TOKENS)}, receipt`,
+  ledger: `beta ${tokens(OTHER_TOKENS)}, receipt`,
 }
 
 /** The fault is none: the answer is complete. */
@@ -52,7 +52,7 @@ export function served(
   const { text = FIRST, counted = tokens(), finish = 'stop' } = options
   const outcome = {
     client: `200 ${finish} ${inQuotes(text)}`,
-    books: `alpha ${counted}, receipt`,
+    ledger: `alpha ${counted}, receipt`,
     health: 'closed',
     calls: 1,
   }
@@ -68,7 +68,7 @@ export function failed(
   const { state = 'closed', calls = 1, heard = true, errors = calls } = options
   const health = (count: number) => (count === 0 ? state : `${state}, ${count} ${kind}`)
   return {
-    alone: { client, books: 'no row', health: health(errors), calls: heard ? calls : 0 },
+    alone: { client, ledger: 'no row', health: health(errors), calls: heard ? calls : 0 },
     paired: { ...RESCUED, health: health(1), calls: heard ? 1 : 0 },
   }
 }
@@ -92,7 +92,7 @@ export const OUT_OF_TIME = failed('timeout', '504 upstream_timeout')
 
 /** The request itself is refused, by whatever route. */
 export function refused(code: string): Expectation {
-  const outcome = { client: `400 ${code}`, books: 'no row', health: 'closed', calls: 1 }
+  const outcome = { client: `400 ${code}`, ledger: 'no row', health: 'closed', calls: 1 }
   return { alone: outcome, paired: outcome }
 }
 
@@ -105,7 +105,7 @@ export function cut(
   const { counted = `${PROMPT_ESTIMATE}+${Math.ceil(text.length / 3)}` } = options
   const outcome = {
     client: `200 ${inQuotes(text)} then ${code}`,
-    books: `alpha ${counted}, no receipt`,
+    ledger: `alpha ${counted}, no receipt`,
     health: `${state}, 1 ${kind}`,
     calls: 1,
   }

@@ -65,8 +65,8 @@ export async function audit({ router, customer, openingEur, sightings }: Audit):
  * rows that name one, each the other's.
  */
 export async function auditDatabase(db: Database, customerId: string): Promise<void> {
-  const books = await readLedgerTotals(db, customerId)
-  expect(books).toMatchObject({ reserved: 0n, open: 0 })
+  const totals = await readLedgerTotals(db, customerId)
+  expect(totals).toMatchObject({ reserved: 0n, open: 0 })
   const counts = await one(
     db,
     sql`SELECT COUNT(*) AS receipts, COUNT(u.id) AS named, COUNT(DISTINCT u.id) AS requests,

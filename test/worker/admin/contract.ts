@@ -52,8 +52,8 @@ export function describeAdministration(instances: Instances) {
         'The operator has suspended this account.',
       ])
       await commitSettlement(left, settlementOf(key, 'suspended-1', { nano: 30n }))
-      const books = { balance: 70n, reserved: 0n, rows: 1, open: 0 }
-      expect(await readLedgerTotals(right, 'suspended')).toEqual(books)
+      const ledger = { balance: 70n, reserved: 0n, rows: 1, open: 0 }
+      expect(await readLedgerTotals(right, 'suspended')).toEqual(ledger)
       await changeCustomer(right, 'suspended', { suspended: false }, NOW)
       await admit(left, askOf(key, 'suspended-3'))
     })

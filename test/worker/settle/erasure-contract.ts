@@ -91,8 +91,8 @@ export function describeErasure(instances: Instances) {
         erased_at: new Date(NOW).toISOString(),
         balance_eur: '0.000000075',
       })
-      const books = { balance: 75n, reserved: 0n, rows: 2, open: 0 }
-      expect(await readLedgerTotals(right, 'ledger-of-gone')).toEqual(books)
+      const ledger = { balance: 75n, reserved: 0n, rows: 2, open: 0 }
+      expect(await readLedgerTotals(right, 'ledger-of-gone')).toEqual(ledger)
       const rows = await reader(left)(
         sql`SELECT key_prefix, receipt_id FROM usage WHERE customer_id = 'ledger-of-gone'`,
       )
@@ -153,8 +153,8 @@ export function describeErasure(instances: Instances) {
 
     const storage = { directory: left, customer: () => left }
     expect(await settleQuarantined(storage, 'XREQUESTX-3')).toBe(true)
-    const books = { balance: 35n, reserved: 0n, rows: 3, open: 0 }
-    expect(await readLedgerTotals(right, 'ledger-of-nobody')).toEqual(books)
+    const ledger = { balance: 35n, reserved: 0n, rows: 3, open: 0 }
+    expect(await readLedgerTotals(right, 'ledger-of-nobody')).toEqual(ledger)
     const keys = sql`SELECT DISTINCT key_prefix FROM usage WHERE customer_id = 'ledger-of-nobody'`
     expect(await reader(left)(keys)).toEqual([{ key_prefix: '' }])
   })

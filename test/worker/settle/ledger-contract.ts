@@ -62,8 +62,8 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       const ends = await Promise.allSettled(racers)
       expect(fulfilled(ends)).toBe(5)
       expect(refusals(ends)).toEqual(['insufficient_balance'])
-      const books = { balance: 50n, reserved: 50n, rows: 0, open: 5 }
-      expect(await readLedgerTotals(left, 'race')).toEqual(books)
+      const ledger = { balance: 50n, reserved: 50n, rows: 0, open: 5 }
+      expect(await readLedgerTotals(left, 'race')).toEqual(ledger)
     })
 
     test('limits hold for racing requests too', async () => {
@@ -196,8 +196,8 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
         receipt: receiptOf('once-receipt'),
       })
       await Promise.all([left, right, left, right].map((db) => commitSettlement(db, settlement)))
-      const books = { balance: 970n, reserved: 0n, rows: 1, open: 0 }
-      expect(await readLedgerTotals(right, 'once')).toEqual(books)
+      const ledger = { balance: 970n, reserved: 0n, rows: 1, open: 0 }
+      expect(await readLedgerTotals(right, 'once')).toEqual(ledger)
       const receipt = await one(
         right,
         sql`SELECT jws, body_state, created_at FROM receipts WHERE receipt_id = 'once-receipt'`,
@@ -312,8 +312,8 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
       const huge = (id: string) => settlementOf(key, id, { nano: 5_000_000_000_000_000_000n })
       await commitSettlement(db, huge('range-1'))
       await expect(commitSettlement(db, huge('range-2'))).rejects.toThrow(/constraint|refused/i)
-      const books = { balance: -5_000_000_000_000_000_000n, rows: 1 }
-      expect(await readLedgerTotals(db, 'range')).toMatchObject(books)
+      const ledger = { balance: -5_000_000_000_000_000_000n, rows: 1 }
+      expect(await readLedgerTotals(db, 'range')).toMatchObject(ledger)
     })
 
     test('a sweep releases, overwrites, clears and drops what is due, and nothing else', async () => {

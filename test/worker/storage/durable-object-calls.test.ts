@@ -7,7 +7,7 @@ import type { ObjectNamespace } from '../../../src/worker/storage/object-call.ts
 import type { PackedBatches } from '../../../src/worker/storage/packed-batches.ts'
 
 /** Calls between objects carry 32 MiB, and fail as a whole above that. */
-const MOST_OF_A_CALL = 32 * 1024 * 1024
+const MAX_CALL_BYTES = 32 * 1024 * 1024
 
 /** A storage object that only notes the calls. */
 function notedCalls() {
@@ -32,7 +32,7 @@ test('batches of one moment share calls that stay far below what a call may carr
   await Promise.all(Array.from({ length: 100 }, () => db.batch([write])))
   const sizes = calls.map((call) => JSON.stringify(call).length)
   expect(calls.flatMap(({ batches }) => batches)).toHaveLength(100)
-  expect(Math.max(...sizes)).toBeLessThan(MOST_OF_A_CALL / 4)
+  expect(Math.max(...sizes)).toBeLessThan(MAX_CALL_BYTES / 4)
   expect(calls.length).toBeLessThan(100)
 })
 
