@@ -69,7 +69,7 @@ test('an envelope says on what it rests that it is of the present', async () => 
 })
 
 describe('binding', () => {
-  test('case 43: a changed measurement, host data or report data breaks the signature', async () => {
+  test('a changed measurement, host data or report data breaks the signature', async () => {
     const chain = await syntheticChain()
     const anchors = [{ product: 'genoa', spkiSha256: chain.arkSpkiSha256 }] as const
     const report = await syntheticReport(chain)
@@ -80,7 +80,7 @@ describe('binding', () => {
     }
   })
 
-  test('case 44: REPORT_DATA over anything but the decoded digests fails', async () => {
+  test('REPORT_DATA over anything but the decoded digests fails', async () => {
     const spki = utf8(world.spki)
     const tag = utf8(world.tag)
     const { reportData: good } = (await judgeEnvelope(world)).report ?? {}
@@ -121,7 +121,7 @@ describe('binding', () => {
     }
   })
 
-  test('case 45: another live key fails, and a digest of the wrong spelling is malformed', async () => {
+  test('another live key fails, and a digest of the wrong spelling is malformed', async () => {
     for (const tlsSpkiSha256 of [OTHER, await sha256Hex('the whole certificate')]) {
       const result = await judgeEnvelope(world, {}, { live: { tlsSpkiSha256 } })
       expectOnly(result, 'tls_key', `the connection has the key ${tlsSpkiSha256}`)
@@ -136,7 +136,7 @@ describe('binding', () => {
     expectOnly(swapped, 'report_data', 'bytes 0..31')
   })
 
-  test('case 46: a tag that is not of the very text of the manifest fails', async () => {
+  test('a tag that is not of the very text of the manifest fails', async () => {
     const signedAgain = await signJws(
       manifestHeader(world.manifestKey),
       manifest(),
@@ -159,7 +159,7 @@ describe('binding', () => {
     expectOnly(newline, 'workload_identity_tag', `the manifest's tag is ${world.tag}`)
   })
 
-  test('case 47: a measurement that is not in the bundle fails, and a revoked one although it is', async () => {
+  test('a measurement that is not in the bundle fails, and a revoked one although it is', async () => {
     const measurement = new Uint8Array(48).fill(0x77)
     const unknown = await judgeEnvelope(world, { fields: { measurement } })
     expectOnly(unknown, 'measurement_allowed', /^measurement (77){48} is not in the bundle$/)
@@ -195,7 +195,7 @@ describe('binding', () => {
     )
   })
 
-  test('case 48: a measurement allowed for another workload or release fails', async () => {
+  test('a measurement allowed for another workload or release fails', async () => {
     const pairs = [allow({ tag: OTHER }), allow({ workload: 'gateway' })]
     for (const entry of pairs) {
       const other = { ...allow({}), measurement: '00'.repeat(48) }
@@ -209,7 +209,7 @@ describe('binding', () => {
     }
   })
 
-  test('case 49: a measurement of zeros fails even where it is allowed', async () => {
+  test('a measurement of zeros fails even where it is allowed', async () => {
     const bundle = { allowed_measurements: [{ ...allow({}), measurement: '00'.repeat(48) }] }
     const fields = { measurement: new Uint8Array(48) }
     const result = await judgeEnvelope(world, { fields }, { bundle })
@@ -218,7 +218,7 @@ describe('binding', () => {
 })
 
 describe('freshness and form', () => {
-  test('case 67: an envelope too old or of the future fails, and a time of another form is malformed', async () => {
+  test('an envelope too old or of the future fails, and a time of another form is malformed', async () => {
     const age = 3_600_000 + 120_000
     const old = { claimed: { issued_at: new Date(NOW - age - 1).toISOString() } }
     expectOnly(await judgeEnvelope(world, old), 'freshness', 'more than 3600 s ago')
@@ -241,7 +241,7 @@ describe('freshness and form', () => {
     }
   })
 
-  test('case 68: a maximum age that is negative, huge or no integer is malformed', async () => {
+  test('a maximum age that is negative, huge or no integer is malformed', async () => {
     const envelope = await envelopeOf(world)
     for (const seconds of [-1, 0, 604_801, 1e15, 1.5, '3600', null]) {
       const attempt = () => readEnvelope(JSON.stringify({ ...envelope, max_age_seconds: seconds }))
@@ -249,12 +249,12 @@ describe('freshness and form', () => {
     }
   })
 
-  test('case 69: an envelope without certificates fails', async () => {
+  test('an envelope without certificates fails', async () => {
     const result = await judgeEnvelope(world, { swapped: { vcek_chain_pem: '' } })
     expectOnly(result, 'vcek_chain', 'vcek_chain_pem is empty')
   })
 
-  test('case 70: another schema is malformed', async () => {
+  test('another schema is malformed', async () => {
     const envelope = await envelopeOf(world)
     for (const schema of ['service.attestation/v2', 'service.attestation', '', undefined]) {
       const attempt = () => readEnvelope(JSON.stringify({ ...envelope, schema }))
@@ -262,7 +262,7 @@ describe('freshness and form', () => {
     }
   })
 
-  test('case 71: a report that was made for a former TLS key fails', async () => {
+  test('a report that was made for a former TLS key fails', async () => {
     const former = { claimed: { tls_spki_sha256: OTHER } }
     const result = await judgeEnvelope(world, former, { live: { tlsSpkiSha256: world.spki } })
     expectOnly(result, 'tls_key', `the connection has the key ${world.spki}`)

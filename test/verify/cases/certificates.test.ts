@@ -59,12 +59,12 @@ const wrap = (extension: Extension) =>
 const lastChipIdByte = (report: Bytes) => report.set([1], 0x1a0 + 63)
 
 describe('roots and order', () => {
-  test('case 23: a self-made root with the right names fails', async () => {
+  test('a self-made root with the right names fails', async () => {
     const result = await verifySynthetic({ anchored: false })
     expectOnly(result, 'ark_pinned', /^ARK-Genoa has the unknown key [0-9a-f]{64}$/)
   })
 
-  test('case 24: an authority of another product or kind fails', async () => {
+  test('an authority of another product or kind fails', async () => {
     const chain = await syntheticChain()
     const [vek, , ark] = splitPem(chain.pem)
     const swaps = [{ product: 'milan', arkName: 'ARK-Genoa' }, { kind: 'vlek' }] as const
@@ -84,7 +84,7 @@ describe('roots and order', () => {
     )
   })
 
-  test('case 25: a chain in another order, short, long or doubled fails', async () => {
+  test('a chain in another order, short, long or doubled fails', async () => {
     const chain = await syntheticChain()
     const [vek = '', ask = '', ark = ''] = splitPem(chain.pem)
     for (const pem of [ark + ask + vek, vek + ark + ask, vek + vek + ark, vek + ask + ask]) {
@@ -99,7 +99,7 @@ describe('roots and order', () => {
 })
 
 describe('signatures, keys, dates and roles', () => {
-  test('case 26: a certificate signed by any other scheme fails', async () => {
+  test('a certificate signed by any other scheme fails', async () => {
     const { ark, ask } = await syntheticAuthority()
     for (const make of [pkcs1Signer, pssSha256Signer, shortSaltSigner, otherMaskSigner]) {
       for (const [name, key] of [
@@ -114,7 +114,7 @@ describe('signatures, keys, dates and roles', () => {
     }
   })
 
-  test('case 27: a chip key of another kind fails', async () => {
+  test('a chip key of another kind fails', async () => {
     const p256 = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
       'sign',
     ])
@@ -129,7 +129,7 @@ describe('signatures, keys, dates and roles', () => {
     }
   })
 
-  test('case 28: any certificate outside its dates fails', async () => {
+  test('any certificate outside its dates fails', async () => {
     for (const name of ['vek', 'ask', 'ark'] as const) {
       const expired = await oddChain({ [name]: { notAfter: new Date(NOW - 1000) } })
       const early = await oddChain({ [name]: { notBefore: new Date(NOW + 1000) } })
@@ -144,7 +144,7 @@ describe('signatures, keys, dates and roles', () => {
     expectOnly(await verifySynthetic({ now: NOW + years }), 'certificate_validity', 'is expired')
   })
 
-  test('case 29: an authority that may not issue, or a chip key that may, fails', async () => {
+  test('an authority that may not issue, or a chip key that may, fails', async () => {
     const leaf = { id: '2.5.29.19', critical: true, value: der.sequence() }
     const usage = { id: '2.5.29.15', critical: true, value: der.bitString(Uint8Array.of(0x80), 7) }
     const constraints = authorityExtensions('intermediate').slice(1)
@@ -176,7 +176,7 @@ describe('signatures, keys, dates and roles', () => {
     expectOnly(vek, 'certificate_roles', 'the chip key may issue certificates')
   })
 
-  test('case 30: a revoked authority fails, and so does a list that is false or out of date', async () => {
+  test('a revoked authority fails, and so does a list that is false or out of date', async () => {
     const clean = await revocationList([7, 8])
     expect(failures(await verifySynthetic({ crl: clean }))).toEqual([])
     expect(failures(await verifySynthetic({ crl: await revocationList([]) }))).toEqual([])
@@ -216,7 +216,7 @@ describe('signatures, keys, dates and roles', () => {
 })
 
 describe('what the certificate says of the chip', () => {
-  test('case 31: a patch level or the chip id that is missing fails', async () => {
+  test('a patch level or the chip id that is missing fails', async () => {
     for (const id of ['3.1', '3.2', '3.3', '3.8']) {
       const result = await withExtensions(without(id))
       expectOnly(result, 'vek_extensions', 'a patch level or structVersion is missing')
@@ -227,7 +227,7 @@ describe('what the certificate says of the chip', () => {
     expectOnly(hwid, 'vek_extensions', 'not exactly one of HWID and CSP_ID')
   })
 
-  test('case 32: a doubled or unknown AMD extension fails, and so do both subjects at once', async () => {
+  test('a doubled or unknown AMD extension fails, and so do both subjects at once', async () => {
     const doubled = await withExtensions((all) => [...all, ...all.slice(-1)])
     expectOnly(doubled, 'vek_extensions', 'an extension stands there twice')
     for (const id of ['6', '3.10', '3.9']) {
@@ -242,7 +242,7 @@ describe('what the certificate says of the chip', () => {
     expectOnly(swapped, 'vek_extensions', 'HWID or CSP_ID wrong for a vcek')
   })
 
-  test('case 33: a patch level that differs from the reported one fails, whichever it is', async () => {
+  test('a patch level that differs from the reported one fails, whichever it is', async () => {
     const genoa = [
       [0, 'bootloader'],
       [1, 'tee'],
@@ -259,7 +259,7 @@ describe('what the certificate says of the chip', () => {
     }
   })
 
-  test('case 34: levels certified by the layout of another product fail', async () => {
+  test('levels certified by the layout of another product fail', async () => {
     const bytes = Uint8Array.of(1, 0, 0, 2, 0, 0, 0, 0x47)
     const tcb = { fmc: 0, bootloader: 1, tee: 0, snp: 0, microcode: 0x47 }
     const fields = { reportedTcb: bytes, currentTcb: bytes, committedTcb: bytes, launchTcb: bytes }
@@ -270,7 +270,7 @@ describe('what the certificate says of the chip', () => {
     expectOnly(milan, 'reported_tcb', 'a byte that the layout of this product reserves is set')
   })
 
-  test('case 35: a certificate of another chip fails, and so do bytes after a short chip id', async () => {
+  test('a certificate of another chip fails, and so do bytes after a short chip id', async () => {
     const chipId = new Uint8Array(64).fill(7)
     const other = await verifySynthetic({ fields: { chipId } })
     expectOnly(other, 'chip_id', 'the certificate is of another chip')
@@ -290,7 +290,7 @@ describe('what the certificate says of the chip', () => {
     }
   })
 
-  test('case 36: a masked chip id fails unless the policy allows it', async () => {
+  test('a masked chip id fails unless the policy allows it', async () => {
     const fields = { chipId: new Uint8Array(64) }
     const result = await verifySynthetic({ fields })
     expectOnly(result, 'chip_id', 'the host masked the chip id')
@@ -298,7 +298,7 @@ describe('what the certificate says of the chip', () => {
     expect(failures(allowed)).toEqual([])
   })
 
-  test('case 37: a CPU of another product than the certificate fails', async () => {
+  test('a CPU of another product than the certificate fails', async () => {
     const cpus = [
       [0x19, 0x01],
       [0x1a, 0x02],
@@ -312,7 +312,7 @@ describe('what the certificate says of the chip', () => {
     }
   })
 
-  test('case 38: a structVersion or product name of another product fails', async () => {
+  test('a structVersion or product name of another product fails', async () => {
     const version = await withExtensions(replaced('1', der.integer(1)))
     expectOnly(version, 'vek_extensions', 'structVersion is not that of Genoa')
     const old = await withExtensions(replaced('1', der.integer(0)), { product: 'turin' })

@@ -60,7 +60,7 @@ test('the receipt that every case starts from holds, with evidence inside or by 
 })
 
 describe('receipt', () => {
-  test('case 72: another id, route or digest than the expected one fails', async () => {
+  test('another id, route or digest than the expected one fails', async () => {
     const text = await receiptOf(world)
     const expectations = {
       id: ['receipt_id', '4be0643f-1d98-473b-97cd-ca98a65347dd'],
@@ -77,7 +77,7 @@ describe('receipt', () => {
     }
   })
 
-  test('case 72: a time outside the life of the key fails', async () => {
+  test('a time outside the life of the key fails', async () => {
     const { jwk, kid } = world.receiptKey
     const late = await receiptOf(world, { claims: { iat: NOW / 1000 + 121 } })
     expectOnly(await judgeReceipt(world, late), 'receipt_time', 'issued in the future')
@@ -102,7 +102,7 @@ describe('receipt', () => {
     )
   })
 
-  test('case 72: a hop that speaks of another instance than its evidence fails', async () => {
+  test('a hop that speaks of another instance than its evidence fails', async () => {
     const block = await providerHopOf(other)
     const options = { judgeProviderHop: judgeOf(other) }
     for (const [change, member] of [

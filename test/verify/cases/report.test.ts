@@ -27,7 +27,7 @@ describe('the evidence that every case starts from', () => {
 })
 
 describe('parsing', () => {
-  test('case 01: a report of any other length, even one that lost only zeros, is malformed', async () => {
+  test('a report of any other length, even one that lost only zeros, is malformed', async () => {
     const chain = await syntheticChain()
     const report = await syntheticReport(chain)
     for (const wrong of [report.slice(0, 1183), new Uint8Array([...report, 0]), new Uint8Array()]) {
@@ -36,7 +36,7 @@ describe('parsing', () => {
     }
   })
 
-  test('case 02: a version below the policy fails, an unknown one is malformed', async () => {
+  test('a version below the policy fails, an unknown one is malformed', async () => {
     expectOnly(
       await verifySynthetic({ fields: { version: 2 } }),
       'report_version',
@@ -48,14 +48,14 @@ describe('parsing', () => {
     }
   })
 
-  test('case 03: another signature algorithm is malformed', async () => {
+  test('another signature algorithm is malformed', async () => {
     for (const signatureAlgorithm of [0, 2]) {
       const attempt = () => verifySynthetic({ fields: { signatureAlgorithm } })
       await expectMalformed(attempt, REPORT, 'not ECDSA P-384 with SHA-384')
     }
   })
 
-  test('case 04: reserved bytes that are not zero are malformed', async () => {
+  test('reserved bytes that are not zero are malformed', async () => {
     for (const offset of [0x4c, 0x18b, 0x19f, 0x1eb, 0x1ef, 0x208, 0x29f]) {
       const attempt = () =>
         verifySynthetic({ patch: (report) => report.fill(1, offset, offset + 1) })
@@ -72,7 +72,7 @@ describe('parsing', () => {
     }
   })
 
-  test('case 05: bytes around the signature are malformed, a signature out of range does not verify', async () => {
+  test('bytes around the signature are malformed, a signature out of range does not verify', async () => {
     const chain = await syntheticChain()
     const good = await syntheticReport(chain)
     for (const offset of [0x2d0, 0x2e7, 0x318, 0x32f, 0x330, 0x49f]) {
@@ -92,7 +92,7 @@ describe('parsing', () => {
     }
   })
 
-  test('case 06: anything but canonical standard base64 of the report is malformed', async () => {
+  test('anything but canonical standard base64 of the report is malformed', async () => {
     const text = toBase64(await syntheticReport(await syntheticChain()))
     expect(fromBase64(text)).toHaveLength(1184)
     const urlSafe = text.replace(/[AB]/, '-')
@@ -109,31 +109,31 @@ describe('parsing', () => {
 })
 
 describe('guest and platform', () => {
-  test('case 07: a policy that allows debugging fails', async () => {
+  test('a policy that allows debugging fails', async () => {
     const result = await verifySynthetic({ fields: { policy: 0xb0000 } })
     expectOnly(result, 'debug_disabled', 'policy 0xb0000 allows debugging')
   })
 
-  test('case 08: a migration agent fails, allowed or present', async () => {
+  test('a migration agent fails, allowed or present', async () => {
     const allowed = await verifySynthetic({ fields: { policy: 0x70000 } })
     expectOnly(allowed, 'migration_disabled', 'the policy allows a migration agent')
     const present = await verifySynthetic({ fields: { reportIdMa: new Uint8Array(32) } })
     expectOnly(present, 'migration_disabled', 'the guest has a migration agent')
   })
 
-  test('case 09: policy bit 17 must be one', async () => {
+  test('policy bit 17 must be one', async () => {
     const result = await verifySynthetic({ fields: { policy: 0x10000 } })
     expectOnly(result, 'policy_form', 'bit 17, which must be one, is zero')
   })
 
-  test('case 10: reserved policy bits fail', async () => {
+  test('reserved policy bits fail', async () => {
     for (const bit of [26n, 40n, 63n]) {
       const result = await verifySynthetic({ fields: { policy: 0x30000n | (1n << bit) } })
       expectOnly(result, 'policy_form', 'reserved bits are set')
     }
   })
 
-  test('case 11: a policy ABI below the minimum fails', async () => {
+  test('a policy ABI below the minimum fails', async () => {
     const policy = { minPolicyAbi: [1, 55] } as const
     for (const abi of [0, 0x01_36, 0x00_ff]) {
       const result = await verifySynthetic({ fields: { policy: 0x30000 + abi }, policy })
@@ -143,12 +143,12 @@ describe('guest and platform', () => {
     expect(failures(enough)).toEqual([])
   })
 
-  test('case 12: a policy that allows SMT fails where SMT is forbidden', async () => {
+  test('a policy that allows SMT fails where SMT is forbidden', async () => {
     const result = await verifySynthetic({ policy: { allowSmt: false } })
     expectOnly(result, 'smt', 'policy 0x30000 allows SMT')
   })
 
-  test('case 13: another privilege level fails, that of the host included', async () => {
+  test('another privilege level fails, that of the host included', async () => {
     for (const vmpl of [1, 2, 3, 0xffff_ffff]) {
       const result = await verifySynthetic({ fields: { vmpl } })
       expectOnly(result, 'vmpl', `privilege level ${vmpl} is not allowed`)
@@ -157,7 +157,7 @@ describe('guest and platform', () => {
     expectOnly(other, 'vmpl', 'privilege level 0 is not allowed')
   })
 
-  test('case 14: a platform without a required protection fails', async () => {
+  test('a platform without a required protection fails', async () => {
     for (const bit of ['alias_check_complete', 'ciphertext_hiding', 'ecc'] as const) {
       const result = await verifySynthetic({
         fields: { platformInfo: 1 },
@@ -167,12 +167,12 @@ describe('guest and platform', () => {
     }
   })
 
-  test('case 15: a guest security version below the floor fails', async () => {
+  test('a guest security version below the floor fails', async () => {
     const result = await verifySynthetic({ fields: { guestSvn: 6 }, policy: { minGuestSvn: 7 } })
     expectOnly(result, 'guest_svn', '6 is below 7')
   })
 
-  test('case 16: a mitigation that is missing at launch or now fails', async () => {
+  test('a mitigation that is missing at launch or now fails', async () => {
     const policy = { requiredMitigationBits: [0, 3] }
     const both = { launchMitigations: 9, currentMitigations: 9 }
     expect(failures(await verifySynthetic({ fields: both, policy }))).toEqual([])
@@ -184,33 +184,33 @@ describe('guest and platform', () => {
 })
 
 describe('keys and flags', () => {
-  test('case 17: a signing key of none or of a reserved kind fails', async () => {
+  test('a signing key of none or of a reserved kind fails', async () => {
     for (const kind of [2, 6, 7]) {
       const result = await verifySynthetic({ fields: { keyInfo: kind << 2 } })
       expectOnly(result, 'signing_key', /states (none|reserved value \d), not vcek/)
     }
   })
 
-  test('case 18: a masked chip key fails', async () => {
+  test('a masked chip key fails', async () => {
     const result = await verifySynthetic({ fields: { keyInfo: 2 } })
     expectOnly(result, 'chip_key_not_masked', 'the chip key is masked')
   })
 
-  test('case 19: a report that names the other kind of key fails', async () => {
+  test('a report that names the other kind of key fails', async () => {
     const vcek = await verifySynthetic({ fields: { keyInfo: 1 << 2 } })
     expectOnly(vcek, 'signing_key', 'the report states vlek, not vcek')
     const vlek = await verifySynthetic({ chip: { kind: 'vlek' }, fields: { keyInfo: 0 } })
     expectOnly(vlek, 'signing_key', 'the report states vcek, not vlek')
   })
 
-  test('case 20: reserved key flags are malformed', async () => {
+  test('reserved key flags are malformed', async () => {
     for (const bit of [5, 17, 31]) {
       const attempt = () => verifySynthetic({ fields: { keyInfo: 2 ** bit } })
       await expectMalformed(attempt, REPORT, 'reserved bytes are not zero')
     }
   })
 
-  test('case 21: a VLEK of a provider that is not accepted fails', async () => {
+  test('a VLEK of a provider that is not accepted fails', async () => {
     for (const allowedVlekCspIds of [[], ['CN=other.example']]) {
       const result = await verifySynthetic({
         chip: { kind: 'vlek' },
@@ -220,7 +220,7 @@ describe('keys and flags', () => {
     }
   })
 
-  test('case 22: an id key or author key outside the list fails', async () => {
+  test('an id key or author key outside the list fails', async () => {
     const digest = new Uint8Array(48).fill(0xab)
     const hex = 'ab'.repeat(48)
     const unknownId = await verifySynthetic({ policy: { allowedIdKeyDigests: [hex] } })

@@ -54,7 +54,7 @@ async function judgeManifest(manifestJws: string, legacy = false) {
 }
 
 describe('JWS', () => {
-  test('case 50: an algorithm other than ES256 fails, none and HS256 included', async () => {
+  test('an algorithm other than ES256 fails, none and HS256 included', async () => {
     for (const alg of ['none', 'HS256', 'ES384', 'RS256', 'es256', undefined]) {
       const result = await judgeBundle(await headed({ alg }))
       expectOnly(result, 'trust_bundle_header', `alg is ${alg ?? 'missing'} instead of ES256`)
@@ -66,7 +66,7 @@ describe('JWS', () => {
     expectOnly(await judgeBundle(unsigned), 'trust_bundle_header', 'alg is none instead of ES256')
   })
 
-  test('case 51: a kid that is missing, unknown, doubled or of another role fails', async () => {
+  test('a kid that is missing, unknown, doubled or of another role fails', async () => {
     const { kid } = world.receiptKey
     const missing = await receiptOf(world, { header: { kid: undefined } })
     expectOnly(await judgeReceipt(world, missing), 'receipt_header', 'kid is missing')
@@ -101,7 +101,7 @@ describe('JWS', () => {
     expectOnly(await judgeManifest(claimsRole), 'manifest_header', `kid is ${kid} instead of`)
   })
 
-  test('case 52: a header that brings its own key or rules fails', async () => {
+  test('a header that brings its own key or rules fails', async () => {
     const attacker = await makeKey()
     const members = {
       jwk: { kty: 'EC', crv: 'P-256', x: attacker.jwk.x, y: attacker.jwk.y },
@@ -119,7 +119,7 @@ describe('JWS', () => {
     }
   })
 
-  test('case 53: a signature in DER, of another length or of zeros does not verify', async () => {
+  test('a signature in DER, of another length or of zeros does not verify', async () => {
     const text = await signBundle(world)
     const [header, payload, signature = ''] = text.split('.')
     const raw = fromBase64Url(signature)
@@ -130,7 +130,7 @@ describe('JWS', () => {
     }
   })
 
-  test('case 54: base64url that is not canonical, padding, and 2 or 4 segments are malformed', async () => {
+  test('base64url that is not canonical, padding, and 2 or 4 segments are malformed', async () => {
     const text = await signBundle(world)
     const [header = '', payload = '', signature = ''] = text.split('.')
     const last = signature.at(-1) ?? ''
@@ -152,7 +152,7 @@ describe('JWS', () => {
     }
   })
 
-  test('case 55: a document of another type or schema in its place fails', async () => {
+  test('a document of another type or schema in its place fails', async () => {
     const payload = JSON.stringify(bundleOf(world))
     const asManifest = await signJws(
       { ...bundleHeader(world.manifestKey), kid: world.manifestKey.kid },
@@ -175,7 +175,7 @@ describe('JWS', () => {
     )
   })
 
-  test('case 56: a member that stands there twice is malformed', async () => {
+  test('a member that stands there twice is malformed', async () => {
     const payload = JSON.stringify(bundleOf(world)).replace('{', '{"version":8,')
     const doubled = await signJws(bundleHeader(world.root), payload, world.root)
     await expectMalformed(() => judgeBundle(doubled), 'trust bundle', 'duplicate member name')
@@ -187,7 +187,7 @@ describe('JWS', () => {
     await expectMalformed(() => judgeBundle(hidden), 'trust bundle', 'duplicate member name')
   })
 
-  test('case 57: a manifest by the root fails where the bundle delegates, and so does an empty one', async () => {
+  test('a manifest by the root fails where the bundle delegates, and so does an empty one', async () => {
     const byRoot = await signJws(manifestHeader(world.root), manifest(), world.root)
     const claimed = await signJws(manifestHeader(world.manifestKey), manifest(), world.root)
     expectOnly(await judgeManifest(claimed), 'manifest_signature', 'the signature does not verify')
@@ -197,7 +197,7 @@ describe('JWS', () => {
     expectOnly(empty, 'manifest_signature', 'there is none: the build is not signed')
   })
 
-  test('case 58: a delegated key that expired, is not yet in force or is revoked fails', async () => {
+  test('a delegated key that expired, is not yet in force or is revoked fails', async () => {
     const { jwk, kid } = world.manifestKey
     const dated = (not_before: string, not_after: string) => ({
       delegated_keys: { workload_manifest: { jwk, not_before, not_after } },
@@ -210,7 +210,7 @@ describe('JWS', () => {
     expectOnly(revoked, 'manifest_key', `key ${kid} is revoked`)
   })
 
-  test('case 59: a key that is off its curve or of another curve is no key', async () => {
+  test('a key that is off its curve or of another curve is no key', async () => {
     const { kid, jwk } = world.receiptKey
     const receipt = await receiptOf(world)
     const crv = { jwks: { keys: [{ ...jwk, kid, crv: 'P-384' }] } }

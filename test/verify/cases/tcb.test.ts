@@ -8,7 +8,7 @@ const chip = { tcb: TCB }
 const genoa = (tcb: typeof TCB) => writeTcb('genoa', tcb)
 
 describe('TCB', () => {
-  test('case 39: any component below its floor fails, however high the others are', async () => {
+  test('any component below its floor fails, however high the others are', async () => {
     for (const component of ['bootloader', 'tee', 'snp', 'microcode'] as const) {
       const floor = { bootloader: 0, tee: 0, snp: 0, microcode: 0, [component]: TCB[component] + 1 }
       const result = await verifySynthetic({ chip, policy: { tcbFloor: { genoa: floor } } })
@@ -26,7 +26,7 @@ describe('TCB', () => {
     expectOnly(turin, 'tcb_floor', 'fmc 1 below 2')
   })
 
-  test('case 40: a reported or committed level above the current one fails', async () => {
+  test('a reported or committed level above the current one fails', async () => {
     const current = {
       currentTcb: genoa({ ...TCB, snp: 26 }),
       committedTcb: genoa({ ...TCB, snp: 26 }),
@@ -50,7 +50,7 @@ describe('TCB', () => {
     expectOnly(reserved, 'tcb_order', 'a byte that the layout of this product reserves is set')
   })
 
-  test('case 41: a launch level below its floor fails', async () => {
+  test('a launch level below its floor fails', async () => {
     const fields = { launchTcb: genoa({ ...TCB, snp: 9 }) }
     const policy = { launchTcbFloor: { genoa: { ...TCB, snp: 10 } } }
     const result = await verifySynthetic({ chip, fields, policy })
@@ -58,7 +58,7 @@ describe('TCB', () => {
     expect(failures(await verifySynthetic({ chip, policy }))).toEqual([])
   })
 
-  test('case 42: firmware below the minimum fails, and so does firmware that is not committed', async () => {
+  test('firmware below the minimum fails, and so does firmware that is not committed', async () => {
     for (const minFirmware of [
       [1, 55, 62],
       [1, 56, 0],

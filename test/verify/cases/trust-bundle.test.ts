@@ -33,7 +33,7 @@ test('the bundle that every case starts from holds, and is what to remember', as
 })
 
 describe('trust bundle', () => {
-  test('case 60: a version lower than the last seen one fails', async () => {
+  test('a version lower than the last seen one fails', async () => {
     const { accepted } = await judge(await signBundle(world))
     const result = await judge(await signBundle(world, { version: 6 }), accepted)
     expectOnly(result, 'trust_bundle_version', 'version 6 is older than 7, seen before')
@@ -43,25 +43,25 @@ describe('trust bundle', () => {
     expect(failures(await judge(await signBundle(world, { version: 6 }), otherRoot))).toEqual([])
   })
 
-  test('case 61: other content under the version last seen fails', async () => {
+  test('other content under the version last seen fails', async () => {
     const { accepted } = await judge(await signBundle(world))
     const result = await judge(await signBundle(world, { min_guest_svn: 1 }), accepted)
     expectOnly(result, 'trust_bundle_version', 'another bundle of version 7 was seen before')
   })
 
-  test('case 62: a bundle that expired or is not yet in force fails', async () => {
+  test('a bundle that expired or is not yet in force fails', async () => {
     const expired = await judge(await signBundle(world, { expires_at: inDays(0) }))
     expectOnly(expired, 'trust_bundle_dates', `expired at ${inDays(0)}`)
     const early = await judge(await signBundle(world, { not_before: inDays(1) }))
     expectOnly(early, 'trust_bundle_dates', `not in force before ${inDays(1)}`)
   })
 
-  test('case 63: a bundle issued in the future fails', async () => {
+  test('a bundle issued in the future fails', async () => {
     const result = await judge(await signBundle(world, { issued_at: inDays(3) }))
     expectOnly(result, 'trust_bundle_dates', `issued in the future, at ${inDays(3)}`)
   })
 
-  test('case 64: a bundle signed by a delegated key fails', async () => {
+  test('a bundle signed by a delegated key fails', async () => {
     const payload = JSON.stringify(bundleOf(world))
     const header = bundleHeader(world.root)
     const result = await judge(await signJws(header, payload, world.manifestKey))
@@ -74,12 +74,12 @@ describe('trust bundle', () => {
     expect(named.bundle).toBeUndefined()
   })
 
-  test('case 65: a bundle of another environment fails', async () => {
+  test('a bundle of another environment fails', async () => {
     const result = await judge(await signBundle(world, { environment: 'staging' }))
     expectOnly(result, 'trust_bundle_environment', 'made for staging, not for production')
   })
 
-  test('case 66: a bundle from another origin, by redirect or oversized fails', async () => {
+  test('a bundle from another origin, by redirect or oversized fails', async () => {
     const url = 'https://router.example/.well-known/trust.json'
     const origin = 'https://router.example'
     const published = JSON.stringify({ trust_bundle_jws: await signBundle(world) })
