@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config'
  */
 export default defineConfig({
   test: {
-    globalSetup: ['test/support/simulated-platform.ts'],
+    globalSetup: ['test/support/simulated-platform.ts', 'test/support/compile-cache.ts'],
     projects: [
       {
         test: {
