@@ -2,13 +2,17 @@ import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { MalformedEvidence } from '../../protocol/malformed-evidence.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import type { GpuVerdictTexts } from '../../verify/nvidia/gpu-evidence.ts'
-import { judgeDstack, pickReport, type DstackEvidence } from '../../verify/providers/dstack.ts'
-import type { ModelEvidence } from '../../verify/providers/dstack-models.ts'
+import {
+  judgeDstack,
+  pickReport,
+  type DstackEvidence,
+} from '../../verify/providers/dstack/dstack.ts'
+import type { ModelEvidence } from '../../verify/providers/dstack/models.ts'
 import {
   readDstackReports,
   readModelReports,
   type DstackReport,
-} from '../../verify/providers/dstack-report.ts'
+} from '../../verify/providers/dstack/report.ts'
 import { judgeOptions, type Adapter, type EvidenceSubject, type EvidenceDeps } from './adapter.ts'
 import { fetchGpuVerdict } from './gpu-evidence.ts'
 import { fetchMachineCollateral } from './machine-collateral.ts'

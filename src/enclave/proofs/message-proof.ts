@@ -5,7 +5,7 @@ import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { Egress } from '../open-egress.ts'
-import { isAciReceiptOf, splitAciReceipt } from '../../verify/providers/aci-receipt.ts'
+import { isAciReceiptOf, splitAciReceipt } from '../../verify/providers/aci/receipt.ts'
 import { verifyMessageSignature } from '../../verify/providers/message-signature.ts'
 
 export type MessageAttestation = NonNullable<AttestationBlock['message_attestation']>

@@ -5,12 +5,12 @@ import type { AdapterName, PolicyOf, ProviderPolicy } from '../../protocol/provi
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { parseStrictJson } from '../../protocol/strict-json.ts'
 import { EvidenceRefused } from '../evidence-refused.ts'
-import { aciEvidenceSchema, judgeAci } from './aci.ts'
-import { dstackEvidenceSchema, judgeDstack } from './dstack.ts'
+import { aciEvidenceSchema, judgeAci } from './aci/aci.ts'
+import { dstackEvidenceSchema, judgeDstack } from './dstack/dstack.ts'
 import { judgeRecordedEnvelope, type LaterRevocations } from './envelope.ts'
 import type { JudgedEvidence, JudgeOptions } from './judged-evidence.ts'
-import { judgeTinfoil } from './tinfoil.ts'
-import { tinfoilEvidenceSchema } from './tinfoil-evidence.ts'
+import { judgeTinfoil } from './tinfoil/tinfoil.ts'
+import { tinfoilEvidenceSchema } from './tinfoil/evidence.ts'
 
 /** Evidence of a provider as kept with a receipt: the bytes, and the block that names them. */
 export interface RecordedEvidence {

@@ -1,7 +1,7 @@
 import type { AttestationBlock } from '../../protocol/receipt.ts'
 import { firstFault, judge, type Check } from '../check.ts'
 import type { ProviderHop } from '../receipt-provider.ts'
-import { isAciReceiptOf } from './aci-receipt.ts'
+import { isAciReceiptOf } from './aci/receipt.ts'
 import type { JudgedEvidence, MessageKey } from './judged-evidence.ts'
 import { verifyMessageSignature } from './message-signature.ts'
 

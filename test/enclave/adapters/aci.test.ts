@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { canonicalJson } from '../../../src/protocol/canonical-json.ts'
-import { readAciReport } from '../../../src/verify/providers/aci-report.ts'
+import { readAciReport } from '../../../src/verify/providers/aci/report.ts'
 import { createQuoteVerifier } from '../../../src/verify/tdx/quote.ts'
 import {
   aciKeyset,
