@@ -37,8 +37,12 @@ export default defineConfig({
       {
         test: {
           name: 'long',
-          include: ['test/long/**/*.test.ts', 'test/verify/fuzz.test.ts'],
-          env: { FUZZ_CASES: '1000' },
+          include: [
+            'test/long/**/*.test.ts',
+            'test/verify/fuzz.test.ts',
+            'test/verify/bit-flips.test.ts',
+          ],
+          env: { FUZZ_CASES: '1000', EVERY_BYTE: '1' },
           maxWorkers: 1,
           testTimeout: 120_000,
           hookTimeout: 120_000,

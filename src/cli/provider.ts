@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { createEvidenceDeps } from '../enclave/evidence-deps.ts'
 import { checkConfig } from '../protocol/config-rules.ts'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
@@ -21,9 +21,7 @@ interface CheckOptions {
  * holds, 1 where it does not, 2 where the command or the configuration is invalid.
  */
 export function providerSubcommand(): Subcommand {
-  const command = new Command('provider')
-    .description('Attested providers of a configuration')
-    .exitOverride()
+  const command = new Command('provider').description('Attested providers of a configuration')
   command
     .command('check')
     .description('Asks a provider for its evidence once, judges it, and prints what it says.')
@@ -35,7 +33,7 @@ export function providerSubcommand(): Subcommand {
     )
     .option('--json', 'print JSON')
     .action(check)
-  return { command, explain }
+  return { command, usageStatus: EXIT_UNUSABLE, explain }
 }
 
 async function check(name: string, options: CheckOptions): Promise<void> {
@@ -71,10 +69,9 @@ async function readConfig(file: string): Promise<Uint8Array> {
 
 const EXIT_UNUSABLE = 2
 
-function explain(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
+function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence].some((kind) => error instanceof kind)
   if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, process.argv.includes('--json'))
+  printProblem(error.message, words.includes('--json'))
   return EXIT_UNUSABLE
 }

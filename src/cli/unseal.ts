@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
@@ -46,13 +46,12 @@ export function unsealSubcommand(): Subcommand {
     .option('--state <file|none>', 'remembers the last good bundle', defaultStatePath(process.env))
     .option('--watch <hosts.json>', 'unseal these hosts whenever they come up, without a person')
     .option('--json', 'print JSON')
-    .exitOverride()
     .action(async (address: string | undefined, options: UnsealOptions) => {
       if (options.watch === undefined)
         report(await unsealOnce(address, options), options.json === true)
       else await watch(options.watch)
     })
-  return { command, explain }
+  return { command, usageStatus: EXIT_UNUSABLE, explain }
 }
 
 async function unsealOnce(address: string | undefined, options: UnsealOptions): Promise<Outcome> {
@@ -119,10 +118,9 @@ async function watch(path: string): Promise<void> {
 
 const EXIT_UNUSABLE = 2
 
-function explain(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
+function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence, ReleaseError].some((kind) => error instanceof kind)
   if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, process.argv.includes('--json'))
+  printProblem(error.message, words.includes('--json'))
   return EXIT_UNUSABLE
 }

@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { attestationCommand } from './verify/attestation-command.ts'
 import { bundleCommand } from './verify/bundle-command.ts'
 import { InputError } from './verify/input-error.ts'
@@ -16,20 +16,18 @@ import { MalformedEvidence } from '../protocol/malformed-evidence.ts'
 export function verifySubcommand(): Subcommand {
   const command = new Command('verify')
     .description('Verifies attestation, receipts, SNP reports and trust bundles.')
-    .exitOverride()
     .configureHelp({ showGlobalOptions: true })
   for (const one of [attestationCommand(), receiptCommand(), snpCommand(), bundleCommand()]) {
     command.addCommand(one.copyInheritedSettings(command))
   }
-  return { command, explain }
+  return { command, usageStatus: EXIT_UNUSABLE, explain }
 }
 
 const EXIT_UNUSABLE = 2
 
-function explain(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_UNUSABLE
+function explain(error: unknown, words: readonly string[]): number {
   const known = [InputError, MalformedEvidence, ClientError].some((kind) => error instanceof kind)
   if (!known || !(error instanceof Error)) throw error
-  printProblem(error.message, process.argv.includes('--json'))
+  printProblem(error.message, words.includes('--json'))
   return EXIT_UNUSABLE
 }

@@ -1,11 +1,11 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { callsOfAdminCommands } from '../support/admin-calls.ts'
+import { outputOf } from '../support/run-program.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 let stack: Stack
@@ -15,12 +15,15 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-/** Runs the command as `npm run admin -- ...` does and reads what it prints. */
-async function admin(...args: string[]): Promise<Record<string, string>> {
+/** What `npm run admin -- ...` prints. */
+function printed(...args: string[]): Promise<string> {
   const env = { ...process.env, STATE_DIR: stack.stateDir }
-  const program = [join(PROJECT_DIR, 'src/cli/main.ts'), 'admin']
-  const { stdout } = await promisify(execFile)(process.execPath, [...program, ...args], { env })
-  return JSON.parse(stdout)
+  return outputOf(['admin', ...args], { env })
+}
+
+/** The same, read. */
+async function admin(...args: string[]): Promise<Record<string, string>> {
+  return JSON.parse(await printed(...args))
 }
 
 function newCustomer(): Promise<Record<string, string>> {
@@ -114,10 +117,7 @@ describe('the admin command', () => {
   })
 
   test('prints the metrics as they are, the ledger’s position and the webhooks', async () => {
-    const program = [join(PROJECT_DIR, 'src/cli/main.ts'), 'admin', 'metrics']
-    const env = { ...process.env, STATE_DIR: stack.stateDir }
-    const { stdout } = await promisify(execFile)(process.execPath, program, { env })
-    expect(stdout).toMatch(/^# HELP cmr_requests_total /)
+    expect(await printed('metrics')).toMatch(/^# HELP cmr_requests_total /)
     expect(await admin('ledger')).toEqual({ position: expect.any(Number) })
     expect(await admin('webhooks', 'run')).toEqual({ reported: 0, delivered: 0, failed: 0 })
     const listed = ['webhooks', 'deliveries', '--state', 'failed', '--limit', '5']

@@ -1,26 +1,9 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { vi } from 'vitest'
 import { z } from 'zod'
-
-const SCRIPT = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-
-/** Each run of the command starts a process. */
-vi.setConfig({ testTimeout: 30_000 })
-
-export interface Run {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
+import { run, type Run } from './run-program.ts'
 
 /** Runs `verify` with these arguments. */
 export function verify(...args: readonly string[]): Promise<Run> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [SCRIPT, 'verify', ...args], (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-    })
-  })
+  return run(['verify', ...args])
 }
 
 const checkSchema = z.strictObject({

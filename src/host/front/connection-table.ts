@@ -154,7 +154,8 @@ export class ConnectionTable<C extends Connection> {
 
   #closeOldestHandshake(pool: Pool<C>): boolean {
     const [oldest] = pool.stages.handshaking
-    const overdue = oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
+    const overdue =
+      oldest !== undefined && this.#now() - oldest.openedAt >= HANDSHAKE_EVICTION_SECONDS
     return overdue && this.#close(oldest)
   }
 

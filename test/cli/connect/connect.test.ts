@@ -1,12 +1,8 @@
-import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
-
-const PROGRAM = join(PROJECT_DIR, 'src/cli/main.ts')
+import { outputOf } from '../../support/run-program.ts'
 
 let home: string
 
@@ -15,7 +11,7 @@ afterEach(() => rmSync(home, { recursive: true }))
 
 function cmr(...args: string[]) {
   const { PATH } = process.env
-  return promisify(execFile)(process.execPath, [PROGRAM, ...args], { env: { PATH, HOME: home } })
+  return outputOf(args, { env: { PATH, HOME: home } })
 }
 
 const CODEX = `# my settings
@@ -52,7 +48,7 @@ describe('connect and disconnect', () => {
     'show the change to %s in %s, make it, and take it back byte for byte',
     async (tool, path, text) => {
       put(path, text)
-      const { stdout } = await cmr('connect', tool, '--model', 'glm-5', '--yes')
+      const stdout = await cmr('connect', tool, '--model', 'glm-5', '--yes')
       expect(stdout).toContain(join(home, path))
       expect(stdout).toMatch(/^\+ .*http:\/\/127\.0\.0\.1:8790/m)
       expect(textOf(path)).toContain('http://127.0.0.1:8790')
@@ -145,7 +141,7 @@ describe('connect and disconnect', () => {
   })
 
   test('prints variables for a shell', async () => {
-    const { stdout } = await cmr('connect', 'env', '--proxy', 'http://127.0.0.1:1234/v1')
+    const stdout = await cmr('connect', 'env', '--proxy', 'http://127.0.0.1:1234/v1')
     expect(stdout).toBe(
       [
         "export OPENAI_BASE_URL='http://127.0.0.1:1234/v1'",

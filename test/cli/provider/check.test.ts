@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,11 +7,11 @@ import { observedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import { runChain } from '../../support/run-authority.ts'
-import { PROJECT_DIR } from '../../../src/host/stack/settings.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import type { ProviderConfig } from '../../../src/protocol/config.ts'
 import { providerSchema } from '../../../src/protocol/config.ts'
 import { TINFOIL_MEASUREMENT, tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
+import { run as runProgram } from '../../support/run-program.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
 import { noProvenance } from '../../../src/verify/providers/provenance.ts'
 
@@ -103,13 +102,7 @@ describe('a look at one provider', () => {
 })
 
 describe('provider check', () => {
-  const run = (...args: string[]) =>
-    new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const program = [join(PROJECT_DIR, 'src/cli/main.ts'), 'provider', 'check', ...args]
-      const child = execFile(process.execPath, program, (_error, out, err) =>
-        resolve({ code: child.exitCode ?? -1, out, err }),
-      )
-    })
+  const run = (...args: string[]) => runProgram(['provider', 'check', ...args])
 
   test('exits 1 where the provider is not proven, and 2 where it cannot be asked', async () => {
     const config = join(directory, 'config.json')

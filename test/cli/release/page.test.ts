@@ -1,23 +1,18 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { outputOf } from '../../support/run-program.ts'
 
-const TOOL = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENTS = ['5a'.repeat(48), '5b'.repeat(48)] as const
 const COMMIT = 'c0'.repeat(20)
 const COMMAND_LINE = 'console=ttyS0 cmr.root=ab <script>'
 
-const run = promisify(execFile)
-
 let directory: string
 const at = (name: string) => join(directory, name)
 
-async function release(...words: readonly string[]): Promise<string> {
-  const { stdout } = await run(process.execPath, [TOOL, 'release', ...words], { cwd: directory })
-  return stdout
+function release(...words: readonly string[]): Promise<string> {
+  return outputOf(['release', ...words], { cwd: directory })
 }
 
 const refusal = async (...words: readonly string[]) => {

@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, copyFile, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseCompactJws } from '../../../src/protocol/compact-jws.ts'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
@@ -12,13 +10,11 @@ import { checkManifest } from '../../../src/verify/manifest.ts'
 import { verdict } from '../../../src/verify/check.ts'
 import { verifyTrustBundle } from '../../../src/verify/trust-bundle.ts'
 import { startDaemonProcess } from '../../enclave/daemon-process.ts'
+import { outputOf } from '../../support/run-program.ts'
 import { TRUST_BUNDLE_URL } from '../../support/trust-bundle-url.ts'
 
-const TOOL = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENT = '5a'.repeat(48)
 const DAY_MS = 86_400_000
-
-const run = promisify(execFile)
 
 let directory: string
 const at = (name: string) => join(directory, name)
@@ -26,8 +22,7 @@ const at = (name: string) => join(directory, name)
 /** Runs the tool in the directory of this test, its words given in any pieces; answers what it printed. */
 async function release(...args: readonly string[]): Promise<Record<string, unknown>> {
   const words = args.flatMap((part) => part.split(' '))
-  const { stdout } = await run(process.execPath, [TOOL, 'release', ...words], { cwd: directory })
-  const printed: unknown = JSON.parse(stdout)
+  const printed: unknown = JSON.parse(await outputOf(['release', ...words], { cwd: directory }))
   return { ...(typeof printed === 'object' ? printed : {}) }
 }
 

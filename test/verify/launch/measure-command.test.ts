@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { run as runProgram, type Run } from '../../support/run-program.ts'
 import { makeFirmware } from './synthetic-firmware.ts'
 
-const PROGRAM = join(import.meta.dirname, '../../../src/cli/main.ts')
 const MEASUREMENT =
   '46704c5b666bda42822d2b63c25c79ba907efea56d25a77ba31b62c840dd6158dbb18df2d6157665e2d626dcdef06d24'
 const GUEST = '--vcpus 4 --vcpu-type EPYC-v4 --guest-features 0x21'
@@ -21,16 +20,8 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 /** Runs the release tool in the folder; `words` are separated by spaces, `last` may have some within. */
-function release(
-  words: string,
-  last: readonly string[] = [],
-): Promise<{ code: number; out: string; err: string }> {
-  const args = [PROGRAM, 'release', ...words.split(' '), ...last]
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: folder }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err })
-    })
-  })
+function release(words: string, last: readonly string[] = []): Promise<Run> {
+  return runProgram(['release', ...words.split(' '), ...last], { cwd: folder })
 }
 
 const TEMPLATE = {

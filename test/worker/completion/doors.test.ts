@@ -52,8 +52,9 @@ describe.each(OTHERS)('%s', (_, door) => {
       expect({ ...reading, ...lost }).toEqual({ ...comparable(chat), ...lost })
     })
 
-    test('a cut at any byte changes nothing', () => {
-      const cuts = Array.from({ length: bytes.length + 1 }, (_gap, cut) => cut)
+    // test/worker/stream/golden.test.ts cuts at every byte what all front doors read.
+    test('a cut at every fifth byte changes nothing', () => {
+      const cuts = Array.from({ length: bytes.length / 5 + 1 }, (_gap, nth) => 5 * nth)
       const different = cuts.filter(
         (cut) => sent(door, [bytes.subarray(0, cut), bytes.subarray(cut)], options) !== whole,
       )

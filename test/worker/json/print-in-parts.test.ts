@@ -20,7 +20,7 @@ describe('a value that is written in parts', () => {
           expect(fromUtf8(runAtOnce(printInParts(one)))).toBe(JSON.stringify(one))
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 12 },
     )
   })
 

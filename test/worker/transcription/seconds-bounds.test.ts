@@ -25,13 +25,13 @@ function falseFlac(samples: bigint, audioBytes: number): Uint8Array<ArrayBuffer>
 
 describe('a false header', () => {
   it.each<[what: string, bytes: Uint8Array<ArrayBuffer>]>([
-    ['a WAV with a false byte rate', changedWav(600, WAV.bytesPerSecond, 0x7fffffff)],
-    ['a WAV whose audio says that it has no length', changedWav(600, WAV.dataSize, 0)],
-    ['a WAV whose audio is longer than the file', changedWav(600, WAV.dataSize, 0xfffffff0)],
-    ['a WAV with a count of samples of its own', withFact(wav(600).bytes, 160)],
+    ['a WAV with a false byte rate', changedWav(60, WAV.bytesPerSecond, 0x7fffffff)],
+    ['a WAV whose audio says that it has no length', changedWav(60, WAV.dataSize, 0)],
+    ['a WAV whose audio is longer than the file', changedWav(60, WAV.dataSize, 0xfffffff0)],
+    ['a WAV with a count of samples of its own', withFact(wav(60).bytes, 160)],
   ])('does not shorten %s', async (_, bytes) => {
     const measured = await measureSeconds(bytes, 'wav', noPause)
-    expect(Math.ceil(measured ?? 0)).toBe(600)
+    expect(Math.ceil(measured ?? 0)).toBe(60)
   })
 
   it('does not make a FLAC of 20 MB that claims 160 samples last a second', async () => {

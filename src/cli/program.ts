@@ -1,0 +1,98 @@
+import { Command, CommanderError } from 'commander'
+import type { Subcommand } from './subcommand.ts'
+
+interface Entry {
+  readonly description: string
+  readonly load: () => Promise<Subcommand>
+}
+
+const COMMANDS: Readonly<Record<string, Entry>> = {
+  start: {
+    description: 'run a whole router on this machine, for trying it out',
+    load: async () => (await import('./start.ts')).startSubcommand(),
+  },
+  serve: {
+    description: 'serve in production mode',
+    load: async () => (await import('./serve.ts')).serveSubcommand(),
+  },
+  admin: {
+    description: 'customers, keys and credit of a running router',
+    load: async () => (await import('./admin.ts')).adminSubcommand(),
+  },
+  verify: {
+    description: 'verify attestation, receipts, SNP reports and trust bundles',
+    load: async () => (await import('./verify.ts')).verifySubcommand(),
+  },
+  provider: {
+    description: 'attested providers: is what the configuration demands proven',
+    load: async () => (await import('./provider.ts')).providerSubcommand(),
+  },
+  proxy: {
+    description: 'a proven way to a router for every program of this machine',
+    load: async () => (await import('./proxy.ts')).proxySubcommand(),
+  },
+  unseal: {
+    description: 'give a sealed router its secrets, after it has proven itself',
+    load: async () => (await import('./unseal.ts')).unsealSubcommand(),
+  },
+  connect: {
+    description: 'make codex, claude or opencode use the proxy, or print variables for a shell',
+    load: async () => (await import('./connect.ts')).connectSubcommand(),
+  },
+  disconnect: {
+    description: 'restore the settings of such a tool',
+    load: async () => (await import('./connect.ts')).disconnectSubcommand(),
+  },
+  release: {
+    description: 'keys, manifests and trust bundles of a release, offline',
+    load: async () => (await import('./release.ts')).releaseSubcommand(),
+  },
+  image: {
+    description: 'build the image of the confidential guest, from a checkout',
+    load: async () => (await import('./image.ts')).imageSubcommand(),
+  },
+}
+
+/**
+ * Runs `confidential-model-router` with the words that follow its name, and sets `process.exitCode`.
+ * @throws Error when a command fails in a way that it does not explain
+ */
+export async function runProgram(words: readonly string[]): Promise<void> {
+  const requested = words[0] ?? ''
+  const subcommand = Object.hasOwn(COMMANDS, requested)
+    ? await COMMANDS[requested]?.load()
+    : undefined
+  const program = new Command('confidential-model-router')
+    .description(
+      'One OpenAI-format API in front of attested model providers, with signed receipts.',
+    )
+    .showHelpAfterError()
+  for (const [name, { description }] of Object.entries(COMMANDS)) {
+    if (name === requested && subcommand !== undefined) program.addCommand(subcommand.command)
+    else program.command(name).description(description)
+  }
+  throwForUsage(program)
+  try {
+    await program.parseAsync([...words], { from: 'user' })
+  } catch (error) {
+    process.exitCode = exitStatus(error, subcommand, words)
+  }
+}
+
+/** Has the command and all below it throw for help and for words that they do not understand, instead of exiting. */
+function throwForUsage(command: Command): void {
+  command.exitOverride()
+  for (const below of command.commands) throwForUsage(below)
+}
+
+function exitStatus(
+  error: unknown,
+  subcommand: Subcommand | undefined,
+  words: readonly string[],
+): number {
+  if (error instanceof CommanderError) {
+    return error.exitCode === 0 ? 0 : (subcommand?.usageStatus ?? error.exitCode)
+  }
+  if (subcommand === undefined) throw error
+  return subcommand.explain(error, words)
+}
