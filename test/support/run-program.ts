@@ -59,13 +59,17 @@ async function runNow(words: readonly string[], { cwd, env }: RunOptions): Promi
   if (env !== undefined) replaceEnvironment(env)
   try {
     await runProgram(words)
-    return { code: Number(process.exitCode ?? 0), ...printed }
+    return { code: exitStatus(), ...printed }
   } finally {
     for (const spy of spies) spy.mockRestore()
     process.exitCode = before.exitCode
     process.chdir(before.cwd)
     replaceEnvironment(before.env)
   }
+}
+
+function exitStatus(): number {
+  return Number(process.exitCode ?? 0)
 }
 
 function replaceEnvironment(env: Readonly<Record<string, string | undefined>>): void {
