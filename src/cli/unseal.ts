@@ -5,7 +5,7 @@ import { readPrivateKey } from './release/files.ts'
 import { ReleaseError } from './release/release-error.ts'
 import type { Subcommand } from './subcommand.ts'
 import { Broker } from './unseal/broker.ts'
-import { readHostsFile } from './unseal/hosts-file.ts'
+import { readHostsFile, type Host } from './unseal/hosts-file.ts'
 import { digestOfConfiguration, readSecretsFile } from './unseal/inputs.ts'
 import { LedgerPositions } from './unseal/ledger-positions.ts'
 import { unsealGuest, type UnsealOutcome } from './unseal/unseal-guest.ts'
@@ -110,9 +110,29 @@ async function watch(path: string): Promise<void> {
       process.stdout.write(`${JSON.stringify({ at, ...decision })}\n`)
     },
   })
+  const hosts = followHosts(path, file.hosts)
   for (;;) {
-    await broker.lookAtAll()
+    await broker.lookAtAll(await hosts())
     await delay(file.poll_seconds * 1_000)
+  }
+}
+
+/**
+ * The hosts of the file as it is now, so that new guests of a fleet need no restart of the broker. A file that cannot be
+ * used is reported once, and the last list stays.
+ */
+function followHosts(path: string, first: readonly Host[]): () => Promise<readonly Host[]> {
+  let [hosts, reported] = [first, '']
+  return async () => {
+    try {
+      hosts = (await readHostsFile(path)).hosts
+      reported = ''
+    } catch (error) {
+      const message = error instanceof Error ? error.message : 'unknown error'
+      if (message !== reported) printProblem(message, false)
+      reported = message
+    }
+    return hosts
   }
 }
 

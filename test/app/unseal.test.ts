@@ -298,7 +298,11 @@ describe('a sealed router', () => {
     const positions = JSON.parse(readFileSync(world.at('positions.json'), 'utf8'))
     expect(positions['guest-1']).toBeGreaterThan(0)
     router = await startSealed(stateDir)
-    const second = startBroker(addressOf(router))
+    // It is put on the list while the broker runs, as a new guest of a fleet is.
+    const second = startBroker('https://127.0.0.1:1')
+    await until(() => second.said('unreachable'))
+    writeFileSync(world.at('hosts.json'), '{')
+    writeHosts(addressOf(router))
     await until(() => second.said('unsealed') && router.output().includes('is serving'))
     await until(() => second.said('serving'))
     second.stop()
@@ -334,10 +338,10 @@ interface BrokerChanges {
   readonly state?: string
 }
 
-function startBroker(
+function writeHosts(
   address: string,
   { configuration = 'router.json', ...changes }: BrokerChanges = {},
-) {
+): void {
   const hosts = {
     root_key: 'root.jwk.json',
     operator_key: 'operator.private.jwk.json',
@@ -349,6 +353,10 @@ function startBroker(
     ...changes,
   }
   writeFileSync(world.at('hosts.json'), JSON.stringify(hosts))
+}
+
+function startBroker(address: string, changes: BrokerChanges = {}) {
+  writeHosts(address, changes)
   const program = join(PROJECT_DIR, 'src/cli/main.ts')
   const args = [program, 'unseal', '--watch', world.at('hosts.json')]
   const child: ChildProcess = spawn(process.execPath, args, {

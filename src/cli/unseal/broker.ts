@@ -26,7 +26,7 @@ export interface Decision {
 }
 
 export interface BrokerDeps {
-  readonly file: HostsFile & { readonly state: string }
+  readonly file: Omit<HostsFile, 'hosts'> & { readonly state: string }
   readonly rootJwk: Es256Jwk
   readonly operator: SigningKey
   readonly positions: LedgerPositions
@@ -46,8 +46,8 @@ export class Broker {
     this.#deps = deps
   }
 
-  async lookAtAll(): Promise<void> {
-    await Promise.all(this.#deps.file.hosts.map((host) => this.#lookAt(host)))
+  async lookAtAll(hosts: readonly Host[]): Promise<void> {
+    await Promise.all(hosts.map((host) => this.#lookAt(host)))
   }
 
   async #lookAt(host: Host): Promise<void> {
