@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectGuest, type GuestConnection } from '../../src/cli/unseal/guest-connection.ts'
 import { signUnsealDocument, type UnsealTerms } from '../../src/cli/unseal/sign-document.ts'
 import { makeSigningKey } from '../../src/enclave/release/signing-key.ts'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { readServingFile, SERVING_FILE } from '../../src/host/serve/serving-file.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { completionIn } from '../support/answers.ts'
+import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import { makeSealedWorld, SECRETS, type SealedWorld } from '../support/sealed.ts'
 import { ADMIN_TOKEN, chatBody, makeKey, runServe, type ServeRun } from '../support/serve.ts'
@@ -160,6 +162,17 @@ describe('a sealed router', () => {
     expect(real.stdout).toContain('NOT UNSEALED: simulated_platform does not hold')
   }, 120_000)
 
+  test('gets nothing through a man in the middle who relays its evidence', async () => {
+    const middle = await startManInTheMiddle({ baseURL: addressOf(router) })
+    expect(await unseal(middle.baseURL)).toEqual({
+      status: 1,
+      line: 'NOT UNSEALED: tls_key does not hold; nothing was sent',
+    })
+    expect(middle.read.length).toBeGreaterThan(0)
+    expect(middle.read.filter((request) => !request.startsWith('GET '))).toEqual([])
+    middle.close()
+  })
+
   test('gets nothing from a broker for a measurement, firmware or configuration that is not allowed', async () => {
     // Each asks for an attestation of its own, and there is a limit to these.
     const address = addressOf(other)
@@ -239,8 +252,9 @@ describe('a sealed router', () => {
     const there = await connectGuest(addressOf(other))
     expect(await post(there, document)).toMatchObject({ status: 403, reason: 'wrong_router' })
     there.close()
-    const answer = await chat(router, await customerKey(router))
-    expect(answer.service.receipt_id).toBeDefined()
+    const key = await customerKey(router)
+    const { service } = await chat(router, key)
+    expect(await verifyReceipt(router, key, service.receipt_id)).toBe(0)
     expect(provider.keys.at(-1)).toBe('Bearer first-key')
   }, 120_000)
 
@@ -289,10 +303,11 @@ describe('a sealed router', () => {
 
   test('that comes back is unsealed by the broker with the same ledger, and a ledger put back is noticed', async () => {
     const key = await customerKey(router)
-    await chat(router, key)
+    const { service } = await chat(router, key)
     const broker = startBroker(addressOf(router))
     await until(() => broker.said('serving'))
     broker.stop()
+    const before = await ledger(router)
     router.signal('SIGKILL')
     await router.ended
     const positions = JSON.parse(readFileSync(world.at('positions.json'), 'utf8'))
@@ -306,6 +321,8 @@ describe('a sealed router', () => {
     await until(() => second.said('unsealed') && router.output().includes('is serving'))
     await until(() => second.said('serving'))
     second.stop()
+    expect(await ledger(router)).toEqual(before)
+    expect(await verifyReceipt(router, key, service.receipt_id)).toBe(0)
     expect((await chat(router, key)).service.receipt_id).toBeDefined()
     expect(router.output()).not.toContain('ROLLBACK')
 
@@ -330,6 +347,31 @@ async function chat(run: ServeRun, key: string) {
   })
   expect(answer.status).toBe(200)
   return completionIn(await answer.text())
+}
+
+/** The exit status of `verify receipt`. */
+async function verifyReceipt(run: ServeRun, key: string, id: string | undefined) {
+  const base = readServingFile(run.stateDir).http_url
+  const answer = await fetch(`${base}/v1/receipts/${id}`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  writeFileSync(world.at('receipt.json'), await answer.text())
+  const flags = ['--base-url', addressOf(run), '--root-key', world.at('root.jwk.json')]
+  const policy = ['--allow-simulated', '--environment', 'local', '--state', 'none']
+  const program = join(PROJECT_DIR, 'src/cli/main.ts')
+  const args = [program, 'verify', 'receipt', world.at('receipt.json'), ...flags, ...policy]
+  return promisify(execFile)(process.execPath, args, {
+    env: { ...process.env, CMR_API_KEY: key },
+  }).then(
+    () => 0,
+    ({ code }) => code,
+  )
+}
+
+/** Customers, and how far the ledger is. */
+async function ledger(run: ServeRun) {
+  const admin = new AdminApi(readServingFile(run.stateDir).http_url, ADMIN_TOKEN)
+  return [await admin.call('GET', '/admin/customers'), await admin.call('GET', '/admin/ledger')]
 }
 
 interface BrokerChanges {

@@ -95,6 +95,13 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     )
   })
 
+  it('ends when its kernel is not locked down', async () => {
+    const commandLine = world.plan().commandLine.replace('lockdown=confidentiality ', '')
+    const guest = await boot({ commandLine })
+    await guest.ended
+    expect(guest.console()).toContain('"message":"the kernel is not locked down"')
+  })
+
   it('ends when its clock is behind the trust bundle', async () => {
     const guest = await boot({ host: ['-rtc', 'base=2026-01-01T00:00:00'] })
     await guest.ended

@@ -77,12 +77,23 @@ describe.skipIf(reason !== undefined)('inside the guest', { timeout: BOOT_MS }, 
     ['write', '/app/src/cli/main.js', 'EROFS'],
     ['write', '/usr/bin/run-as', 'EROFS'],
     ['write', '/proc/sys/kernel/core_pattern', 'EROFS'],
-    ['read', '/proc/sys/kernel/core_pattern', 'ok'],
+    ['text', '/proc/sys/kernel/core_pattern', '/dev/null'],
+    ['text', '/proc/sys/kernel/sysrq', '0'],
+    ['text', '/proc/sys/kernel/modules_disabled', '1'],
+    ['text', '/proc/sys/kernel/kexec_load_disabled', '1'],
+    ['text', '/proc/sys/kernel/yama/ptrace_scope', '3'],
+    ['text', '/proc/sys/fs/suid_dumpable', '0'],
+    ['text', '/proc/sys/user/max_user_namespaces', '0'],
+    ['text', '/proc/self/limits', expect.stringMatching(/^Max core file size +0 +0 /m)],
+    ['text', '/proc/self/status', expect.stringMatching(/^CapEff:\t0+$/m)],
+    ['text', '/proc/self/status', expect.stringMatching(/^NoNewPrivs:\t1$/m)],
+    // Its header alone: there is no swap.
+    ['text', '/proc/swaps', expect.stringMatching(/^Filename[^\n]*$/)],
     ['list', '/sys/firmware', 'ENOENT'],
     ['read', '/dev/mem', 'ENOENT'],
     ['read', '/dev/vda', 'ENOENT'],
     ['read', '/dev/ttyS0', 'ENOENT'],
   ])('%s %s: %s', async (what, at, expected) => {
-    expect(await session.ask(what, at)).toBe(expected)
+    expect(await session.ask(what, at)).toEqual(expected)
   })
 })

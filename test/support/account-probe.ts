@@ -17,6 +17,8 @@ const host = process.env['PROBE_HOST'] ?? '10.0.2.2'
 const ATTEMPTS: Readonly<Record<string, (at: string) => unknown>> = {
   account: () => process.getuid?.(),
   read: (at) => void readFileSync(at),
+  /** What a small file says. */
+  text: (at) => readFileSync(at, 'utf8').trim(),
   list: (at) => void readdirSync(at),
   write: (at) => writeFileSync(at, 'x'),
   /** The owner and the permissions of a file. */
