@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -10,6 +10,7 @@ import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { readServingFile, SERVING_FILE } from '../../src/host/serve/serving-file.ts'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { completionIn } from '../support/answers.ts'
+import { startBroker, writeHosts } from '../support/broker-process.ts'
 import { startManInTheMiddle } from '../support/man-in-the-middle.ts'
 import { startPacedProvider, type PacedProvider } from '../support/paced-provider.ts'
 import { makeSealedWorld, SECRETS, type SealedWorld } from '../support/sealed.ts'
@@ -182,7 +183,7 @@ describe('a sealed router', () => {
       [{ configuration: 'other.json' }, 'configuration: '],
     ] as const
     for (const [given, fault] of refused) {
-      const broker = startBroker(address, { state: 'none', ...given })
+      const broker = startBroker(world, address, { state: 'none', ...given })
       await until(() => broker.said('unproven'))
       broker.stop()
       expect(broker.lines()[0]).toContain(`"reason":"${fault}`)
@@ -304,7 +305,7 @@ describe('a sealed router', () => {
   test('that comes back is unsealed by the broker with the same ledger, and a ledger put back is noticed', async () => {
     const key = await customerKey(router)
     const { service } = await chat(router, key)
-    const broker = startBroker(addressOf(router))
+    const broker = startBroker(world, addressOf(router))
     await until(() => broker.said('serving'))
     broker.stop()
     const before = await ledger(router)
@@ -314,10 +315,10 @@ describe('a sealed router', () => {
     expect(positions['guest-1']).toBeGreaterThan(0)
     router = await startSealed(stateDir)
     // It is put on the list while the broker runs, as a new guest of a fleet is.
-    const second = startBroker('https://127.0.0.1:1')
+    const second = startBroker(world, 'https://127.0.0.1:1')
     await until(() => second.said('unreachable'))
     writeFileSync(world.at('hosts.json'), '{')
-    writeHosts(addressOf(router))
+    writeHosts(world, addressOf(router))
     await until(() => second.said('unsealed') && router.output().includes('is serving'))
     await until(() => second.said('serving'))
     second.stop()
@@ -330,7 +331,7 @@ describe('a sealed router', () => {
     router.signal('SIGTERM')
     await router.ended
     router = await startSealed(stateDir)
-    const third = startBroker(addressOf(router))
+    const third = startBroker(world, addressOf(router))
     await until(() => third.said('ledger_behind'))
     third.stop()
     expect(router.output()).toContain('!!!!!!!! ROLLBACK: the ledger is at position')
@@ -372,43 +373,4 @@ async function verifyReceipt(run: ServeRun, key: string, id: string | undefined)
 async function ledger(run: ServeRun) {
   const admin = new AdminApi(readServingFile(run.stateDir).http_url, ADMIN_TOKEN)
   return [await admin.call('GET', '/admin/customers'), await admin.call('GET', '/admin/ledger')]
-}
-
-interface BrokerChanges {
-  readonly bundle?: string
-  readonly configuration?: string
-  readonly state?: string
-}
-
-function writeHosts(
-  address: string,
-  { configuration = 'router.json', ...changes }: BrokerChanges = {},
-): void {
-  const hosts = {
-    root_key: 'root.jwk.json',
-    operator_key: 'operator.private.jwk.json',
-    allow_simulated: true,
-    state: 'bundles.json',
-    ledger_positions: 'positions.json',
-    poll_seconds: 0.3,
-    hosts: [{ name: 'guest-1', address, configuration, secrets: 'secrets.json' }],
-    ...changes,
-  }
-  writeFileSync(world.at('hosts.json'), JSON.stringify(hosts))
-}
-
-function startBroker(address: string, changes: BrokerChanges = {}) {
-  writeHosts(address, changes)
-  const program = join(PROJECT_DIR, 'src/cli/main.ts')
-  const args = [program, 'unseal', '--watch', world.at('hosts.json')]
-  const child: ChildProcess = spawn(process.execPath, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let output = ''
-  child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  return {
-    lines: () => output.split('\n'),
-    said: (decision: string) => output.includes(`"decision":"${decision}"`),
-    stop: () => void child.kill('SIGKILL'),
-  }
 }
