@@ -9,6 +9,7 @@ import { KeyGate } from './auth/key-gate.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
+import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
 import { joinedLines } from './http/joined-lines.ts'
 import { lineLog, type Log } from './http/log.ts'
@@ -149,6 +150,13 @@ export class App {
         state.permit?.leave()
       },
       encrypted: (endpoint) => encryptedExchange(request, endpoint, this.#ehbp),
+      deliver: (answered) => {
+        const held = state.permit && heldAnswer(answered, this.#deps.now)
+        if (held === undefined) return answered
+        state.permit?.keepDuring(held.taken)
+        execution.waitUntil(held.taken)
+        return held.answer
+      },
       drain: (body) => this.#drains.drain(body),
     })
     // If the client disconnects, the runtime would cancel the handler; it must run on to release what it holds.

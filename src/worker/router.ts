@@ -17,6 +17,8 @@ export interface Scope {
    * @throws ApiError `invalid_encryption` where the endpoint takes no encrypted bodies
    */
   readonly encrypted: (endpoint: Endpoint) => EncryptedExchange | undefined
+  /** The answer of a handler as its client takes it. */
+  readonly deliver: (answer: Response) => Response
   /** Reads and discards the rest of the body of a refused request. */
   readonly drain: (body: Request['body']) => Promise<void>
 }
@@ -54,7 +56,8 @@ function routeOf(endpoint: Endpoint): Route {
       exchange = scope.encrypted(endpoint)
       const context = await scope.openContext()
       const plain = await exchange?.open(request, context)
-      return await seal(await endpoint.handler(plain ?? request, context, params))
+      const answer = await endpoint.handler(plain ?? request, context, params)
+      return await seal(scope.deliver(answer))
     } catch (error) {
       scope.failed(error)
       await scope.drain(request.body)

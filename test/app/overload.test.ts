@@ -1,13 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorOf } from '../support/answers.ts'
 import type { Script } from '../support/fault-provider.ts'
+import { RawClient, rawRequest } from '../support/raw-client.ts'
 import { until } from '../support/stack.ts'
-import { content, DONE, EVENT_STREAM, ROLE, STOP, usageFrame } from '../faults/answers.ts'
+import { standstill } from '../support/standstill.ts'
+import {
+  answering,
+  completion,
+  content,
+  DONE,
+  EVENT_STREAM,
+  ROLE,
+  STOP,
+  usageFrame,
+} from '../faults/answers.ts'
 import { openWorld, type Customer, type World } from '../faults/world.ts'
 
 /** Of the places in all, one customer has half. */
 const PLACES = 6
 const MOST = 3
+
+const MIB = 1024 * 1024
+const LARGE_BYTES = 12 * MIB
 
 let world: World
 let customer: Customer
@@ -25,8 +39,22 @@ const slow: Script = ({ wire }) => {
 
 beforeAll(async () => {
   const env = { MAX_OPEN_REQUESTS: String(PLACES) }
-  const timeouts = { idle_ms: 30_000, stream_ms: 30_000 }
-  world = await openWorld([{ model: 'slow', at: 'alpha', script: slow }], { env, timeouts })
+  const timeouts = {
+    headers_ms: 30_000,
+    first_delta_ms: 30_000,
+    stream_open_ms: 60_000,
+    idle_ms: 60_000,
+    stream_ms: 120_000,
+    sync_attempt_ms: undefined,
+  }
+  const large = answering('', JSON.stringify(completion({ content: 'x'.repeat(LARGE_BYTES) })))
+  world = await openWorld(
+    [
+      { model: 'slow', at: 'alpha', script: slow },
+      { model: 'large', at: 'alpha', script: large },
+    ],
+    { env, timeouts },
+  )
   customer = await world.newCustomer()
 })
 afterAll(() => world.close())
@@ -96,4 +124,72 @@ describe('with as many requests in progress as are allowed', () => {
     }
     finish = []
   })
+})
+
+describe('memory that one customer occupies', () => {
+  test(
+    'is that of large answers too, until their clients have taken them',
+    { timeout: 120_000 },
+    async () => {
+      const lazy = await world.newCustomer()
+      const body = JSON.stringify({
+        model: 'large',
+        messages: [{ role: 'user', content: 'Hello!' }],
+      })
+      const headers = { authorization: `Bearer ${lazy.key}`, 'content-length': body.length }
+      const question = rawRequest('POST', '/v1/chat/completions', headers, body)
+      const clients = await Promise.all(
+        Array.from({ length: MOST }, () => RawClient.connect(world.stack.local.base_url)),
+      )
+      // What is in flight to a client may be in the buffers of the kernel, so each asks for more than fits into those.
+      for (const client of clients) {
+        client.pause()
+        client.send(question.repeat(3))
+      }
+      await standstill(() => world.provider.calls('large').length)
+      await until(async () => (await openRequests()) === MOST)
+      expect(await openRequests()).toBe(MOST)
+      const [reading, ...leaving] = clients
+      reading?.resume()
+      await until(() => (reading?.bytesReceived ?? 0) > 3 * LARGE_BYTES)
+      await until(async () => (await openRequests()) === MOST - 1)
+      for (const client of leaving) client.leave()
+      await until(async () => (await openRequests()) === 0)
+      expect(await openRequests()).toBe(0)
+      reading?.leave()
+    },
+  )
+
+  test(
+    'is that of what an answer repeats of its request, which is refused beyond a share',
+    { timeout: 120_000 },
+    async () => {
+      const wordy = await world.newCustomer({ balance_eur: '1000.00' })
+      const respond = () =>
+        world.stack.fetch('/v1/responses', {
+          method: 'POST',
+          headers: { authorization: `Bearer ${wordy.key}` },
+          body: JSON.stringify({
+            model: 'slow',
+            stream: true,
+            instructions: 'x'.repeat(9 * MIB),
+            input: 'Hello!',
+          }),
+        })
+      const [first, second] = [await respond(), await respond()]
+      expect([first.status, second.status]).toEqual([200, 200])
+      const refused = await respond()
+      expect([refused.status, await errorOf(refused)]).toMatchObject([
+        429,
+        {
+          code: 'rate_limit_exceeded',
+          message:
+            'The router holds as many of your request bodies as it can carry beside those of others.',
+        },
+      ])
+      for (const end of finish.splice(0)) end()
+      for (const answer of [first, second])
+        expect(await answer.text()).toContain('response.completed')
+    },
+  )
 })

@@ -58,6 +58,11 @@ export class RawClient {
     this.#socket.pause()
   }
 
+  /** Reads on. */
+  resume(): void {
+    this.#socket.resume()
+  }
+
   /** A FIN: nothing more is sent, and nothing that arrives is read. */
   leave(): void {
     this.#socket.destroy()

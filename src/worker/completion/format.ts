@@ -17,6 +17,8 @@ export interface AnswerEncoder extends StreamEncoder {
 export interface AnswerFormat {
   /** Precedes the request's id in the answer's own id. */
   readonly idPrefix: string
+  /** Memory for what the answer repeats of the request, bytes; 0 unless given. */
+  readonly echoBytes?: number
   streamEncoder(head: AnswerHead): AnswerEncoder
   /** Where the last event of a stream does not depend on its chunks, the daemon may write them. */
   readonly chunksByDaemon?: true

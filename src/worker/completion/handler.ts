@@ -1,4 +1,5 @@
 import { admitRequest, attemptsAccepted, attemptsAllowed, refuseUsedUp } from '../admission.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
 import { readApiKey } from '../auth/authenticate.ts'
 import { costOfBytes } from '../limits/fair-turns.ts'
@@ -9,7 +10,7 @@ import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { maxUsage, type AdmittedChat } from './admitted.ts'
-import type { ChatApi } from './format.ts'
+import type { AnswerFormat, ChatApi } from './format.ts'
 import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
 import { readChatOptions } from './options.ts'
@@ -46,6 +47,8 @@ async function admit(
   { key, clientRequest, once }: ReadRequest,
 ): Promise<AdmittedChat> {
   const { chat: decoded, format, dropped } = api.decode(clientRequest)
+  const held = heldBesides(clientRequest, decoded, format)
+  if (held > 0) context.takeMemory(held)
   const chat = withHeaderMembers(decoded, request.headers)
   const options = readChatOptions(request.headers, chat.stream)
   const plan = planByHealth(context, chat)
@@ -92,6 +95,15 @@ async function admit(
     once,
     clientSignal: request.signal,
   }
+}
+
+/** What a request holds besides its body, bytes: the body that it was translated into, and what its answer repeats. */
+function heldBesides(
+  clientRequest: Bytes,
+  { bytes }: ChatRequest,
+  { echoBytes = 0 }: AnswerFormat,
+): number {
+  return echoBytes + (bytes === clientRequest ? 0 : bytes.length)
 }
 
 /**

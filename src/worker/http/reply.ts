@@ -27,7 +27,12 @@ export function json(body: unknown, headers: HeaderFields = {}, status = 200): R
 /** A JSON answer from exact bytes. */
 export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
   const fixed = { ...UNCACHED, 'content-type': 'application/json' }
-  return new Response(body, { headers: { ...fixed, ...headers } })
+  return new Response(body, { headers: { ...fixed, ...lengthOf(body), ...headers } })
+}
+
+/** The length of a body, so that those who pass the answer on know what it takes. */
+function lengthOf(body: Bytes): HeaderFields {
+  return { 'content-length': String(body.length) }
 }
 
 /** An answer of a media type that is neither text nor JSON. */
@@ -81,7 +86,7 @@ export function eventStream(body: ReadableStream | null, headers: HeaderFields =
 
 /** A stored answer with its original headers. */
 export function replayed(body: Bytes, headers: HeaderFields): Response {
-  const fixed = { ...SECURITY_HEADERS, 'idempotency-replayed': 'true' }
+  const fixed = { ...SECURITY_HEADERS, ...lengthOf(body), 'idempotency-replayed': 'true' }
   return new Response(body, { headers: { ...headers, ...fixed } })
 }
 

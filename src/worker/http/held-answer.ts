@@ -1,0 +1,57 @@
+import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { withBody } from './reply.ts'
+
+/** Smaller answers fit into the buffers between the router and its client, bytes. */
+const LARGE_BYTES = 256 * 1024
+
+/** Time that every client has to take an answer, ms, and the minimum rate at which it must take a large one. */
+const GRACE_MS = 10_000
+const MIN_BYTES_PER_MS = 32
+
+/** An answer, and when the last of it has been taken. */
+export interface HeldAnswer {
+  readonly answer: Response
+  /** Resolves when the client has taken all of it, has left, or was too slow. */
+  readonly taken: Promise<void>
+}
+
+/**
+ * A large answer of known length as its client takes it: until then its memory is in use. It is broken off for a client
+ * that takes it at less than 32 KB a second. Undefined for an answer that is small, or whose length is unknown because it
+ * is made while it is sent.
+ * @param now ms
+ */
+export function heldAnswer(answer: Response, now: () => number): HeldAnswer | undefined {
+  const length = Number(answer.headers.get('content-length'))
+  if (answer.body === null || length <= LARGE_BYTES) return undefined
+  const reader = answer.body.getReader({ mode: 'byob' })
+  const { promise: taken, resolve } = Promise.withResolvers<void>()
+  let deadline: DeadlineTimer | undefined
+  const end = () => {
+    deadline?.stop()
+    resolve()
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => {
+        deadline = startDeadline(GRACE_MS + length / MIN_BYTES_PER_MS, now, () => {
+          controller.error(new Error('the client takes its answer too slowly'))
+          void reader.cancel().catch(() => {})
+          end()
+        })
+      },
+      pull: async (controller) => {
+        const { value, done } = await reader.read(new Uint8Array(LARGE_BYTES))
+        if (!done) return controller.enqueue(value)
+        controller.close()
+        end()
+      },
+      cancel: async (reason) => {
+        end()
+        await reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return { answer: withBody(answer, body, new Headers(answer.headers)), taken }
+}

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { heldAnswer } from '../../../src/worker/http/held-answer.ts'
+import { json, jsonText } from '../../../src/worker/http/reply.ts'
+
+const MIB = 1024 * 1024
+const now = () => Date.now()
+
+beforeEach(() => void vi.useFakeTimers({ now: 0 }))
+afterEach(() => void vi.useRealTimers())
+
+function held(bytes = MIB) {
+  const whole = Uint8Array.from({ length: bytes }, (_, index) => index % 251)
+  const given = heldAnswer(jsonText(whole, { 'x-a': 'b' }), now)
+  if (given === undefined) throw new Error('not held')
+  let taken = false
+  void given.taken.then(() => (taken = true))
+  return { ...given, whole, isTaken: () => taken }
+}
+
+describe('a large answer', () => {
+  test('holds what it holds until the last byte of it was taken, and is the same', async () => {
+    const { answer, whole, isTaken } = held()
+    expect([answer.status, answer.headers.get('x-a')]).toEqual([200, 'b'])
+    await vi.advanceTimersByTimeAsync(9_999)
+    expect(isTaken()).toBe(false)
+    expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.from(whole))).toBe(true)
+    expect(isTaken()).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('lets go when its client leaves', async () => {
+    const { answer, isTaken } = held()
+    const reader = answer.body?.getReader()
+    await reader?.read()
+    expect(isTaken()).toBe(false)
+    await reader?.cancel()
+    expect(isTaken()).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('is broken off for a client that takes it at less than 32 KB a second, ten seconds given', async () => {
+    const { answer, isTaken } = held(3_200_000)
+    const reader = answer.body?.getReader()
+    await reader?.read()
+    await vi.advanceTimersByTimeAsync(10_000 + 100_000 - 1)
+    expect(isTaken()).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(isTaken()).toBe(true)
+    await expect(reader?.read()).rejects.toThrow('the client takes its answer too slowly')
+  })
+})
+
+test('an answer that is small, or whose length is not known, is passed on as it is', () => {
+  expect(heldAnswer(jsonText(new Uint8Array(256 * 1024)), now)).toBeUndefined()
+  expect(heldAnswer(json({ a: 'x'.repeat(MIB) }), now)).toBeUndefined()
+  expect(heldAnswer(new Response(null), now)).toBeUndefined()
+})
