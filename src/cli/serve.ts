@@ -69,7 +69,7 @@ async function serve(options: ServeOptions): Promise<void> {
   state.remove(SERVING_FILE)
   const jsonConsole = options.jsonConsole === true
   const log = openServeLog(state, jsonConsole)
-  const parts = ['enclave', 'ledger', ...workerNames(options.workers)]
+  const parts = ['enclave', 'ledger', ...workerNames(start.workers)]
   const endOfLogs = jsonConsole ? showPartLogs(state, parts) : () => {}
   const planUnsealed = (secrets: Readonly<Record<string, string>>, { config }: Start) =>
     planStart(options, environment, secrets, config)

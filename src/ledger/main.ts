@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { LEDGER_FILE, ledgerBootSchema, type FromLedger } from '../protocol/ledger-link.ts'
 import { traceError } from '../protocol/error-trace.ts'
@@ -24,7 +25,9 @@ function main(): void {
 }
 
 async function boot(received: unknown): Promise<number> {
-  const { directory, link } = ledgerBootSchema.parse(received)
+  const { directory, others, link } = ledgerBootSchema.parse(received)
+  const other = others.map((name) => join(directory, name)).find((file) => existsSync(file))
+  if (other !== undefined) throw new Error(`${other} is the ledger of another engine`)
   const ledger = await openLedger(join(directory, LEDGER_FILE), fail)
   return (await serveLedger(ledger, link)).port
 }

@@ -104,6 +104,8 @@ export const serviceSchema = z.strictObject({
   /** Providers whose evidence pins no operating system, but that production mode accepts. */
   allow_unpinned_os: z.array(name).default([]),
   allow_simulated: z.boolean().default(false),
+  /** Processes of the worker on one host, where the command line names no number; changed by a restart. */
+  workers: z.int().min(1).max(64).default(1),
   /** The embedded ledger lives on the encrypted data disk of the guest. */
   data_disk: z.boolean().default(false),
   /** Certificates (PEM) of the authorities that alone vouch for the PostgreSQL server, which must then speak TLS. */

@@ -21,6 +21,8 @@ export const LEDGER_FILE = 'ledger.sqlite'
 export const ledgerBootSchema = z.strictObject({
   /** Where the database is. */
   directory: z.string().min(1),
+  /** The ledgers of other engines, from there; where one exists, this one is not opened. */
+  others: z.array(z.string().min(1)),
   link: linkServerSchema,
 })
 

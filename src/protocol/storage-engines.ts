@@ -31,13 +31,19 @@ export const STORAGE_SECRETS = [
   ...new Set(engineNames().flatMap((name) => STORAGE_ENGINES[name].secret ?? [])),
 ]
 
-/** The engine whose secret is among the given ones, by variable name; the default engine where none is. */
-export function engineOfSecrets(given: Readonly<Record<string, string>>): StorageEngineName {
+/**
+ * The engine whose secret is among the given ones, by variable name; where none is, the embedded engine for so many worker
+ * processes.
+ */
+export function engineOfSecrets(
+  given: Readonly<Record<string, string>>,
+  workers = 1,
+): StorageEngineName {
   const named = SELF_HOSTED_ENGINES.find((name) => {
     const { secret } = STORAGE_ENGINES[name]
     return secret !== undefined && given[secret] !== undefined
   })
-  return named ?? DEFAULT_STORAGE_ENGINE
+  return named ?? (workers > 1 ? 'sqlite' : DEFAULT_STORAGE_ENGINE)
 }
 
 /** Whether the rows are in files of this machine. */

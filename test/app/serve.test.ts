@@ -76,7 +76,7 @@ describe('the serve command', () => {
     const run = runServe({
       config: config({ m: 0 }, { allow_simulated: false, allow_unattested: [] }),
       args: ['--workers', '2', '--http', '0.0.0.0:0'],
-      env: { NOVA_API_KEY_FILE: file, ADMIN_TOKEN: '' },
+      env: { NOVA_API_KEY_FILE: file, ADMIN_TOKEN: '', STORAGE: 'durable-object' },
     })
     expect(await run.ended).toBe(1)
     expect(run.output().trim().split('\n')).toEqual([

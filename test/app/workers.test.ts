@@ -17,13 +17,14 @@ const CHAT = { model: 'm', max_tokens: 1000 }
 let provider: PacedProvider
 let router: Serving
 
-function config(): object {
+function config(service: object = {}): object {
   return {
     service: {
       name: 'r',
       trust_bundle_url: TRUST_BUNDLE_URL,
       allow_simulated: true,
       allow_unattested: ['nova'],
+      ...service,
     },
     plans: { five: { requests_per_minute: 5 } },
     providers: { nova: { base_url: provider.baseUrl, attestation: { adapter: 'none' } } },
@@ -41,11 +42,8 @@ function config(): object {
 
 beforeAll(async () => {
   provider = await startPacedProvider()
-  router = await startServe({
-    config: config(),
-    env: { STORAGE: 'sqlite' },
-    args: ['--workers', '2'],
-  })
+  // Several workers without a named engine use the ledger process.
+  router = await startServe({ config: config({ workers: 2 }) })
 })
 afterAll(async () => {
   await router?.remove()

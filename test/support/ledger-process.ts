@@ -17,6 +17,9 @@ export interface LedgerProcess {
   stop(): Promise<void>
 }
 
+/** A file that may not be there. */
+export const OTHER_LEDGER = 'other.sqlite'
+
 /** Starts one on files of its own, which go with it. */
 export async function startLedgerProcess(): Promise<LedgerProcess> {
   const home = mkdtempSync(join(tmpdir(), 'cmr-test-ledger-'))
@@ -26,6 +29,7 @@ export async function startLedgerProcess(): Promise<LedgerProcess> {
     startLedger(
       {
         directory: home,
+        others: [OTHER_LEDGER],
         link: {
           port,
           host: '127.0.0.1',

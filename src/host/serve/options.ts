@@ -10,7 +10,8 @@ export interface ServeOptions {
   readonly stateDir: string
   readonly https: ListenAddress
   readonly http: ListenAddress
-  readonly workers: number
+  /** In place of `service.workers`. */
+  readonly workers?: number
   readonly drainSeconds: number
   /** Per workerd process; by default as many as the open files allow. */
   readonly maxOpenRequests?: number
@@ -48,8 +49,8 @@ export function addServeOptions(command: Command): Command {
         '--workers',
         'WORKERS',
         [1, 64],
-        'workerd processes; more than one needs STORAGE=sqlite or STORAGE=postgres',
-      ).default(1),
+        'workerd processes, in place of service.workers; for more than one not STORAGE=durable-object',
+      ),
     )
     .addOption(
       count(

@@ -16,6 +16,8 @@ import type { Secrets } from './secrets.ts'
 /** The facts that decide about a start in production mode. */
 export interface StartFacts {
   readonly options: ServeOptions
+  /** Worker processes. */
+  readonly workers: number
   readonly config: RouterConfig
   readonly secrets: Secrets
   /** The engine's name, as given. */
@@ -82,7 +84,7 @@ function weakAdminToken({ values, problems }: Secrets): string[] {
   return [`ADMIN_TOKEN: is shorter than ${MIN_TOKEN_LENGTH} characters`]
 }
 
-function storageProblems({ options, storage, secrets, sealed }: StartFacts): string[] {
+function storageProblems({ workers, storage, secrets, sealed }: StartFacts): string[] {
   if (!isSelfHostedEngine(storage)) {
     const known = SELF_HOSTED_ENGINES.map((name) => `"${name}"`).join(' or ')
     return [`STORAGE: is "${storage}"; it can be ${known}`]
@@ -93,9 +95,9 @@ function storageProblems({ options, storage, secrets, sealed }: StartFacts): str
     const missing = secrets.values[secret] === undefined && !reported && !sealed
     return missing ? [`${secret}: is missing; STORAGE=${storage} needs it, or ${secret}_FILE`] : []
   }
-  if (shared || options.workers === 1) return []
+  if (shared || workers === 1) return []
   return [
-    `--workers: ${options.workers} processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer`,
+    `--workers: ${workers} processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer`,
   ]
 }
 

@@ -56,7 +56,7 @@ export class Server {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
-    const fronts = await openFronts({ ...options, log: plan.log })
+    const fronts = await openFronts({ ...options, workers: plan.start.workers, log: plan.log })
     const link = await makeLinkCertificates(Date.now())
     const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
     const parts = new Parts({
@@ -121,7 +121,7 @@ export class Server {
     this.#supervisor = new Supervisor({
       parts,
       standin: plan.start.config.usesStandin,
-      workers: plan.start.options.workers,
+      workers: plan.start.workers,
       policy: POLICY,
       log: plan.log,
       changed: () => this.#publish(),

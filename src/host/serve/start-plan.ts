@@ -21,6 +21,8 @@ import { readSecrets, type Secrets } from './secrets.ts'
 /** Everything a start in production mode needs, checked. */
 export interface Start {
   readonly options: ServeOptions
+  /** Worker processes. */
+  readonly workers: number
   readonly config: RouterConfigFile
   readonly platform: Platform
   readonly storage: StorageSettings
@@ -62,9 +64,11 @@ export function planStart(
   const sealed = options.sealed === true && given === undefined
   const hardware = hasReportInterface()
   const platform = choosePlatform(config.config.service.allow_simulated, hardware)
-  const storage = environment['STORAGE'] || engineOfSecrets(given ?? {})
+  const workers = options.workers ?? config.config.service.workers
+  const storage = environment['STORAGE'] || unnamedEngine(given ?? {}, secrets.values, workers)
   const refusals = findRefusals({
     options,
+    workers,
     config: withRealAddresses(config),
     secrets,
     storage,
@@ -81,6 +85,7 @@ export function planStart(
   const present = variables.filter((name) => secrets.values[name] !== undefined)
   return {
     options,
+    workers,
     config,
     given,
     platform,
@@ -98,6 +103,19 @@ function checkNames(values: Readonly<Record<string, string>>, known: readonly st
     values,
     problems: unknown.map((name) => `${name}: the configuration asks for no such secret`),
   }
+}
+
+/**
+ * The engine where `STORAGE` is not set. An environment with the secret of an engine that is not named leaves it open
+ * which one is meant: several workers are refused then.
+ */
+function unnamedEngine(
+  given: Readonly<Record<string, string>>,
+  known: Secrets['values'],
+  workers: number,
+): string {
+  const isOpen = STORAGE_SECRETS.some((name) => known[name] !== undefined)
+  return engineOfSecrets(given, isOpen ? 1 : workers)
 }
 
 /** `findRefusals` has already refused an unknown engine and a missing secret. */

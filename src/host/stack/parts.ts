@@ -16,6 +16,7 @@ import { openRequestsFor } from '../front/limits.ts'
 import { daemonDir } from './accounts.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
+import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
 import { ledgerDir } from './ledger-dir.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link-certificates.ts'
@@ -146,6 +147,8 @@ export class Parts {
     ))
     const boot = {
       directory: this.#ledgerDir(),
+      // It has the rights to look, where accounts are apart.
+      others: [DURABLE_OBJECT_FILE],
       link: {
         port: this.#ledger?.port ?? 0,
         host: '127.0.0.1' as const,

@@ -44,6 +44,7 @@ const SECRETS = { ADMIN_TOKEN: 'a-token-of-24-characters', NOVA_API_KEY: 'key' }
 function refusals(changes: Partial<StartFacts> = {}): string[] {
   return findRefusals({
     options: OPTIONS,
+    workers: 1,
     config: config(),
     secrets: { values: SECRETS, problems: [] },
     storage: 'durable-object',
@@ -98,7 +99,7 @@ describe('production mode', () => {
     ],
     [
       'several workers on Durable Objects',
-      { options: { ...OPTIONS, workers: 2 } },
+      { workers: 2 },
       '--workers: 2 processes need STORAGE=sqlite or STORAGE=postgres; files of Durable Objects have one writer',
     ],
     [
@@ -161,7 +162,7 @@ describe('production mode', () => {
   test('tells everything that is wrong at once', () => {
     const found = refusals({
       secrets: { values: {}, problems: ['NOVA_API_KEY_FILE: /run/key is empty'] },
-      options: { ...OPTIONS, workers: 2 },
+      workers: 2,
     })
     expect(found).toHaveLength(4)
   })

@@ -1,9 +1,16 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeLinkCertificates } from '../../../src/host/stack/link-certificates.ts'
 import { startLedger } from '../../../src/host/stack/start-ledger.ts'
 import type { Statement, Storage } from '../../../src/worker/storage/database.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
-import { startLedgerProcess, type LedgerProcess } from '../../support/ledger-process.ts'
+import {
+  OTHER_LEDGER,
+  startLedgerProcess,
+  type LedgerProcess,
+} from '../../support/ledger-process.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 import { describeStorageContract } from './contract.ts'
@@ -98,11 +105,12 @@ describe('the ledger process', () => {
     await deceived.stop()
   })
 
-  it('is the only one on its files: a second one refuses to start, by name', async () => {
+  const startIn = async (directory: string) => {
     const { server, worker } = await makeLinkCertificates(Date.now())
-    const second = startLedger(
+    return startLedger(
       {
-        directory: ledger.directory,
+        directory,
+        others: [OTHER_LEDGER],
         link: {
           port: 0,
           host: '127.0.0.1',
@@ -113,6 +121,20 @@ describe('the ledger process', () => {
       },
       ledger.logFile,
     )
-    await expect(second).rejects.toThrow(/^another process writes the ledger .*ledger\.sqlite$/)
+  }
+
+  it('is the only one on its files: a second one refuses to start, by name', async () => {
+    await expect(startIn(ledger.directory)).rejects.toThrow(
+      /^another process writes the ledger .*ledger\.sqlite$/,
+    )
+  })
+
+  it('refuses to start, by name, beside the ledger of another engine', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'cmr-test-ledger-'))
+    const other = join(directory, OTHER_LEDGER)
+    writeFileSync(other, '')
+    await expect(startIn(directory)).rejects.toThrow(`${other} is the ledger of another engine`)
+    expect(readdirSync(directory)).toEqual([OTHER_LEDGER])
+    rmSync(directory, { recursive: true })
   })
 })
