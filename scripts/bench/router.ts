@@ -16,7 +16,7 @@ import { workerNames } from '../../src/host/stack/worker-name.ts'
 import { makeCustomers } from './customers.ts'
 import type { Database } from './database.ts'
 import { benchConfig, modelName, type ConfigSize } from './router-config.ts'
-import { FRONT, type MockAddress, type System } from './system.ts'
+import { FRONT, LEDGER, type MockAddress, type System } from './system.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-the-benchmark'
 const HEALTH_TIMEOUT_MS = 30_000
@@ -48,7 +48,8 @@ export interface RouterOptions {
   readonly writeWorker?: (outFile: string) => Promise<void>
   /** Workers behind the same sockets, as by `npm run serve`; one unless given. */
   readonly workers?: number
-  /** The embedded engine's files unless given. */
+  /** Where the ledger is: in the worker's own process unless given. */
+  readonly storage?: 'durable-object' | 'sqlite'
   readonly database?: Database
 }
 
@@ -58,6 +59,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
   const fronts = await openFronts({ ...ON_LOOPBACK, workers: count, log: console.error })
   const parts = await makeParts(criteria, fronts)
   const enclave = await parts.enclave()
+  const ledger = parts.hasLedger ? await parts.ledger() : undefined
   let workers = await startWorkers(parts, count)
   const port = fronts.httpPort
   const admin = new AdminApi(`http://127.0.0.1:${port}`, ADMIN_TOKEN)
@@ -74,6 +76,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
     },
     async stop() {
       await stopWorkers()
+      await ledger?.child.stop(STOP_TIMEOUT_MS)
       await enclave.child.stop(STOP_TIMEOUT_MS)
       await fronts.close()
     },
@@ -83,6 +86,7 @@ export async function startRouter(criteria: RouterOptions): Promise<RouterStack>
       processes: () => ({
         workerd: workers.map(({ child }) => child.pid),
         daemon: [enclave.child.pid],
+        ...(ledger && { [LEDGER]: [ledger.child.pid] }),
         [FRONT]: [process.pid],
         ...database?.processes(),
       }),
@@ -103,7 +107,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
   await (criteria.writeWorker ?? writeWorkerBundle)(bundlePath)
   const storage: StorageSettings = database
     ? { engine: 'postgres' as const, secret: database.url }
-    : { engine: 'durable-object' as const }
+    : { engine: criteria.storage ?? 'durable-object' }
   return new Parts({
     settings: { storage },
     mode: 'local',

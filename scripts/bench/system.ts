@@ -4,6 +4,9 @@ export type Processes = Readonly<Record<string, readonly number[]>>
 /** The kind of PostgreSQL's processes. */
 export const DATABASE = 'postgresql'
 
+/** The process that keeps the ledger of several workers on one host. */
+export const LEDGER = 'ledger'
+
 /** The group of a router's fronts: threads of the supervisor, here of the benchmark's own process. */
 export const FRONT = 'front'
 

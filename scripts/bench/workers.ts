@@ -5,19 +5,25 @@ import { startFloor } from './floor.ts'
 import { section } from './page.ts'
 import { startRouter } from './router.ts'
 import type { Bench, Exhibit, Suite } from './suite.ts'
-import { DATABASE, type System } from './system.ts'
+import { DATABASE, LEDGER, type System } from './system.ts'
 import { cpuOfFloor, FLOOR, of, partsOf, systemTable, type Figure } from './table.ts'
 import { absolute, cpu, rate, reader, targetTable, type Target } from './targets.ts'
 import { FULL, QUICK, WHOLE_KINDS } from './windows.ts'
 
 const CUSTOMERS = 100
 
-/** The group of the process or thread that keeps the ledger of several workers. */
-const LEDGER = 'ledger'
+type Engine = 'durable-object' | 'sqlite' | 'postgres'
 
-const ENGINES = ['embedded', 'postgres'] as const
-
-type Engine = (typeof ENGINES)[number]
+/** What is compared: `most` workers where the engine allows several. */
+function variants(most: number): readonly (readonly [engine: Engine, workers: number])[] {
+  return [
+    ['durable-object', 1],
+    ['sqlite', 1],
+    ['sqlite', most],
+    ['postgres', 1],
+    ['postgres', most],
+  ]
+}
 
 const nameOf = (engine: Engine, workers: number) => `${engine}, ${workers} workerd`
 
@@ -47,11 +53,11 @@ const WORKERS_TARGETS: readonly Target[] = [
     },
   },
   {
-    title: 'embedded: CPU per request of the ledger of several workers, us',
+    title: 'sqlite: CPU per request of the ledger, us',
     atMost: 60,
     measure: (report) => {
       const read = reader(report, 'whole-64', ({ cpuUsBy }) => cpuUsBy[LEDGER] ?? Number.NaN)
-      return report.systems.map(({ name }) => read(name)).find((us) => us !== undefined)
+      return report.systems.map(({ name }) => read(name)).findLast((us) => us !== undefined)
     },
   },
 ]
@@ -95,14 +101,9 @@ async function startField(bench: Bench, most: number): Promise<Field> {
   const part = { memory: false, sizes: false, kinds: WHOLE_KINDS }
   if (process.env['DATABASE_URL']) bench.log('the CPU of the server of DATABASE_URL is not counted')
   await field.enter(FLOOR, () => startFloor(mock.address, scratch), part)
-  for (const engine of ENGINES) {
-    for (const workers of [1, most]) {
-      await field.enter(
-        nameOf(engine, workers),
-        () => startSystem(engine, workers, field, bench),
-        part,
-      )
-    }
+  for (const [engine, workers] of variants(most)) {
+    const start = () => startSystem(engine, workers, field, bench)
+    await field.enter(nameOf(engine, workers), start, part)
   }
   return field
 }
@@ -119,7 +120,9 @@ async function startSystem(
     customers: CUSTOMERS,
     size: { furtherRoutes: 0 },
     workers,
-    ...(engine === 'postgres' && { database: await openDatabase(field, scratch) }),
+    ...(engine === 'postgres'
+      ? { database: await openDatabase(field, scratch) }
+      : { storage: engine }),
   })
   field.endsWith(() => router.stop())
   return router.system(nameOf(engine, workers), CUSTOMERS, false)
