@@ -1,0 +1,83 @@
+import { describe, expect, it, vi } from 'vitest'
+import { createJoiningLanes } from '../../../src/worker/storage/joining-lanes.ts'
+
+interface Run {
+  readonly items: readonly string[]
+  readonly end: () => void
+}
+
+/** Lanes whose runs end when the test says so. */
+function startLanes(rules: { lanes?: number; maxItems?: number; maxSize?: number } = {}) {
+  const runs: Run[] = []
+  const submit = createJoiningLanes<string, string>({
+    run: (items) => {
+      const { promise, resolve } = Promise.withResolvers<readonly string[]>()
+      runs.push({ items, end: () => resolve(items.map((item) => `answer to ${item}`)) })
+      return promise
+    },
+    lanes: 1,
+    maxItems: 10,
+    maxSize: 1_000,
+    sizeOf: (item) => item.length,
+    deadlineMs: 5_000,
+    late: 'late',
+    ...rules,
+  })
+  const end = async (index: number) => {
+    runs[index]?.end()
+    await vi.waitFor(() => Promise.resolve())
+  }
+  return { submit, runs, end, itemsOf: () => runs.map(({ items }) => items) }
+}
+
+describe('joining lanes', () => {
+  it('run what comes while a lane is free at once, and join what waits', async () => {
+    const { submit, end, itemsOf } = startLanes({ lanes: 2 })
+    const answers = [submit(['a']), submit(['b', 'c']), submit(['d']), submit(['e', 'f'])]
+    expect(itemsOf()).toEqual([['a'], ['b', 'c']])
+    await end(1)
+    expect(await answers[1]).toEqual(['answer to b', 'answer to c'])
+    await end(0)
+    expect(itemsOf()[2]).toEqual(['d', 'e', 'f'])
+    await end(2)
+    expect(await Promise.all(answers)).toEqual([
+      ['answer to a'],
+      ['answer to b', 'answer to c'],
+      ['answer to d'],
+      ['answer to e', 'answer to f'],
+    ])
+  })
+
+  it('join no more items and characters than one run may have, but always one load', async () => {
+    const { submit, end, itemsOf } = startLanes({ maxItems: 3, maxSize: 10 })
+    void submit(['first'])
+    void submit(['a', 'b'])
+    void submit(['c', 'd'])
+    void submit(['x'.repeat(20)])
+    void submit(['e'])
+    for (let run = 0; run < 4; run += 1) await end(run)
+    expect(itemsOf()).toEqual([['first'], ['a', 'b'], ['c', 'd'], ['x'.repeat(20)], ['e']])
+  })
+
+  it('answer what waited too long as late, and never run it', async () => {
+    vi.useFakeTimers()
+    try {
+      const { submit, end, itemsOf } = startLanes()
+      const first = submit(['a'])
+      const second = submit(['b'])
+      await vi.advanceTimersByTimeAsync(5_000)
+      expect(await second).toEqual(['late'])
+      await end(0)
+      expect(await first).toEqual(['answer to a'])
+      expect(itemsOf()).toEqual([['a']])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('answer nothing with nothing', async () => {
+    const { submit, itemsOf } = startLanes()
+    expect(await submit([])).toEqual([])
+    expect(itemsOf()).toEqual([])
+  })
+})

@@ -1,0 +1,108 @@
+import type postgres from 'postgres'
+import { describe, expect, it } from 'vitest'
+import type { PoolUser } from '../../../src/worker/storage/connection-pool.ts'
+import type { LedgerItem } from '../../../src/worker/storage/postgres-calls.ts'
+import { createPostgresLedger } from '../../../src/worker/storage/postgres-ledger.ts'
+
+interface Call {
+  readonly owner: string
+  readonly customers: readonly string[]
+  readonly lockMs: number
+}
+
+const DEADLINE_MS = 9_000
+
+/** A ledger before a database whose every call is answered by `answer`, which throws or waits as the database would. */
+function startLedger(answer: (call: Call) => Promise<void>) {
+  const calls: Call[] = []
+  const connectionOf = ({ owner }: PoolUser) => {
+    const execute = async (params: readonly unknown[]) => {
+      const rounds: { entries: { customer: string }[] }[] = JSON.parse(String(params[0]))
+      const customers = rounds.flatMap(({ entries }) => entries.map(({ customer }) => customer))
+      const call = { owner, customers, lockMs: Number(params[1]) }
+      calls.push(call)
+      await answer(call)
+      return customers.map((customer) => ({ answer: `"${customer}"` }))
+    }
+    const unsafe = (_text: string, params: readonly unknown[]) => ({
+      execute: () => execute(params),
+    })
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only this member of the driver is used
+    return { sql: { unsafe } as unknown as postgres.Sql, discard: () => {} }
+  }
+  const ledger = createPostgresLedger({
+    onConnection: (user, work) => work(connectionOf(user)),
+    deadlineMs: DEADLINE_MS,
+  })
+  return { ledger, calls }
+}
+
+const itemOf = (customerId: string): LedgerItem => ({
+  customerId,
+  plans: null,
+  entry: JSON.stringify({ customer: customerId }),
+})
+const items = (...customers: readonly string[]) => customers.map(itemOf)
+const answered = (customer: string) => ({ ok: true, answer: `"${customer}"` })
+const failure = (code: string) => Object.assign(new Error(`SQLSTATE ${code}`), { code })
+
+describe('calls of the ledger functions', () => {
+  it('carry out all operations in one, and answer them in order', async () => {
+    const { ledger, calls } = startLedger(async () => {})
+    const answers = await ledger('settle', items('a', 'b', 'a'))
+    expect(answers).toEqual([answered('a'), answered('b'), answered('a')])
+    expect(calls).toEqual([{ owner: 'function settle', customers: ['a', 'b', 'a'], lockMs: 250 }])
+  })
+
+  it('go apart where a row stays locked, and its customer joins no others until it is free', async () => {
+    const unlock = Promise.withResolvers<void>()
+    let locked = true
+    const { ledger, calls } = startLedger(async ({ customers, lockMs }) => {
+      if (!customers.includes('held') || !locked) return
+      if (lockMs < DEADLINE_MS) throw failure('55P03')
+      await unlock.promise
+    })
+    const first = ledger('admit', items('held', 'free'))
+    await expect.poll(() => calls.length, { timeout: 30_000 }).toBe(3)
+    expect(calls.slice(1)).toEqual([
+      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS },
+      { owner: 'free', customers: ['free'], lockMs: DEADLINE_MS },
+    ])
+    const second = ledger('admit', items('other', 'held'))
+    await expect.poll(() => calls.length, { timeout: 30_000 }).toBe(5)
+    expect(calls.slice(3)).toEqual([
+      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS },
+      { owner: 'function admit', customers: ['other'], lockMs: 250 },
+    ])
+    locked = false
+    unlock.resolve()
+    expect(await first).toEqual([answered('held'), answered('free')])
+    expect(await second).toEqual([answered('other'), answered('held')])
+    await ledger('admit', items('held', 'free'))
+    expect(calls[5]?.customers).toEqual(['held', 'free'])
+  })
+
+  it('go apart where one is refused, which alone fails', async () => {
+    const { ledger } = startLedger(async ({ customers }) => {
+      if (customers.includes('bad')) throw failure('23514')
+    })
+    expect(await ledger('settle', items('a', 'bad', 'b'))).toEqual([
+      answered('a'),
+      { ok: false, unavailable: false, message: 'SQLSTATE 23514' },
+      answered('b'),
+    ])
+  })
+
+  it('are tried on further connections where one is lost, and then unavailable', async () => {
+    const { ledger, calls } = startLedger(async ({ customers }) => {
+      const tries = calls.length
+      if (customers.includes('gone') || tries < 3) throw failure('CONNECTION_CLOSED')
+    })
+    expect(await ledger('release', items('a'))).toEqual([answered('a')])
+    expect(calls).toHaveLength(3)
+    expect(await ledger('release', items('gone'))).toEqual([
+      { ok: false, unavailable: true, message: 'SQLSTATE CONNECTION_CLOSED' },
+    ])
+    expect(calls).toHaveLength(6)
+  })
+})
