@@ -17,6 +17,9 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
  * @returns a test for header names in lower case
  */
 export function hopByHop(connection: string | null | undefined): (name: string) => boolean {
+  if (connection === undefined || connection === null || connection === 'keep-alive') {
+    return (name) => HOP_BY_HOP.has(name)
+  }
   const listed = new Set((connection ?? '').toLowerCase().split(/\s*,\s*/))
   return (name) => HOP_BY_HOP.has(name) || listed.has(name)
 }

@@ -15,8 +15,9 @@ export function requestHeaders(received: IncomingHttpHeaders): OutgoingHttpHeade
 /** The provider's headers that are passed on. */
 export function endToEnd(received: IncomingHttpHeaders): OutgoingHttpHeaders {
   const ofConnection = hopByHop(received.connection)
-  const kept = Object.entries(received).filter(
-    ([name]) => !ofConnection(name) && !INTERNAL_HEADER.test(name),
-  )
-  return Object.fromEntries(kept)
+  const kept: OutgoingHttpHeaders = {}
+  for (const name in received) {
+    if (!ofConnection(name) && !INTERNAL_HEADER.test(name)) kept[name] = received[name]
+  }
+  return kept
 }

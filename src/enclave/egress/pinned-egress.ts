@@ -62,7 +62,9 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, deps.proofs)
   const gone = new AbortController()
-  response.once('close', () => gone.abort())
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort()
+  })
   const outgoing = {
     method: request.method ?? 'GET',
     path,

@@ -7,6 +7,7 @@ import type { Log } from '../log.ts'
 import { finalAnswer, MalformedAnswer } from '../outbound/final-answer.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import { endToEnd } from './headers.ts'
+import { isSmall, relayAtOnce, sendBody } from './small-bodies.ts'
 import { isEventStream, relayEvents } from './relay-events.ts'
 import { WrittenStream } from './written-stream.ts'
 import type { WrittenStreams } from './written-streams.ts'
@@ -35,30 +36,26 @@ export interface RelayParts {
  */
 export async function relay(parts: RelayParts): Promise<void> {
   const { request, response, sent, evidenceSha256, joiner, order } = parts
-  sent.on('error', () => {
-    request.unpipe(sent)
-    // The rest of the body is discarded, so that the refusal can be read on the same connection.
-    request.resume()
-  })
   const answered = finalAnswer(sent)
-  request.pipe(sent)
+  const discardRest = sendBody(request, sent)
   const answer = await answered.catch((cause: unknown) => {
-    request.unpipe(sent)
-    request.resume()
+    discardRest()
     throw failureOf(cause)
   })
   if (order !== undefined && isReadable(answer)) return writeChunks(order, answer, parts)
   try {
     const headers = { ...endToEnd(answer.headers), [EGRESS_EVIDENCE_HEADER]: evidenceSha256 }
     response.writeHead(answer.statusCode ?? 502, headers)
-    response.flushHeaders()
   } catch (cause) {
     // Node's parser accepts header values that its writer refuses.
     sent.destroy()
     throw malformed(cause)
   }
   // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
-  if (isEventStream(answer)) relayEvents(answer, response, joiner)
+  const events = isEventStream(answer)
+  if (!events && isSmall(answer.headers)) return relayAtOnce(answer, response)
+  response.flushHeaders()
+  if (events) relayEvents(answer, response, joiner)
   else pipeline(answer, response, () => {})
 }
 

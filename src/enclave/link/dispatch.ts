@@ -30,16 +30,19 @@ export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkLi
   return (request, response) => {
     answer(routes, request, response).catch((error: unknown) => {
       if (!(error instanceof LinkError)) {
-        log('link_failed', { path: routeOf(routes, request)?.path ?? '', ...traceError(error) })
+        const { pathname } = urlOf(request)
+        const path = routeOf(routes, pathname, request.method)?.path ?? ''
+        log('link_failed', { path, ...traceError(error) })
       }
       sendError(response, error)
     })
   }
 }
 
+const urlOf = ({ url = '/' }: IncomingMessage) => new URL(`https://link${url}`)
+
 /** The route of a path that accepts the method, else the first of that path, which names the allowed method. */
-function routeOf(routes: readonly LinkRoute[], { url = '/', method }: IncomingMessage) {
-  const { pathname } = new URL(`https://link${url}`)
+function routeOf(routes: readonly LinkRoute[], pathname: string, method: string | undefined) {
   const here = routes.filter((route) => matches(route, pathname))
   return here.find((route) => route.method === method) ?? here[0]
 }
@@ -49,8 +52,8 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const url = new URL(`https://link${request.url ?? '/'}`)
-  const route = routeOf(routes, request)
+  const url = urlOf(request)
+  const route = routeOf(routes, url.pathname, request.method)
   if (route === undefined) throw new LinkError('not_found', 'the link has no such path')
   if (route.method !== 'any' && route.method !== request.method) {
     throw new LinkError('method_not_allowed', `this path takes ${route.method}`)

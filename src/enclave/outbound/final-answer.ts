@@ -29,7 +29,11 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
     }
     let interim = 0
     sent.on('error', reject)
-    sent.once('close', () => reject(new Error('the connection ended without an answer')))
+    let answered = false
+    sent.once('close', () => {
+      // An error costs as much as the rest of this function, and nearly every request has an answer.
+      if (!answered) reject(new Error('the connection ended without an answer'))
+    })
     sent.on('information', () => {
       interim += 1
       if (interim > MAX_INTERIM) refuse('too many interim answers')
@@ -39,6 +43,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       refuse('an upgrade that was not requested')
     })
     sent.once('response', (answer) => {
+      answered = true
       // The reader handles errors itself; before and after it, the end of the stream is sufficient.
       answer.on('error', ignoreBroken)
       const status = answer.statusCode ?? 0

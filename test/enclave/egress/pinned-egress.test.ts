@@ -92,6 +92,13 @@ describe('a pinned call', () => {
     expect(provider.connections()).toBe(2)
   })
 
+  it.each(['', '/v1/models'])('is made below the path %j of a base URL', async (base) => {
+    await set({ baseUrl: (port) => `https://127.0.0.1:${port}${base}` })
+    await link.post('nova', PROMPT)
+    expect(provider.received()).toContain(`POST ${base}/chat/completions HTTP/1.1\r\n`)
+    expect(provider.received()).toContain(`Host: 127.0.0.1:${provider.port}\r\n`)
+  })
+
   it('does not let a provider speak in the name of the daemon', async () => {
     await set({
       respond: (_request, response) => {
@@ -271,6 +278,41 @@ describe('a stream', () => {
       for await (const _ of answer);
     }
     await expect(read()).rejects.toThrow('aborted')
+  })
+
+  it('of a declared length is broken for the worker after its head, where the provider breaks it off', async () => {
+    await set({
+      respond: (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 })
+        response.write('{"half":', () => response.destroy())
+      },
+    })
+    const answer = await link.open('nova', PROMPT)
+    expect(answer.statusCode).toBe(200)
+    const parts: string[] = []
+    const read = async () => {
+      for await (const part of answer) parts.push(String(part))
+    }
+    await expect(read()).rejects.toThrow('aborted')
+    expect(parts.join('')).toBe('{"half":')
+  })
+
+  it('of events is relayed as it comes although its length is declared', async () => {
+    const second = Promise.withResolvers<void>()
+    await set({
+      respond: async (_request, response) => {
+        const headers = { 'content-type': 'text/event-stream', 'content-length': 18 }
+        response.writeHead(200, headers)
+        response.write('data: 1\n\n')
+        await second.promise
+        response.end('data: 2\n\n')
+      },
+    })
+    const answer = await link.open('nova', PROMPT)
+    const reader = answer[Symbol.asyncIterator]()
+    expect(String((await reader.next()).value)).toBe('data: 1\n\n')
+    second.resolve()
+    expect(String((await reader.next()).value)).toBe('data: 2\n\n')
   })
 
   it('that the worker leaves is ended at the provider', async () => {

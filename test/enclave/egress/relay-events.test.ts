@@ -3,6 +3,7 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { toHex } from '../../../src/protocol/bytes.ts'
+import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { goldenStreams, providerBytes, replay } from '../../support/golden-streams.ts'
 import { proofsOf } from '../../support/proven-channel.ts'
@@ -106,6 +107,47 @@ describe('a stream of events whose chunks are joined', () => {
     }
     expect(reads).toBeLessThan(pieces)
   })
+
+  it('writes the chunks of a stream where it is asked to, and gives the record once', async () => {
+    await set((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'x-cmr-chunks': 'forged' })
+      response.write('data: {"id":"p1","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
+      response.end(
+        'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+      )
+    })
+    const stream = '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1'
+    const head = { id: 'chatcmpl-1', created: 1, model: 'nova/глм' }
+    const limits = { include_reasoning: true, idle_ms: 60_000, keep_alive_ms: 60_000 }
+    const order = { 'x-cmr-chunks': printChunkOrder({ stream, head, ...limits }) }
+    const answer = await link.post('nova', PROMPT, order)
+    expect(answer.headers['x-cmr-chunks']).toBe('written')
+    expect(answer.headers['x-cmr-evidence-sha256']).toBe('e0'.repeat(32))
+    expect(answer.text).toContain(
+      '"model":"nova/глм","choices":[{"index":0,"delta":{"content":"a"}',
+    )
+    expect(answer.text).not.toContain('p1')
+    expect(provider.received()).not.toContain('x-cmr')
+    expect(egress.endStream(stream)).toMatchObject({
+      ending: { kind: 'complete' },
+      finish_reason: 'stop',
+      provider_response_id: 'p1',
+    })
+    expect(egress.endStream(stream)).toBeUndefined()
+    const forged = await link.post('nova', PROMPT)
+    expect(forged.headers).not.toHaveProperty('x-cmr-chunks')
+  })
+
+  it.each(['', '%', '%7B%7D', 'written'])(
+    'with the malformed order %j is refused',
+    async (given) => {
+      await set((_request, response) => void response.end())
+      const answer = await link.post('nova', PROMPT, { 'x-cmr-chunks': given })
+      const error = { code: 'invalid_request', message: 'the order for chunks is malformed' }
+      expect(answer).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
+      expect(provider.connections()).toBe(0)
+    },
+  )
 })
 
 const outcomeOf = ({ text, outcome }: ReturnType<typeof replay>) => ({ text, outcome })
