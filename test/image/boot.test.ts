@@ -1,4 +1,12 @@
-import { closeSync, copyFileSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callGuest } from './call-guest.ts'
@@ -19,7 +27,10 @@ import { ADMIN_TOKEN, makeGuestWorld, type GuestWorld } from './guest-world.ts'
 const reason = whyNoGuest()
 if (reason !== undefined) console.log(`the image is not booted: ${reason}`)
 
-describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, () => {
+/** In QEMU 7.2's emulation a kernel crashes now and then, at random, before it has said a word. */
+const OPTIONS = { timeout: BOOT_MS, retry: 1 }
+
+describe.skipIf(reason !== undefined)('the guest image', OPTIONS, () => {
   let world: GuestWorld
   const guests: Guest[] = []
   beforeAll(async () => {
@@ -41,6 +52,16 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     const code = [0x5b, 0x80, ...Buffer.from('EVIL'), 0, 0x0c, 0, 0, 0, 1, 0x0b, 0, 0x10]
     writeFileSync(world.at('region.aml'), Uint8Array.from(code))
     return world.at('region.aml')
+  }
+
+  /** A root disk of which one byte differs. */
+  function damagedRoot(): string {
+    const disk = world.at('root.img')
+    copyFileSync(join(IMAGE_DIR, 'root.img'), disk)
+    const file = openSync(disk, 'r+')
+    writeSync(file, Buffer.from([0xff]), 0, 1, 100)
+    closeSync(file)
+    return disk
   }
 
   /** What the guest said of its ACPI tables, without the time. */
@@ -107,29 +128,37 @@ describe.skipIf(reason !== undefined)('the guest image', { timeout: BOOT_MS }, (
     const guest = await boot({ host: ['-rtc', 'base=2026-01-01T00:00:00'] })
     await guest.ended
     expect(guest.console()).toContain('"event":"start_refused"')
+    expect(guest.console()).toContain('trust_bundle_dates')
     expect(guest.console()).not.toContain('"event":"sealed"')
   })
 
   it('stops at the first block of its disk that is not the measured one, without a word', async () => {
-    const disk = world.at('root.img')
-    copyFileSync(join(IMAGE_DIR, 'root.img'), disk)
-    const file = openSync(disk, 'r+')
-    writeSync(file, Buffer.from([0xff]), 0, 1, 100)
-    closeSync(file)
-    // A store for error records, as a host's ACPI tables may offer one: kernels keep their last messages in it.
-    const records = world.at('error-records')
-    const store = [
-      '-object',
-      `memory-backend-file,id=records,mem-path=${records},size=65536,share=on`,
-      '-device',
-      'acpi-erst,memdev=records',
-    ]
-    const guest = await boot({ rootDisk: disk, host: store })
+    const guest = await boot({ rootDisk: damagedRoot() })
     await guest.ended
     // The kernel's own message, with what it has in its registers, stays inside.
     expect(guest.console()).toBe('')
+  })
+
+  it.each([
+    ['leaves no last message of its kernel in a store of the host', '', false],
+    ['would leave one there without erst_disable', 'erst_disable ', true],
+  ])('%s', async (_what, without, left) => {
+    const records = world.at('error-records')
+    rmSync(records, { force: true })
+    const guest = await boot({
+      rootDisk: damagedRoot(),
+      commandLine: world.plan().commandLine.replace(without, ''),
+      host: [
+        '-object',
+        `memory-backend-file,id=records,mem-path=${records},size=65536,share=on`,
+        '-device',
+        'acpi-erst,memdev=records',
+      ],
+    })
+    await guest.ended
+    expect(guest.console()).toBe('')
     // How a record begins (UEFI, Appendix N).
-    expect(readFileSync(records, 'latin1')).not.toContain('CPER')
+    expect(readFileSync(records, 'latin1').includes('CPER')).toBe(left)
   })
 
   it('is a rehearsal in local mode, whose welcome with a key is not shown to the host', async () => {

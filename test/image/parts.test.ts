@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -72,6 +72,16 @@ describe('the command line', () => {
     const words = commandLine({ rootHash: 'ab', rootBlocks: 7 }, utf8('{}')).split(' ')
     expect(words.filter((word) => word.startsWith('console='))).toEqual(['console=null'])
     expect(words).toContain('lockdown=confidentiality')
+  })
+})
+
+describe('the table of what holds', () => {
+  it('names tests that are there', () => {
+    const project = join(import.meta.dirname, '../..')
+    const page = readFileSync(join(project, 'docs/guest.md'), 'utf8')
+    const named = [...page.matchAll(/`(test\/[^`]+\.test\.ts)`/g)].map(([, path = '']) => path)
+    expect(named.length).toBeGreaterThan(30)
+    expect(named.filter((path) => !existsSync(join(project, path)))).toEqual([])
   })
 })
 
