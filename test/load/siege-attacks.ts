@@ -56,11 +56,15 @@ interface Question {
 }
 
 /** Floods with one question, or with a new one each time. */
-function flooding(hands: number, questionOf: () => Question, paceMs = PACE_MS): Attack {
+function flooding(
+  hands: number,
+  questionOf: (assault: Assault) => Question,
+  paceMs = PACE_MS,
+): Attack {
   return async (assault) => {
     const pool = new Pool(assault.baseUrl, { connections: hands })
     const ask = async () => {
-      const { path, method = 'GET', headers = {}, body, leavesAfterMs } = questionOf()
+      const { path, method = 'GET', headers = {}, body, leavesAfterMs } = questionOf(assault)
       const leaves = leavesAfterMs === undefined ? [] : [AbortSignal.timeout(leavesAfterMs)]
       const answer = await pool.request({
         path,
@@ -131,6 +135,23 @@ async function crowd({ baseUrl, ends, count }: Assault): Promise<void> {
 
 const nonce = () => crypto.getRandomValues(Buffer.alloc(32)).toString('hex')
 
+/** A POST whose body says that it is encrypted (EHBP), which it is not. */
+function falselyEncrypted(headers: Readonly<Record<string, string>> = {}): Question {
+  const body = Buffer.alloc(64 * 1024, 1)
+  return {
+    path: CHAT,
+    method: 'POST',
+    headers: { ...headers, 'ehbp-encapsulated-key': nonce() },
+    body,
+  }
+}
+
+function post(path: string, more: object): Question {
+  return { path, method: 'POST', body: JSON.stringify({ model: ATTACKED_MODELS.sound, ...more }) }
+}
+
+const long = 'x'.repeat(MIB)
+
 /** Of customers, who each have a key of their own. The first five are those of a siege. */
 export const CUSTOMER_ATTACKS = {
   chats: flooding(16, always(chat({}))),
@@ -148,6 +169,25 @@ export const CUSTOMER_ATTACKS = {
   receipts: flooding(16, always({ path: `/v1/receipts/${crypto.randomUUID()}` })),
   uploads: flooding(2, always(upload(8 * MIB))),
   'bad-requests': flooding(16, always({ path: CHAT, method: 'POST', body: '{' })),
+  /** One answer again and again. */
+  replays: flooding(16, always(chat({}, { 'idempotency-key': 'siege' }))),
+  /** New secrets under its own customer id, each of which has to be looked up. */
+  'wrong-secrets': flooding(16, ({ key }) => {
+    const secret = nonce().slice(0, 40)
+    return { path: '/v1/key', headers: { authorization: `Bearer ${key.slice(0, -40)}${secret}` } }
+  }),
+  encrypted: flooding(8, () => falselyEncrypted()),
+  responses: flooding(
+    2,
+    always(post('/v1/responses', { stream: true, instructions: long, input: 'Hello.' })),
+  ),
+  'count-tokens': flooding(
+    2,
+    always(
+      post('/v1/messages/count_tokens', { messages: [{ role: 'user', content: long.repeat(4) }] }),
+    ),
+  ),
+  exports: flooding(8, always({ path: '/v1/usage', headers: { accept: 'text/csv' } })),
 } satisfies Readonly<Record<string, Attack>>
 
 /** Of people without a key, and of a provider, which a customer of its own asks. */
@@ -160,6 +200,7 @@ export const OTHER_ATTACKS = {
     path: '/v1/models',
     headers: { authorization: `Bearer cmr_${nonce().slice(0, 20)}_${nonce().slice(0, 8)}_x` },
   })),
+  'encrypted-strangers': flooding(16, () => falselyEncrypted({ authorization: 'Bearer x' })),
   provider: flooding(
     4,
     always(chat({ model: ATTACKED_MODELS.hostile }, { 'x-service-timeout-seconds': '5' })),

@@ -65,10 +65,10 @@ export const SIEGE: readonly string[] = [
 ]
 
 /**
- * What the worker may keep of the attack, and for how long it may need to let go of the rest. V8 keeps up to 350 MiB, however
- * long the attack (docs/faults.md).
+ * What the worker may keep of the attack, and for how long it may need to let go of the rest. V8 keeps some of its heap,
+ * however long the attack (docs/faults.md).
  */
-const KEPT_MIB = 512
+const KEPT_MIB = 320
 const SETTLING_MS = 20_000
 
 /** Attacks on the real stack, and beside them one well-behaved customer. */
