@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /**
@@ -12,7 +13,8 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          maxWorkers: '100%',
+          // One more than there are cores, because some wait for processes that they start.
+          maxWorkers: availableParallelism() + 1,
           // No module keeps state that one file could leave to another; loading all of them for each takes a third of the time.
           isolate: false,
           include: ['test/**/*.test.ts'],

@@ -210,7 +210,7 @@ describe('inputs made to hurt', () => {
   test('memory does not grow with the number of refused inputs', () => {
     const input = utf8(`{"a":"${'x'.repeat(10_000)}"`)
     const heaps = Array.from({ length: 12 }, () => {
-      for (let i = 0; i < 1000; i++) refuses((bytes) => parseStrictJson(bytes, 'document'), input)
+      for (let i = 0; i < 300; i++) refuses((bytes) => parseStrictJson(bytes, 'document'), input)
       collectGarbage()
       return process.memoryUsage().heapUsed
     })

@@ -52,10 +52,9 @@ function checkout(path: string): string {
 
 describe('the verifier page', () => {
   test('is the same bytes wherever it is built', { timeout: 120_000 }, async () => {
-    const [one, other] = [checkout('a'), checkout('some/where/else')]
-    const built = await Promise.all([one, other].map(buildVerifierPage))
+    const elsewhere = await buildVerifierPage(checkout('some/where/else'))
     const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-    expect(built.map(sha256)).toEqual([sha256(page), sha256(page)])
+    expect(sha256(elsewhere)).toBe(sha256(page))
     expect(page).not.toContain(PROJECT_DIR)
   })
 

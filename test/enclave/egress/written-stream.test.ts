@@ -108,10 +108,11 @@ describe.each(goldenStreams())('the golden stream $file', (golden) => {
   const outcome = 'broken' in whole.outcome ? whole.outcome.broken : 'complete'
   const right = { outcome, digested: true, ends: 1 }
 
-  it('is written as the worker would write it, whatever the cuts', () => {
+  // test/worker/stream/golden.test.ts cuts at every byte what both read.
+  it('is written as the worker would write it, with a cut at every fifth byte', () => {
     const seen = new Set<string>()
     const facts = new Set<string>()
-    for (let cut = 0; cut <= bytes.length; cut += 1) {
+    for (let cut = 0; cut <= bytes.length; cut += 5) {
       const halves = written([bytes.subarray(0, cut), bytes.subarray(cut)], options)
       seen.add(halves.text)
       facts.add(JSON.stringify(halves.facts))
