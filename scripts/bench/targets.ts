@@ -66,7 +66,7 @@ export const COMPARISON_TARGETS: readonly Target[] = [
     { atLeast: 0.98 },
   ),
   ofMemory('memory per open stream, of the floor', ({ perStreamKib }) => perStreamKib, FLOOR, 2),
-  ofMemory('memory of the idle stack, MiB', ({ idleMib }) => idleMib, undefined, 300),
+  ofMemory('memory of idle worker and daemon, MiB', ({ idleMib }) => idleMib, undefined, 300),
   growth('prompt of 10 MiB, of 4 prompts of 2.5 MiB', 'prompt of 10 MiB', 'prompt of 2.5 MiB', 4),
   growth('line of 8 MiB, of 4 lines of 2 MiB', 'line of 8 MiB', 'line of 2 MiB', 4),
 ]

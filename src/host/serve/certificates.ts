@@ -2,7 +2,6 @@ import type { TlsMaterial } from '../../protocol/boot.ts'
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { ListenAddress } from '../stack/listen-address.ts'
 import type { StateDir } from '../stack/state-dir.ts'
-import { acmeAccountKey, orderCertificate } from './acme-order.ts'
 import { ChainRefused, checkChain, isFor, readChainFile, validityOf } from './chain.ts'
 import { makeCsr } from './csr.ts'
 import type { DaemonRpc } from './daemon-rpc.ts'
@@ -116,6 +115,8 @@ export class Certificates {
     const { acme_directory: directory = '', acme_email: email, domains = [] } = this.#criteria
     const { state, challengeAt, now } = this.#deps
     try {
+      // Only now, so that without an authority its client takes no memory.
+      const { acmeAccountKey, orderCertificate } = await import('./acme-order.ts')
       const account = { directory, email, keyPem: await acmeAccountKey(state) }
       const csr = await makeCsr(key.keyPem, domains)
       const certPem = await orderCertificate(account, csr, challengeAt)
