@@ -240,6 +240,17 @@ describe('the architecture', () => {
     expect(reading.map(({ path }) => path)).toEqual([])
   })
 
+  it('is what CONTRIBUTING.md says: each part has its row, each folder stands in its line', () => {
+    const page = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8')
+    const parts = Object.keys(ALLOWED_PARTS).filter((name) => !page.includes(`| \`src/${name}\` `))
+    expect(parts).toEqual([])
+    const lines = /```\nworker:[^]*?```/.exec(page)?.[0] ?? ''
+    const folders = RANKS.flatMap(([, ranks]) => ranks.filter((names) => !names.includes('chat')))
+      .flat()
+      .filter((name) => !name.endsWith('.ts'))
+    expect(folders.filter((name) => !new RegExp(`\\b${name}\\b`).test(lines))).toEqual([])
+  })
+
   it('has no drawer files and no barrels', () => {
     const drawer = /\/(utils?|helpers?|common|misc|shared)(\/|\.ts$)/
     const names = SOURCES.map(({ path }) => path)

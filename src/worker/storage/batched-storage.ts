@@ -23,8 +23,8 @@ const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
 const JOIN_TIMEOUT_MS = 10_000
 
 /**
- * A storage whose writes of one moment share a call and a transaction. Without the batcher, a request costs 1.5 to 1.7
- * times the CPU at 16 and 64 connections (docs/performance.md, "What each batcher saves").
+ * A storage whose writes of one moment share a call and a transaction. Without the batcher, a request costs 1.25 times
+ * the CPU at 16 connections and 1.61 times at 64 (docs/performance.md, "What each batcher saves").
  *
  * Batches that only read are sent alone: they need no commit, their results may be large, and a slow or failing one
  * must not affect the writes of others.
