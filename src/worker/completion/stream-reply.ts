@@ -1,7 +1,7 @@
 import { releaseAdmission } from '../admission.ts'
 import { utf8 } from '../../protocol/bytes.ts'
 import { streamAttemptDeps } from '../context.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, clientLeft } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
 import { errorFields } from '../http/error-fields.ts'
 import { toApiError } from '../http/to-api-error.ts'
@@ -33,9 +33,6 @@ export async function answerStream(admitted: AdmittedChat): Promise<Response> {
   const dropped = droppedMembersHeader(admitted, reply.routes)
   return eventStream(reply.readable, { ...headers, ...dropped })
 }
-
-/** Used only to abort; the client has disconnected, so it is never sent. */
-const clientDisconnected = () => new ApiError('service_unavailable', 'The client has left.')
 
 const openingTimedOut = () =>
   new ApiError('routes_unavailable', 'No route began to answer in time.')
@@ -159,6 +156,6 @@ class StreamReply {
 
   #clientLeft(): void {
     this.#gone.abort()
-    this.#budget.abort(clientDisconnected())
+    this.#budget.abort(clientLeft())
   }
 }

@@ -165,3 +165,11 @@ export function errorHeaders(error: ApiError): Record<string, string> {
   if (NOT_RETRYABLE.has(error.code)) headers['x-should-retry'] = 'false'
   return headers
 }
+
+/**
+ * Ends the request of a client that has closed its connection. Nobody receives it; in logs and metrics it is the client's
+ * doing, and no failure of the router.
+ */
+export function clientLeft(): ApiError {
+  return new ApiError('invalid_request_error', 'The client closed its connection.')
+}

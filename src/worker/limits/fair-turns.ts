@@ -25,7 +25,7 @@ export interface Turn {
 }
 
 /** What runs in a turn. It calls `moreCost` with what it turns out to cost besides the cost of its turn. */
-export type Work<Result> = (moreCost: (cost: number) => void) => Promise<Result>
+type Work<Result> = (moreCost: (cost: number) => void) => Promise<Result>
 
 /** Bytes that are read and digested in the CPU time of a small request. */
 const BYTES_PER_COST = 64 * 1024

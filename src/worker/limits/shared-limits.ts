@@ -1,4 +1,4 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError, clientLeft } from '../http/errors.ts'
 import { FairLimiter } from './fair-limiter.ts'
 import { FairTurns } from './fair-turns.ts'
 import { Refusals } from './refusals.ts'
@@ -86,10 +86,6 @@ export function openSharedLimits(now: () => number): SharedLimits {
 function tooManyRequests(): ApiError {
   const message = 'Too many of your requests are waiting for their turn. Send fewer at a time.'
   return new ApiError('rate_limit_exceeded', message, { retryAfter: 5 })
-}
-
-function clientLeft(): ApiError {
-  return new ApiError('invalid_request_error', 'The client closed its connection.')
 }
 
 function tooManyUploads(): ApiError {

@@ -47,7 +47,7 @@ export function usagePage(
 
 /** The same in CSV: every row of the query, or as many as `limit`, read in pages as the client consumes them. */
 async function exportUsage(request: Request, context: Context): Promise<Response> {
-  const { customerId } = await authenticate(request, context)
+  const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
   const ledger = context.storage.customer(customerId)

@@ -33,7 +33,7 @@ export const summarizeUsage: Handler = async (request, context) => {
   const { customerId } = await readApiKey(request, context)
   const parameters = new URL(request.url).searchParams
   const ledger = context.storage.customer(customerId)
-  await authenticate(request, context)
+  await context.inTurn(1, () => authenticate(request, context))
   const query = readUsageQuery(parameters)
   const groupings = readParameter(parameters, 'group_by', GROUP_BY) ?? ['day']
   const summary = await summarize(
