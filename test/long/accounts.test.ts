@@ -29,23 +29,28 @@ import { chatBody, startServe, type Serving } from '../support/serve.ts'
 const DAEMON = 10_002
 const WORKER = 10_003
 
+const NO_RIGHTS = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
+
 /** As image/run-as, in a directory that every account may enter. */
 const RUN_AS = `#!/bin/sh
 cd /
 case $1 in daemon) id=${DAEMON} ;; worker) id=${WORKER} ;; *) exit 125 ;; esac
 shift
-exec setpriv --reuid $id --regid $id --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs -- "$@"
+exec setpriv --reuid $id --regid $id ${NO_RIGHTS.join(' ')} -- "$@"
 `
 
 function whyNot(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'only root can change accounts'
+  const account = ['--reuid', String(DAEMON), '--regid', String(DAEMON), ...NO_RIGHTS]
+  const reads = `fs.accessSync(${JSON.stringify(tmpdir())}); fs.readFileSync('package.json')`
   try {
-    execFileSync('setpriv', ['--version'])
+    const command = [...account, '--', process.execPath, '--eval', reads]
+    execFileSync('setpriv', command, { cwd: PROJECT_DIR, stdio: 'ignore' })
+    return undefined
   } catch {
-    return 'setpriv is not installed (apt-get install util-linux)'
+    return 'setpriv (util-linux) is missing or may not change accounts, or other accounts cannot read this project'
   }
-  return undefined
 }
 
 const reason = whyNot()

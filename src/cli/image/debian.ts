@@ -44,6 +44,9 @@ export async function openArchive(directory: string, sources: readonly string[])
     'APT::Sandbox::User=',
     // The lists of archive snapshots are used long after their expiry date.
     'Acquire::Check-Valid-Until=false',
+    // Without a way to the archive, say so soon.
+    'Acquire::http::Timeout=20',
+    'Acquire::https::Timeout=20',
   ]
   const options = settings.flatMap((setting) => ['-o', setting])
   await run('apt-get', [...options, '-qq', 'update'])
