@@ -9,7 +9,7 @@ interface Refusal {
 const MAX_REFUSALS = 10_000
 
 /**
- * Refusals that hold for a time, by the name of who was refused: whoever repeats a refused request gets the same answer
+ * Refusals that hold for a time, by the name of who was refused: a client that repeats a refused request gets the same answer
  * from memory, and costs neither the storage nor the daemon a call.
  */
 export class Refusals {
