@@ -77,6 +77,7 @@ const WORKER_RANKS: Ranks = [
   ['provider'],
   ['routing'],
   ['settle'],
+  ['embedded'],
   ['env.ts', 'settings.ts', 'context.ts'],
   ['idempotency'],
   ['admission.ts'],

@@ -1,13 +1,14 @@
 import { connect } from 'cloudflare:sockets'
 import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
+import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
 /** The Durable Object classes named in the runtime's configuration. */
-export const StoreObject = makeStoreObject(sweep, Date.now)
+export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, Date.now)
 export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Math.random })
 
 /**

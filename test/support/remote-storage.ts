@@ -5,16 +5,13 @@ import {
   type Database,
   type Storage,
 } from '../../src/worker/storage/database.ts'
-import type {
-  AdmissionFacts,
-  SettlementResult,
-} from '../../src/worker/storage/ledger-operations.ts'
+import { ledgerBehind, type LedgerOutcome } from '../../src/worker/storage/ledger-calls.ts'
 
 const value = z.union([z.string(), z.number(), z.null()])
 const answerSchema = z.object({
   rows: z.array(z.array(z.record(z.string(), value))).optional(),
-  /** What an operation on the ledger returned; null for nothing. */
-  answer: z.unknown().optional(),
+  /** Of an operation on the ledger. */
+  outcome: z.custom<LedgerOutcome>((outcome) => typeof outcome === 'object').optional(),
   error: z.string().optional(),
   message: z.string().default(''),
 })
@@ -33,20 +30,11 @@ export function remoteStorage(
   }
   const database = (customer: string | null): Database => ({
     batch: async (statements) => (await ask(customer, { statements })).rows ?? [],
-    ledger: {
-      admit: async (entry) => {
-        const { answer } = await ask(customer, { call: { kind: 'admit', entry } })
-        return z.custom<AdmissionFacts>().nullable().parse(answer) ?? undefined
-      },
-      settle: async (entry) => {
-        const { answer } = await ask(customer, { call: { kind: 'settle', entry } })
-        return z.custom<SettlementResult>().parse(answer)
-      },
-      release: async (requestId) => {
-        const { answer } = await ask(customer, { call: { kind: 'release', requestId } })
-        return z.boolean().parse(answer)
-      },
-    },
+    ledger: ledgerBehind(async (call) => {
+      const { outcome } = await ask(customer, { call })
+      if (outcome === undefined) throw new Error('the operation was left unanswered')
+      return outcome
+    }),
   })
   return { customer: database, directory: () => database(null) }
 }

@@ -41,15 +41,17 @@ export function sharedStorage(db: Database): Storage {
   return { customer: () => db, directory: () => db }
 }
 
-/** A query's rows; a BLOB or a BigInt among them would be a fault of the schema. */
 function rowsOf(statement: StatementSync, params: readonly SqlValue[]): readonly Row[] {
-  return statement.all(...params).map((row) =>
-    Object.fromEntries(
-      Object.entries(row).map(([column, value]) => {
-        if (value === null || typeof value === 'string' || typeof value === 'number')
-          return [column, value]
-        throw new TypeError(`column ${column} is neither text nor a number`)
-      }),
-    ),
+  return statement.all(...params).map(plainRow)
+}
+
+/** A row as the storage interface has it; a BLOB or a BigInt in it would be a fault of the schema. */
+export function plainRow(row: Readonly<Record<string, unknown>>): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => {
+      if (value === null || typeof value === 'string' || typeof value === 'number')
+        return [column, value]
+      throw new TypeError(`column ${column} is neither text nor a number`)
+    }),
   )
 }

@@ -1,6 +1,6 @@
 import type { Database, Statement } from '../storage/database.ts'
 import { int64, raw, sql, text } from '../storage/sql.ts'
-import { periodOf, LIMIT_RESETS } from './key-limits.ts'
+import { periodOf, LIMIT_RESETS, type LimitReset } from './key-limits.ts'
 
 /**
  * The thresholds that settlements report to the operator (docs/webhooks.md). The report is written in the settlement's
@@ -12,7 +12,7 @@ export interface Alerts {
 }
 
 /** Percent of a key's limit, unless the customer has a threshold of its own. */
-const KEY_LIMIT_PCT = 80
+export const KEY_LIMIT_PCT = 80
 
 interface Bill {
   readonly requestId: string
@@ -73,7 +73,17 @@ export async function reportLimitReached(
   ])
 }
 
-/** The id of the report, the same for one key, limit and period. */
+/** The id of the report that a key's limit is reached, the same for one key, limit and period. */
+export function limitReachedId(
+  keyPrefix: string,
+  limitNano: bigint,
+  reset: LimitReset,
+  now: number,
+): string {
+  return `${keyPrefix}.${limitNano}.${periodOf(reset, now).start}`
+}
+
+/** The same as an SQL expression over `api_keys`. */
 function reachedId(now: number): Statement {
   const periods = LIMIT_RESETS.map(
     (reset) => `WHEN '${reset}' THEN '${periodOf(reset, now).start}'`,

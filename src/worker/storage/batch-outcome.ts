@@ -35,7 +35,10 @@ export async function outcomeOf(batch: Promise<BatchRows>): Promise<BatchOutcome
 }
 
 /** The outcome of a batch that the engine refused, or of an engine that failed. */
-export function failedOutcome(message: string, refused: boolean): BatchOutcome {
+export function failedOutcome(
+  message: string,
+  refused: boolean,
+): Extract<BatchOutcome, { ok: false }> {
   return { ok: false, unavailable: !refused, message }
 }
 

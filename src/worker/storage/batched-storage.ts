@@ -1,6 +1,8 @@
 import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
 import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
+import { ledgerBehind, type LedgerCall, type LedgerOutcome } from './ledger-calls.ts'
+import type { LedgerOperations } from './ledger-operations.ts'
 import { packBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 
@@ -8,9 +10,11 @@ import { isRead } from './sql.ts'
 export interface BatchCalls {
   write(packed: PackedBatches): Promise<readonly BatchOutcome[]>
   read(packed: PackedBatches): Promise<readonly BatchOutcome[]>
+  /** Carries out operations on the ledger; absent: they are batches. */
+  readonly operate?: (calls: readonly LedgerCall[]) => Promise<readonly LedgerOutcome[]>
 }
 
-/** Maximum number of batches in one transaction: it delays others by some tens of milliseconds. */
+/** Maximum number of batches or operations in one transaction: it delays others by some tens of milliseconds. */
 const MAX_BATCHES = 128
 
 /**
@@ -19,8 +23,17 @@ const MAX_BATCHES = 128
  */
 const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024
 
+/** An operation without its receipt and its kept answer. */
+const SMALL_CALL_CHARACTERS = 1_000
+
 /** Far longer than any transaction takes; after that it is unknown whether the batch was committed. */
 const JOIN_TIMEOUT_MS = 10_000
+
+const RULES = {
+  maxItems: MAX_BATCHES,
+  joinTimeoutMs: JOIN_TIMEOUT_MS,
+  timeoutError: () => new StorageUnavailable('the ledger did not answer in time'),
+}
 
 /**
  * A storage whose writes of one moment share a call and a transaction. Without the batcher, a request costs 1.25 times
@@ -31,11 +44,9 @@ const JOIN_TIMEOUT_MS = 10_000
  */
 export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
   const write = createBatcher<readonly Statement[], BatchOutcome>(host, {
+    ...RULES,
     run: (batches) => calls.write(packBatches(batches)),
-    maxItems: MAX_BATCHES,
     size: { of: charactersOf, max: MAX_BATCH_CHARACTERS },
-    joinTimeoutMs: JOIN_TIMEOUT_MS,
-    timeoutError: () => new StorageUnavailable('the ledger did not answer in time'),
   })
   const read = async (statements: readonly Statement[]) => {
     const [outcome] = await calls.read(packBatches([statements]))
@@ -45,8 +56,27 @@ export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
   const database: Database = {
     batch: async (statements) =>
       rowsOf(await (statements.every(isRead) ? read(statements) : write(statements))),
+    ...(calls.operate !== undefined && { ledger: batchedLedger(calls.operate, host) }),
   }
   return { customer: () => database, directory: () => database }
+}
+
+/** The operations of a ledger, of which those of one moment share a call. */
+function batchedLedger(
+  operate: NonNullable<BatchCalls['operate']>,
+  host: BatchDeps,
+): LedgerOperations {
+  const size = { of: charactersOfCall, max: MAX_BATCH_CHARACTERS }
+  return ledgerBehind(
+    createBatcher<LedgerCall, LedgerOutcome>(host, { ...RULES, run: operate, size }),
+  )
+}
+
+/** The longest texts of an operation, and room for the rest. */
+function charactersOfCall(call: LedgerCall): number {
+  if (call.kind !== 'settle') return SMALL_CALL_CHARACTERS
+  const { receipt, answer } = call.entry
+  return SMALL_CALL_CHARACTERS + (receipt?.jws.length ?? 0) + (answer?.length ?? 0)
 }
 
 /** Characters of the parameters: the statement texts of one call are few and sent once. */

@@ -2,6 +2,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import type { BatchOutcome } from './batch-outcome.ts'
 import { batchedStorage } from './batched-storage.ts'
 import type { Storage } from './database.ts'
+import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 import type { PackedBatches } from './packed-batches.ts'
 
@@ -9,6 +10,8 @@ import type { PackedBatches } from './packed-batches.ts'
 export interface StoreTarget {
   /** The outcome of each batch, in order. */
   batches(packed: PackedBatches): PromiseLike<readonly BatchOutcome[]>
+  /** The outcome of each operation, in order. */
+  operations(calls: readonly LedgerCall[]): PromiseLike<readonly LedgerOutcome[]>
 }
 
 const OBJECT = 'ledger'
@@ -24,5 +27,7 @@ export function durableObjectStorage(
 ): Storage {
   const call = (packed: PackedBatches) =>
     callObject(namespace, OBJECT, (target) => target.batches(packed))
-  return batchedStorage({ write: call, read: call }, host)
+  const operate = (calls: readonly LedgerCall[]) =>
+    callObject(namespace, OBJECT, (target) => target.operations(calls))
+  return batchedStorage({ write: call, read: call, operate }, host)
 }

@@ -7,6 +7,7 @@ import { statements as keyAttestation } from './migrations/0005-key-attestation.
 import { statements as webhooks } from './migrations/0006-webhooks.ts'
 import { statements as administration } from './migrations/0007-administration.ts'
 import { statements as operatorConsole } from './migrations/0008-console.ts'
+import { statements as journal } from './migrations/0009-journal.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 
 /** Every step of the schema that all engines have, oldest first. */
@@ -19,6 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0006-webhooks', statements: webhooks },
   { id: '0007-administration', statements: administration },
   { id: '0008-console', statements: operatorConsole },
+  { id: '0009-journal', statements: journal },
 ]
 
 /** The same for PostgreSQL, and then the steps that it alone has. */

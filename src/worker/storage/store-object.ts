@@ -1,29 +1,32 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { BatchOutcome } from './batch-outcome.ts'
-import { durableObjectStore } from './durable-object-store.ts'
 import { migrate } from './migrate.ts'
 import { MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
-import { runBatches, sqliteDatabase } from './sqlite-batches.ts'
-import type { SyncStore } from './sync-store.ts'
+import { durableObjectStore } from './durable-object-store.ts'
+import { sqliteDatabase } from './sqlite-batches.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
+import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
+import type { LedgerEngine, OpenLedger } from './ledger-engine.ts'
 
 /**
  * The class of the Durable Object whose SQLite database holds everything.
  *
+ * @param openLedger makes the ledger that it keeps
  * @param sweep the maintenance its alarm runs
  * @param now the clock, ms since the epoch
  * @param afterWriteMs how long after a write a round runs at the latest
  */
 export function makeStoreObject(
+  openLedger: OpenLedger,
   sweep: Sweep,
   now: () => number,
   afterWriteMs = SWEEP_AFTER_WRITE_MS,
 ) {
   return class StoreObject extends DurableObject {
     readonly #storage: DurableObjectStorage
-    readonly #store: SyncStore
+    readonly #ledger: LedgerEngine
     /** When the alarm is set to go off; infinity while none is set. */
     #alarmAt = Number.POSITIVE_INFINITY
     /** Resolves when the latest of the reads that have come is over, and what came meanwhile has run. */
@@ -32,9 +35,11 @@ export function makeStoreObject(
     constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
       super(ctx, env)
       this.#storage = ctx.storage
-      this.#store = durableObjectStore(ctx.storage)
+      const store = durableObjectStore(ctx.storage)
+      this.#ledger = openLedger(store, { later: runLater })
       void ctx.blockConcurrencyWhile(async () => {
-        await migrate(sqliteDatabase(this.#store), MIGRATIONS)
+        await migrate(sqliteDatabase(store), MIGRATIONS)
+        await this.#ledger.open()
         this.#alarmAt = (await ctx.storage.getAlarm()) ?? Number.POSITIVE_INFINITY
       })
     }
@@ -42,17 +47,24 @@ export function makeStoreObject(
     /** Runs batches and commits them together. Never throws for what SQL did. */
     async batches(packed: PackedBatches): Promise<readonly BatchOutcome[]> {
       const batches = unpackBatches(packed)
-      const run = () => runBatches(this.#store, batches)
+      const run = () => this.#ledger.batches(batches)
       const reads = batches.every((batch) => batch.every(isRead))
       const answers = await (reads ? this.#afterOtherReads(run) : run())
       if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
       return answers.map(({ outcome }) => outcome)
     }
 
+    /** Carries out operations on the ledger that arrived together. Never throws for what they did. */
+    async operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
+      const outcomes = await this.#ledger.operations(calls)
+      if (outcomes.some(({ ok }) => ok)) await this.#scheduleAlarm(now() + afterWriteMs)
+      return outcomes
+    }
+
     /** Runs one round of maintenance. workerd repeats an alarm that throws, with back-off. */
     override async alarm(): Promise<void> {
       this.#alarmAt = Number.POSITIVE_INFINITY
-      const { next } = await sweep(sqliteDatabase(this.#store), now())
+      const { next } = await sweep(this.#ledger.database, now())
       if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 
@@ -78,4 +90,8 @@ export function makeStoreObject(
       await this.#storage.setAlarm(time)
     }
   }
+}
+
+function runLater(ms: number, work: () => Promise<void>): void {
+  setTimeout(() => void work(), ms)
 }

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import postgres from 'postgres'
 import type { Database, Row, Statement } from '../../../src/worker/storage/database.ts'
 import { numberPlaceholders } from '../../../src/worker/storage/postgres-batch.ts'
-import { openSqlite } from '../sqlite-database.ts'
+import { openEmbedded } from '../sqlite-store.ts'
 
 /** SQLite files below a directory, wherever an engine puts them. */
 export function sqliteFiles(directory: string): readonly string[] {
@@ -31,13 +31,13 @@ function holdsCustomer(path: string, customerId: string): boolean {
   }
 }
 
-/** Works on the SQLite file below a directory that holds a customer. */
+/** Works on the SQLite file below a directory that holds a customer, and on what is still in its journal. */
 export async function inLedgerFile<Result>(
   directory: string,
   customerId: string,
   work: (db: Database) => Promise<Result>,
 ): Promise<Result> {
-  const db = openSqlite(ledgerFileOf(directory, customerId), { migrate: false })
+  const db = await openEmbedded(ledgerFileOf(directory, customerId))
   try {
     return await work(db)
   } finally {

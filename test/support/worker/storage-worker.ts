@@ -1,5 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
+import { openEmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
 import { ledgerOf } from '../../../src/worker/settle/sql-ledger.ts'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
@@ -7,11 +8,7 @@ import {
   type Database,
   type Storage,
 } from '../../../src/worker/storage/database.ts'
-import type {
-  AdmissionEntry,
-  LedgerOperations,
-  SettlementEntry,
-} from '../../../src/worker/storage/ledger-operations.ts'
+import { carryOut, type LedgerCall } from '../../../src/worker/storage/ledger-calls.ts'
 import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
 import { makePostgresPool } from '../../../src/worker/storage/postgres-pool.ts'
 import { makeStoreObject } from '../../../src/worker/storage/store-object.ts'
@@ -36,7 +33,7 @@ async function sweep(db: Database, now: number): Promise<{ next: number | undefi
 /** A clock so slow that the pool's next sweep comes due 300 ms from now. */
 const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
 
-export const StoreObject = makeStoreObject(sweep, Date.now, 300)
+export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, Date.now, 300)
 export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random }, 1_500)
 
 const askSchema = z.object({
@@ -55,11 +52,6 @@ const askSchema = z.object({
   call: z.custom<LedgerCall>((value) => typeof value === 'object').optional(),
 })
 
-type LedgerCall =
-  | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
-  | { readonly kind: 'settle'; readonly entry: SettlementEntry }
-  | { readonly kind: 'release'; readonly requestId: string }
-
 function createWorker() {
   const opened = new Map<string, Storage>()
 
@@ -68,7 +60,7 @@ function createWorker() {
       opened.get(ask.instance) ?? openStorage(env, { now: Date.now, keepAlive: waitUntil })
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
-    if (ask.call !== undefined) return { answer: await operate(ledgerOf(db), ask.call) }
+    if (ask.call !== undefined) return { outcome: await carryOut(ledgerOf(db), ask.call) }
     return { rows: await db.batch(ask.statements ?? []) }
   }
 
@@ -81,11 +73,6 @@ function createWorker() {
       }
     },
   }
-}
-
-async function operate(ledger: LedgerOperations, call: LedgerCall): Promise<unknown> {
-  if (call.kind === 'admit') return (await ledger.admit(call.entry)) ?? null
-  return call.kind === 'settle' ? ledger.settle(call.entry) : ledger.release(call.requestId)
 }
 
 function nameOf(error: unknown): string {

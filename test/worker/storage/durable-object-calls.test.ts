@@ -17,6 +17,7 @@ function notedCalls() {
       calls.push(packed)
       return packed.batches.map(() => ({ ok: true, rows: [] }))
     },
+    operations: () => Promise.reject(new Error('no operations here')),
   }
   // Only its name is passed on.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion

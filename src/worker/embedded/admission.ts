@@ -1,0 +1,148 @@
+import type { AdmissionEntry, AdmissionFacts } from '../storage/ledger-operations.ts'
+import { WINDOW_MS } from '../settle/admit-sql.ts'
+import { periodOf } from '../settle/key-limits.ts'
+import { termsOfPlan, UNLIMITED } from '../settle/plan-terms.ts'
+import type { Account, AccountKey } from './account.ts'
+import type { Accounts } from './accounts.ts'
+import { isAmount } from './ranges.ts'
+
+/** An admission that these functions cannot decide: SQL decides it. */
+export const BY_SQL = Symbol('by SQL')
+
+/**
+ * Admits a request to an account in memory, by the conditions of `admit-sql.ts`, or changes nothing. Undefined: there is
+ * no such key.
+ */
+export function admitInMemory(
+  accounts: Accounts,
+  entry: AdmissionEntry,
+): AdmissionFacts | undefined | typeof BY_SQL {
+  if (entry.claim !== null) return BY_SQL
+  const { requestId, key: presented, now } = entry
+  const account = accounts.find(presented.customerId)
+  const key = account && accounts.keyOf(account, presented.keyPrefix)
+  if (account === undefined || key === undefined || key.deleted) return undefined
+  const isCurrent = key.keyHash === presented.keyHash
+  const secretEndsAt = key.formerSecrets.get(presented.keyHash) ?? null
+  if (!isCurrent && secretEndsAt === null) return undefined
+  const amount = amountOf(entry, account)
+  const isElsewhere = (accounts.knownHolderOf(requestId) ?? account) !== account
+  if (isElsewhere || !isAmount(account.reserved + amount)) return BY_SQL
+
+  const overLimit = isOverLimit(account, key, amount, now)
+  const isValid = isCurrent || (secretEndsAt !== null && secretEndsAt > now)
+  const isKnown = account.open.has(requestId)
+  const mayEnter = () =>
+    isValid &&
+    !account.suspended &&
+    (!account.prepaid || account.balance - account.reserved >= amount) &&
+    (key.expiresAt === null || key.expiresAt > now) &&
+    hasRoomInWindow(account, key, entry) &&
+    hasRoomBeside(account, key, entry) &&
+    !overLimit
+  const enters = !isKnown && mayEnter()
+  if (enters) {
+    const { keyPrefix } = key
+    const times = { createdAt: now, expiresAt: entry.expiresAt }
+    accounts.reserve(account, requestId, { keyPrefix, amount, ...times, stored: false })
+    countRequest(accounts, account, key, entry)
+  }
+  return {
+    ...termsOf(account, key),
+    admitted: enters || isKnown,
+    secretEndsAt,
+    isRepeat: false,
+    overLimit: !enters && overLimit,
+    openRequests: enters ? 0 : openRequestsOf(account, key.keyPrefix, now),
+  }
+}
+
+function termsOf(account: Account, key: AccountKey) {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = key
+  const { windowStartedAt, windowRequests, windowTokens } = key
+  return {
+    customerName: account.name,
+    keyName: key.name,
+    plan: account.plan,
+    receiptRetentionDays: account.receiptRetentionDays,
+    suspended: account.suspended,
+    expiresAt: key.expiresAt,
+    models: key.models,
+    minAttestation: key.minAttestation,
+    requestsPerMinute,
+    tokensPerMinute,
+    concurrentRequests,
+    windowStartedAt,
+    windowRequests,
+    windowTokens,
+  }
+}
+
+function amountOf({ plans, reserveNano }: AdmissionEntry, { plan }: Account): bigint {
+  const amount = reserveNano[termsOfPlan(plans, plan).discount_pct]
+  if (amount === undefined) throw new Error('internal error: a discount without its amount')
+  return BigInt(amount)
+}
+
+/** What a key has spent in the current period. */
+export function spentInPeriod({ limitReset, spentAt, spentNano }: AccountKey, now: number): bigint {
+  return spentAt < periodOf(limitReset, now).start ? 0n : spentNano
+}
+
+function isOverLimit(account: Account, key: AccountKey, amount: bigint, now: number): boolean {
+  if (key.limitNano === null) return false
+  let reserved = 0n
+  for (const { keyPrefix, amount: held } of account.open.values()) {
+    if (keyPrefix === key.keyPrefix) reserved += held
+  }
+  return spentInPeriod(key, now) + reserved + amount > key.limitNano
+}
+
+/** A start far in the future means that the clock was set back, and counts as ended. */
+function windowIsOver({ windowStartedAt }: AccountKey, now: number): boolean {
+  return Math.abs(now - windowStartedAt) >= WINDOW_MS
+}
+
+function hasRoomInWindow({ plan }: Account, key: AccountKey, { plans, now }: AdmissionEntry) {
+  if (windowIsOver(key, now)) return true
+  const perMinute = termsOfPlan(plans, plan).requests_per_minute ?? UNLIMITED
+  return (
+    key.windowRequests < perMinute &&
+    key.windowRequests < (key.requestsPerMinute ?? UNLIMITED) &&
+    key.windowTokens < (key.tokensPerMinute ?? UNLIMITED)
+  )
+}
+
+function hasRoomBeside(account: Account, key: AccountKey, { plans, now }: AdmissionEntry): boolean {
+  const ofPlan = termsOfPlan(plans, account.plan).concurrent_requests
+  const most = Math.min(ofPlan ?? UNLIMITED, key.concurrentRequests ?? UNLIMITED)
+  return most === UNLIMITED || most > openRequestsOf(account, key.keyPrefix, now)
+}
+
+/** Open, unexpired reservations of a key. */
+function openRequestsOf({ open }: Account, prefix: string, now: number): number {
+  let count = 0
+  for (const { keyPrefix, expiresAt } of open.values()) {
+    if (keyPrefix === prefix && expiresAt > now) count += 1
+  }
+  return count
+}
+
+/** Counts an admitted request in its key's window, and opens a new window where the old one has ended. */
+function countRequest(
+  accounts: Accounts,
+  account: Account,
+  key: AccountKey,
+  { plans, now }: AdmissionEntry,
+): void {
+  const perMinute = termsOfPlan(plans, account.plan).requests_per_minute
+  const ofPlan = perMinute !== undefined && perMinute < UNLIMITED
+  if (!ofPlan && key.requestsPerMinute === null && key.tokensPerMinute === null) return
+  if (windowIsOver(key, now)) {
+    key.windowRequests = 0
+    key.windowTokens = 0
+    key.windowStartedAt = now
+  }
+  key.windowRequests += 1
+  accounts.changed.keys.set(key, account)
+}

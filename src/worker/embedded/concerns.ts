@@ -1,0 +1,18 @@
+import { isRead } from '../storage/sql.ts'
+import type { Statement } from '../storage/database.ts'
+
+/** What a fold writes, by name: tables, and columns of a table that has others. */
+const FOLDED =
+  /\*|\b(customers|reservations|usage|receipts|evidence|webhook_events|journal|spent_\w+|window_\w+)\b/i
+
+/** Tables that accounts are read from, and those that a fold writes. */
+const OF_ACCOUNTS =
+  /\b(customers|api_keys|rotated_keys|reservations|usage|receipts|evidence|webhook_events|journal)\b/i
+
+/**
+ * Whether a statement must see what was settled and reserved before it: a read of something that a fold writes, or a write
+ * to anything that accounts are made of.
+ */
+export function concernsLedger(statement: Statement): boolean {
+  return (isRead(statement) ? FOLDED : OF_ACCOUNTS).test(statement.sql)
+}

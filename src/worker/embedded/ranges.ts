@@ -1,0 +1,18 @@
+/** The ranges of the schema's CHECKs, and the largest values that memory may hold in their place. */
+
+const LARGEST_NANO = 9_000_000_000_000_000_000n
+
+/** Whether a balance fits its column. */
+export function isBalance(nano: bigint): boolean {
+  return nano >= -LARGEST_NANO && nano <= LARGEST_NANO
+}
+
+/** Whether an amount that is never negative fits its column. */
+export function isAmount(nano: bigint): boolean {
+  return nano >= 0n && nano <= LARGEST_NANO
+}
+
+/** Whether a count or a time fits its column. */
+export function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
+}

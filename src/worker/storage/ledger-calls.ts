@@ -1,0 +1,74 @@
+import { failedOutcome, messageOf, storageError, type BatchOutcome } from './batch-outcome.ts'
+import type {
+  AdmissionEntry,
+  AdmissionFacts,
+  LedgerOperations,
+  SettlementEntry,
+  SettlementResult,
+} from './ledger-operations.ts'
+import { isSqliteRefusal } from './sqlite-refusal.ts'
+
+/** One operation on the ledger, as it is sent to where the ledger is. */
+export type LedgerCall =
+  | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
+  | { readonly kind: 'settle'; readonly entry: SettlementEntry }
+  | { readonly kind: 'release'; readonly requestId: string }
+
+/** How it ended. Error classes do not survive such a call, so the kind of failure is transferred as data. */
+export type LedgerOutcome =
+  | { readonly ok: true; readonly kind: 'admit'; readonly facts: AdmissionFacts | null }
+  | { readonly ok: true; readonly kind: 'settle'; readonly result: SettlementResult }
+  | { readonly ok: true; readonly kind: 'release'; readonly released: boolean }
+  | FailedCall
+
+type FailedCall = Extract<BatchOutcome, { ok: false }>
+
+/** The outcome of an operation that failed with this error. */
+export function failedCall(error: unknown): FailedCall {
+  const message = messageOf(error)
+  return failedOutcome(message, isSqliteRefusal(message))
+}
+
+/** Carries out a call. @throws what the operation throws */
+export async function carryOut(
+  operations: LedgerOperations,
+  call: LedgerCall,
+): Promise<LedgerOutcome> {
+  if (call.kind === 'admit') {
+    return { ok: true, kind: 'admit', facts: (await operations.admit(call.entry)) ?? null }
+  }
+  if (call.kind === 'settle') {
+    return { ok: true, kind: 'settle', result: await operations.settle(call.entry) }
+  }
+  return { ok: true, kind: 'release', released: await operations.release(call.requestId) }
+}
+
+/** The operations of a ledger that is reached by calls. `call` resolves to the outcome of one. */
+export function ledgerBehind(call: (call: LedgerCall) => Promise<LedgerOutcome>): LedgerOperations {
+  const ask = async (operation: LedgerCall) => {
+    const outcome = await call(operation)
+    if (!outcome.ok) throw storageError(outcome.message, !outcome.unavailable)
+    return outcome
+  }
+  return {
+    admit: async (entry) => {
+      const outcome = await ask({ kind: 'admit', entry })
+      if (outcome.kind !== 'admit') throw mismatched()
+      return outcome.facts ?? undefined
+    },
+    settle: async (entry) => {
+      const outcome = await ask({ kind: 'settle', entry })
+      if (outcome.kind !== 'settle') throw mismatched()
+      return outcome.result
+    },
+    release: async (requestId) => {
+      const outcome = await ask({ kind: 'release', requestId })
+      if (outcome.kind !== 'release') throw mismatched()
+      return outcome.released
+    },
+  }
+}
+
+function mismatched(): Error {
+  return new Error('internal error: an operation has the outcome of another one')
+}

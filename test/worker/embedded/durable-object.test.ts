@@ -1,0 +1,53 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { bundleForWorkerd } from '../../support/bundle.ts'
+import {
+  addCustomer,
+  askOf,
+  readLedgerTotals,
+  receiptOf,
+  settlementOf,
+} from '../../support/ledger.ts'
+import { remoteStorage } from '../../support/remote-storage.ts'
+import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
+
+let directory = ''
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'cmr-test-object-journal-'))
+})
+afterAll(() => rm(directory, { recursive: true, force: true }))
+
+async function start() {
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
+  return startWorkerd({ script, text: {}, directory })
+}
+
+const databaseOf = ({ port }: WorkerdProcess) =>
+  remoteStorage((body) => fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body })).directory()
+
+test('a Durable Object that is killed keeps every settlement it answered, and settles what it has forgotten once', async () => {
+  const before = await start()
+  const db = databaseOf(before)
+  const key = await addCustomer(db, { balance: 10_000n })
+  const ids = Array.from({ length: 40 }, (_, index) => `request-${String(index).padStart(2, '0')}`)
+  await Promise.all(ids.map((id) => admit(db, askOf(key, id, { nano: 100n }))))
+  const settlement = (id: string) =>
+    settlementOf(key, id, { nano: 7n, receipt: receiptOf(`receipt of ${id}`) })
+  const answered = ids.slice(0, 30)
+  await Promise.all(answered.map((id) => commitSettlement(db, settlement(id))))
+  await before.stop('SIGKILL')
+
+  const after = await start()
+  const again = databaseOf(after)
+  expect(await readLedgerTotals(again)).toMatchObject({ balance: 10_000n - 7n * 30n, rows: 30 })
+  await Promise.all(ids.map((id) => commitSettlement(again, settlement(id))))
+  const balance = 10_000n - 7n * 40n
+  expect(await readLedgerTotals(again)).toMatchObject({ balance, rows: 40 })
+  const receipts = { sql: `SELECT COUNT(*) AS n FROM receipts WHERE body_state = 0`, params: [] }
+  expect(await again.batch([receipts])).toEqual([[{ n: 40 }]])
+  await after.stop()
+}, 60_000)
