@@ -1,5 +1,6 @@
 import { program } from 'commander'
 import { FAMILIES } from '../test/faults/families.ts'
+import { setup } from '../test/support/simulated-platform.ts'
 
 /**
  * `npm run faults [-- <family> [<case>]]`: runs the fault matrix, or the families and cases with these words in their
@@ -32,4 +33,8 @@ program
   .argument('[case]', 'only the cases with this in their names')
   .parse()
 const [family, named] = program.args
-process.exit(await main(family, named))
+// The families over pinned egress have a provider on the same simulated platform.
+const removePlatform = await setup()
+const status = await main(family, named)
+removePlatform()
+process.exit(status)

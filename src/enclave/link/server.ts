@@ -5,6 +5,12 @@ import type { TLSSocket } from 'node:tls'
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 
+/**
+ * A worker opens a connection for each stream. Where hundreds of them do so in one moment, the kernel would drop some, and
+ * try them again only after a second or more.
+ */
+const BACKLOG = 4_096
+
 export interface LinkServer {
   readonly port: number
   /** Stops listening and closes every connection. */
@@ -56,7 +62,7 @@ function isPeer(socket: TLSSocket, expected: Uint8Array): boolean {
 function listen(server: Server, { host, port }: LinkServerPlan): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject)
       resolve()
     })

@@ -1,3 +1,4 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import type { ClientEnd } from './open-stream.ts'
 
 /** A stream that the runtime moves by itself between two of its own streams, without entering this program. */
@@ -18,6 +19,9 @@ function isPipeMaker(value: unknown): value is PipeMaker {
   return typeof value === 'function'
 }
 
+/** Ends a line and an event that were begun; between events it means nothing. */
+const END_OF_EVENT = utf8('\n\n')
+
 /**
  * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their
  * start. Frames cost a third of what they cost where this program sees each of them.
@@ -28,6 +32,8 @@ export class PumpedClient implements ClientEnd {
   readonly #writable: WritableStream<Uint8Array>
   readonly #onDisconnect: () => void
   readonly #stop = new AbortController()
+  /** Whether the source failed, which may have been in the middle of an event. */
+  #cutOff = false
   #writer: WritableStreamDefaultWriter<Uint8Array> | undefined
 
   /** @param onDisconnect called when the client has left */
@@ -40,6 +46,8 @@ export class PumpedClient implements ClientEnd {
 
   async take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void> {
     const writer = this.#writable.getWriter()
+    // So that `abandon` reaches a client that does not even read this.
+    this.#writer = writer
     try {
       await writer.write(head)
     } catch (error) {
@@ -47,11 +55,13 @@ export class PumpedClient implements ClientEnd {
       throw error
     } finally {
       writer.releaseLock()
+      this.#writer = undefined
     }
     const options = { preventClose: true, preventAbort: true, signal: this.#stop.signal }
     try {
       await body.pipeTo(this.#writable, options)
     } catch (error) {
+      this.#cutOff = true
       if (this.#isBroken()) this.#onDisconnect()
       throw error
     }
@@ -76,6 +86,7 @@ export class PumpedClient implements ClientEnd {
   async finish(last: Uint8Array): Promise<void> {
     try {
       this.#writer ??= this.#writable.getWriter()
+      if (this.#cutOff) await this.#writer.write(END_OF_EVENT)
       await this.#writer.write(last)
       await this.#writer.close()
     } catch {
