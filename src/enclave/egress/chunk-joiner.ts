@@ -1,8 +1,9 @@
 import { AnswerOpening } from './answer-opening.ts'
 
 /**
- * How many chunks a second are relayed. A worker spends about 70 us on each, whatever its size, so more of them would
- * fall behind: see docs/performance.md, "Chunks that are joined".
+ * How many chunks a second are relayed. A worker spends about 70 us on each that it reads, whatever its size, and
+ * everything between provider and client as much on one that is moved unread, so more of them would fall behind: see
+ * docs/performance.md, "Chunks that are joined".
  */
 const CHUNKS_PER_SECOND = 8_000
 
