@@ -15,6 +15,10 @@ const EMPTY_BATCHES = new TextEncoder().encode('{"texts":[],"batches":[]}')
 export function serveLedger(ledger: Ledger, link: LinkServerPlan): Promise<LinkServer> {
   const calls = new Map<string, (request: IncomingMessage) => Promise<ThreadAnswer>>([
     [LEDGER_PATHS.write, async (request) => ledger.write(await readBody(request, MAX_BODY_BYTES))],
+    [
+      LEDGER_PATHS.operate,
+      async (request) => ledger.operate(await readBody(request, MAX_BODY_BYTES)),
+    ],
     [LEDGER_PATHS.read, async (request) => ledger.read(await readBody(request, MAX_BODY_BYTES))],
     [LEDGER_PATHS.health, () => ledger.write(EMPTY_BATCHES)],
   ])

@@ -1,14 +1,16 @@
 import { Worker } from 'node:worker_threads'
-import type { FromThread, ThreadCall } from './thread-messages.ts'
+import type { CallKind, FromThread, ThreadCall } from './thread-messages.ts'
 
-/** The answer to a call, JSON; null: its body was not understood. */
+/** The answer to a call, JSON; null: it was not understood, or a fold failed. */
 export type ThreadAnswer = Uint8Array | null
+
+const NOTHING = new Uint8Array()
 
 /** A thread with a connection to the ledger. */
 export interface LedgerThread {
   /** Calls that have no answer yet. */
   readonly waiting: number
-  call(body: Uint8Array): Promise<ThreadAnswer>
+  call(kind: CallKind, body?: Uint8Array): Promise<ThreadAnswer>
   /** Ends it. What it commits right now is committed or not; calls without an answer get none. */
   close(): Promise<void>
 }
@@ -50,11 +52,11 @@ export async function startLedgerThread(
     get waiting() {
       return waiting.size
     },
-    call: (body) =>
+    call: (kind, body = NOTHING) =>
       new Promise((resolve) => {
         // A buffer may be a part of a larger one, which would be copied with it.
         const own = Uint8Array.from(body)
-        const call: ThreadCall = { id: calls++, body: own }
+        const call: ThreadCall = { id: calls++, kind, body: own }
         waiting.set(call.id, resolve)
         thread.postMessage(call, [own.buffer])
       }),

@@ -6,9 +6,14 @@ export const threadPlanSchema = z.object({
   path: z.string(),
 })
 
-/** A call to a thread: the body of a request of the link. */
+/** What a thread is asked for: batches or operations in the body of a call of the link, or a fold. */
+export type CallKind = 'batches' | 'operations' | 'fold'
+
+/** A call to a thread. */
 export interface ThreadCall {
   readonly id: number
+  readonly kind: CallKind
+  /** Of a fold empty. */
   readonly body: Uint8Array
 }
 
@@ -17,5 +22,5 @@ export type FromThread =
   | { readonly type: 'ready' }
   /** The database cannot be opened. */
   | { readonly type: 'failed'; readonly reason: string }
-  /** The answer to a call, JSON; null: its body was not understood. */
+  /** The answer to a call, JSON; null: it was not understood, or the fold failed. */
   | { readonly type: 'answer'; readonly id: number; readonly body: Uint8Array | null }

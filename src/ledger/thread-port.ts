@@ -1,17 +1,9 @@
 import { parentPort, receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
-import { messageOf, type BatchOutcome } from '../worker/storage/batch-outcome.ts'
-import type { Statement } from '../worker/storage/database.ts'
-import { unpackBatches, type PackedBatches } from '../worker/storage/packed-batches.ts'
+import { messageOf } from '../worker/storage/batch-outcome.ts'
 import type { FromThread, ThreadCall } from './thread-messages.ts'
 
-/** A call and its batches. */
-export interface CallOfBatches {
-  readonly id: number
-  readonly batches: readonly (readonly Statement[])[]
-}
-
-/** Runs the batches of calls and answers them. */
-type ServeCalls = (calls: readonly CallOfBatches[]) => Promise<void>
+/** Carries out calls and answers them. */
+type ServeCalls = (calls: readonly ThreadCall[]) => Promise<void>
 
 /**
  * Serves the calls that the link passes to this thread. All calls that wait are taken together, up to `atOnce`.
@@ -25,13 +17,38 @@ export async function serveThread(atOnce: number, open: () => Promise<ServeCalls
     const port = parentPort
     port?.on('message', (first: ThreadCall) => {
       const calls = [first, ...waitingCalls(port, atOnce - 1)]
-      const understood = calls.flatMap((call) => batchesIn(call) ?? [])
-      rounds = rounds.then(() => serve(understood))
+      rounds = rounds.then(() => serve(calls))
     })
     send({ type: 'ready' })
   } catch (error) {
     send({ type: 'failed', reason: messageOf(error) })
   }
+}
+
+/** The content of a call; undefined, and the call is answered, where it is malformed. */
+export function contentOf<Content>(
+  { id, body }: ThreadCall,
+  unpack: (packed: never) => Content,
+): Content | undefined {
+  try {
+    // The worker is the same program, behind a pinned certificate.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return unpack(JSON.parse(new TextDecoder().decode(body)) as never)
+  } catch {
+    send({ type: 'answer', id, body: null })
+    return undefined
+  }
+}
+
+/** Answers a call with JSON. */
+export function answerCall({ id }: ThreadCall, answer: unknown): void {
+  const body = new TextEncoder().encode(JSON.stringify(answer))
+  send({ type: 'answer', id, body }, [body.buffer])
+}
+
+/** Answers that a call failed. */
+export function refuseCall({ id }: ThreadCall): void {
+  send({ type: 'answer', id, body: null })
 }
 
 /** What came while this thread was busy. */
@@ -43,24 +60,6 @@ function waitingCalls(port: MessagePort, atMost: number): readonly ThreadCall[] 
     calls.push(next.message)
   }
   return calls
-}
-
-/** Answers a call with the outcome of each of its batches. */
-export function answerCall(id: number, outcomes: readonly BatchOutcome[]): void {
-  const body = new TextEncoder().encode(JSON.stringify(outcomes))
-  send({ type: 'answer', id, body }, [body.buffer])
-}
-
-function batchesIn({ id, body }: ThreadCall): CallOfBatches | undefined {
-  try {
-    // The worker is the same program, behind a pinned certificate.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const packed = JSON.parse(new TextDecoder().decode(body)) as PackedBatches
-    return { id, batches: unpackBatches(packed) }
-  } catch {
-    send({ type: 'answer', id, body: null })
-    return undefined
-  }
 }
 
 function send(message: FromThread, transferred: readonly ArrayBuffer[] = []): void {

@@ -1,15 +1,10 @@
 import { workerData } from 'node:worker_threads'
-import { EmbeddedLedger } from '../worker/embedded/embedded-ledger.ts'
-import { sweep } from '../worker/settle/sweep.ts'
-import { migrate } from '../worker/storage/migrate.ts'
-import { MIGRATIONS } from '../worker/storage/migrations.ts'
-import { runBatches, sqliteDatabase } from '../worker/storage/sqlite-batches.ts'
-import type { SyncStore } from '../worker/storage/sync-store.ts'
+import { unpackBatches } from '../worker/storage/packed-batches.ts'
+import { unpackCalls } from '../worker/storage/packed-calls.ts'
 import { lockLedger } from './ledger-lock.ts'
-import { openForWriting } from './sqlite-file.ts'
-import { SweepTimer } from './sweep-timer.ts'
-import { threadPlanSchema } from './thread-messages.ts'
-import { answerCall, serveThread } from './thread-port.ts'
+import { threadPlanSchema, type CallKind, type ThreadCall } from './thread-messages.ts'
+import { answerCall, contentOf, refuseCall, serveThread } from './thread-port.ts'
+import { Writer } from './writer.ts'
 
 /**
  * The one thread that writes the ledger. What all workers sent while it committed is its next transaction, so that they
@@ -21,35 +16,49 @@ const { path } = threadPlanSchema.parse(workerData)
 /** A transaction delays those who come after it; a call of a worker is at most 4 MiB of them. */
 const MAX_CALLS = 64
 
-/** Brings into the tables what the other embedded engine, from which the file was moved, left in its journal. */
-async function foldJournal(file: SyncStore): Promise<void> {
-  const embedded = new EmbeddedLedger(file, { later: () => {} })
-  await embedded.open()
-  await embedded.fold()
-}
-
 await serveThread(MAX_CALLS, async () => {
   lockLedger(path)
-  const file = openForWriting(path)
-  const database = sqliteDatabase(file)
-  await migrate(database, MIGRATIONS)
-  await foldJournal(file)
-  const timer = new SweepTimer(() => sweep(database, Date.now()), Date.now)
-  timer.begin()
-  return async (calls) => {
-    const answers = await runBatches(
-      file,
-      calls.flatMap(({ batches }) => batches),
-    )
-    if (answers.some(({ wrote }) => wrote)) timer.written()
-    let next = 0
-    for (const { id, batches } of calls) {
-      const own = answers.slice(next, next + batches.length)
-      next += batches.length
-      answerCall(
-        id,
-        own.map(({ outcome }) => outcome),
+  const writer = await Writer.open(path, Date.now)
+  const serve: Readonly<Record<CallKind, (calls: readonly ThreadCall[]) => Promise<void>>> = {
+    operations: (calls) =>
+      together(calls, unpackCalls, (operations) => writer.operations(operations)),
+    batches: (calls) =>
+      together(calls, unpackBatches, async (batches) =>
+        (await writer.batches(batches)).map(({ outcome }) => outcome),
+      ),
+    fold: async (calls) => {
+      const done = await writer.fold().then(
+        () => true,
+        () => false,
       )
+      for (const call of calls) {
+        if (done) answerCall(call, true)
+        else refuseCall(call)
+      }
+    },
+  }
+  return async (calls) => {
+    for (const [kind, some] of Object.entries(Object.groupBy(calls, (call) => call.kind))) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of the groups
+      await serve[kind as CallKind](some)
     }
   }
 })
+
+/** Carries out the items of several calls as one list, and answers each call with its own. */
+async function together<Item>(
+  calls: readonly ThreadCall[],
+  unpack: (packed: never) => readonly Item[],
+  carryOut: (items: readonly Item[]) => Promise<readonly unknown[]>,
+): Promise<void> {
+  const understood = calls.flatMap((call) => {
+    const items = contentOf(call, unpack)
+    return items === undefined ? [] : [{ call, items }]
+  })
+  const outcomes = await carryOut(understood.flatMap(({ items }) => items))
+  let next = 0
+  for (const { call, items } of understood) {
+    answerCall(call, outcomes.slice(next, next + items.length))
+    next += items.length
+  }
+}

@@ -8,6 +8,8 @@ import { linkServerSchema } from './boot.ts'
 export const LEDGER_PATHS = {
   /** POST packed batches: the outcome of each, once all of them are on the disk. */
   write: '/v1/write',
+  /** POST packed operations: the outcome of each; what was settled is on the disk. */
+  operate: '/v1/operate',
   /** POST packed batches that only read. */
   read: '/v1/read',
   /** GET: 200 once the writer has answered. */

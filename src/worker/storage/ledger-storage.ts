@@ -4,7 +4,9 @@ import { startDeadline } from '../batching/deadline-timer.ts'
 import { storageError, type BatchOutcome } from './batch-outcome.ts'
 import { batchedStorage } from './batched-storage.ts'
 import type { Storage } from './database.ts'
+import type { LedgerOutcome } from './ledger-calls.ts'
 import type { PackedBatches } from './packed-batches.ts'
+import { packCalls } from './packed-calls.ts'
 
 /** The pinned mTLS service that leads to the ledger process. */
 export interface LedgerBinding {
@@ -24,25 +26,36 @@ const READ_TIMEOUT_MS = 30_000
  * One SQLite database for all workers of a host, in a process that alone writes it (src/ledger). Batches of one moment
  * share a call, and those of all workers a commit.
  */
-export function ledgerStorage(binding: LedgerBinding, host: BatchDeps): Storage {
-  const { now } = host
+export function ledgerStorage(binding: LedgerBinding, { now, keepAlive }: BatchDeps): Storage {
+  const call = <Outcome>(path: string, packed: object, count: number, timeoutMs: number) =>
+    callLedger<Outcome>(binding, path, packed, { count, timeoutMs, now })
+  const callBatches = (path: string, packed: PackedBatches, timeoutMs: number) =>
+    call<BatchOutcome>(path, packed, packed.batches.length, timeoutMs)
   return batchedStorage(
     {
-      write: (packed) => call(binding, LEDGER_PATHS.write, packed, WRITE_TIMEOUT_MS, now),
-      read: (packed) => call(binding, LEDGER_PATHS.read, packed, READ_TIMEOUT_MS, now),
+      write: (packed) => callBatches(LEDGER_PATHS.write, packed, WRITE_TIMEOUT_MS),
+      read: (packed) => callBatches(LEDGER_PATHS.read, packed, READ_TIMEOUT_MS),
+      operate: (calls) =>
+        call<LedgerOutcome>(LEDGER_PATHS.operate, packCalls(calls), calls.length, WRITE_TIMEOUT_MS),
     },
-    host,
+    { now, keepAlive },
   )
 }
 
+interface CallTerms {
+  /** Of outcomes that are expected. */
+  readonly count: number
+  readonly timeoutMs: number
+  readonly now: () => number
+}
+
 /** @throws StorageUnavailable when there is no answer, or not this one */
-async function call(
+async function callLedger<Outcome>(
   binding: LedgerBinding,
   path: string,
-  packed: PackedBatches,
-  timeoutMs: number,
-  now: () => number,
-): Promise<readonly BatchOutcome[]> {
+  packed: object,
+  { count, timeoutMs, now }: CallTerms,
+): Promise<readonly Outcome[]> {
   const controller = new AbortController()
   const deadline = startDeadline(timeoutMs, now, () => controller.abort())
   try {
@@ -52,18 +65,14 @@ async function call(
       signal: controller.signal,
     })
     if (answer.status !== 200) throw new Error(`status ${answer.status}`)
-    return await outcomesIn(answer, packed.batches.length)
+    const outcomes: unknown = await answer.json()
+    if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('other outcomes')
+    // The ledger is the same program, behind a pinned certificate.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return outcomes as Outcome[]
   } catch (cause) {
     throw storageError('the ledger process does not answer', false, cause)
   } finally {
     deadline.stop()
   }
-}
-
-async function outcomesIn(answer: Response, count: number): Promise<readonly BatchOutcome[]> {
-  const outcomes: unknown = await answer.json()
-  if (!Array.isArray(outcomes) || outcomes.length !== count) throw new Error('not as many outcomes')
-  // The ledger is the same program, behind a pinned certificate.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return outcomes as BatchOutcome[]
 }

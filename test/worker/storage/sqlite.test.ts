@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeLinkCertificates } from '../../../src/host/stack/link-certificates.ts'
 import { startLedger } from '../../../src/host/stack/start-ledger.ts'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import type { Statement, Storage } from '../../../src/worker/storage/database.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import {
@@ -11,6 +13,13 @@ import {
   startLedgerProcess,
   type LedgerProcess,
 } from '../../support/ledger-process.ts'
+import {
+  addCustomer,
+  askOf,
+  readLedgerTotals,
+  rejectionOf,
+  settlementOf,
+} from '../../support/ledger.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
 import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 import { describeStorageContract } from './contract.ts'
@@ -72,6 +81,27 @@ describe('the ledger process', () => {
     await ledger.restart()
     const [rows] = await db.batch([find('row-%')])
     expect(rows).toHaveLength(40)
+  })
+
+  it('still holds what open requests reserved when it is killed, and bills them once', async () => {
+    const db = storage.customer('acme')
+    const key = await addCustomer(db, { balance: 100n })
+    // The sweep of the real process would release what expired before today.
+    const terms = { nano: 40n, now: Date.now() }
+    await admit(db, askOf(key, 'ended', terms))
+    await commitSettlement(db, settlementOf(key, 'ended', { nano: 10n }))
+    await admit(db, askOf(key, 'released', terms))
+    await releaseReservation(db, 'released')
+    for (const id of ['first', 'second']) await admit(db, askOf(key, id, terms))
+    await ledger.restart()
+    const refused = await rejectionOf(admit(db, askOf(key, 'third', terms)))
+    expect(refused).toMatchObject({ status: 402, code: 'insufficient_balance' })
+    expect(await readLedgerTotals(db)).toEqual({ balance: 90n, reserved: 80n, rows: 1, open: 2 })
+    await commitSettlement(db, settlementOf(key, 'first', { nano: 30n }))
+    await ledger.restart()
+    await commitSettlement(db, settlementOf(key, 'first', { nano: 30n }))
+    await releaseReservation(db, 'second')
+    expect(await readLedgerTotals(db)).toEqual({ balance: 60n, reserved: 0n, rows: 2, open: 0 })
   })
 
   it('is unavailable to its workers while it does not run', async () => {

@@ -1,0 +1,119 @@
+import { EmbeddedLedger } from '../worker/embedded/embedded-ledger.ts'
+import { sweep } from '../worker/settle/sweep.ts'
+import type { Statement } from '../worker/storage/database.ts'
+import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/storage/ledger-calls.ts'
+import { migrate } from '../worker/storage/migrate.ts'
+import { MIGRATIONS } from '../worker/storage/migrations.ts'
+import { sql } from '../worker/storage/sql.ts'
+import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
+import { openAdmissions, ReservationLog } from './reservation-log.ts'
+import { openForWriting } from './sqlite-file.ts'
+import { SweepTimer } from './sweep-timer.ts'
+
+/** The one writer of a ledger: the engine that a Durable Object has, over a file of this process. */
+export class Writer {
+  readonly #engine: EmbeddedLedger
+  readonly #reservations: ReservationLog
+  readonly #sweeps: SweepTimer
+  /** Ends when the work that has come so far has ended: a note and its clearing must not cross. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  private constructor(engine: EmbeddedLedger, reservations: ReservationLog, now: () => number) {
+    this.#engine = engine
+    this.#reservations = reservations
+    this.#sweeps = new SweepTimer(() => sweep(engine.database, now()), now)
+  }
+
+  /**
+   * Opens the database, applies the schema, and brings back what was in the memory of a process before this one.
+   * @param now ms since the epoch
+   * @throws Error when it cannot be opened
+   */
+  static async open(path: string, now: () => number): Promise<Writer> {
+    const file = openForWriting(path)
+    await migrate(sqliteDatabase(file), MIGRATIONS)
+    const engine: EmbeddedLedger = new EmbeddedLedger(file, {
+      later: (ms, work) => void setTimeout(() => void writer.#foldNow(work), ms),
+    })
+    const log = `${path}.reservations`
+    const admitted = openAdmissions(log)
+    const writer: Writer = new Writer(engine, new ReservationLog(log), now)
+    await engine.open()
+    await writer.#reserveAgain(admitted)
+    writer.#sweeps.begin()
+    return writer
+  }
+
+  /** Carries out operations, and commits them together. */
+  operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
+    return this.#inTurn(async () => {
+      const outcomes = await this.#engine.operations(calls)
+      if (outcomes.some(({ ok }) => ok)) this.#sweeps.written()
+      return this.#noted(calls, outcomes)
+    })
+  }
+
+  /** Runs batches, and commits them together. */
+  batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
+    return this.#inTurn(async () => {
+      const answers = await this.#engine.batches(batches)
+      if (answers.some(({ wrote }) => wrote)) this.#sweeps.written()
+      return answers
+    })
+  }
+
+  /** Brings the tables up to date for readers. @throws Error when they cannot be written */
+  fold(): Promise<void> {
+    return this.#inTurn(() => this.#fold())
+  }
+
+  async #fold(): Promise<void> {
+    await this.#engine.fold()
+    this.#reservations.clear()
+  }
+
+  #foldNow(due: () => Promise<void>): Promise<void> {
+    return this.#inTurn(async () => {
+      await due()
+      // Where it fails, the reservations stay noted, and the engine tries again.
+      await this.#fold().catch(() => {})
+    })
+  }
+
+  /** An admission that cannot be noted has not happened: the worker releases it. */
+  #noted(
+    calls: readonly LedgerCall[],
+    outcomes: readonly LedgerOutcome[],
+  ): readonly LedgerOutcome[] {
+    try {
+      this.#reservations.note(calls, outcomes)
+      return outcomes
+    } catch (error) {
+      return outcomes.map((outcome) =>
+        outcome.ok && outcome.kind === 'admit' ? failedCall(error) : outcome,
+      )
+    }
+  }
+
+  /** Admits again what was admitted and neither ended nor reached the tables. */
+  async #reserveAgain(admitted: readonly LedgerEntry[]): Promise<void> {
+    await this.#engine.fold()
+    for (const entry of admitted) {
+      const [open = [], settled = []] = await this.#engine.database.batch([
+        sql`SELECT 1 FROM reservations WHERE request_id = ${entry.requestId}`,
+        sql`SELECT 1 FROM usage WHERE id = ${entry.requestId}`,
+      ])
+      if (open.length + settled.length > 0) continue
+      await this.#engine.operations([{ kind: 'admit', entry }])
+    }
+    await this.#fold()
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const run = this.#last.then(work)
+    this.#last = run.catch(() => {})
+    return run
+  }
+}
+
+type LedgerEntry = Extract<LedgerCall, { kind: 'admit' }>['entry']
