@@ -17,7 +17,7 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migrations (
  *
  * Two instances may start at once: each step is one batch that begins by claiming the step's row, so on every engine
  * one of them wins, and the other's batch is rolled back completely. The loser then finds the step done and
- * continues. This needs no advisory lock, which CockroachDB and connection poolers do not honour.
+ * continues. This needs no advisory lock, which connection poolers do not honour.
  */
 export async function migrate(db: Database, migrations: readonly Migration[]): Promise<void> {
   // In PostgreSQL two concurrent CREATE ... IF NOT EXISTS may collide; the table exists afterwards.

@@ -23,8 +23,8 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
  * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between them.
  *
  * Engines with one writer run batches one after another, and the schema's SQL relies on it. Here a writing batch of a
- * customer first locks the customer's row and then reads what is committed: it waits for others instead of failing,
- * also on CockroachDB and YugabyteDB. Batches of the directory are few and use SERIALIZABLE, which may require a
+ * customer first locks the customer's row and then reads what is committed: it waits for others instead of failing.
+ * Batches of the directory are few and use SERIALIZABLE, which may require a
  * retry. Reads see one snapshot.
  * @throws NotCommitted when it can safely be run again; any other error as the driver throws it
  */
