@@ -136,6 +136,8 @@ describe('an Idempotency-Key on two instances', () => {
       const claims = await sql`SELECT 1 FROM idempotent_requests WHERE customer_id = ${customer.id}`
       return claims.length === 1
     })
+    // The worker first: one that sees its client leave gives the claim back.
+    process.kill(left.local.pids.worker, 'SIGKILL')
     await left.stop('SIGKILL')
     expect(await lost).toBeInstanceOf(Error)
     await standinOf(right).reset()

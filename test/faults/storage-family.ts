@@ -118,10 +118,34 @@ const DISK_FULL: Trial<DiskWorld> = {
   run: (world) => {
     const filler = join(world.storageDir, 'filler')
     return during(world, {
-      begin: () => fill(filler),
+      begin: async () => {
+        // What SQLite has already been given it can write to a full disk as well.
+        for (const path of databasesIn(world.storageDir)) giveBackLog(path)
+        fill(filler)
+        await noticed(world)
+      },
       end: () => rmSync(filler),
     })
   },
+}
+
+/**
+ * Has the ledger notice that it can no longer write: until then it admits requests, whose answers it then withholds
+ * (docs/storage.md, "Memory and journal").
+ */
+async function noticed(world: World): Promise<void> {
+  const written = await world.newCustomer().then(
+    () => true,
+    () => false,
+  )
+  if (written) throw new Error('the storage can still be written')
+}
+
+/** Empties the write-ahead log of a database that another process has open. */
+function giveBackLog(path: string): void {
+  const database = new DatabaseSync(path)
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  database.close()
 }
 
 /** Takes every last byte of a file system. */
@@ -142,8 +166,9 @@ const LOCKED: Trial<DiskWorld> = {
   run: (world) => {
     let locks: readonly DatabaseSync[] = []
     return during(world, {
-      begin: () => {
+      begin: async () => {
         locks = databasesIn(world.storageDir).map(locked)
+        await noticed(world)
       },
       end: () => {
         for (const lock of locks) {

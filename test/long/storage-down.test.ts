@@ -138,9 +138,9 @@ describe('while PostgreSQL', () => {
       .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000, interval: 20 })
       .toBe(1)
     await proxy.cut()
+    await expectUnavailable(await refused)
     proxy.delayAnswers(0)
     await proxy.heal()
-    await expectUnavailable(await refused)
     await expect
       .poll(() => inPostgres(databaseUrl, openRequests), { timeout: 30_000, interval: 100 })
       .toBe(0)

@@ -66,10 +66,13 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /**
    * Makes the journal at the first start, or reads it. The schema must be up to date.
-   * @throws Error when the journal holds what the tables do not take
+   * @throws Error when the journal holds what the tables do not take; what the store throws when it cannot be written
    */
   async open(): Promise<void> {
-    await this.#store.transact(() => this.#journal.create())
+    await this.#store.transact(() => {
+      this.#journal.create()
+      this.#journal.tryWrite()
+    })
     const entries = this.#journal
       .read()
       .map((text) => settlementEntrySchema.parse(JSON.parse(text)))

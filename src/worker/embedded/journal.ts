@@ -10,6 +10,9 @@ const SLOTS = 128
 /** An empty slot; a used one begins with another digit. */
 const EMPTY = '0'.repeat(SLOT_CHARACTERS)
 
+/** An empty slot that differs in every page. */
+const UNLIKE_EMPTY = '0'.padEnd(SLOT_CHARACTERS, '1')
+
 /** Separates the entries of a slot; JSON text contains none. */
 const END = '\n'
 
@@ -39,6 +42,16 @@ export class Journal {
     for (let slot = slots; slot < SLOTS; slot++) {
       this.#store.run('INSERT INTO journal (slot, entries) VALUES (?, ?)', [slot, EMPTY])
     }
+  }
+
+  /**
+   * Writes as much as a settlement needs, and leaves everything as it was: an engine whose disk has no room for that must
+   * not admit anything. Runs in a transaction.
+   */
+  tryWrite(): void {
+    const write = `UPDATE journal SET entries = ? WHERE slot = ? AND entries < '1'`
+    // SQLite writes only pages that were changed, if only for a moment.
+    for (const text of [UNLIKE_EMPTY, EMPTY]) this.#store.run(write, [text, SLOTS - 1])
   }
 
   /** The entries that were not folded when the process ended, oldest first. */
