@@ -38,9 +38,11 @@ await serveThread(MAX_CALLS, async () => {
     },
   }
   return async (calls) => {
-    for (const [kind, some] of Object.entries(Object.groupBy(calls, (call) => call.kind))) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of the groups
-      await serve[kind as CallKind](some)
+    // Folds last: whoever asked for one reads everything that was confirmed before it was answered.
+    for (const kind of ['operations', 'batches', 'fold'] as const) {
+      const some = calls.filter((call) => call.kind === kind)
+      // oxlint-disable-next-line no-await-in-loop -- one kind after another
+      if (some.length > 0) await serve[kind](some)
     }
   }
 })

@@ -18,6 +18,11 @@ export const chunkOrderSchema = z.strictObject({
   idle_ms: z.int().min(1),
   /** A comment is sent to the client when it has received nothing for this long, from the commit point on. */
   keep_alive_ms: z.int().min(1),
+  /**
+   * How long the record is kept once the provider's answer has ended, for a worker whose client has not taken all of it
+   * yet, ms.
+   */
+  record_ms: z.int().min(1).max(2_147_483_647),
 })
 
 export type ChunkOrder = z.output<typeof chunkOrderSchema>

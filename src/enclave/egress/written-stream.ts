@@ -17,9 +17,12 @@ export interface WrittenStreamDeps {
   /** Ms. */
   readonly now: () => number
   readonly log: Log
-  /** Called once, when nothing more comes of the stream. */
-  readonly ended: () => void
+  /** Called once, when nothing more comes of the stream, with how long its record must be kept, ms. */
+  readonly ended: (record: StreamRecord, keptMs: number) => void
 }
+
+/** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
+const UNSENT_KEPT_MS = 60_000
 
 /** The first bytes of a written stream are the first output, and later ones may be joined. */
 const PAST_OPENING = { over: true, read: () => {} }
@@ -58,7 +61,7 @@ export class WrittenStream {
     const { head, include_reasoning: includeReasoning } = order
     this.#chunks = new AnswerChunks({ id: head.id, includeReasoning }, chatChunks(head))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
-    this.#joined = deps.joiner.join((events) => this.#send(events), PAST_OPENING)
+    this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING)
     response.on('drain', () => this.#onDrained())
     response.once('close', () => this.#end({ kind: 'stopped' }))
     // A response that is closed already reports that by itself.
@@ -71,6 +74,10 @@ export class WrittenStream {
   /** Ends the stream if it is open, and returns what it is settled by. */
   stop(): StreamRecord {
     this.#end({ kind: 'stopped' })
+    return this.#record()
+  }
+
+  #record(): StreamRecord {
     const { finishReason, tally, providerResponseId } = this.#chunks
     if (this.#ending === undefined || this.#digests === undefined) {
       throw new Error('internal error: a stream that did not end')
@@ -128,6 +135,12 @@ export class WrittenStream {
     if (length > 0) this.#joined.push(Buffer.from(buffer, byteOffset, length))
   }
 
+  #sendEvents(events: Uint8Array): void {
+    this.#send(events)
+    // Silence from here on is not the provider's.
+    if (this.#full) this.#clock.pauseTimeout()
+  }
+
   #send(events: Uint8Array): void {
     this.#clientHash.update(events)
     this.#sentAt = this.#deps.now()
@@ -167,7 +180,7 @@ export class WrittenStream {
       provider_sha256: this.#providerHash.digest('hex'),
       client_sha256: this.#clientHash.digest('hex'),
     }
-    this.#deps.ended()
+    this.#deps.ended(this.#record(), this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS)
   }
 
   #scheduleKeepAlive(waitMs: number): void {

@@ -1,33 +1,37 @@
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { WrittenStream } from './written-stream.ts'
 
-/** How long the record of an ended stream is kept for a worker that has not asked for it yet. */
-const KEPT_MS = 60_000
+type Stoppable = Pick<WrittenStream, 'stop'>
+
+/** A stream, and once it has ended no more of it than its record. */
+type Known = { readonly open: Stoppable } | { readonly record: StreamRecord }
 
 /** The streams whose chunks are written here, and for a while those that have ended. */
 export class WrittenStreams {
-  readonly #streams = new Map<string, WrittenStream>()
+  readonly #streams = new Map<string, Known>()
 
   has(name: string): boolean {
     return this.#streams.has(name)
   }
 
   /**
-   * Opens a stream under a name that is not in use. `open` is given what to call when it has ended.
+   * Opens a stream under a name that is not in use. `open` is given what to call when it has ended, with how long the record
+   * must be kept, ms.
    */
-  add(name: string, open: (ended: () => void) => WrittenStream): void {
-    this.#streams.set(
-      name,
-      open(() => {
-        setTimeout(() => this.#streams.delete(name), KEPT_MS).unref()
-      }),
-    )
+  add(name: string, open: (ended: (record: StreamRecord, ms: number) => void) => Stoppable) {
+    const ended = (record: StreamRecord, ms: number) => {
+      if (!this.#streams.has(name)) return
+      this.#streams.set(name, { record })
+      setTimeout(() => this.#streams.delete(name), ms).unref()
+    }
+    this.#streams.set(name, { open: open(ended) })
   }
 
   /** Ends a stream if it is open, and forgets it. Undefined where none of that name is known. */
   end(name: string): StreamRecord | undefined {
-    const stream = this.#streams.get(name)
+    const known = this.#streams.get(name)
     this.#streams.delete(name)
-    return stream?.stop()
+    if (known === undefined) return undefined
+    return 'record' in known ? known.record : known.open.stop()
   }
 }

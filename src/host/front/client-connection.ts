@@ -87,8 +87,12 @@ export class ClientConnection implements Connection {
   }
 }
 
+/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
+const LINGER_MS = 60_000
+
 /**
- * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end. The
+ * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end, and a client
+ * that neither ends its side nor takes the rest of its answer is closed after a while, so that it cannot keep its place. The
  * client's end counts as leaving, as in nginx, Envoy and Node: no client of this API half-closes its connection and then
  * waits for the answer, and to one that has closed it the kernel sends nothing that tells the two apart. It is passed on
  * as a reset, because workerd notices a reset at once and an end only when it next writes; until then it would work for
@@ -99,6 +103,7 @@ function join(client: Socket, worker: Socket): void {
   client.once('end', () => worker.resetAndDestroy())
   client.once('close', () => worker.destroy())
   worker.once('error', () => client.resetAndDestroy())
+  worker.once('end', () => client.setTimeout(LINGER_MS, () => client.destroy()))
   worker.once('close', () => client.destroySoon())
   client.pipe(worker, { end: false })
   worker.pipe(client)

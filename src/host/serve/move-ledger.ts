@@ -46,6 +46,8 @@ export function moveLedger(state: Pick<StateDir, 'directory'>, to: EmbeddedEngin
   syncToDisk(dirname(file))
   const former = `${source}.moved`
   renameSync(source, former)
+  // What was reserved when it last served has long ended.
+  rmSync(`${source}.reservations`, { force: true })
   return { file, former, rows }
 }
 

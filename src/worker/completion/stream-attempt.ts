@@ -77,9 +77,15 @@ export function streamAttempt(
   }
 }
 
+/** Beyond the time that a stream may last, ms. */
+const RECORD_SLACK_MS = 60_000
+
+/** The longest time that timers take, ms. */
+const MAX_TIMER_MS = 2_147_483_647
+
 /** What the daemon needs to write the chunks of this answer. */
 function chunkOrder({ context, chat }: AdmittedChat, head: AnswerHead): ChunkOrder {
-  const { idle_ms, keep_alive_ms } = context.config.service.timeouts
+  const { idle_ms, keep_alive_ms, stream_ms } = context.config.service.timeouts
   const { id, created, model } = head
   return {
     stream: context.newId(),
@@ -87,5 +93,7 @@ function chunkOrder({ context, chat }: AdmittedChat, head: AnswerHead): ChunkOrd
     include_reasoning: chat.includeReasoning,
     idle_ms,
     keep_alive_ms,
+    // A client may take as long for an answer as a stream may last.
+    record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
   }
 }

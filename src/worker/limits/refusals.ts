@@ -2,6 +2,7 @@ import type { ApiError } from '../http/errors.ts'
 
 interface Refusal {
   /** Ms. */
+  readonly since: number
   readonly until: number
   readonly error: () => ApiError
 }
@@ -24,7 +25,8 @@ export class Refusals {
   /** Refuses this name for `ms` milliseconds. The oldest refusal is forgotten where there are too many. */
   remember(name: string, ms: number, error: () => ApiError): void {
     this.#byName.delete(name)
-    this.#byName.set(name, { until: this.#now() + ms, error })
+    const since = this.#now()
+    this.#byName.set(name, { since, until: since + ms, error })
     const [oldest] = this.#byName.keys()
     if (this.#byName.size > MAX_REFUSALS && oldest !== undefined) this.#byName.delete(oldest)
   }
@@ -33,7 +35,9 @@ export class Refusals {
   check(name: string): void {
     const refusal = this.#byName.get(name)
     if (refusal === undefined) return
-    if (this.#now() < refusal.until) throw refusal.error()
+    const now = this.#now()
+    // A clock that was set back ends a refusal.
+    if (now >= refusal.since && now < refusal.until) throw refusal.error()
     this.#byName.delete(name)
   }
 }

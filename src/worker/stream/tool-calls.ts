@@ -26,6 +26,9 @@ export interface ToolCall {
 /** Larger indexes are replaced: clients keep calls in arrays, and a huge index would mean a huge array. */
 const MAX_INDEX = 9_999
 
+/** Characters of ids and names of one stream that are remembered; each call counts 64 more. */
+const MAX_REMEMBERED = 16 * 1024 * 1024
+
 interface Slot {
   readonly index: number
   readonly providerId: string | undefined
@@ -43,6 +46,7 @@ export class ToolFragments {
   readonly #taken = new Set<number>()
   #nextIndex = 0
   #latest: Slot | undefined
+  #remembered = 0
 
   /** `responseId` generates the ids of calls that have none. */
   constructor(responseId: string) {
@@ -51,7 +55,7 @@ export class ToolFragments {
 
   /**
    * The fragments of one delta, without what was already sent.
-   * @throws BrokenStream `malformed` when a fragment is malformed
+   * @throws BrokenStream `malformed` when a fragment is malformed, or when there are too many calls
    */
   rebuild(toolCalls: unknown): readonly ToolFragment[] {
     return optionalObjects(toolCalls).flatMap((fragment) => this.#rebuildOne(fragment) ?? [])
@@ -75,7 +79,10 @@ export class ToolFragments {
     }
     // Some servers repeat the name on every fragment; a client would concatenate the copies.
     const newName = name !== '' && name !== known.name
-    if (newName) known.name += name
+    if (newName) {
+      this.#remember(name.length)
+      known.name += name
+    }
     if (!newName && text === '') return undefined
     return { index: known.index, function: { ...(newName && { name }), arguments: text } }
   }
@@ -95,6 +102,7 @@ export class ToolFragments {
 
   /** A new slot, with the provider's own index where that is free. */
   #open(wanted: unknown, providerId: string | undefined, name: string): Slot {
+    this.#remember((providerId?.length ?? 0) + name.length + 64)
     const index = isIndex(wanted) && !this.#taken.has(wanted) ? wanted : this.#nextIndex
     const slot: Slot = { index, providerId, name }
     this.#taken.add(index)
@@ -103,6 +111,11 @@ export class ToolFragments {
     if (isIndex(wanted)) this.#byProviderIndex.set(wanted, slot)
     if (providerId !== undefined) this.#byProviderId.set(providerId, slot)
     return slot
+  }
+
+  #remember(characters: number): void {
+    this.#remembered += characters
+    if (this.#remembered > MAX_REMEMBERED) throw new BrokenStream('malformed')
   }
 }
 

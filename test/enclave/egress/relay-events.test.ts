@@ -118,7 +118,12 @@ describe('a stream of events whose chunks are joined', () => {
     })
     const stream = '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1'
     const head = { id: 'chatcmpl-1', created: 1, model: 'nova/глм' }
-    const limits = { include_reasoning: true, idle_ms: 60_000, keep_alive_ms: 60_000 }
+    const limits = {
+      include_reasoning: true,
+      idle_ms: 60_000,
+      keep_alive_ms: 60_000,
+      record_ms: 60_000,
+    }
     const order = { 'x-cmr-chunks': printChunkOrder({ stream, head, ...limits }) }
     const answer = await link.post('nova', PROMPT, order)
     expect(answer.headers['x-cmr-chunks']).toBe('written')

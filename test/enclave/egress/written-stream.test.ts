@@ -28,12 +28,17 @@ function orderOf(options: ChatStreamOptions = OPTIONS, limits: Partial<ChunkOrde
     include_reasoning: includeReasoning,
     idle_ms: 60_000,
     keep_alive_ms: 60_000,
+    record_ms: 3_660_000,
     ...limits,
   }
 }
 
 /** A written stream between an answer and a response that are driven by hand. */
-function open(order: ChunkOrder = orderOf(), room?: number) {
+function open(
+  order: ChunkOrder = orderOf(),
+  room?: number,
+  joiner = new ChunkJoiner({ now: Date.now }),
+) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
   const taken: (() => void)[] = []
@@ -48,7 +53,7 @@ function open(order: ChunkOrder = orderOf(), room?: number) {
   let ends = 0
   const logged: string[] = []
   const stream = new WrittenStream(order, answer, response, {
-    joiner: new ChunkJoiner({ now: Date.now }),
+    joiner,
     now: Date.now,
     log: (event) => logged.push(event),
     ended: () => (ends += 1),
@@ -195,10 +200,10 @@ describe('a stream that the daemon writes', () => {
   )
 
   it('does not take a client that does not read for a silent provider, and sends it no comments', async () => {
-    const opened = open(orderOf(OPTIONS, { idle_ms: 20, keep_alive_ms: 10 }), 1)
+    const opened = open(orderOf(OPTIONS, { idle_ms: 50, keep_alive_ms: 150 }), 1)
     opened.give(TEXT)
     expect(opened.answer.isPaused()).toBe(true)
-    await delay(200)
+    await delay(400)
     expect(opened.ends).toBe(0)
     expect(opened.text).not.toContain('keep-alive')
     opened.drain()
@@ -209,6 +214,17 @@ describe('a stream that the daemon writes', () => {
       opened.response.once('finish', () => clearInterval(draining))
     })
     expect(opened.stream.stop().ending).toEqual({ kind: 'idle' })
+  })
+
+  it('does not take one for it either whose chunks were joined and sent later', async () => {
+    const joiner = new ChunkJoiner({ now: Date.now, chunksPerSecond: 1 })
+    const opened = open(orderOf(OPTIONS, { idle_ms: 600 }), 1_024, joiner)
+    opened.give(TEXT)
+    opened.give(utf8(`data: {"choices":[{"delta":{"content":"${'x'.repeat(2_000)}"}}]}\n\n`))
+    await expect.poll(() => opened.answer.isPaused()).toBe(true)
+    await delay(1_500)
+    expect(opened.ends).toBe(0)
+    opened.stream.stop()
   })
 
   it('sends comments while the provider is silent, which are part of the digest', async () => {

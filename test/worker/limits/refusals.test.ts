@@ -18,6 +18,14 @@ test('a refusal holds for its time, for its name alone', () => {
   expect(() => refusals.check('a')).not.toThrow()
 })
 
+test('a clock that is set back ends a refusal', () => {
+  const clock = { now: 3_600_000 }
+  const refusals = new Refusals(() => clock.now)
+  refusals.remember('a', 100, refused)
+  clock.now = 0
+  expect(() => refusals.check('a')).not.toThrow()
+})
+
 test('the oldest is forgotten where there are ten thousand', () => {
   const refusals = new Refusals(() => 0)
   for (let name = 0; name < 10_000; name++) refusals.remember(String(name), 1, refused)

@@ -1,0 +1,46 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { WrittenStreams } from '../../../src/enclave/egress/written-streams.ts'
+import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const RECORD: StreamRecord = {
+  ending: { kind: 'complete' },
+  finish_reason: 'stop',
+  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  provider_response_id: null,
+  provider_sha256: 'a'.repeat(64),
+  client_sha256: 'b'.repeat(64),
+}
+
+/** A stream that has ended, and whose record must be kept for so long. */
+function ended(keptMs: number): WrittenStreams {
+  const streams = new WrittenStreams()
+  let end: (record: StreamRecord, ms: number) => void = () => {}
+  streams.add('one', (onEnd) => {
+    end = onEnd
+    return {
+      stop: () => {
+        throw new Error('the stream was kept')
+      },
+    }
+  })
+  end(RECORD, keptMs)
+  return streams
+}
+
+test('the record of an ended stream waits for a worker whose client is slow', () => {
+  const streams = ended(3_660_000)
+  vi.advanceTimersByTime(3_659_999)
+  expect(streams.end('one')).toEqual(RECORD)
+  expect(streams.end('one')).toBeUndefined()
+})
+
+test('and is forgotten when its time is over', () => {
+  const streams = ended(60_000)
+  expect(streams.has('one')).toBe(true)
+  vi.advanceTimersByTime(60_000)
+  expect(streams.has('one')).toBe(false)
+  expect(streams.end('one')).toBeUndefined()
+})
