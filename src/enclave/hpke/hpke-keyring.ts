@@ -3,8 +3,8 @@ import { LinkError } from '../link-error.ts'
 import type { HpkeKey } from './hpke-key.ts'
 
 /**
- * Maximum number of encapsulated keys remembered for one key. Each takes 75 bytes, so the two keys in use take 40 MB
- * at most.
+ * Maximum number of encapsulated keys remembered for one key. Each takes 75 bytes, so the current key and one former
+ * key take 40 MB at most, and as many keys as there can be take 160 MB.
  */
 const MAX_USES = 262_144
 
@@ -17,9 +17,13 @@ const WORN_AT = 3 / 4
 /** How long a replaced key is still accepted: as long as clients may rely on the envelope that names it. */
 const GRACE_MS = 3_600_000
 
+/** Maximum number of replaced keys accepted at a time. */
+const MAX_FORMER = 7
+
 export interface KeyringLimits {
   readonly maxUses: number
   readonly graceMs: number
+  readonly maxFormer: number
 }
 
 /** A key, and every encapsulated key that was accepted while it was current. */
@@ -31,27 +35,36 @@ interface InUse {
   most: number
 }
 
+interface Former extends InUse {
+  /** Unix ms. */
+  readonly until: number
+}
+
 function newlyInUse(key: HpkeKey): InUse {
   return { key, seen: new Set(), used: new Map(), most: 0 }
 }
 
 /**
- * The HPKE keys in use: the current one, and for an hour the previous one. An encapsulated key is accepted once:
- * accepted ones are remembered for as long as they could be replayed. EHBP itself has no protection against replay.
+ * The HPKE keys in use: the current one, and each former one for an hour after it was replaced. An encapsulated key is
+ * accepted once: accepted ones are remembered for as long as they could be replayed. EHBP itself has no protection
+ * against replay.
  *
  * One owner may use as many as are still free, so that nobody can wear out the key for everybody (the rule of
- * src/worker/limits/fair-share.ts).
+ * src/worker/limits/fair-share.ts). Nor can one owner end a former key early by having keys replaced: while all places of
+ * former keys are taken, an owner that has used its share waits. Only when the uses of all owners fill the current key
+ * is the oldest former one given up for the next.
  */
 export class HpkeKeyring {
   readonly #now: () => number
   readonly #limits: KeyringLimits
   #current: InUse
-  #former: (InUse & { readonly until: number }) | undefined
+  /** The newest first. */
+  #former: readonly Former[] = []
 
   constructor(
     first: HpkeKey,
     now: () => number,
-    limits: KeyringLimits = { maxUses: MAX_USES, graceMs: GRACE_MS },
+    limits: KeyringLimits = { maxUses: MAX_USES, graceMs: GRACE_MS, maxFormer: MAX_FORMER },
   ) {
     this.#current = newlyInUse(first)
     this.#now = now
@@ -65,13 +78,16 @@ export class HpkeKeyring {
   /** Whether the current key was used so often, by all or by one owner, that it should be replaced. */
   get worn(): boolean {
     const { seen, most } = this.#current
-    const { maxUses } = this.#limits
-    return seen.size >= maxUses * WORN_AT || most >= (maxUses - seen.size) * WORN_AT
+    const { maxUses, maxFormer } = this.#limits
+    if (seen.size >= maxUses * WORN_AT) return true
+    return most >= (maxUses - seen.size) * WORN_AT && this.#accepted().length < maxFormer
   }
 
-  /** Puts the next key into use. The one before the current one is dropped. */
+  /** Puts the next key into use. Where all places of former keys are taken, the oldest is dropped. */
   adopt(next: HpkeKey): void {
-    this.#former = { ...this.#current, until: this.#now() + this.#limits.graceMs }
+    const { graceMs, maxFormer } = this.#limits
+    const replaced = { ...this.#current, until: this.#now() + graceMs }
+    this.#former = [replaced, ...this.#accepted()].slice(0, maxFormer)
     this.#current = newlyInUse(next)
   }
 
@@ -95,8 +111,14 @@ export class HpkeKeyring {
   }
 
   #inUse(): readonly InUse[] {
-    if (this.#former !== undefined && this.#former.until <= this.#now()) this.#former = undefined
-    return this.#former === undefined ? [this.#current] : [this.#current, this.#former]
+    this.#former = this.#accepted()
+    return [this.#current, ...this.#former]
+  }
+
+  /** The former keys whose grace has not ended. */
+  #accepted(): readonly Former[] {
+    const now = this.#now()
+    return this.#former.filter(({ until }) => until > now)
   }
 
   #remember(enc: string, owner: string, keys: readonly InUse[]): void {

@@ -135,9 +135,13 @@ async function decapsulate(
   const asked = decapsulateRequestSchema.safeParse(body)
   if (!asked.success) throw new LinkError('invalid_request', 'not 32 bytes of an encapsulated key')
   const { enc, owner } = asked.data
-  const secrets = await keyring.decapsulate(fromHex(enc), owner)
-  rotation.used()
-  return { shared_secrets: secrets.map(toHex) }
+  try {
+    const secrets = await keyring.decapsulate(fromHex(enc), owner)
+    return { shared_secrets: secrets.map(toHex) }
+  } finally {
+    // After a refusal too: the key of an owner that has used its share may be replaced only later.
+    rotation.used()
+  }
 }
 
 /** The published trust bundle. */

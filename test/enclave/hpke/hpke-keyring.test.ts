@@ -15,7 +15,7 @@ async function encapsulateTo(key: HpkeKey) {
   return { secret: toHex(secret), enc: copyBytes(enc) }
 }
 
-async function ring(limits = { maxUses: 4, graceMs: 1000 }) {
+async function ring(limits = { maxUses: 4, graceMs: 1000, maxFormer: 2 }) {
   const clock = { now: 0 }
   const first = await makeHpkeKey()
   return { clock, first, keyring: new HpkeKeyring(first, () => clock.now, limits) }
@@ -83,6 +83,44 @@ describe('the keyring', () => {
     })
   })
 
+  test('serves every former key for its own grace, however often the key was replaced meanwhile', async () => {
+    const { clock, first, keyring } = await ring()
+    const second = await makeHpkeKey()
+    keyring.adopt(second)
+    clock.now = 600
+    keyring.adopt(await makeHpkeKey())
+    clock.now = 999
+    const oldest = await encapsulateTo(first)
+    const secrets = (await keyring.decapsulate(oldest.enc, another())).map(toHex)
+    expect(secrets).toHaveLength(3)
+    expect(secrets[2]).toBe(oldest.secret)
+    clock.now = 1000
+    const middle = await encapsulateTo(second)
+    const left = (await keyring.decapsulate(middle.enc, another())).map(toHex)
+    expect(left).toHaveLength(2)
+    expect(left[1]).toBe(middle.secret)
+    await expect(keyring.decapsulate(oldest.enc, another())).rejects.toMatchObject({
+      code: 'replayed',
+    })
+  })
+
+  test('is not replaced for one owner while all places of former keys are taken, but for all owners it is', async () => {
+    const { clock, keyring } = await ring({ maxUses: 8, graceMs: 1000, maxFormer: 1 })
+    keyring.adopt(await makeHpkeKey())
+    for (let i = 1; i <= 4; i++) await keyring.decapsulate(anyEnc(i), 'greedy')
+    expect(keyring.worn).toBe(false)
+    await expect(keyring.decapsulate(anyEnc(5), 'greedy')).rejects.toMatchObject({
+      code: 'rate_limited',
+    })
+    clock.now = 1000
+    expect(keyring.worn).toBe(true)
+    clock.now = 999
+    for (let i = 6; i <= 7; i++) await keyring.decapsulate(anyEnc(i), another())
+    expect(keyring.worn).toBe(true)
+    keyring.adopt(await makeHpkeKey())
+    await expect(keyring.decapsulate(anyEnc(8), another())).resolves.toHaveLength(2)
+  })
+
   test('says that it is worn before it is full, and accepts nothing more when it is', async () => {
     const { keyring } = await ring()
     const worn: boolean[] = []
@@ -100,7 +138,7 @@ describe('the keyring', () => {
   })
 
   test('lets one owner use half of it, says that it is worn before that, and leaves the rest to others', async () => {
-    const { keyring } = await ring({ maxUses: 16, graceMs: 1000 })
+    const { keyring } = await ring({ maxUses: 16, graceMs: 1000, maxFormer: 2 })
     const wornAt: number[] = []
     for (let i = 1; i <= 8; i++) {
       await keyring.decapsulate(anyEnc(i), 'greedy')

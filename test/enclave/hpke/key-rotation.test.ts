@@ -15,7 +15,11 @@ function keyOf(name: string): HpkeKey {
 function rotating(prove: (name: string) => Promise<void> = async () => {}) {
   let made = 0
   const failures: string[] = []
-  const keyring = new HpkeKeyring(keyOf('0'), () => Date.now(), { maxUses: 4, graceMs: HOUR })
+  const keyring = new HpkeKeyring(keyOf('0'), () => Date.now(), {
+    maxUses: 4,
+    graceMs: HOUR,
+    maxFormer: 7,
+  })
   const rotation = new KeyRotation({
     keyring,
     make: async () => keyOf(String(++made)),

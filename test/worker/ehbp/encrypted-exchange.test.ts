@@ -23,7 +23,7 @@ let sender: Sender
 
 beforeEach(async () => {
   key = await makeHpkeKey()
-  keyring = new HpkeKeyring(key, Date.now, { maxUses: 8, graceMs: 1000 })
+  keyring = new HpkeKeyring(key, Date.now, { maxUses: 8, graceMs: 1000, maxFormer: 7 })
   sender = await senderTo(key.config)
 })
 
