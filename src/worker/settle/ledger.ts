@@ -1,3 +1,4 @@
+import { pause } from '../routing/budget.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import type { SettlementEntry, StoredReceipt } from '../storage/ledger-operations.ts'
 import { int64, sql } from '../storage/sql.ts'
@@ -44,14 +45,15 @@ export interface UsageEntry {
  * reservation has lapsed, and the balance may become negative.
  * @returns the evidence that the receipt names and that must still be stored with `storeEvidence`
  * @throws ClaimLost when another request has taken over the claim; nothing is stored then
- * @throws StorageUnavailable when the storage does not answer
+ * @throws StorageUnavailable when the storage does not answer in any attempt; it is then unknown whether it was stored
  */
 export async function commitSettlement(
   db: Database,
   settlement: Settlement,
+  retry: Retry = UNTIL_RESTARTED,
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
   const entry = entryOf(settlement)
-  const { outcome, missingEvidence } = await withOneRetry(() => ledgerOf(db).settle(entry))
+  const { outcome, missingEvidence } = await untilAnswered(() => ledgerOf(db).settle(entry), retry)
   if (outcome === 'no_account') throw new Error('internal error: the customer has no account')
   if (outcome === 'claim_lost') throw new ClaimLost()
   return { missingEvidence }
@@ -79,17 +81,41 @@ function entryOf({
   }
 }
 
+/** How often an operation is tried again while the storage does not answer. */
+export interface Retry {
+  /** The pause before each further attempt, ms. */
+  readonly pausesMs: readonly number[]
+  readonly wait: (ms: number) => Promise<void>
+}
+
+/** At once after a lost connection, and for longer than a supervisor takes to restart a process that died. */
+export const UNTIL_RESTARTED: Retry = {
+  pausesMs: [0, 500, 1_000, 2_000, 3_000, 4_000],
+  wait: pause,
+}
+
+/** For what is tried again later in any case. */
+export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause }
+
 /**
- * Runs an idempotent operation again when the storage did not answer. The first one may have been committed although its
- * result was lost; the client has then been billed, so its answer must not be withheld.
+ * Runs an idempotent operation again while the storage does not answer. An earlier attempt may have been committed although
+ * its result was lost; the client has then been billed, so its answer must not be withheld.
  */
-async function withOneRetry<Result>(operation: () => Promise<Result>): Promise<Result> {
-  try {
-    return await operation()
-  } catch (error) {
-    if (error instanceof StorageUnavailable) return operation()
-    throw error
+async function untilAnswered<Result>(
+  operation: () => Promise<Result>,
+  { pausesMs, wait }: Retry,
+): Promise<Result> {
+  for (const ms of pausesMs) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after another
+      return await operation()
+    } catch (error) {
+      if (!(error instanceof StorageUnavailable)) throw error
+    }
+    // oxlint-disable-next-line no-await-in-loop -- one attempt after another
+    if (ms > 0) await wait(ms)
   }
+  return operation()
 }
 
 /** Stores a piece of evidence for the customer's receipts that name it. Idempotent. */

@@ -8,7 +8,13 @@ import { retainEvidence } from './evidence.ts'
 import { billedTokens, claimsOf, type Exchange, type ExchangeProof } from './exchange.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
-import { commitSettlement, type Settlement } from './ledger.ts'
+import {
+  commitSettlement,
+  ONCE_MORE,
+  UNTIL_RESTARTED,
+  type Retry,
+  type Settlement,
+} from './ledger.ts'
 import { priceOf } from './price.ts'
 import { quarantine } from './quarantine.ts'
 import { release } from './release.ts'
@@ -74,18 +80,23 @@ export function settleWithReceipt(
 }
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
-export function settleWithoutReceipt(exchange: Exchange, deps: SettleDeps): Promise<void> {
-  return deps.coalesce(async () => void (await commit(exchange, deps, null)))
+export function settleWithoutReceipt(
+  exchange: Exchange,
+  deps: SettleDeps,
+  retry = UNTIL_RESTARTED,
+): Promise<void> {
+  return deps.coalesce(async () => void (await commit(exchange, { ...deps, retry }, null)))
 }
 
 /**
  * Settles an exchange whose answer was delivered and that gets no receipt. When it cannot be settled for a reason that
  * a retry does not remove, it is quarantined for the operator. It costs nothing once another request has its claim.
+ * Where the storage does not answer, the caller tries again later.
  * @throws StorageUnavailable when it could not be stored either way
  */
 export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Promise<void> {
   try {
-    await settleWithoutReceipt(exchange, deps)
+    await settleWithoutReceipt(exchange, deps, ONCE_MORE)
   } catch (error) {
     if (error instanceof StorageUnavailable) throw error
     if (error instanceof ClaimLost) return release(exchange.requestId, deps)
@@ -102,13 +113,13 @@ export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Pro
 
 async function commit(
   exchange: Exchange,
-  deps: SettleDeps,
+  deps: SettleDeps & { readonly retry?: Retry },
   receipt: Settlement['receipt'],
   startedAt = deps.now(),
 ) {
   const { route, usage } = exchange
   const settlement = settlementOf(exchange, deps, receipt)
-  const committed = await commitSettlement(deps.ledger, settlement)
+  const committed = await commitSettlement(deps.ledger, settlement, deps.retry)
   deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,

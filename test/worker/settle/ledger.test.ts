@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import {
+  commitSettlement,
+  releaseReservation,
+  UNTIL_RESTARTED,
+} from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { migrate } from '../../../src/worker/storage/migrate.ts'
@@ -105,7 +109,27 @@ describe('settlement', () => {
     expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
 
-  test('fails where the storage stays away, after asking twice', async () => {
+  test('whose result was lost with the ledger process waits for the next one, so that a billed answer is delivered', async () => {
+    const db = openSqlite()
+    const key = await addCustomer(db, { balance: 100n })
+    await admit(db, askOf(key, 'r1', { nano: 80n }))
+    let calls = 0
+    const restarting: Database = {
+      batch: async (statements) => {
+        const rows = calls++ === 0 || calls > 4 ? await db.batch(statements) : []
+        if (calls <= 4) throw new StorageUnavailable('the ledger process does not answer')
+        return rows
+      },
+    }
+    const pauses: number[] = []
+    const settlement = settlementOf(key, 'r1', { nano: 30n, receipt: receiptOf('x') })
+    const wait = async (ms: number) => void pauses.push(ms)
+    await commitSettlement(restarting, settlement, { ...UNTIL_RESTARTED, wait })
+    expect(pauses).toEqual([500, 1_000, 2_000])
+    expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
+  })
+
+  test('fails where the storage stays away for ten seconds', async () => {
     let calls = 0
     const gone: Database = {
       batch: async () => {
@@ -113,11 +137,14 @@ describe('settlement', () => {
         throw new StorageUnavailable('nobody answers')
       },
     }
+    let waited = 0
+    const wait = async (ms: number) => void (waited += ms)
     const key = { customerId: 'acme', keyPrefix: 'k', keyHash: 'h' }
-    await expect(commitSettlement(gone, settlementOf(key, 'r1'))).rejects.toThrow(
+    const retry = { ...UNTIL_RESTARTED, wait }
+    await expect(commitSettlement(gone, settlementOf(key, 'r1'), retry)).rejects.toThrow(
       new StorageUnavailable('nobody answers'),
     )
-    expect(calls).toBe(2)
+    expect({ calls, waited }).toEqual({ calls: 7, waited: 10_500 })
   })
 
   test('followed by a release changes nothing more', async () => {
