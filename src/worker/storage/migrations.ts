@@ -9,6 +9,7 @@ import { statements as administration } from './migrations/0007-administration.t
 import { statements as operatorConsole } from './migrations/0008-console.ts'
 import { statements as journal } from './migrations/0009-journal.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
+import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
 
 /** Every step of the schema that all engines have, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
 export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   ...MIGRATIONS,
   { id: 'postgres-0001-ledger-functions', statements: postgresLedgerFunctions },
+  { id: 'postgres-0002-flat-functions', statements: postgresFlatFunctions },
 ]

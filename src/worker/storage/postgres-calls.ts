@@ -120,12 +120,12 @@ const settlementSchema: z.ZodType<SettlementResult> = z.object({
   missingEvidence: z.array(z.string()),
 })
 
-/** The facts that `cmr_admit_v1` answers. */
+/** The facts that `cmr_admit_v2` answers. */
 export function readAdmission(answer: string): AdmissionFacts {
   return admissionSchema.parse(JSON.parse(answer))
 }
 
-/** The end that `cmr_settle_v1` answers. */
+/** The end that `cmr_settle_v2` answers. */
 export function readSettlement(answer: string | null): SettlementResult {
   return settlementSchema.parse(answer === null ? null : JSON.parse(answer))
 }

@@ -31,9 +31,9 @@ export interface PostgresLedgerDeps {
 const FUNCTIONS: Readonly<
   Record<LedgerFunction, { readonly sql: string; readonly lanes: number }>
 > = {
-  admit: { sql: callOf('cmr_admit_v1'), lanes: 2 },
-  settle: { sql: callOf('cmr_settle_v1'), lanes: 2 },
-  release: { sql: callOf('cmr_release_v1'), lanes: 1 },
+  admit: { sql: callOf('cmr_admit_v2'), lanes: 2 },
+  settle: { sql: callOf('cmr_settle_v2'), lanes: 2 },
+  release: { sql: callOf('cmr_release_v2'), lanes: 1 },
 }
 
 /** How long a call for several customers waits for the row of one of them, ms. */

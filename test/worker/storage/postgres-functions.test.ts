@@ -23,6 +23,38 @@ import { startWorkerd, type WorkerdProcess } from '../../support/workerd.ts'
 
 const SLOW = { timeout: 60_000, interval: 50 }
 
+/** Rows of others in each table that admission and settlement look something up in. */
+const GROW = [
+  `INSERT INTO customers (customer_id, name, billing, created_at)
+    SELECT 'grown-' || i, 'n', 'postpaid', 1 FROM generate_series(1, 3000) AS i`,
+  `INSERT INTO api_keys (customer_id, key_prefix, key_hash, name, created_at)
+    SELECT 'grown-' || i, 'p', 'h', 'n', 1 FROM generate_series(1, 3000) AS i`,
+  `INSERT INTO reservations (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
+    SELECT 'grown-' || i, 'grown-' || i, 'p', 1, 1, 1 FROM generate_series(1, 3000) AS i`,
+  `INSERT INTO idempotent_requests (customer_id, name, request_id, fingerprint, held_until, sweep_at)
+    SELECT 'grown-' || i, 'n', 'grown-' || i, 'f', 1, 1 FROM generate_series(1, 3000) AS i`,
+  `INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality, provider, billing_unit,
+      prompt_tokens, completion_tokens, cost_nano, discount_pct, failover)
+    SELECT 'grown-' || i, 'grown-' || i, 1, 1, 'p', 'm', 'chat', 'p', 'token', 1, 1, 1, 0, 0
+    FROM generate_series(1, 3000) AS i`,
+]
+
+/** A settlement of a chat request as its function reads it. */
+const settlementJson = (of: object) => ({
+  ...of,
+  model: 'm',
+  modality: 'chat',
+  provider: 'p',
+  billing_unit: 'token',
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  cost_nano: 4,
+  discount_pct: 0,
+  failover: 0,
+  capped: 0,
+  answer: 'an answer',
+})
+
 describe('the ledger functions of PostgreSQL', () => {
   let server: PostgresServer
   let script = ''
@@ -66,7 +98,7 @@ describe('the ledger functions of PostgreSQL', () => {
       return admissionItem({ ...ask, reserveNano: amounts, claim: null }, '{}')
     })
     const rows = await outside.unsafe(
-      'SELECT answer FROM cmr_admit_v1($1::text::jsonb, 0) AS answer',
+      'SELECT answer FROM cmr_admit_v2($1::text::jsonb, 0) AS answer',
       [roundsOf(items).rounds],
     )
     const admitted = rows.map((row) => JSON.parse(String(row['answer'])).admitted)
@@ -162,7 +194,7 @@ describe('the ledger functions of PostgreSQL', () => {
       await tx.unsafe('CREATE TEMP TABLE reservations ON COMMIT DROP AS SELECT * FROM reservations')
       const rounds = JSON.stringify([{ plans: null, entries: [{ request_id: 'path-1' }] }])
       const [row] = await tx.unsafe(
-        'SELECT answer FROM cmr_release_v1($1::text::jsonb, 0) AS answer',
+        'SELECT answer FROM cmr_release_v2($1::text::jsonb, 0) AS answer',
         [rounds],
       )
       expect(row).toEqual({ answer: 'true' })
@@ -173,7 +205,7 @@ describe('the ledger functions of PostgreSQL', () => {
     })
     expect(await readLedgerTotals(db, 'path')).toMatchObject({ reserved: 0n, open: 0 })
     const functions = await outside.unsafe(
-      "SELECT proname, prosecdef, proconfig FROM pg_proc WHERE proname ~ '^cmr_(admit|settle|release|lock)'",
+      "SELECT proname, prosecdef, proconfig FROM pg_proc WHERE proname ~ '^cmr_(admit|settle|release)_v2$|^cmr_lock'",
     )
     expect(functions).toHaveLength(4)
     for (const { prosecdef, proconfig } of functions) {
@@ -183,15 +215,68 @@ describe('the ledger functions of PostgreSQL', () => {
   })
 
   test('wait for the disk when they settle and release, not when they admit', async () => {
-    const settingAfter = async (name: string) =>
+    const settingAfter = async (name: string, before: string) =>
       outside.begin(async (tx) => {
+        await tx.unsafe(`SET LOCAL synchronous_commit = ${before}`)
         await tx.unsafe(`SELECT ${name}('[]', 0)`)
         const [row] = await tx.unsafe('SHOW synchronous_commit')
         return row?.['synchronous_commit']
       })
-    expect(await settingAfter('cmr_admit_v1')).toBe('off')
-    expect(await settingAfter('cmr_settle_v1')).toBe('on')
-    expect(await settingAfter('cmr_release_v1')).toBe('on')
+    expect(await settingAfter('cmr_admit_v2', 'on')).toBe('off')
+    for (const name of ['cmr_settle_v2', 'cmr_release_v2']) {
+      expect(await settingAfter(name, 'off')).toBe('on')
+      for (const set of ['local', 'on', 'remote_apply']) {
+        expect(await settingAfter(name, set)).toBe(set)
+      }
+    }
+  })
+
+  test('read no more rows of tables that have grown since their plans were made', async () => {
+    const db = storage.customer('flat')
+    const key = await addCustomer(db, { id: 'flat', billing: 'postpaid' })
+    const undo = new Error('everything was seen')
+    const grown = outside.begin(async (tx) => {
+      const call = async (name: string, entries: readonly object[]) => {
+        const rounds = JSON.stringify(entries.map((entry) => ({ plans: {}, entries: [entry] })))
+        const statement = `SELECT answer FROM ${name}($1::text::jsonb, 0) AS answer`
+        const rows = await tx.unsafe(statement, [rounds], { prepare: true })
+        return rows.map((row) => JSON.parse(String(row['answer'])))
+      }
+      // Whether tables were read row by row or through an index, the rows count.
+      const readRows = async () => {
+        const [row] = await tx.unsafe(
+          'SELECT SUM(seq_tup_read + COALESCE(idx_tup_fetch, 0)) AS n FROM pg_stat_xact_user_tables',
+        )
+        return Number(row?.['n'])
+      }
+      const serve = async (id: string) => {
+        const ids = { request_id: id, customer_id: 'flat', key_prefix: key.keyPrefix, at_ms: NOW }
+        const claim = {
+          claim_name: id,
+          claim_fingerprint: 'f',
+          claim_until: NOW + 1,
+          claim_bytes: 9,
+        }
+        const of = { ...ids, ...claim }
+        const admission = { ...of, key_hash: key.keyHash, amounts: { '0': '10' }, expires_at: NOW }
+        expect(await call('cmr_admit_v2', [admission])).toMatchObject([{ admitted: true }])
+        expect(await call('cmr_settle_v2', [settlementJson(of)])).toMatchObject([
+          { outcome: 'settled' },
+        ])
+        await call('cmr_admit_v2', [{ ...admission, request_id: `${id}-b`, claim_name: `${id}-b` }])
+        expect(await call('cmr_release_v2', [{ request_id: `${id}-b` }])).toEqual([true])
+      }
+      await serve('flat-1')
+      const before = await readRows()
+      await serve('flat-2')
+      const small = (await readRows()) - before
+      for (const statement of GROW) await tx.unsafe(statement)
+      const grownAt = await readRows()
+      await serve('flat-3')
+      expect((await readRows()) - grownAt).toBeLessThanOrEqual(small + 20)
+      throw undo
+    })
+    await expect(grown).rejects.toBe(undo)
   })
 
   test('run at READ COMMITTED where the database has another default', async () => {

@@ -34,6 +34,6 @@ $cmr$`
  * Tables are looked up where they are at the time of the migration, whoever calls the functions. Lasts until the end of
  * the transaction.
  */
-const FIX_SEARCH_PATH = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
+export const FIX_SEARCH_PATH = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 
 export const statements: readonly string[] = [FIX_SEARCH_PATH, PERIOD_START, LOCK_CUSTOMERS]

@@ -1,0 +1,126 @@
+import { FLAT_PLANS } from './fragments-v2.ts'
+
+/**
+ * Admits requests with the decisions of `settle/admit-sql.ts`. They come in rounds, of which each has at most one request of
+ * a customer: what one round decides, the next one sees. Answers the facts of each request as JSON, in order; null: there
+ * is no such key.
+ *
+ * The commit does not wait for the disk. A database that crashes may lose the admissions of its last moment, never a part of
+ * one; a settlement that follows bills its request all the same.
+ *
+ * Rows are found by their indexes whatever the size of the tables.
+ */
+export const statement = `CREATE OR REPLACE FUNCTION cmr_admit_v2(rounds jsonb, lock_ms integer)
+RETURNS SETOF text LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
+${FLAT_PLANS} AS $cmr$
+DECLARE
+  round jsonb;
+  plans jsonb;
+  answers text[];
+  claimed jsonb;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM cmr_lock_customers_v1(
+    ARRAY(SELECT jsonb_path_query(rounds, '$[*].entries[*].customer_id') #>> '{}'), lock_ms);
+  FOR round, plans IN SELECT value -> 'entries', value -> 'plans' FROM jsonb_array_elements(rounds) LOOP
+    WITH found AS MATERIALIZED (
+      SELECT entry.ordinality, entry.request_id, entry.customer_id, entry.key_prefix, entry.claim_name,
+        entry.claim_fingerprint, entry.expires_at AS reserved_until, entry.at_ms,
+        (entry.amounts ->> (terms ->> 'discount_pct'))::bigint AS amount,
+        LEAST((terms ->> 'requests_per_minute')::bigint, k.requests_per_minute) AS requests,
+        LEAST((terms ->> 'concurrent_requests')::bigint, k.concurrent_requests) AS concurrent,
+        ABS(entry.at_ms - k.window_started_at) < 60000 AS in_window,
+        CASE WHEN k.spent_at < cmr_period_start_v1(k.limit_reset, entry.at_ms) THEN 0
+          ELSE k.spent_nano END AS spent_nano,
+        k.name IS NOT NULL AS has_key, k.name AS key_name, k.customer_name, k.plan, k.receipt_retention_days,
+        k.suspended_at, k.billing, k.balance_nano, k.reserved_nano, k.ends_at, k.window_started_at,
+        k.window_requests, k.window_tokens, k.expires_at, k.models, k.requests_per_minute,
+        k.tokens_per_minute, k.concurrent_requests, k.min_attestation, k.limit_nano
+      FROM ROWS FROM (jsonb_to_recordset(round) AS (request_id text, customer_id text, key_prefix text,
+          key_hash text, amounts jsonb, claim_name text, claim_fingerprint text, expires_at bigint, at_ms bigint))
+          WITH ORDINALITY AS entry
+        LEFT JOIN LATERAL (
+          SELECT own.*, former.ends_at, c.name AS customer_name, c.plan, c.receipt_retention_days, c.suspended_at,
+            c.billing, c.balance_nano, c.reserved_nano
+          FROM customers AS c
+            JOIN api_keys AS own ON own.customer_id = c.customer_id AND own.key_prefix = entry.key_prefix
+              AND own.deleted_at IS NULL
+            LEFT JOIN LATERAL (SELECT r.ends_at FROM rotated_keys AS r WHERE own.key_hash <> entry.key_hash
+              AND r.customer_id = entry.customer_id AND r.key_prefix = entry.key_prefix
+              AND r.key_hash = entry.key_hash) AS former ON true
+          WHERE c.customer_id = entry.customer_id
+            AND (own.key_hash = entry.key_hash OR former.ends_at IS NOT NULL)) AS k ON true
+        CROSS JOIN LATERAL (SELECT COALESCE(plans -> k.plan, plans -> 'standard',
+          '{"discount_pct": 0}') AS terms) AS plan
+    ), counted AS MATERIALIZED (
+      SELECT found.*,
+        limit_nano IS NOT NULL AND limit_nano < amount + spent_nano
+          + (SELECT COALESCE(SUM(r.amount_nano), 0) FROM reservations AS r
+            WHERE r.customer_id = found.customer_id AND r.key_prefix = found.key_prefix) AS over_limit,
+        claim_name IS NOT NULL AND (SELECT i.request_id <> found.request_id AND i.held_until > found.at_ms
+          FROM idempotent_requests AS i
+          WHERE i.customer_id = found.customer_id AND i.name = found.claim_name) IS TRUE AS is_repeat,
+        CASE WHEN concurrent IS NULL THEN 0 ELSE (SELECT COUNT(*) FROM reservations AS r
+          WHERE r.customer_id = found.customer_id AND r.key_prefix = found.key_prefix
+            AND r.expires_at > found.at_ms) END AS open_requests
+      FROM found
+    ), reserved AS (
+      -- A request that has its reservation gets no second one.
+      INSERT INTO reservations (request_id, customer_id, key_prefix, amount_nano, created_at, expires_at)
+      SELECT request_id, customer_id, key_prefix, amount, at_ms, reserved_until FROM counted
+      WHERE has_key AND NOT over_limit AND NOT is_repeat AND suspended_at IS NULL
+        AND (ends_at IS NULL OR ends_at > at_ms)
+        AND (expires_at IS NULL OR expires_at > at_ms)
+        AND (concurrent IS NULL OR concurrent > open_requests)
+        AND (NOT in_window OR ((requests IS NULL OR window_requests < requests)
+          AND (tokens_per_minute IS NULL OR window_tokens < tokens_per_minute)))
+        AND (billing = 'postpaid' OR balance_nano - reserved_nano >= amount)
+      ON CONFLICT (request_id) DO NOTHING
+      RETURNING request_id, customer_id, amount_nano
+    ), held AS (
+      UPDATE customers AS c SET reserved_nano = c.reserved_nano + r.amount_nano
+      FROM reserved AS r WHERE c.customer_id = r.customer_id
+    ), windowed AS (
+      UPDATE api_keys AS k SET
+        window_requests = CASE WHEN n.in_window THEN k.window_requests + 1 ELSE 1 END,
+        window_tokens = CASE WHEN n.in_window THEN k.window_tokens ELSE 0 END,
+        window_started_at = CASE WHEN n.in_window THEN k.window_started_at ELSE n.at_ms END
+      FROM counted AS n
+      WHERE k.customer_id = n.customer_id AND k.key_prefix = n.key_prefix
+        AND (n.requests IS NOT NULL OR n.tokens_per_minute IS NOT NULL)
+        AND n.request_id IN (SELECT r.request_id FROM reserved AS r)
+      RETURNING n.request_id, k.window_requests, k.window_tokens, k.window_started_at
+    )
+    SELECT array_agg(CASE WHEN n.has_key THEN json_build_object(
+          'admitted', n.is_reserved OR (SELECT true FROM reservations AS r
+            WHERE r.request_id = n.request_id) IS TRUE,
+          'customerName', n.customer_name, 'keyName', n.key_name, 'plan', n.plan,
+          'receiptRetentionDays', n.receipt_retention_days, 'suspended', n.suspended_at IS NOT NULL,
+          'expiresAt', n.expires_at, 'secretEndsAt', n.ends_at, 'models', n.models,
+          'minAttestation', n.min_attestation, 'requestsPerMinute', n.requests_per_minute,
+          'tokensPerMinute', n.tokens_per_minute, 'concurrentRequests', n.concurrent_requests,
+          'windowStartedAt', COALESCE(w.window_started_at, n.window_started_at),
+          'windowRequests', COALESCE(w.window_requests, n.window_requests),
+          'windowTokens', COALESCE(w.window_tokens, n.window_tokens),
+          'isRepeat', n.is_repeat, 'overLimit', n.over_limit, 'openRequests', n.open_requests)::text END
+        ORDER BY n.ordinality),
+      jsonb_agg(jsonb_build_array(n.customer_id, n.claim_name, n.request_id, n.claim_fingerprint,
+        n.at_ms + 60000, n.reserved_until)) FILTER (WHERE n.is_reserved AND n.claim_name IS NOT NULL)
+    INTO answers, claimed
+    FROM (SELECT counted.*, request_id IN (SELECT r.request_id FROM reserved AS r) AS is_reserved FROM counted) AS n
+      LEFT JOIN windowed AS w USING (request_id);
+
+    IF claimed IS NOT NULL THEN
+      INSERT INTO idempotent_requests AS i (customer_id, name, request_id, fingerprint, held_until, sweep_at)
+      SELECT c ->> 0, c ->> 1, c ->> 2, c ->> 3, (c ->> 4)::bigint, (c ->> 5)::bigint
+      FROM jsonb_array_elements(claimed) AS c
+      ON CONFLICT (customer_id, name) DO UPDATE SET
+        fenced_until = CASE WHEN i.request_id = excluded.request_id THEN i.fenced_until ELSE i.sweep_at END,
+        request_id = excluded.request_id, fingerprint = excluded.fingerprint,
+        done = 0, bytes = 0, answer = NULL, held_until = excluded.held_until,
+        sweep_at = GREATEST(i.sweep_at, excluded.sweep_at);
+    END IF;
+    RETURN QUERY SELECT unnest(answers);
+  END LOOP;
+END
+$cmr$`
