@@ -13,16 +13,28 @@ export interface RelayEvents {
   readonly refused: () => void
 }
 
+/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
+const LINGER_MS = 60_000
+
+/**
+ * What was last read from any worker's connection. An answer comes in many reads, and without a buffer of its own each
+ * would allocate one of this size.
+ */
+const READ_BUFFER = new Uint8Array(64 * 1024)
+
 /** A client's connection, and the connection to the worker that is opened at its first bytes. */
 export class ClientConnection implements Connection {
   readonly source: string
   readonly openedAt: number
   readonly socket: Socket
+  readonly #lingerMs: number
 
-  constructor(socket: Socket, source: string, openedAt: number) {
+  /** @param lingerMs how long it may be idle once the worker has ended it */
+  constructor(socket: Socket, source: string, openedAt: number, lingerMs = LINGER_MS) {
     this.socket = socket
     this.source = source
     this.openedAt = openedAt
+    this.#lingerMs = lingerMs
   }
 
   /** Passes on the client's first bytes and pauses it. Closes a connection that ends before it sends any. */
@@ -53,6 +65,13 @@ export class ClientConnection implements Connection {
       localAddress,
       allowHalfOpen: true,
       noDelay: true,
+      onread: {
+        buffer: READ_BUFFER,
+        callback: (length, bytes) => {
+          if (!client.write(Buffer.from(bytes.subarray(0, length)))) worker.pause()
+          return true
+        },
+      },
     })
     const abandon = () => worker.destroy()
     const connectFailed = () => {
@@ -66,7 +85,7 @@ export class ClientConnection implements Connection {
       client.off('close', abandon)
       connected()
       worker.write(first)
-      join(client, worker)
+      join(client, worker, this.#lingerMs)
     })
   }
 
@@ -87,9 +106,6 @@ export class ClientConnection implements Connection {
   }
 }
 
-/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
-const LINGER_MS = 60_000
-
 /**
  * Relays bytes unchanged, in each direction no faster than they are read. The worker's end is passed on as an end, and a client
  * that neither ends its side nor takes the rest of its answer is closed after a while, so that it cannot keep its place. The
@@ -98,13 +114,16 @@ const LINGER_MS = 60_000
  * as a reset, because workerd notices a reset at once and an end only when it next writes; until then it would work for
  * a client that is gone. What the worker has written by then is still delivered.
  */
-function join(client: Socket, worker: Socket): void {
+function join(client: Socket, worker: Socket, lingerMs: number): void {
   client.once('error', () => worker.resetAndDestroy())
   client.once('end', () => worker.resetAndDestroy())
   client.once('close', () => worker.destroy())
   worker.once('error', () => client.resetAndDestroy())
-  worker.once('end', () => client.setTimeout(LINGER_MS, () => client.destroy()))
+  worker.once('end', () => {
+    client.setTimeout(lingerMs, () => client.destroy())
+    client.end()
+  })
   worker.once('close', () => client.destroySoon())
+  client.on('drain', () => worker.resume())
   client.pipe(worker, { end: false })
-  worker.pipe(client)
 }

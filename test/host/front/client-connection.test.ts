@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { ClientConnection } from '../../../src/host/front/client-connection.ts'
+
+const closing: (Socket | Server)[] = []
+
+afterEach(() => {
+  for (const one of closing.splice(0)) {
+    if ('destroy' in one) one.destroy()
+    else one.close()
+  }
+})
+
+async function listen(onConnection: (socket: Socket) => void): Promise<number> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    closing.push(socket)
+    socket.on('error', () => {})
+    onConnection(socket)
+  })
+  closing.push(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
+
+/** A client that has sent a byte through a connection of the front to a worker. */
+async function relayed(lingerMs?: number) {
+  const fromWorker = Promise.withResolvers<Socket>()
+  const port = await listen(fromWorker.resolve)
+  const accepted = Promise.withResolvers<ClientConnection>()
+  const front = await listen((socket) => {
+    const connection = new ClientConnection(socket, '192.0.2.1', 0, lingerMs)
+    connection.onFirstBytes((first) => {
+      const events = { connected: () => accepted.resolve(connection), refused: () => {} }
+      connection.relay({ port, localAddress: '127.0.0.1' }, first, events)
+    })
+  })
+  const client = connect({ port: front, host: '127.0.0.1', allowHalfOpen: true })
+  closing.push(client)
+  client.on('error', () => {})
+  client.write('?')
+  const worker = await fromWorker.promise
+  const { socket } = await accepted.promise
+  return { client, worker, atFront: socket }
+}
+
+test('bytes arrive unchanged both ways, however large', async () => {
+  const { client, worker } = await relayed()
+  const answer = Buffer.alloc(5_000_001, 'an answer of many reads ')
+  const request = Buffer.alloc(3_000_001, 'a request of many reads ')
+  const taken = {
+    worker: readTo(worker, request.length + 1),
+    client: readTo(client, answer.length),
+  }
+  worker.write(answer)
+  client.write(request)
+  expect((await taken.client).equals(answer)).toBe(true)
+  expect((await taken.worker).equals(Buffer.concat([Buffer.from('?'), request]))).toBe(true)
+})
+
+test('a client that does not read slows the worker down and gets everything when it reads again', async () => {
+  const { client, worker, atFront } = await relayed()
+  client.pause()
+  const answer = Buffer.alloc(64 * 1024 * 1024, 'more than all buffers hold ')
+  let written = false
+  worker.write(answer, () => (written = true))
+  await expect.poll(() => atFront.writableNeedDrain, { timeout: 30_000 }).toBe(true)
+  expect(written).toBe(false)
+  expect(atFront.writableLength).toBeLessThan(1024 * 1024)
+  expect((await readTo(client, answer.length)).equals(answer)).toBe(true)
+})
+
+test('a client that keeps its side open and is idle after the worker has ended is closed', async () => {
+  const { client, worker, atFront } = await relayed(50)
+  const closed = once(atFront, 'close')
+  client.resume()
+  worker.end('the whole answer')
+  await closed
+  expect(atFront.bytesWritten).toBe('the whole answer'.length)
+})
+
+test('a client stays as long as the worker has not ended, however idle it is', async () => {
+  const { client, worker, atFront } = await relayed(1)
+  const later = await relayed(1)
+  worker.write('the beginning')
+  await once(client, 'data')
+  // Another connection has lived through its end meanwhile.
+  later.worker.end()
+  later.client.resume()
+  await once(later.atFront, 'close')
+  expect(atFront.destroyed).toBe(false)
+})
+
+test('the end of a client is a reset for the worker', async () => {
+  const { client, worker } = await relayed()
+  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  worker.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code))
+  worker.resume()
+  client.end()
+  expect(await promise).toBe('ECONNRESET')
+})
+
+async function readTo(socket: Socket, length: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let read = 0
+  const { promise, resolve } = Promise.withResolvers<Buffer>()
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    read += chunk.length
+    if (read >= length) resolve(Buffer.concat(chunks))
+  })
+  socket.resume()
+  return promise
+}
