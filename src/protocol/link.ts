@@ -113,9 +113,31 @@ export const signRequestSchema = z.object({
     .min(1),
 })
 
+/**
+ * Receipts in two parts. The head is what all receipts of the same two hops begin with, and concerns no exchange; it is
+ * nine tenths of each, so the answer has it once.
+ */
 export const signResponseSchema = z.object({
   kid: z.string(),
-  receipts: z.array(z.object({ jws: z.string(), evidence_refs: z.array(z.string()) })),
+  heads: z.array(
+    z.object({
+      /** Of `text`, lowercase hex. */
+      sha256: hex32,
+      text: z.string(),
+      /** SHA-256 of each piece of evidence that its attestations name by digest. */
+      evidence_refs: z.array(z.string()),
+    }),
+  ),
+  receipts: z.array(
+    z.object({
+      /** Index of the head. */
+      head: z.int().min(0),
+      /** The rest of the compact JWS. */
+      tail: z.string(),
+      /** Of the whole compact JWS, lowercase hex. */
+      sha256: hex32,
+    }),
+  ),
 })
 
 export const hpkeAnswerSchema = z.object({

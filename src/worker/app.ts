@@ -30,6 +30,7 @@ import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
 import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
+import { ReceiptHeads } from './settle/receipt-heads.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
@@ -230,6 +231,7 @@ export class App {
       readiness: new Readiness({ now: this.#deps.now, pause, check }),
       keyring: createKeyring(storage, { random: this.#deps.randomBytes, now: this.#deps.now }),
       signingKeys,
+      receiptHeads: new ReceiptHeads(storage, this.#deps.now),
     }
   }
 
@@ -289,7 +291,7 @@ function print(text: string): void {
 }
 
 /** The parts that need the bindings. */
-type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys'>
+type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'>
 
 /** What is recorded about one request while it is handled. */
 interface RequestState {

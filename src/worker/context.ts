@@ -18,6 +18,7 @@ import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
 import type { KeptAnswers } from './settle/kept-answers.ts'
 import type { Alerts } from './settle/alerts.ts'
+import type { ReceiptHeads } from './settle/receipt-heads.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
@@ -35,6 +36,7 @@ export interface Context extends Settings {
   readonly keyring: Keyring
   readonly readiness: Readiness
   readonly signingKeys: SigningKeyLog
+  readonly receiptHeads: ReceiptHeads
   readonly keptAnswers: KeptAnswers
   /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
@@ -141,7 +143,7 @@ export function readingTurn({ shared, now }: Context, customerId: string): Readi
 
 /** The part of a context that settlement needs. */
 export function settleDeps(context: Context, customerId: string): SettleDeps {
-  const { link, log, now, signingKeys, config, configurationSha256 } = context
+  const { link, log, now, signingKeys, receiptHeads, config, configurationSha256 } = context
   return {
     coalesce: (work) =>
       context.shared.turns.finish({ owner: customerId, cost: 1 }, { now, pause }, () =>
@@ -151,6 +153,7 @@ export function settleDeps(context: Context, customerId: string): SettleDeps {
     link,
     log,
     rememberKey: (kid) => signingKeys.remember(kid),
+    rememberHead: (head, expiresAtMs) => receiptHeads.remember(head, expiresAtMs),
     configurationSha256,
     usdEur: config.service.usd_eur,
     defaultRetentionDays: config.service.receipt_retention_days,

@@ -6,17 +6,13 @@ import { z } from 'zod'
 import type { DaemonReady, LocalRelease } from '../../src/protocol/boot.ts'
 import { fromBase64 } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
-import {
-  hpkeAnswerSchema,
-  linkConfigSchema,
-  linkStateSchema,
-  signResponseSchema,
-} from '../../src/protocol/link.ts'
+import { hpkeAnswerSchema, linkConfigSchema, linkStateSchema } from '../../src/protocol/link.ts'
 import { receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
 import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
+import { wholeReceipts } from '../support/signed-receipts.ts'
 
 type Json = Record<string, unknown>
 
@@ -98,7 +94,7 @@ describe('a booted daemon', () => {
   }
 
   async function signedUnder(configuration: string) {
-    const { receipts } = signResponseSchema.parse((await sign(configuration)).json())
+    const receipts = wholeReceipts((await sign(configuration)).json())
     return receiptClaimsSchema.parse(decodeJwt(receipts[0]?.jws ?? ''))
   }
 
@@ -156,7 +152,7 @@ describe('a booted daemon', () => {
 
   it('signs receipts that verify under its JWK and say that the router was verified', async () => {
     const reply = await sign(await digestOfConfig())
-    const { receipts } = signResponseSchema.parse(reply.json())
+    const receipts = wholeReceipts(reply.json())
     const { jwk, envelope_sha256: digest } = await state()
     const { payload } = await compactVerify(receipts[0]?.jws ?? '', await importJWK(jwk))
     expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({

@@ -12,7 +12,7 @@ export function jsonAnswer(value: unknown): LinkAnswer {
 }
 
 /** An answer from JSON text. */
-export function jsonTextAnswer(text: string | Uint8Array): LinkAnswer {
+export function jsonTextAnswer(text: string): LinkAnswer {
   return { contentType: 'application/json', body: text }
 }
 

@@ -56,7 +56,7 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       method: 'POST',
       path: LINK_PATHS.sign,
       handle: async ({ request }) =>
-        jsonTextAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
+        jsonAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
     },
     get(LINK_PATHS.attestation, ({ url }) => answerAttestation(subject, url)),
     get(LINK_PATHS.trust, async () => jsonAnswer(describeTrust(subject))),

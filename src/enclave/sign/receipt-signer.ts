@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { unmetConstraint } from '../../protocol/constraints.ts'
-import { signRequestSchema } from '../../protocol/link.ts'
+import { signRequestSchema, type SignResponse } from '../../protocol/link.ts'
 import { exchangeClaimsSchema } from '../../protocol/receipt.ts'
 import type { MessageKey } from '../../verify/providers/judged-evidence.ts'
 import type { ReceiptKey } from '../keys/receipt-key.ts'
 import { LinkError } from '../link-error.ts'
 import type { ProvenHop, ProviderProofs } from '../proofs.ts'
 import type { FinishedMessage, MessageAttestation } from '../proofs/message-proof.ts'
-import { createFrames, encodeClaims, frameReceipts } from './receipt-frame.ts'
+import { createFrames, encodeClaims } from './receipt-frame.ts'
 import type { RouterHop } from './router-block.ts'
 import { signBatch } from './sign-batch.ts'
 
@@ -39,11 +39,11 @@ export interface SignerDeps {
 }
 
 /**
- * Signs a batch of receipts, all or none ("Receipts" in docs/api.md). Returns the `SignResponse` as JSON.
+ * Signs a batch of receipts, all or none ("Receipts" in docs/api.md).
  * @throws LinkError when the body does not match the schema, the configuration is unknown here, or a provider's
  *   evidence is not proven
  */
-export type ReceiptSigner = (body: unknown) => Promise<Uint8Array>
+export type ReceiptSigner = (body: unknown) => Promise<SignResponse>
 
 /** A signer with the key, and with the proofs of router and providers at the time of a batch. */
 export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
@@ -58,12 +58,10 @@ export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
     }))
     const unsigned = await Promise.all(
       proven.map(async ({ request, router, hop }) => {
-        const { messageKey } = hop
-        const frame =
-          messageKey === undefined
-            ? frameOf(router, hop)
-            : frameReceipts(key.kid, router, await withMessage(request, hop, messageKey, deps))
-        return { frame, claims: encodeClaims(request.claims, frame) }
+        const { claims } = request
+        const message = hop.messageKey && (await messageOf(request, hop.messageKey, deps))
+        const frame = frameOf(router, hop)
+        return { frame, claims: encodeClaims({ claims, message }, frame) }
       }),
     )
     return signBatch(unsigned, key)
@@ -100,20 +98,17 @@ function findHop(
   throw new LinkError('constraints_unmet', `the provider did not meet \`${unmet}\``)
 }
 
-/** The hop of a provider that signs its answers, with the result for this exchange. */
-async function withMessage(
+/** What a provider that signs its answers signed of this exchange. */
+function messageOf(
   {
     claims,
     provider,
     provider_response_id: responseId,
     upstream_model: upstreamModel,
   }: SigningRequest,
-  { block, evidenceRefs }: ProvenHop,
   key: MessageKey,
   { proveMessage }: SignerDeps,
-): Promise<ProvenHop> {
+): Promise<MessageAttestation> {
   const { request_digest: requestDigest, response_digest: responseDigest } = claims
-  const message = { provider, key, responseId, upstreamModel, requestDigest, responseDigest }
-  const proof = await proveMessage(message)
-  return { block: { ...block, message_attestation: proof }, evidenceRefs }
+  return proveMessage({ provider, key, responseId, upstreamModel, requestDigest, responseDigest })
 }

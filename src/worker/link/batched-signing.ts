@@ -62,10 +62,14 @@ async function signAll(sign: Sign, receipts: readonly UnsignedReceipt[]): Promis
 }
 
 async function signBatch(sign: Sign, receipts: readonly UnsignedReceipt[]): Promise<Outcome[]> {
-  const { kid, receipts: signed } = await sign({ receipts: [...receipts] })
+  const { kid, heads, receipts: signed } = await sign({ receipts: [...receipts] })
   return receipts.map((_, index) => {
     const receipt = signed[index]
-    if (receipt === undefined) throw new Error('internal error: the daemon signed too little')
-    return { signed: { ...receipt, kid } }
+    const head = receipt && heads[receipt.head]
+    if (receipt === undefined || head === undefined) {
+      throw new Error('internal error: the daemon signed too little')
+    }
+    const { tail, sha256 } = receipt
+    return { signed: { kid, head, tail, sha256 } }
   })
 }

@@ -50,7 +50,15 @@ export interface Link {
 export type UnsignedReceipt = SignRequest['receipts'][number]
 
 /** A receipt, and the key that signed it. */
-export type SignedReceipt = SignResponse['receipts'][number] & Pick<SignResponse, 'kid'>
+export interface SignedReceipt {
+  readonly kid: string
+  /** The beginning of the compact JWS, shared with other receipts. */
+  readonly head: SignResponse['heads'][number]
+  /** The rest of it. */
+  readonly tail: string
+  /** SHA-256 of the whole, lowercase hex. */
+  readonly sha256: string
+}
 
 /** The parameters of a fresh envelope. */
 export interface FreshAttestation {

@@ -1,22 +1,28 @@
 import { ApiError } from '../http/errors.ts'
 import type { Row, Statement } from '../storage/database.ts'
 import { numberOf, optionalTextOf, textOf } from '../storage/row.ts'
-import { int64, sql } from '../storage/sql.ts'
+import { int64, raw, sql } from '../storage/sql.ts'
+import { HEAD_NAME_CHARACTERS, wholeJws } from '../storage/stored-jws.ts'
 
 /** A receipt within its retention. */
 export interface LiveReceipt {
   /** The id as stored. */
   readonly id: string
+  /** The compact JWS as it was signed. */
   readonly jws: string
   /** SHA-256 of each piece of evidence it names by digest. */
   readonly evidenceRefs: readonly string[]
 }
 
+/** The head that a stored receipt names, as an SQL expression. */
+const HEAD = raw(`(SELECT receipt_heads.head FROM receipt_heads
+  WHERE receipt_heads.sha256 = SUBSTR(receipts.jws, 1, ${HEAD_NAME_CHARACTERS}))`)
+
 /** Finds the caller's receipt with an id; `now` in ms. */
 export function receiptQuery(customerId: string, id: string, now: number): Statement {
   // PostgreSQL text cannot contain NUL, so an id with NUL is replaced by one that cannot exist.
   const wanted = id.replaceAll('\0', '?')
-  return sql`SELECT receipt_id, jws, sha256, evidence_refs,
+  return sql`SELECT receipt_id, jws, ${HEAD} AS head, sha256, evidence_refs,
       CASE WHEN body_state <> 0 OR expires_at <= ${int64(now)} THEN 1 ELSE 0 END AS expired
     FROM receipts WHERE customer_id = ${customerId} AND receipt_id = ${wanted}`
 }
@@ -31,8 +37,9 @@ export function receiptQuery(customerId: string, id: string, now: number): State
  */
 export function receiptOf(row: Row | undefined): LiveReceipt {
   if (!row) throw new ApiError('not_found', 'There is no receipt with this id.')
-  const jws = numberOf(row, 'expired') === 1 ? null : optionalTextOf(row, 'jws')
-  if (jws === null) throw expired(row)
+  const stored = numberOf(row, 'expired') === 1 ? null : optionalTextOf(row, 'jws')
+  if (stored === null) throw expired(row)
+  const jws = wholeJws(stored, optionalTextOf(row, 'head'))
   return { id: textOf(row, 'receipt_id'), jws, evidenceRefs: evidenceRefsOf(row) }
 }
 

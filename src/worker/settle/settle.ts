@@ -1,9 +1,9 @@
-import { sha256Hex } from '../../protocol/digest.ts'
 import type { Coalescer } from '../batching/coalescer.ts'
 import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
-import type { Link } from '../link/link.ts'
+import type { Link, SignedReceipt } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
+import { storedJws } from '../storage/stored-jws.ts'
 import { retainEvidence } from './evidence.ts'
 import { billedTokens, claimsOf, type Exchange, type ExchangeProof } from './exchange.ts'
 import type { Alerts } from './alerts.ts'
@@ -27,6 +27,8 @@ export interface SettleDeps {
   readonly log: Log
   /** Stores the public half of a signing key before a receipt names it. */
   readonly rememberKey: (kid: string) => Promise<void>
+  /** Stores the head of receipts that expire at a time (ms) before one of them is stored. */
+  readonly rememberHead: (head: SignedReceipt['head'], expiresAtMs: number) => Promise<void>
   /** Digest of the configuration in force when the exchange began. */
   readonly configurationSha256: string
   readonly usdEur: number | undefined
@@ -52,7 +54,7 @@ export function settleWithReceipt(
 ): Promise<void> {
   return deps.coalesce(async () => {
     const now = deps.now()
-    const receipt = await deps.link.sign({
+    const { kid, head, tail, sha256 } = await deps.link.sign({
       claims: claimsOf(exchange, proof, id, now),
       provider: exchange.route.provider.name,
       configuration_sha256: deps.configurationSha256,
@@ -62,19 +64,14 @@ export function settleWithReceipt(
         ? {}
         : { provider_response_id: proof.providerResponseId }),
     })
-    await deps.rememberKey(receipt.kid)
     const days = exchange.admission.receiptRetentionDays ?? deps.defaultRetentionDays
-    const stored = {
-      id,
-      jws: receipt.jws,
-      sha256: await sha256Hex(receipt.jws),
-      expiresAtMs: now + days * DAY_MS,
-      evidenceRefs: receipt.evidence_refs,
-      kid: receipt.kid,
-    }
+    const expiresAtMs = now + days * DAY_MS
+    await deps.rememberKey(kid)
+    await deps.rememberHead(head, expiresAtMs)
+    const jws = storedJws(head.sha256, tail)
+    const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
     const { missingEvidence } = await commit(exchange, deps, stored, now)
     const { customerId } = exchange.admission
-    const { expiresAtMs } = stored
     await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
   })
 }

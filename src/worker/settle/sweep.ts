@@ -25,8 +25,8 @@ export interface SweepReport {
 
 /**
  * One bounded round of maintenance on the database of all customers: releases reservations that a crash left open,
- * removes expired receipt bodies together with evidence that no receipt needs, and removes expired answers kept for
- * repeats.
+ * removes expired receipt bodies together with evidence and heads that no receipt needs, and removes expired answers
+ * kept for repeats.
  *
  * A body is removed in two transactions. Rewriting it at its own length makes SQLite overwrite the bytes in the file;
  * clearing alone would only mark them as free. A whole round lies between them, because a Durable Object may commit
@@ -40,6 +40,7 @@ export async function sweep(
   const cleared = await clearBodies(db, limits.receipts)
   const expired = await overwriteBodies(db, now, limits.receipts)
   await dropEvidence(db, now, limits.receipts)
+  await dropHeads(db, now, limits.receipts)
   await dropAnswers(db, now, limits.receipts)
   const released = await releaseExpired(db, now, limits.reservations)
   await eraseRound(db, now)
@@ -100,6 +101,19 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
 }
 
 /**
+ * A head expires no earlier than each receipt that names it. It waits until all receipts that have expired are
+ * overwritten, so that no stored receipt ever names one that is gone, whatever a clock does.
+ */
+async function dropHeads(db: Database, now: number, limit: number): Promise<void> {
+  await db.batch([
+    sql`DELETE FROM receipt_heads WHERE sha256 IN (
+        SELECT sha256 FROM receipt_heads WHERE expires_at <= ${int64(now)}
+        ORDER BY expires_at LIMIT ${limit})
+      AND NOT EXISTS (SELECT 1 FROM receipts WHERE body_state = 0 AND expires_at <= ${int64(now)})`,
+  ])
+}
+
+/**
  * Removes expired answers; the row stays for as long as a former owner of the claim could settle. Answers are
  * encrypted with a key that the storage never had, so they need not be overwritten.
  */
@@ -154,6 +168,7 @@ const DUE = [
   'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 0',
   'SELECT MIN(expires_at) AS due FROM receipts WHERE body_state = 1',
   'SELECT MIN(expires_at) AS due FROM evidence',
+  'SELECT MIN(expires_at) AS due FROM receipt_heads',
   'SELECT MIN(sweep_at) AS due FROM idempotent_requests',
   'SELECT MIN(held_until) AS due FROM idempotent_requests WHERE bytes > 0',
   'SELECT MIN(next_at) AS due FROM erasures',

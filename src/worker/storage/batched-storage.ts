@@ -18,7 +18,7 @@ export interface BatchCalls {
 const MAX_BATCHES = 128
 
 /**
- * Maximum size of one call: calls between objects carry 32 MiB; a receipt has some ten thousand characters, evidence
+ * Maximum size of one call: calls between objects carry 32 MiB; a receipt has a thousand characters, evidence
  * up to millions.
  */
 const MAX_BATCH_CHARACTERS = 4 * 1024 * 1024

@@ -122,6 +122,7 @@ export interface UsageColumns {
 
 export interface StoredReceipt {
   readonly id: string
+  /** The stored form of the compact JWS: its head is stored apart (`stored-jws.ts`). */
   readonly jws: string
   /** SHA-256 of the compact JWS string, lowercase hex. */
   readonly sha256: string

@@ -8,6 +8,7 @@ import { statements as webhooks } from './migrations/0006-webhooks.ts'
 import { statements as administration } from './migrations/0007-administration.ts'
 import { statements as operatorConsole } from './migrations/0008-console.ts'
 import { statements as journal } from './migrations/0009-journal.ts'
+import { statements as receiptHeads } from './migrations/0010-receipt-heads.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
 
@@ -22,6 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0007-administration', statements: administration },
   { id: '0008-console', statements: operatorConsole },
   { id: '0009-journal', statements: journal },
+  { id: '0010-receipt-heads', statements: receiptHeads },
 ]
 
 /** The same for PostgreSQL, and then the steps that it alone has. */

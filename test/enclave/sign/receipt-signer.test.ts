@@ -1,8 +1,7 @@
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
-import { signResponseSchema, type SignResponse } from '../../../src/protocol/link.ts'
+import { sha256Hex } from '../../../src/protocol/digest.ts'
 import { receiptClaimsSchema, type ReceiptClaims } from '../../../src/protocol/receipt.ts'
 import { makeReceiptKey, type ReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { LinkError } from '../../../src/enclave/link-error.ts'
@@ -10,6 +9,7 @@ import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
 import { UNATTESTED } from '../../../src/enclave/proofs/inference-hop.ts'
 import { createReceiptSigner, type SignerDeps } from '../../../src/enclave/sign/receipt-signer.ts'
 import { describeRouterHop } from '../../../src/enclave/sign/router-block.ts'
+import { wholeReceipts } from '../../support/signed-receipts.ts'
 import { keptEnvelope } from '../envelope/cached-envelope.ts'
 
 type Json = Record<string, unknown>
@@ -68,12 +68,9 @@ function deps(change: Partial<SignerDeps> = {}): SignerDeps {
   return { key, proofs, routerHop, proveMessage: nobodySigns, ...change }
 }
 
-async function signReceipts(body: unknown, signer: SignerDeps): Promise<SignResponse> {
-  return read(await createReceiptSigner(signer)(body))
-}
-
-function read(answer: Uint8Array): SignResponse {
-  return z.strictObject(signResponseSchema.shape).parse(JSON.parse(fromUtf8(answer)))
+async function signReceipts(body: unknown, signer: SignerDeps) {
+  const answer = await createReceiptSigner(signer)(body)
+  return { kid: answer.kid, heads: answer.heads, receipts: wholeReceipts(answer) }
 }
 
 async function open(jws: string): Promise<ReceiptClaims> {
@@ -214,7 +211,7 @@ describe('signReceipts', () => {
       current = now
       // One batch after the other, under another envelope each.
       // eslint-disable-next-line no-await-in-loop
-      const opened = await Promise.all(read(await sign(batch)).receipts.map(({ jws }) => open(jws)))
+      const opened = await Promise.all(wholeReceipts(await sign(batch)).map(({ jws }) => open(jws)))
       expect(opened.map((claims) => claims.inference_attestation?.tee)).toEqual([
         'tdx',
         'sev-snp',
@@ -224,6 +221,62 @@ describe('signReceipts', () => {
         Array.from({ length: 3 }, () => now?.block),
       )
     }
+  })
+
+  it('answers what receipts have in common once, and the digest of each whole', async () => {
+    const asks = [ask(), ask({}, { provider: 'vega' }), ask(), ask()]
+    const large = keptEnvelope({ padding: 8192 })
+    const hop = describeRouterHop({ envelope: large, trustBundleJws: '', platform: 'simulated' })
+    const vega = { ...UNATTESTED, evidenceRefs: ['e1'.repeat(32)] }
+    const sign = createReceiptSigner(
+      deps({
+        routerHop: () => hop,
+        proofs: { hop: (provider) => (provider === 'vega' ? vega : UNATTESTED) },
+      }),
+    )
+    const answer = await sign({ receipts: asks })
+    expect(answer.receipts.map(({ head }) => head)).toEqual([0, 1, 0, 0])
+    expect(answer.heads.map((head) => head.evidence_refs)).toEqual([
+      [large.sha256],
+      [large.sha256, 'e1'.repeat(32)],
+    ])
+    const digests = await Promise.all(answer.heads.map(({ text }) => sha256Hex(text)))
+    expect(answer.heads.map(({ sha256 }) => sha256)).toEqual(digests)
+    for (const { jws, sha256 } of wholeReceipts(answer)) {
+      // oxlint-disable-next-line no-await-in-loop -- four of them
+      expect(sha256).toBe(await sha256Hex(jws))
+    }
+    const later = await sign({ receipts: [ask()] })
+    expect(later.heads).toEqual([answer.heads[0]])
+  })
+
+  it('has in a head nothing of an exchange, not even what its provider signed of it', async () => {
+    const messageKey = { algorithm: 'ed25519', address: 'ab'.repeat(32) } as const
+    const texts = ['first text that was signed', 'second text that was signed']
+    const left = [...texts]
+    const sign = createReceiptSigner(
+      deps({
+        proofs: { hop: () => ({ ...UNATTESTED, messageKey }) },
+        proveMessage: async () => ({ status: 'verified', text: left.shift() ?? '' }),
+      }),
+    )
+    const shared = await Promise.all(
+      [ask({ requested_route: 'private-route' }), ask()].map((one) => sign({ receipts: [one] })),
+    )
+    expect(new Set(shared.map(({ heads }) => heads[0]?.text)).size).toBe(1)
+    const [, payload = ''] = shared[0]?.heads[0]?.text.split('.') ?? []
+    const common = Buffer.from(payload, 'base64url').toString()
+    expect(common).toContain('"verification_mode":"none"')
+    for (const own of ['message_attestation', ...texts, 'private-route', CLAIMS.request_digest]) {
+      expect(common).not.toContain(own)
+    }
+    const opened = await Promise.all(
+      shared.flatMap(wholeReceipts).map(async ({ jws }) => {
+        const { inference_attestation: hop } = await open(jws)
+        return hop?.message_attestation?.['text']
+      }),
+    )
+    expect(new Set(opened)).toEqual(new Set(texts))
   })
 
   it('adds the message proof of a provider to its hop', async () => {

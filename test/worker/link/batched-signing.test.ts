@@ -29,6 +29,8 @@ function unsigned(id: string, provider = 'nova'): UnsignedReceipt {
   }
 }
 
+const headOf = (id: string) => ({ sha256: DIGEST, text: `head of ${id}`, evidence_refs: [id] })
+
 const refused = () => new LinkUnavailable('the enclave daemon refused', { failure: 'refused' })
 const late = () => new LinkUnavailable('late')
 
@@ -39,7 +41,8 @@ function daemon(failure: () => Error = refused) {
     const ids = receipts.map(({ claims }) => claims.jti)
     calls.push(ids)
     if (ids.includes('bad')) throw failure()
-    return { kid: 'k', receipts: ids.map((id) => ({ jws: `jws of ${id}`, evidence_refs: [] })) }
+    const signed = ids.map((id, head) => ({ head, tail: `tail of ${id}`, sha256: DIGEST }))
+    return { kid: 'k', heads: ids.map(headOf), receipts: signed }
   }
   return { calls, sign: batchedSigning(HOST, sign, 1_000, late) }
 }
@@ -49,7 +52,12 @@ describe('batched signing', () => {
     const { calls, sign } = daemon()
     const signed = await Promise.all(['1', '2', '3'].map((id) => sign(unsigned(id))))
     expect(signed).toEqual(
-      ['1', '2', '3'].map((id) => ({ kid: 'k', jws: `jws of ${id}`, evidence_refs: [] })),
+      ['1', '2', '3'].map((id) => ({
+        kid: 'k',
+        head: headOf(id),
+        tail: `tail of ${id}`,
+        sha256: DIGEST,
+      })),
     )
     expect(calls).toEqual([['1', '2', '3']])
   })
@@ -76,8 +84,11 @@ describe('batched signing', () => {
     expect(calls).toHaveLength(1)
   })
 
-  it('fails whole where the daemon signs fewer than it was asked to', async () => {
-    const sign = batchedSigning(HOST, async () => ({ kid: 'k', receipts: [] }), 1_000, late)
+  it.each([
+    ['a receipt', [], [headOf('1')]],
+    ['its head', [{ head: 1, tail: 'tail', sha256: DIGEST }], [headOf('1')]],
+  ])('fails whole where the daemon leaves out %s', async (_what, receipts, heads) => {
+    const sign = batchedSigning(HOST, async () => ({ kid: 'k', heads, receipts }), 1_000, late)
     await expect(sign(unsigned('1'))).rejects.toThrow(
       'internal error: the daemon signed too little',
     )

@@ -30,6 +30,7 @@ import { describeAdministration } from '../admin/contract.ts'
 import { describeSessions } from '../auth/session-contract.ts'
 import { describeHistory } from '../history/contract.ts'
 import { describeErasure } from './erasure-contract.ts'
+import { describeReceiptHeads } from './receipt-heads-contract.ts'
 import { describeClaims } from './claims-contract.ts'
 import { describeWebhooks } from './webhooks-contract.ts'
 
@@ -186,6 +187,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
     describeSessions(instances)
     describeHistory(instances)
     describeErasure(instances)
+    describeReceiptHeads(instances)
 
     test('settling a request many times at once bills it once', async () => {
       const [left, right] = instances('once')

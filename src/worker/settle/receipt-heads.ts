@@ -1,0 +1,58 @@
+import type { SignedReceipt } from '../link/link.ts'
+import type { Database, Storage } from '../storage/database.ts'
+import { int64, sql } from '../storage/sql.ts'
+import { retainUntil } from './settle-sql.ts'
+
+/**
+ * After this time a head is stored again, which changes nothing where it is there: a database that was restored without
+ * it under a running router has it again before long, ms.
+ */
+const SURE_FOR_MS = 60_000
+
+/** Heads in memory: more than a router uses at the same time. */
+const MAX_KNOWN = 1_000
+
+type Head = Pick<SignedReceipt['head'], 'sha256' | 'text'>
+
+/**
+ * Stores the heads of receipts, each once and for as long as the last receipt that names it. No receipt is stored before
+ * its head is.
+ */
+export class ReceiptHeads {
+  readonly #storage: Pick<Storage, 'directory'>
+  readonly #now: () => number
+  /** Until when each is kept at least, and when that was confirmed, ms. Those that were stored last come last. */
+  readonly #known = new Map<string, { readonly until: number; readonly confirmedAt: number }>()
+
+  /** @param now ms since the epoch */
+  constructor(storage: Pick<Storage, 'directory'>, now: () => number) {
+    this.#storage = storage
+    this.#now = now
+  }
+
+  /**
+   * Resolves once a head is stored for receipts that expire at this time (ms).
+   * @throws StorageUnavailable when the storage does not answer
+   */
+  async remember(head: Head, expiresAtMs: number): Promise<void> {
+    const until = retainUntil(expiresAtMs)
+    const known = this.#known.get(head.sha256)
+    const now = this.#now()
+    const isSure = known !== undefined && Math.abs(now - known.confirmedAt) < SURE_FOR_MS
+    if (isSure && known.until >= until) return
+    await storeHead(this.#storage.directory(), head, until)
+    this.#known.delete(head.sha256)
+    this.#known.set(head.sha256, { until: Math.max(until, known?.until ?? 0), confirmedAt: now })
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+  }
+}
+
+async function storeHead(directory: Database, { sha256, text }: Head, until: number) {
+  await directory.batch([
+    sql`INSERT INTO receipt_heads (sha256, head, expires_at)
+      VALUES (${sha256}, ${text}, ${int64(until)})
+      ON CONFLICT (sha256) DO UPDATE SET expires_at = excluded.expires_at
+      WHERE receipt_heads.expires_at < excluded.expires_at`,
+  ])
+}
