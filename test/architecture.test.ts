@@ -106,7 +106,7 @@ const WORKER_RANKS: Ranks = [
 
 const ENCLAVE_RANKS: Ranks = [
   ['config', 'keys', 'outbound', 'provenance', 'simulated', 'telemetry', 'link-error.ts', 'log.ts'],
-  ['clock'],
+  ['clock', 'read-body.ts'],
   ['hpke', 'sealed', 'snp', 'open-egress.ts'],
   ['adapters', 'release', 'open-machine.ts'],
   ['proofs.ts', 'evidence-deps.ts'],

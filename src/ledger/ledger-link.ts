@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { readBody } from '../enclave/link/answer.ts'
 import { startLinkServer, type LinkServer } from '../enclave/link/server.ts'
+import { readBody } from '../enclave/read-body.ts'
 import type { LinkServerPlan } from '../protocol/boot.ts'
 import { LEDGER_PATHS } from '../protocol/ledger-link.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,5 +1,7 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { hopByHop } from '../../protocol/hop-by-hop.ts'
+
+/** Headers by name in lower case. */
+export type HeaderValues = Record<string, string | string[] | undefined>
 
 /** Headers of the link, and those that the worker's runtime adds; a provider must neither see nor set them. */
 const INTERNAL_HEADER = /^(x-cmr-|cf-)/
@@ -7,15 +9,21 @@ const INTERNAL_HEADER = /^(x-cmr-|cf-)/
 /**
  * The headers sent to the provider. The body is requested without compression, so that digests cover the bytes sent.
  */
-export function requestHeaders(received: IncomingHttpHeaders): OutgoingHttpHeaders {
+export function requestHeaders(received: HeaderValues): HeaderValues {
   const { host: _host, expect: _expect, ...rest } = endToEnd(received)
   return { ...rest, 'accept-encoding': 'identity' }
 }
 
-/** The provider's headers that are passed on. */
-export function endToEnd(received: IncomingHttpHeaders): OutgoingHttpHeaders {
-  const ofConnection = hopByHop(received.connection)
-  const kept: OutgoingHttpHeaders = {}
+/** The value of a header, those of several lines as one. */
+export function headerText(headers: HeaderValues, name: string): string | undefined {
+  const value = headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** The headers that are passed on. */
+export function endToEnd(received: HeaderValues): HeaderValues {
+  const ofConnection = hopByHop(headerText(received, 'connection'))
+  const kept: HeaderValues = {}
   for (const name in received) {
     if (!ofConnection(name) && !INTERNAL_HEADER.test(name)) kept[name] = received[name]
   }

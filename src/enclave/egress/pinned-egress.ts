@@ -1,4 +1,3 @@
-import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import { parseConstraints, unmetConstraint, type Constraints } from '../../protocol/constraints.ts'
 import {
   EGRESS_CHUNKS_HEADER,
@@ -10,12 +9,12 @@ import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
-import { finalAnswer } from '../outbound/final-answer.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
-import { requestHeaders } from './headers.ts'
-import { openPinned, unproven, type OpenRequest, type PinnedDeps } from './open-pinned.ts'
+import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
+import { bodyOf } from './request-body.ts'
+import { getDocument } from './small-document.ts'
 import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
@@ -53,28 +52,24 @@ export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress 
 }
 
 /**
- * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. The
- * body is not read before the last step.
+ * Look up the proof -> connect to the proven key -> check the caller's constraints -> relay request and answer. Nothing is
+ * sent before the last step.
  */
 async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const { provider, path, request, response } = call
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, deps.proofs)
-  const gone = new AbortController()
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort()
-  })
-  const outgoing = {
-    method: request.method ?? 'GET',
-    path,
-    headers: requestHeaders(request.headers),
-    signal: gone.signal,
+  const body = await bodyOf(request)
+  try {
+    const open = await openPinned(channel, deps)
+    if (response.closed) return open.pool.release(open.connection)
+    if (constraints !== undefined) requireConstraints(constraints, open)
+    await relay({ request, response, body, path, open, order, ...deps })
+  } catch (error) {
+    body.discard()
+    throw error
   }
-  const open = await openPinned(channel, outgoing, deps)
-  if (constraints !== undefined) requireConstraints(constraints, open)
-  const evidenceSha256 = open.channel.evidence.evidence_digest
-  await relay({ request, response, sent: open.sent, evidenceSha256, order, ...deps })
 }
 
 /** @throws LinkError for a malformed header */
@@ -93,16 +88,16 @@ function readConstraints(header: string | string[] | undefined): Constraints | u
   throw new LinkError('invalid_request', 'the constraints are malformed')
 }
 
-/**
- * Checks the constraints against the evidence of this connection, on which nothing has been sent; it is closed if one
- * is not met.
- */
-function requireConstraints(constraints: Constraints, { channel, sent }: OpenRequest): void {
+/** Checks the constraints against the evidence of this connection, on which nothing has been sent. */
+function requireConstraints(
+  constraints: Constraints,
+  { channel, connection, pool }: OpenConnection,
+): void {
   const { provider, evidence } = channel
   const { attestation_strength: strength, evidence_digest: evidenceSha256 } = evidence
   const unmet = unmetConstraint(constraints, { provider, strength, evidenceSha256 })
   if (unmet === undefined) return
-  sent.destroy()
+  pool.release(connection)
   throw new LinkError('constraints_unmet', `the provider does not meet \`${unmet}\``)
 }
 
@@ -119,43 +114,14 @@ function requireChannel(provider: string, proofs: ProviderProofs): ProviderChann
 
 async function get(
   provider: string,
-  { path, maxBytes, signal }: EgressRequest,
+  request: EgressRequest,
   deps: PinnedDeps,
 ): ReturnType<Egress['get']> {
   const channel = deps.proofs.channel(provider)
   if (channel === undefined) return undefined
-  const { apiKey } = channel
-  const headers = {
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-  }
   try {
-    const open = await openPinned(channel, { method: 'GET', path, headers, signal }, deps)
-    return await readSmall(open, maxBytes)
+    return await getDocument(await openPinned(channel, deps), request)
   } catch {
     return undefined
   }
-}
-
-async function readSmall(
-  { sent }: OpenRequest,
-  maxBytes: number,
-): Promise<{ status: number; body: Bytes }> {
-  const answered = finalAnswer(sent)
-  sent.end()
-  const answer = await answered
-  const parts: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const part of answer as AsyncIterable<Uint8Array>) {
-      size += part.length
-      if (size > maxBytes) throw new Error('the answer is too large')
-      parts.push(part)
-    }
-  } catch (error) {
-    sent.destroy()
-    throw error
-  }
-  return { status: answer.statusCode ?? 0, body: concatBytes(...parts) }
 }

@@ -1,14 +1,10 @@
-import type { RequestOptions } from 'node:https'
-import { urlToHttpOptions } from 'node:url'
 import type { ProviderChannel } from '../proofs.ts'
-import { PinnedAgent } from './pinned-agent.ts'
 import { hasPublicName, tlsAddress } from '../outbound/tls-connect.ts'
+import { ConnectionPool } from './connection-pool.ts'
 
 /** The connections to one provider under one proof. */
 export interface Pool {
-  readonly agent: PinnedAgent
-  /** What each request has in common. */
-  readonly target: Pick<RequestOptions, 'protocol' | 'hostname' | 'port'>
+  readonly connections: ConnectionPool
   /** The path of the provider's `base_url`, which precedes that of a request. */
   readonly basePath: string
 }
@@ -22,36 +18,28 @@ export interface Pools {
   close(): void
 }
 
-interface KeyedPool extends Pool {
-  readonly key: string
-}
-
-function targetOf(baseUrl: string): Pick<Pool, 'target' | 'basePath'> {
-  const { protocol, hostname, port, path } = urlToHttpOptions(new URL(`${baseUrl}/`))
-  return { target: { protocol, hostname, port }, basePath: (path ?? '').slice(0, -1) }
+/** What a pool was opened for. */
+interface Opened extends Pool {
+  readonly baseUrl: string
+  readonly webPki: boolean
+  readonly evidenceDigest: string
+  readonly connectMs: number
 }
 
 export function createPools(connectMs: () => number): Pools {
-  const pools = new Map<string, KeyedPool>()
+  const pools = new Map<string, Opened>()
   const drop = (provider: string) => {
-    pools.get(provider)?.agent.retire()
+    pools.get(provider)?.connections.retire()
     pools.delete(provider)
   }
   return {
     of(channel) {
-      const { provider, baseUrl, webPki, evidence } = channel
-      const address = tlsAddress(baseUrl)
-      if (address === undefined) return undefined
-      const key = JSON.stringify([baseUrl, webPki, evidence.evidence_digest, connectMs()])
-      const pool = pools.get(provider)
-      if (pool?.key === key) return pool
-      drop(provider)
-      const agent = new PinnedAgent(
-        { ...address, webPki: webPki && hasPublicName(address.host), connectMs: connectMs() },
-        evidence.binding.tls_spki_sha256,
-      )
-      const opened = { key, agent, ...targetOf(baseUrl) }
-      pools.set(provider, opened)
+      const known = pools.get(channel.provider)
+      if (known !== undefined && isFor(known, channel, connectMs())) return known
+      const opened = open(channel, connectMs())
+      if (opened === undefined) return undefined
+      drop(channel.provider)
+      pools.set(channel.provider, opened)
       return opened
     },
     drop,
@@ -59,4 +47,28 @@ export function createPools(connectMs: () => number): Pools {
       for (const provider of pools.keys()) drop(provider)
     },
   }
+}
+
+function isFor(pool: Opened, { baseUrl, webPki, evidence }: ProviderChannel, connectMs: number) {
+  return (
+    pool.evidenceDigest === evidence.evidence_digest &&
+    pool.baseUrl === baseUrl &&
+    pool.webPki === webPki &&
+    pool.connectMs === connectMs
+  )
+}
+
+function open(channel: ProviderChannel, connectMs: number): Opened | undefined {
+  const { baseUrl, webPki, evidence } = channel
+  const address = tlsAddress(baseUrl)
+  if (address === undefined) return undefined
+  const { origin, pathname, search } = new URL(`${baseUrl}/`)
+  const connections = new ConnectionPool({
+    origin,
+    tls: { ...address, webPki: webPki && hasPublicName(address.host), connectMs },
+    spkiSha256: evidence.binding.tls_spki_sha256,
+  })
+  const basePath = `${pathname}${search}`.slice(0, -1)
+  const { evidence_digest: evidenceDigest } = evidence
+  return { connections, basePath, baseUrl, webPki, evidenceDigest, connectMs }
 }

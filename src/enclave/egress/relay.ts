@@ -1,14 +1,17 @@
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { EGRESS_CHUNKS_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
 import type { ChunkOrder } from '../../protocol/stream-record.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
-import { finalAnswer, MalformedAnswer } from '../outbound/final-answer.ts'
+import { MalformedAnswer } from '../outbound/final-status.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
-import { endToEnd } from './headers.ts'
-import { isSmall, relayAtOnce, sendBody } from './small-bodies.ts'
-import { isEventStream, relayEvents } from './relay-events.ts'
+import { Exchange } from './exchange.ts'
+import { endToEnd, headerText, requestHeaders } from './headers.ts'
+import type { OpenConnection } from './open-pinned.ts'
+import type { ProviderAnswer } from './provider-answer.ts'
+import { relayAtOnce } from './relay-at-once.ts'
+import { isEventStream, relayStream } from './relay-stream.ts'
+import { isSmall, type RequestBody } from './request-body.ts'
 import { WrittenStream } from './written-stream.ts'
 import type { WrittenStreams } from './written-streams.ts'
 
@@ -16,9 +19,11 @@ export interface RelayParts {
   /** From the worker, and to it. */
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** The request to the provider; connected, nothing sent yet. */
-  readonly sent: ClientRequest
-  readonly evidenceSha256: string
+  readonly body: RequestBody
+  /** Below the path of the provider's `base_url`. */
+  readonly path: string
+  /** To the provider; nothing was sent yet. */
+  readonly open: OpenConnection
   readonly joiner: ChunkJoiner
   /** Asks for the chunks of the client's stream instead of the provider's bytes. */
   readonly order: ChunkOrder | undefined
@@ -29,55 +34,74 @@ export interface RelayParts {
 }
 
 /**
- * Streams a request to the provider and its answer back, each no faster than its reader. Resolves when the answer has
- * begun; a later failure breaks the worker's body too. When the worker disconnects, the signal of the opened request ends
- * the call.
+ * Sends a request to the provider and its answer back, each no faster than its reader. Resolves when the answer has
+ * begun; a later failure breaks the worker's body too. A worker that disconnects ends the call.
  * @throws LinkError when no answer came, or none that can be passed on
  */
 export async function relay(parts: RelayParts): Promise<void> {
-  const { request, response, sent, evidenceSha256, joiner, order } = parts
-  const answered = finalAnswer(sent)
-  const discardRest = sendBody(request, sent)
-  const answer = await answered.catch((cause: unknown) => {
-    discardRest()
+  const { request, response, body, path, open } = parts
+  const { connection, pool, basePath } = open
+  const exchange = new Exchange(
+    (answer) => passOn(answer, parts),
+    // Only then has the connection noticed that its exchange is over.
+    () => queueMicrotask(() => pool.release(connection)),
+  )
+  response.once('close', () => {
+    if (!response.writableFinished) exchange.abandon(new Error('the caller has left'))
+  })
+  const outgoing = {
+    method: request.method ?? 'GET',
+    path: `${basePath}${path}`,
+    headers: requestHeaders(request.headers),
+    body: body.bytes,
+  }
+  connection.send(outgoing, exchange)
+  await exchange.begun.catch((cause: unknown) => {
     throw failureOf(cause)
   })
+}
+
+function passOn(answer: ProviderAnswer, parts: RelayParts): void {
+  const { response, open, joiner, order } = parts
   if (order !== undefined && isReadable(answer)) return writeChunks(order, answer, parts)
+  const { statusCode, headers } = answer
+  const evidenceSha256 = open.channel.evidence.evidence_digest
   try {
-    const headers = { ...endToEnd(answer.headers), [EGRESS_EVIDENCE_HEADER]: evidenceSha256 }
-    response.writeHead(answer.statusCode ?? 502, headers)
+    response.writeHead(statusCode, {
+      ...endToEnd(headers),
+      [EGRESS_EVIDENCE_HEADER]: evidenceSha256,
+    })
   } catch (cause) {
-    // Node's parser accepts header values that its writer refuses.
-    sent.destroy()
+    // The parser accepts header values that Node's writer refuses.
     throw malformed(cause)
   }
   // Either way, an answer that is cut off destroys the response, so that it cannot be taken for a complete one.
-  const events = isEventStream(answer)
-  if (!events && isSmall(answer.headers)) return relayAtOnce(answer, response)
+  const events = isEventStream(headers)
+  if (!events && isSmall(headerText(headers, 'content-length'))) {
+    return relayAtOnce(answer, response)
+  }
   response.flushHeaders()
-  if (events) relayEvents(answer, response, joiner)
-  else pipeline(answer, response, () => {})
+  return relayStream(answer, response, events ? joiner : undefined)
 }
 
 /** Whether an answer is the stream that was asked for, in a coding that can be read here. */
-function isReadable({ statusCode, headers }: IncomingMessage): boolean {
-  const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+function isReadable({ statusCode, headers }: ProviderAnswer): boolean {
+  const coding = headerText(headers, 'content-encoding')?.trim().toLowerCase() ?? 'identity'
   return statusCode === 200 && coding === 'identity'
 }
 
 function writeChunks(
   order: ChunkOrder,
-  answer: IncomingMessage,
-  { response, sent, evidenceSha256, written, ...deps }: RelayParts,
+  answer: ProviderAnswer,
+  { response, open, written, ...deps }: RelayParts,
 ): void {
   if (written.has(order.stream)) {
-    sent.destroy()
     throw new LinkError('invalid_request', 'the stream is not new')
   }
   written.add(order.stream, (ended) => {
     response.writeHead(200, {
       'content-type': 'text/event-stream',
-      [EGRESS_EVIDENCE_HEADER]: evidenceSha256,
+      [EGRESS_EVIDENCE_HEADER]: open.channel.evidence.evidence_digest,
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()
@@ -86,6 +110,7 @@ function writeChunks(
 }
 
 function failureOf(cause: unknown): LinkError {
+  if (cause instanceof LinkError) return cause
   if (cause instanceof MalformedAnswer) return malformed(cause)
   return new LinkError('provider_unreachable', 'the provider gave no answer', { cause })
 }

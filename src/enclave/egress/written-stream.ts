@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Readable, Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import type { ChunkOrder, StreamEnding, StreamRecord } from '../../protocol/stream-record.ts'
 import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
@@ -10,6 +10,7 @@ import { tailLimitMs } from '../../worker/stream/tail-limits.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
+import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
 
 export interface WrittenStreamDeps {
@@ -35,7 +36,7 @@ const PAST_OPENING = { over: true, read: () => {} }
  */
 export class WrittenStream {
   readonly #order: ChunkOrder
-  readonly #answer: Readable
+  readonly #answer: AnswerBody
   readonly #response: Writable
   readonly #deps: WrittenStreamDeps
   readonly #chunks: AnswerChunks
@@ -53,7 +54,7 @@ export class WrittenStream {
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
   /** The head of the response was sent; nothing of the answer was read. */
-  constructor(order: ChunkOrder, answer: Readable, response: Writable, deps: WrittenStreamDeps) {
+  constructor(order: ChunkOrder, answer: AnswerBody, response: Writable, deps: WrittenStreamDeps) {
     this.#order = order
     this.#answer = answer
     this.#response = response
@@ -66,7 +67,7 @@ export class WrittenStream {
     response.once('close', () => this.#end({ kind: 'stopped' }))
     // A response that is closed already reports that by itself.
     response.on('error', () => {})
-    answer.on('data', (bytes: Buffer) => this.#take(bytes))
+    answer.on('data', (bytes) => this.#take(bytes))
     answer.once('end', () => this.#onEnd())
     answer.once('close', () => this.#end(this.#unlessFinished({ kind: 'lost' })))
   }

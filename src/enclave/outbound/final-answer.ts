@@ -1,19 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
-
-/** The provider's answer is not a valid final HTTP response. */
-export class MalformedAnswer extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'MalformedAnswer'
-  }
-}
-
-/** The range of final statuses (RFC 9110 section 15); Node's parser accepts any number. */
-const MIN_STATUS = 200
-const MAX_STATUS = 599
-
-/** Maximum number of interim responses; real servers send one or two. */
-const MAX_INTERIM = 16
+import { isFinalStatus, MalformedAnswer, MAX_INTERIM } from './final-status.ts'
 
 /**
  * The head of the final response to a request: interim responses are skipped, and an invalid one ends the connection.
@@ -46,8 +32,7 @@ export function finalAnswer(sent: ClientRequest): Promise<IncomingMessage> {
       answered = true
       // The reader handles errors itself; before and after it, the end of the stream is sufficient.
       answer.on('error', ignoreBroken)
-      const status = answer.statusCode ?? 0
-      if (status >= MIN_STATUS && status <= MAX_STATUS) resolve(answer)
+      if (isFinalStatus(answer.statusCode ?? 0)) resolve(answer)
       else refuse('a status that is none')
     })
   })

@@ -77,7 +77,7 @@ describe('a pinned call', () => {
     expect(answer.headers).not.toHaveProperty('x-hop')
     expect(provider.received()).toMatch(/^POST \/v1\/chat\/completions HTTP\/1\.1\r\n/)
     expect(provider.received().toLowerCase()).toContain('accept-encoding: identity')
-    expect(provider.received()).toContain(`Host: 127.0.0.1:${provider.port}\r\n`)
+    expect(provider.received()).toContain(`\r\nhost: 127.0.0.1:${provider.port}\r\n`)
     expect(provider.received()).toContain(PROMPT)
   })
 
@@ -96,7 +96,7 @@ describe('a pinned call', () => {
     await set({ baseUrl: (port) => `https://127.0.0.1:${port}${base}` })
     await link.post('nova', PROMPT)
     expect(provider.received()).toContain(`POST ${base}/chat/completions HTTP/1.1\r\n`)
-    expect(provider.received()).toContain(`Host: 127.0.0.1:${provider.port}\r\n`)
+    expect(provider.received()).toContain(`\r\nhost: 127.0.0.1:${provider.port}\r\n`)
   })
 
   it('does not let a provider speak in the name of the daemon', async () => {

@@ -1,0 +1,94 @@
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { MalformedAnswer, MAX_INTERIM, isFinalStatus } from '../outbound/final-status.ts'
+import type { HeaderValues } from './headers.ts'
+import { ProviderAnswer } from './provider-answer.ts'
+
+/** What is sent to a provider. */
+export interface ProviderRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: HeaderValues
+  /** A stream is read no faster than the provider reads. */
+  readonly body: Uint8Array | Readable | null
+}
+
+/** What undici's HTTP/1.1 client says of an upgrade, and of `100 Continue`: neither is ever asked for. */
+const UNASKED: ReadonlySet<string> = new Set(['bad upgrade', 'bad response'])
+
+/**
+ * One request and its answer, in the form in which undici reports them: without streams and promises for each step, which
+ * cost as much as everything else that the daemon does for a call.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #take: (answer: ProviderAnswer) => void
+  readonly #ended: () => void
+  readonly #begun = Promise.withResolvers<void>()
+  #controller: Dispatcher.DispatchController | undefined
+  #abandoned: Error | undefined
+  #answer: ProviderAnswer | undefined
+  #interim = 0
+
+  /**
+   * @param take is given the answer before any of its body is reported; what it throws ends the exchange
+   * @param ended called once when the connection may serve another exchange, or is closed
+   */
+  constructor(take: (answer: ProviderAnswer) => void, ended: () => void) {
+    this.#take = take
+    this.#ended = ended
+  }
+
+  /**
+   * Resolves when the answer was taken.
+   * @throws MalformedAnswer when the status is not final, or there are too many interim answers or an upgrade
+   * @throws unknown what `take` threw, else the error that ended the connection
+   */
+  get begun(): Promise<void> {
+    return this.#begun.promise
+  }
+
+  /** Ends the exchange and its connection, at any time. */
+  abandon(reason: Error): void {
+    this.#abandoned = reason
+    this.#controller?.abort(reason)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#abandoned !== undefined) controller.abort(this.#abandoned)
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: HeaderValues,
+  ): void {
+    if (status >= 100 && status < 200 && status !== 101) {
+      this.#interim += 1
+      if (this.#interim > MAX_INTERIM) throw new MalformedAnswer('too many interim answers')
+      return
+    }
+    if (!isFinalStatus(status)) throw new MalformedAnswer('a status that is none')
+    const answer = new ProviderAnswer(status, headers, controller)
+    this.#take(answer)
+    this.#answer = answer
+    this.#begun.resolve()
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    this.#answer?.emit('data', bytes)
+  }
+
+  onResponseEnd(): void {
+    this.#answer?.finish()
+    this.#ended()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#begun.reject(
+      UNASKED.has(error.message) ? new MalformedAnswer('an answer that was not requested') : error,
+    )
+    this.#answer?.close()
+    this.#ended()
+  }
+}
