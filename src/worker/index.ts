@@ -1,6 +1,7 @@
 import { connect } from 'cloudflare:sockets'
 import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
+import { clusteredIds } from './clustered-ids.ts'
 import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
@@ -19,7 +20,7 @@ function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
   const deps = {
     now: () => Date.now(),
-    newId: () => crypto.randomUUID(),
+    newId: clusteredIds(() => crypto.randomUUID()),
     randomBytes: (length: number) => crypto.getRandomValues(new Uint8Array(length)),
     probeConnect,
     keepAlive: waitUntil,
