@@ -55,6 +55,8 @@ export interface Reservation {
   readonly amount: bigint
   readonly createdAt: number
   readonly expiresAt: number
+  /** Whether its request was certainly not settled before it was reserved; if not, the tables tell. */
+  readonly surelyNew: boolean
   /** Whether the table has it. */
   stored: boolean
 }

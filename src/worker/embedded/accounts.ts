@@ -1,8 +1,10 @@
 import { LIMIT_RESETS } from '../settle/key-limits.ts'
 import type { Row } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Account, AccountKey, Reservation } from './account.ts'
+import { RecentlySettled } from './recently-settled.ts'
 
 const READ_CUSTOMER = `SELECT name, plan, billing, CAST(balance_nano AS TEXT) AS balance,
   CAST(reserved_nano AS TEXT) AS reserved, receipt_retention_days, usage_count, last_usage_at,
@@ -20,6 +22,8 @@ const READ_KEY = `SELECT key_hash, name, deleted_at, expires_at, models, min_att
 
 const READ_FORMER = `SELECT key_hash, ends_at FROM rotated_keys
   WHERE customer_id = ? AND key_prefix = ?`
+
+const READ_LATEST_USAGE = 'SELECT MAX(last_usage_at) AS latest FROM customers'
 
 const READ_HOLDER = 'SELECT customer_id FROM reservations WHERE request_id = ?'
 
@@ -44,8 +48,26 @@ export class Accounts {
     evidence: new Map<string, EvidenceRetention>(),
   }
 
+  #settled: RecentlySettled | undefined
+
   constructor(store: Pick<SyncStore, 'run'>) {
     this.#store = store
+  }
+
+  /** Whether the request of a settlement was certainly not settled before. */
+  isSurelyNew({ requestId }: SettlementEntry): boolean {
+    return this.#holders.get(requestId)?.open.get(requestId)?.surelyNew === true
+  }
+
+  noteSettled({ requestId, usage }: SettlementEntry): void {
+    this.settled.add(requestId, usage.createdAtMs)
+  }
+
+  /** The requests that were settled lately. */
+  get settled(): RecentlySettled {
+    const [row] = this.#settled === undefined ? this.#read(READ_LATEST_USAGE) : []
+    this.#settled ??= new RecentlySettled((row && optionalNumberOf(row, 'latest')) ?? 0)
+    return this.#settled
   }
 
   get size(): number {
@@ -134,9 +156,17 @@ export class Accounts {
   }
 
   /** Forgets everything. The tables must agree with the memory. */
-  forget(): void {
+  forgetAll(): void {
     this.#known.clear()
     this.#holders.clear()
+  }
+
+  /** Forgets one account, where it is known. The tables must agree with the memory. */
+  forget(customerId: string): void {
+    const account = this.#known.get(customerId)
+    if (account === undefined) return
+    this.#known.delete(customerId)
+    for (const requestId of account.open.keys()) this.#holders.delete(requestId)
   }
 
   #read(sql: string, ...params: readonly string[]): readonly Row[] {
@@ -171,6 +201,7 @@ function reservationOf(row: Row): Reservation {
     amount: bigintOf(row, 'amount'),
     createdAt: numberOf(row, 'created_at'),
     expiresAt: numberOf(row, 'expires_at'),
+    surelyNew: false,
     stored: true,
   }
 }

@@ -44,7 +44,8 @@ export function admitInMemory(
   if (enters) {
     const { keyPrefix } = key
     const times = { createdAt: now, expiresAt: entry.expiresAt }
-    accounts.reserve(account, requestId, { keyPrefix, amount, ...times, stored: false })
+    const surelyNew = accounts.settled.isSurelyNew(requestId, now)
+    accounts.reserve(account, requestId, { keyPrefix, amount, ...times, surelyNew, stored: false })
     countRequest(accounts, account, key, entry)
   }
   return {

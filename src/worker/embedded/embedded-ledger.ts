@@ -16,6 +16,7 @@ import { admitInMemory, BY_SQL } from './admission.ts'
 import { concernsLedger } from './concerns.ts'
 import { settlementEntrySchema } from './entry-schema.ts'
 import { writeTables } from './fold.ts'
+import { FormerJournal } from './former-journal.ts'
 import { Journal } from './journal.ts'
 import { PendingBills } from './pending.ts'
 import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
@@ -25,6 +26,11 @@ const FOLD_AFTER_MS = 1_000
 
 /** Accounts beyond this are forgotten with a fold, so that memory does not grow with the number of customers. */
 const MAX_ACCOUNTS = 20_000
+
+/** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
+interface FoldPlan {
+  readonly leave: boolean
+}
 
 type SettleCall = Extract<LedgerCall, { kind: 'settle' }>
 
@@ -69,13 +75,21 @@ export class EmbeddedLedger implements LedgerEngine {
    * @throws Error when the journal holds what the tables do not take; what the store throws when it cannot be written
    */
   async open(): Promise<void> {
-    await this.#store.transact(() => {
+    const former = new FormerJournal(this.#store)
+    const formerTexts = former.read()
+    this.#bringBack([...formerTexts, ...this.#journal.read()])
+    // What a former journal holds is in the tables before its rows are gone.
+    const store = formerTexts.length > 0 ? this.#folding({ leave: false }) : this.#store
+    await store.transact(() => {
+      former.remove()
       this.#journal.create()
       this.#journal.tryWrite()
     })
-    const entries = this.#journal
-      .read()
-      .map((text) => settlementEntrySchema.parse(JSON.parse(text)))
+    this.#foldSoon()
+  }
+
+  #bringBack(texts: readonly string[]): void {
+    const entries = texts.map((text) => settlementEntrySchema.parse(JSON.parse(text)))
     const { isSettled, hasReceipt } = this.#pending.lookUp(entries)
     for (const entry of entries) {
       if (isSettled(entry)) continue
@@ -87,7 +101,6 @@ export class EmbeddedLedger implements LedgerEngine {
       keepEvidence(this.#accounts, entry)
       this.#pending.add(billInMemory(this.#accounts, entry).bill)
     }
-    this.#foldSoon()
   }
 
   /** Carries out operations that arrived together, and commits them together. Never throws. */
@@ -109,7 +122,7 @@ export class EmbeddedLedger implements LedgerEngine {
   /** Runs batches of SQL, which see everything that was settled and reserved before. Never throws for what SQL did. */
   async batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
     if (!batches.every((batch) => batch.every(isRead))) {
-      return this.#exclusively(() => this.#write(batches))
+      return this.#exclusively(() => this.#writeAndForget(batches))
     }
     if (!batches.some((batch) => batch.some(concernsLedger)))
       return runBatches(this.#store, batches)
@@ -124,7 +137,7 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
   async fold(): Promise<void> {
-    if (this.#isBehind) await this.#exclusively(() => this.#fold())
+    if (this.#isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
   }
 
   #inMemory(call: Exclude<LedgerCall, SettleCall>): LedgerOutcome | undefined {
@@ -143,25 +156,30 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /** Settles in memory and journal what can be settled there, as much at once as the journal takes. */
   async #settle(calls: readonly SettleCall[], outcomes: Map<LedgerCall, LedgerOutcome>) {
-    for (let start = 0; start < calls.length; start += this.#journal.maxEntries) {
-      const some = calls.slice(start, start + this.#journal.maxEntries)
+    const texts = new Map<SettleCall, string>()
+    for (const call of calls) {
+      const text = call.entry.claim === null ? JSON.stringify(call.entry) : undefined
+      if (text !== undefined && this.#journal.takes(text)) texts.set(call, text)
+    }
+    for (const some of this.#journal.divide(texts)) {
       // oxlint-disable-next-line no-await-in-loop -- one transaction after another
       await this.#settleTogether(some, outcomes)
     }
   }
 
-  async #settleTogether(calls: readonly SettleCall[], outcomes: Map<LedgerCall, LedgerOutcome>) {
+  async #settleTogether(
+    calls: ReadonlyMap<SettleCall, string>,
+    outcomes: Map<LedgerCall, LedgerOutcome>,
+  ) {
     const undo: (() => void)[] = []
     const billed = new Map<LedgerCall, LedgerOutcome>()
     try {
-      await this.#makeRoom(calls.length)
-      const { isSettled, hasReceipt } = this.#pending.lookUp(calls.map(({ entry }) => entry))
+      if (!this.#journal.hasRoom([...calls.values()])) await this.#fold({ leave: true })
+      const { isSettled, hasReceipt } = this.#lookUp([...calls.keys()])
       const texts: string[] = []
-      for (const call of calls) {
+      for (const [call, text] of calls) {
         const { entry } = call
-        const text = JSON.stringify(entry)
         const isNew = !isSettled(entry)
-        if (entry.claim !== null || !this.#journal.takes(text)) continue
         if (isNew && (hasReceipt(entry) || !isOrdinary(this.#accounts, entry))) continue
         const missingEvidence = keepEvidence(this.#accounts, entry)
         billed.set(call, {
@@ -181,67 +199,86 @@ export class EmbeddedLedger implements LedgerEngine {
         takeBack()
         this.#pending.removeLast()
       }
-      for (const call of calls) outcomes.set(call, this.#failed(error))
+      for (const call of calls.keys()) outcomes.set(call, this.#failed(error))
       return
     }
     for (const [call, outcome] of billed) outcomes.set(call, outcome)
   }
 
-  async #makeRoom(entries: number): Promise<void> {
-    if (!this.#journal.hasRoom(entries)) await this.#fold()
+  /** Asks the tables only about requests that they can know. */
+  #lookUp(calls: readonly SettleCall[]) {
+    const entries = calls.map(({ entry }) => entry)
+    return this.#pending.lookUp(entries.filter((entry) => !this.#accounts.isSurelyNew(entry)))
   }
 
   async #writeJournal(texts: readonly string[]): Promise<void> {
     if (texts.length === 0) return
-    const slots = this.#journal.pack(texts)
-    await this.#store.transact(() => this.#journal.write(slots))
-    this.#journal.wrote(slots.length)
+    const chunks = this.#journal.pack(texts)
+    await this.#store.transact(() => this.#journal.write(chunks))
+    this.#journal.wrote(chunks)
   }
 
   async #bySql(call: LedgerCall): Promise<LedgerOutcome> {
     const ledger = sqlLedger({
-      batch: async (batch) => rowsOf(outcomeOf(await this.#write([batch]))),
+      batch: async (batch) =>
+        rowsOf(outcomeOf(await this.#write(this.#folding({ leave: true }), [batch]))),
     })
     try {
-      return await carryOut(ledger, call)
+      // An operation changes the account of its customer, and that of whoever holds its reservation.
+      const holder = this.#accounts.holderOf(requestIdOf(call))
+      const outcome = await carryOut(ledger, call)
+      for (const customerId of [customerOf(call), holder?.customerId]) {
+        if (customerId !== undefined) this.#accounts.forget(customerId)
+      }
+      if (call.kind === 'settle') this.#accounts.noteSettled(call.entry)
+      return outcome
     } catch (error) {
+      // What the transaction would have changed is as it was.
       return failedCall(error)
     }
   }
 
-  /** Runs batches of which at least one writes. */
-  async #write(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
+  /** Runs batches of other parts of the program, of which at least one writes: any account may be changed by them. */
+  async #writeAndForget(batches: readonly (readonly Statement[])[]) {
     const concerned = batches.some((batch) => batch.some(concernsLedger))
-    const answers = await runBatches(concerned ? this.#foldingStore : this.#store, batches)
-    if (concerned && answers.some(({ wrote }) => wrote)) this.#accounts.forget()
-    const failed = answers.some(({ outcome }) => !outcome.ok && outcome.unavailable)
-    this.#lastWriteFailed = failed
+    if (!concerned) return this.#write(this.#store, batches)
+    const answers = await this.#write(this.#folding({ leave: false }), batches)
+    if (answers.some(({ wrote }) => wrote)) this.#accounts.forgetAll()
+    return answers
+  }
+
+  async #write(store: SyncStore, batches: readonly (readonly Statement[])[]) {
+    const answers = await runBatches(store, batches)
+    this.#lastWriteFailed = answers.some(({ outcome }) => !outcome.ok && outcome.unavailable)
     return answers
   }
 
   /** The store, whose transactions begin with a fold. */
-  readonly #foldingStore: SyncStore = {
-    run: (sql, params) => this.#store.run(sql, params),
-    snapshot: (work) => this.#store.snapshot(work),
-    transact: async (work) => {
-      const result = await this.#store.transact(() => {
-        this.#writeTables()
-        return work()
-      })
-      this.#tablesWritten()
-      return result
-    },
+  #folding({ leave }: FoldPlan): SyncStore {
+    return {
+      run: (sql, params) => this.#store.run(sql, params),
+      snapshot: (work) => this.#store.snapshot(work),
+      transact: async (work) => {
+        const result = await this.#store.transact(() => {
+          writeTables(this.#store, this.#accounts, this.#pending.bills)
+          this.#journal.fold(leave)
+          return work()
+        })
+        this.#tablesWritten()
+        return result
+      },
+    }
   }
 
-  async #fold(): Promise<void> {
-    if (!this.#isBehind) return
+  async #fold(plan: FoldPlan): Promise<void> {
+    if (!this.#isBehind && !this.#journal.hasLeftovers) return
     try {
-      await this.#foldingStore.transact(() => {})
+      await this.#folding(plan).transact(() => {})
     } catch (error) {
       this.#lastWriteFailed = true
       throw error
     }
-    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.forget()
+    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.forgetAll()
   }
 
   /** Whether the memory has something that the tables have not. */
@@ -249,15 +286,10 @@ export class EmbeddedLedger implements LedgerEngine {
     return this.#pending.bills.length > 0 || this.#accounts.isChanged
   }
 
-  #writeTables(): void {
-    writeTables(this.#store, this.#accounts, this.#pending.bills)
-    this.#journal.empty()
-  }
-
   #tablesWritten(): void {
     this.#pending.clear()
     this.#accounts.written()
-    this.#journal.emptied()
+    this.#journal.folded()
     this.#lastWriteFailed = false
   }
 
@@ -280,12 +312,12 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   #foldSoon(): void {
-    if (this.#isFoldDue || !this.#isBehind) return
+    if (this.#isFoldDue || !(this.#isBehind || this.#journal.hasLeftovers)) return
     this.#isFoldDue = true
     this.#deps.later(FOLD_AFTER_MS, async () => {
       this.#isFoldDue = false
       // Where it fails, the next one is due a second later.
-      await this.fold().catch(() => {})
+      await this.#exclusively(() => this.#fold({ leave: true })).catch(() => {})
     })
   }
 }
@@ -295,6 +327,15 @@ export const openEmbeddedLedger: OpenLedger = (store, deps) => new EmbeddedLedge
 function outcomeOf([answer]: readonly SqliteAnswer[]) {
   if (answer === undefined) throw new Error('internal error: a batch was left unanswered')
   return answer.outcome
+}
+
+function requestIdOf(call: LedgerCall): string {
+  return call.kind === 'release' ? call.requestId : call.entry.requestId
+}
+
+function customerOf(call: LedgerCall): string | undefined {
+  if (call.kind === 'release') return undefined
+  return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
 }
 
 /** Keeps how an operation ended, unless it is undecided. */

@@ -1,34 +1,51 @@
 import { numberOf, textOf } from '../storage/row.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
+import { FORMER_SLOT_CHARACTERS } from './former-journal.ts'
 
-/** Characters of a slot. Longer entries do not go through the journal. */
-const SLOT_CHARACTERS = 32_768
+/** Characters of a slot: with its row it fills one page of SQLite (4,096 bytes), without an overflow page. */
+const SLOT_CHARACTERS = 4_056
+
+/** Room for the number of a slot and the length of what it holds. */
+const HEAD_CHARACTERS = 24
+
+const CHUNK_CHARACTERS = SLOT_CHARACTERS - HEAD_CHARACTERS
 
 /** What is not folded yet is at most four megabytes. */
-const SLOTS = 128
+const SLOTS = 1_024
+
+/** Longer entries do not go through the journal. */
+const MAX_ENTRY_SLOTS = 64
 
 /** An empty slot; a used one begins with another digit. */
 const EMPTY = '0'.repeat(SLOT_CHARACTERS)
 
-/** An empty slot that differs in every page. */
+/** An empty slot that differs. */
 const UNLIKE_EMPTY = '0'.padEnd(SLOT_CHARACTERS, '1')
 
-/** Separates the entries of a slot; JSON text contains none. */
+/** Ends an entry, and the head of a slot; JSON text contains none. */
 const END = '\n'
 
-/** Room for the number of a slot. */
-const HEAD_CHARACTERS = 24
+/** The row with the number of the last slot that was folded. It begins as an empty slot does. */
+const FOLDED = -1
+const FOLDED_DIGITS = 20
 
 /**
- * The settlements that are not in the tables yet, on disk. It has a fixed number of rows of a fixed length, which are
- * rewritten in place: a receipt that was in it leaves no bytes behind in the file (docs/storage.md, "Erasure"), and a
- * commit appends nothing.
+ * The settlements that are not in the tables yet, on disk. It has a fixed number of rows of a fixed length, one to a page,
+ * which are rewritten in place: a receipt that was in it leaves no bytes behind in the file (docs/storage.md, "Erasure"),
+ * and a commit appends nothing. The entries of a commit are one text, in as many slots as it needs.
+ *
+ * A fold notes up to which number slots are in the tables, and begins anew at the first slot. What it leaves behind is
+ * written over by the entries that follow, or by the next fold.
  */
 export class Journal {
   readonly #store: Pick<SyncStore, 'run'>
-  /** Entries that an empty journal has room for, however long they are. */
-  readonly maxEntries = SLOTS
+  /** Slots with entries that are not folded; they are the first ones. */
   #used = 0
+  /** Slots that are not empty; they are the first ones. */
+  #filled = 0
+  /** Slots that will not be empty once the fold that is going on is committed. */
+  #left = 0
+  /** The number of the next slot that is written. Every writing has a number of its own. */
   #next = 1
 
   constructor(store: Pick<SyncStore, 'run'>) {
@@ -37,11 +54,11 @@ export class Journal {
 
   /** Makes the slots at the first start. Runs in a transaction. */
   create(): void {
-    const [row] = this.#store.run('SELECT COUNT(*) AS slots FROM journal', []).rows
-    const slots = row === undefined ? 0 : numberOf(row, 'slots')
-    for (let slot = slots; slot < SLOTS; slot++) {
-      this.#store.run('INSERT INTO journal (slot, entries) VALUES (?, ?)', [slot, EMPTY])
-    }
+    const insert = 'INSERT INTO journal (slot, entries) VALUES (?, ?) ON CONFLICT (slot) DO NOTHING'
+    const [row] = this.#store.run('SELECT COUNT(*) AS rows FROM journal', []).rows
+    if (row !== undefined && numberOf(row, 'rows') > SLOTS) return
+    this.#store.run(insert, [FOLDED, '0'.repeat(FOLDED_DIGITS)])
+    for (let slot = 0; slot < SLOTS; slot++) this.#store.run(insert, [slot, EMPTY])
   }
 
   /**
@@ -49,72 +66,134 @@ export class Journal {
    * not admit anything. Runs in a transaction.
    */
   tryWrite(): void {
-    const write = `UPDATE journal SET entries = ? WHERE slot = ? AND entries < '1'`
+    const write = `UPDATE journal SET entries = ? WHERE slot >= ? AND entries < '1'`
     // SQLite writes only pages that were changed, if only for a moment.
-    for (const text of [UNLIKE_EMPTY, EMPTY]) this.#store.run(write, [text, SLOTS - 1])
+    for (const text of [UNLIKE_EMPTY, EMPTY]) this.#store.run(write, [text, SLOTS - 8])
   }
 
-  /** The entries that were not folded when the process ended, oldest first. */
+  /**
+   * The entries that were not folded when the process ended, oldest first.
+   * @throws Error when it is damaged
+   */
   read(): readonly string[] {
-    const find = `SELECT entries FROM journal WHERE entries >= '1'`
-    const slots = this.#store.run(find, []).rows.map((row) => readSlot(textOf(row, 'entries')))
-    slots.sort((one, other) => one.number - other.number)
-    this.#used = slots.length
-    this.#next = (slots.at(-1)?.number ?? 0) + 1
-    return slots.flatMap(({ entries }) => entries)
+    const find = `SELECT slot, entries FROM journal
+      WHERE slot >= 0 AND entries >= '1' AND LENGTH(entries) <> ?`
+    const slots = this.#store.run(find, [FORMER_SLOT_CHARACTERS]).rows.map((row) => ({
+      slot: numberOf(row, 'slot'),
+      ...readSlot(textOf(row, 'entries')),
+    }))
+    const folded = this.#folded()
+    const live = slots.filter(({ number }) => number > folded)
+    live.sort((one, other) => one.number - other.number)
+    if (live.some(({ number }, index) => number !== folded + 1 + index)) throw damaged()
+    this.#used = firstBeyond(live)
+    this.#filled = firstBeyond(slots)
+    this.#next = Math.max(folded, ...slots.map(({ number }) => number)) + 1
+    const text = live.map(({ chunk }) => chunk).join('')
+    return text === '' ? [] : text.slice(0, -END.length).split(END)
   }
 
   /** Whether an entry can be in the journal at all. */
   takes(entry: string): boolean {
-    return entry.length + HEAD_CHARACTERS <= SLOT_CHARACTERS && !/[^ -~]/.test(entry)
+    return entry.length < MAX_ENTRY_SLOTS * CHUNK_CHARACTERS && !/[^ -~]/.test(entry)
   }
 
-  /** Divides entries into slots. */
-  pack(entries: readonly string[]): readonly (readonly string[])[] {
-    const slots: string[][] = []
+  /** What the slots of some entries hold. */
+  pack(entries: readonly string[]): readonly string[] {
+    const text = `${entries.join(END)}${END}`
+    const chunks: string[] = []
+    for (let start = 0; start < text.length; start += CHUNK_CHARACTERS) {
+      chunks.push(text.slice(start, start + CHUNK_CHARACTERS))
+    }
+    return chunks
+  }
+
+  /** Divides texts that are taken into as many as an empty journal has room for. */
+  divide<Owner>(texts: ReadonlyMap<Owner, string>): readonly ReadonlyMap<Owner, string>[] {
+    const parts: Map<Owner, string>[] = []
     let room = 0
-    for (const entry of entries) {
-      const needs = entry.length + END.length
+    for (const [owner, text] of texts) {
+      const needs = text.length + END.length
       if (needs > room) {
-        slots.push([])
-        room = SLOT_CHARACTERS - HEAD_CHARACTERS
+        parts.push(new Map())
+        room = SLOTS * CHUNK_CHARACTERS
       }
-      slots.at(-1)?.push(entry)
+      parts.at(-1)?.set(owner, text)
       room -= needs
     }
-    return slots
+    return parts
   }
 
-  /** Whether so many entries find room, however long they are. */
-  hasRoom(entries: number): boolean {
-    return this.#used + entries <= SLOTS
+  /** Whether there is room for some entries, written at once. */
+  hasRoom(entries: readonly string[]): boolean {
+    const characters = entries.reduce((sum, { length }) => sum + length + END.length, 0)
+    return this.#used + Math.ceil(characters / CHUNK_CHARACTERS) <= SLOTS
   }
 
-  /** Writes slots. Runs in a transaction; `wrote` is called once that is committed. */
-  write(slots: readonly (readonly string[])[]): void {
-    for (const [index, entries] of slots.entries()) {
-      const text = [this.#next + index, ...entries, ''].join(END).padEnd(SLOT_CHARACTERS, '0')
+  /** Writes the slots of a commit. Runs in a transaction; `wrote` is called once that is committed. */
+  write(chunks: readonly string[]): void {
+    for (const [index, chunk] of chunks.entries()) {
+      const text = `${this.#next + index} ${chunk.length}${END}${chunk}`.padEnd(
+        SLOT_CHARACTERS,
+        '0',
+      )
       this.#store.run('UPDATE journal SET entries = ? WHERE slot = ?', [text, this.#used + index])
     }
   }
 
-  wrote(slots: number): void {
-    this.#used += slots
-    this.#next += slots
+  wrote(chunks: readonly string[]): void {
+    this.#used += chunks.length
+    this.#next += chunks.length
+    this.#filled = Math.max(this.#filled, this.#used)
   }
 
-  /** Overwrites everything. Runs in a transaction; `emptied` is called once that is committed. */
-  empty(): void {
-    if (this.#used === 0) return
-    this.#store.run('UPDATE journal SET entries = ? WHERE slot < ?', [EMPTY, this.#used])
+  /** Whether slots hold what is in the tables already. */
+  get hasLeftovers(): boolean {
+    return this.#filled > this.#used
   }
 
-  emptied(): void {
+  /**
+   * Notes that every entry is in the tables, and overwrites what an earlier fold has left behind. Runs in a transaction;
+   * `folded` is called once that is committed.
+   * @param leave whether the next fold may overwrite the entries of this one, where no later ones have
+   */
+  fold(leave: boolean): void {
+    if (this.#used > 0) {
+      const last = String(this.#next - 1).padStart(FOLDED_DIGITS, '0')
+      this.#store.run('UPDATE journal SET entries = ? WHERE slot = ?', [last, FOLDED])
+    }
+    this.#left = leave ? this.#used : 0
+    if (this.#filled > this.#left) {
+      const overwrite = 'UPDATE journal SET entries = ? WHERE slot >= ? AND slot < ?'
+      this.#store.run(overwrite, [EMPTY, this.#left, this.#filled])
+    }
+  }
+
+  folded(): void {
+    this.#filled = this.#left
     this.#used = 0
+  }
+
+  #folded(): number {
+    const find = 'SELECT entries FROM journal WHERE slot = ?'
+    const [row] = this.#store.run(find, [FOLDED]).rows
+    return row === undefined ? 0 : Number(textOf(row, 'entries'))
   }
 }
 
-function readSlot(text: string): { readonly number: number; readonly entries: readonly string[] } {
-  const [number, ...rest] = text.split(END)
-  return { number: Number(number), entries: rest.slice(0, -1) }
+function readSlot(text: string): { readonly number: number; readonly chunk: string } {
+  const [head = ''] = text.split(END, 1)
+  const [number = Number.NaN, length = Number.NaN] = head.split(' ').map(Number)
+  const start = head.length + END.length
+  const chunk = text.slice(start, start + length)
+  if (!Number.isSafeInteger(number) || chunk.length !== length) throw damaged()
+  return { number, chunk }
+}
+
+function firstBeyond(slots: readonly { readonly slot: number }[]): number {
+  return Math.max(-1, ...slots.map(({ slot }) => slot)) + 1
+}
+
+function damaged(): Error {
+  return new Error('the journal of the ledger is damaged')
 }

@@ -76,6 +76,7 @@ export function billInMemory(
   account.usageCount += 1
   account.lastUsageAt = Math.max(lastUsageAt, entry.usage.createdAtMs)
   accounts.changed.accounts.add(account)
+  accounts.noteSettled(entry)
   const key = accounts.keyOf(account, entry.keyPrefix)
   const undoKey = key === undefined ? () => {} : countOnKey(accounts, account, key, entry)
   return {

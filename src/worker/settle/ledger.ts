@@ -59,7 +59,8 @@ export async function commitSettlement(
   return { missingEvidence }
 }
 
-function entryOf({
+/** A settlement as engines carry it out. */
+export function entryOf({
   requestId,
   admission,
   row,

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, entryOf } from '../../../src/worker/settle/ledger.ts'
+import { sql } from '../../../src/worker/storage/sql.ts'
 import {
   addCustomer,
   askOf,
@@ -19,74 +20,165 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-const SLOTS = 128
+const SLOTS = 1_024
+const SLOT_CHARACTERS = 4_056
 
 /** Looked at from beside the ledger, which would fold before it answers. */
 function count(db: EmbeddedDatabase, text: string): unknown {
   return db.connection.prepare(text).get()?.['n']
 }
 
-const used = (db: EmbeddedDatabase) =>
+/** Slots that are not empty. */
+const filled = (db: EmbeddedDatabase) =>
   count(db, `SELECT COUNT(*) AS n FROM journal WHERE entries >= '1'`)
+/** Slots that are empty to the last character. */
+const empty = (db: EmbeddedDatabase) =>
+  count(
+    db,
+    `SELECT COUNT(*) AS n FROM journal WHERE LTRIM(entries, '0') = '' AND LENGTH(entries) = ${SLOT_CHARACTERS}`,
+  )
 const rows = (db: EmbeddedDatabase) => count(db, 'SELECT COUNT(*) AS n FROM usage')
 
 test('a journal that is full is folded and begins anew, and a full one is read at the start', async () => {
   const path = join(directory, 'full.sqlite')
   const db = await openEmbedded(path)
   const key = await addCustomer(db, { billing: 'postpaid' })
-  const jws = 'j'.repeat(20_000)
+  // Five slots each with what is around it, the last of which has room left.
+  const jws = 'j'.repeat(5 * 4_032 - 1_000)
+  const fits = Math.floor(SLOTS / 5)
   const settle = (index: number) => {
     const receipt = receiptOf(`receipt-${index}`, { jws })
     return commitSettlement(db, settlementOf(key, `request-${index}`, { nano: 1n, receipt }))
   }
-  for (let index = 0; index < SLOTS; index++) await settle(index)
-  expect([used(db), rows(db)]).toEqual([SLOTS, 0])
-  await settle(SLOTS)
-  expect([used(db), rows(db)]).toEqual([1, SLOTS])
-  for (let index = 1; index < SLOTS; index++) await settle(SLOTS + index)
-  expect([used(db), rows(db)]).toEqual([SLOTS, SLOTS])
+  for (let index = 0; index < fits; index++) await settle(index)
+  expect([filled(db), rows(db)]).toEqual([5 * fits, 0])
+  await settle(fits)
+  expect([filled(db), rows(db)]).toEqual([5 * fits, fits])
+  for (let index = 1; index < fits; index++) await settle(fits + index)
+  expect([filled(db), rows(db)]).toEqual([5 * fits, fits])
   db.connection.close()
 
   const again = await openEmbedded(path)
-  expect([used(again), rows(again)]).toEqual([SLOTS, SLOTS])
-  expect(await readLedgerTotals(again)).toMatchObject({ balance: -256n, rows: 2 * SLOTS })
-  expect([used(again), rows(again)]).toEqual([0, 2 * SLOTS])
+  expect([filled(again), rows(again)]).toEqual([5 * fits, fits])
+  expect(await readLedgerTotals(again)).toMatchObject({
+    balance: BigInt(-2 * fits),
+    rows: 2 * fits,
+  })
+  await again.passTime()
+  expect([filled(again), empty(again), rows(again)]).toEqual([0, SLOTS, 2 * fits])
+  again.connection.close()
+})
+
+test('settlements of one moment share slots, and more than a journal holds are settled in parts', async () => {
+  const path = join(directory, 'moment.sqlite')
+  const db = await openEmbedded(path)
+  const key = await addCustomer(db, { billing: 'postpaid' })
+  const settleTogether = async (jws: string, ids: readonly string[]) => {
+    const entries = ids.map((id) => {
+      const receipt = receiptOf(`receipt of ${id}`, { jws })
+      return entryOf(settlementOf(key, id, { nano: 1n, receipt }))
+    })
+    const calls = entries.map((entry) => ({ kind: 'settle', entry }) as const)
+    const outcomes = await db.ledgerEngine.operations(calls)
+    expect(outcomes.every(({ ok }) => ok)).toBe(true)
+  }
+  await settleTogether('j', ['a', 'b', 'c', 'd'])
+  expect([filled(db), rows(db)]).toEqual([1, 0])
+  const many = Array.from({ length: 30 }, (_, index) => `r${index}`)
+  await settleTogether('j'.repeat(200_000), many)
+  db.connection.close()
+  const again = await openEmbedded(path)
+  expect(await readLedgerTotals(again)).toMatchObject({ balance: -34n, rows: 34 })
+  const whole = `SELECT COUNT(*) AS n FROM receipts WHERE LENGTH(jws) = 200000`
+  expect(count(again, whole)).toBe(30)
   again.connection.close()
 })
 
 test.each([
-  ['is longer than a slot', { jws: 'j'.repeat(40_000) }, {}],
+  ['is longer than 64 slots', { jws: 'j'.repeat(300_000) }, {}],
   ['has text that is not ASCII', {}, { region: 'Zürich' }],
 ])('a settlement that %s goes into the tables at once', async (_, receipt, row) => {
   const db = await openEmbedded()
   const key = await addCustomer(db, { billing: 'postpaid' })
   const settlement = settlementOf(key, 'r1', { nano: 5n, receipt: receiptOf('r', receipt), ...row })
   await commitSettlement(db, settlement)
-  expect([used(db), rows(db)]).toEqual([0, 1])
+  expect([filled(db), rows(db)]).toEqual([0, 1])
   await commitSettlement(db, settlement)
   expect(await readLedgerTotals(db)).toMatchObject({ balance: -5n, rows: 1 })
   db.connection.close()
 })
 
-test('what a fold wrote is overwritten in the journal, to the last byte', async () => {
-  const db = await openEmbedded()
-  const key = await addCustomer(db, { billing: 'postpaid' })
-  await commitSettlement(db, settlementOf(key, 'r1', { receipt: receiptOf('secret') }))
-  expect(used(db)).toBe(1)
-  await db.passTime()
-  const filled = `SELECT COUNT(*) AS n FROM journal WHERE LTRIM(entries, '0') = '' AND LENGTH(entries) = 32768`
-  expect(count(db, filled)).toBe(SLOTS)
-  db.connection.close()
+describe('what a fold wrote is overwritten in the journal, to the last byte,', () => {
+  const begin = async () => {
+    const db = await openEmbedded()
+    const key = await addCustomer(db, { billing: 'postpaid' })
+    const settle = (id: string, length: number) => {
+      const receipt = receiptOf(`receipt of ${id}`, { jws: 'j'.repeat(length) })
+      return commitSettlement(db, settlementOf(key, id, { receipt }))
+    }
+    await settle('long', 12_000)
+    expect(filled(db)).toBe(4)
+    return { db, settle }
+  }
+
+  test('by the next fold, a second later', async () => {
+    const { db } = await begin()
+    await db.passTime()
+    expect([filled(db), rows(db)]).toEqual([4, 1])
+    await db.passTime()
+    expect(empty(db)).toBe(SLOTS)
+    db.connection.close()
+  })
+
+  test('by entries that follow, and where those are fewer by the next fold', async () => {
+    const { db, settle } = await begin()
+    await db.passTime()
+    await settle('short', 10)
+    await db.passTime()
+    expect([filled(db), rows(db)]).toEqual([1, 2])
+    const left = `SELECT COUNT(*) AS n FROM journal WHERE INSTR(entries, 'receipt of long') > 0`
+    expect(count(db, left)).toBe(0)
+    db.connection.close()
+  })
+
+  test('at once where other parts of the program write, as an erasure does', async () => {
+    const { db } = await begin()
+    await db.batch([sql`DELETE FROM receipts WHERE customer_id = 'nobody'`])
+    expect([empty(db), rows(db)]).toEqual([SLOTS, 1])
+    db.connection.close()
+  })
+
+  test('after a start', async () => {
+    const path = join(directory, 'left.sqlite')
+    const before = await openEmbedded(path)
+    const key = await addCustomer(before, { billing: 'postpaid' })
+    await commitSettlement(before, settlementOf(key, 'r1', { receipt: receiptOf('secret') }))
+    await before.passTime()
+    expect([filled(before), rows(before)]).toEqual([1, 1])
+    before.connection.close()
+    const db = await openEmbedded(path)
+    expect([filled(db), rows(db)]).toEqual([1, 1])
+    await db.passTime()
+    expect([empty(db), rows(db)]).toEqual([SLOTS, 1])
+    db.connection.close()
+  })
 })
 
-test('a damaged journal keeps the ledger shut', async () => {
-  const path = join(directory, 'damaged.sqlite')
-  const db = await openEmbedded(path)
-  db.connection.exec(
-    `UPDATE journal SET entries = '1' || char(10) || '{}' || char(10) WHERE slot = 0`,
-  )
-  db.connection.close()
-  await expect(openEmbedded(path)).rejects.toThrow('requestId')
+describe('a damaged journal keeps the ledger shut:', () => {
+  const slot = (number: number, chunk: string) => `${number} ${chunk.length}\n${chunk}`
+  test.each([
+    ['an entry that is none', [slot(1, '{}\n')], 'requestId'],
+    ['a slot without a head', ['1{}'], 'damaged'],
+    ['a slot that is cut off', [slot(1, '{}\n').slice(0, -1)], 'damaged'],
+    ['a slot that is missing', [slot(1, '{'), slot(3, '}\n')], 'damaged'],
+  ])('%s', async (name, slots, message) => {
+    const path = join(directory, `${name}.sqlite`)
+    const db = await openEmbedded(path)
+    const damage = db.connection.prepare('UPDATE journal SET entries = ? WHERE slot = ?')
+    for (const [index, text] of slots.entries()) damage.run(text, index)
+    db.connection.close()
+    await expect(openEmbedded(path)).rejects.toThrow(message)
+  })
 })
 
 test('while the disk is full nothing is admitted, and afterwards everything goes on', async () => {

@@ -1,0 +1,41 @@
+import { textOf } from '../storage/row.ts'
+import type { SyncStore } from '../storage/sync-store.ts'
+
+/** Characters of a slot of the former journal, by which its rows are known. */
+export const FORMER_SLOT_CHARACTERS = 32_768
+
+/** Separates the number of a slot and its entries. */
+const END = '\n'
+
+/**
+ * The journal of releases before this one: rows of 32,768 characters, each with whole entries. What it holds is folded at
+ * the first start, and its rows make way for those of today's journal.
+ */
+export class FormerJournal {
+  readonly #store: Pick<SyncStore, 'run'>
+
+  constructor(store: Pick<SyncStore, 'run'>) {
+    this.#store = store
+  }
+
+  /** The entries that were not folded, oldest first. */
+  read(): readonly string[] {
+    const find = `SELECT entries FROM journal WHERE LENGTH(entries) = ? AND entries >= '1'`
+    return this.#store
+      .run(find, [FORMER_SLOT_CHARACTERS])
+      .rows.map((row) => {
+        const [number, ...rest] = textOf(row, 'entries').split(END)
+        return { number: Number(number), entries: rest.slice(0, -1) }
+      })
+      .toSorted((one, other) => one.number - other.number)
+      .flatMap(({ entries }) => entries)
+  }
+
+  /** Removes the rows. They are overwritten first, so that no part of a receipt stays in the file. Runs in a transaction. */
+  remove(): void {
+    const empty = '0'.repeat(FORMER_SLOT_CHARACTERS)
+    const overwrite = `UPDATE journal SET entries = ? WHERE LENGTH(entries) = ? AND entries >= '1'`
+    this.#store.run(overwrite, [empty, FORMER_SLOT_CHARACTERS])
+    this.#store.run('DELETE FROM journal WHERE LENGTH(entries) = ?', [FORMER_SLOT_CHARACTERS])
+  }
+}

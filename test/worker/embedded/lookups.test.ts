@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
+import {
+  addCustomer,
+  askOf,
+  NOW,
+  readLedgerTotals,
+  receiptOf,
+  settlementOf,
+} from '../../support/ledger.ts'
+import { openEmbedded } from '../../support/sqlite-store.ts'
+
+let directory = ''
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-test-lookups-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** Notes what reaches the store. */
+function watched() {
+  const statements: string[] = []
+  const wrap = (store: SyncStore): SyncStore => ({
+    ...store,
+    run: (text, params) => {
+      statements.push(`${text} ${JSON.stringify(params)}`)
+      return store.run(text, params)
+    },
+  })
+  const take = (pattern: RegExp) =>
+    statements.splice(0).filter((statement) => pattern.test(statement))
+  return { wrap, take }
+}
+
+const CLAIM = {
+  name: 'c'.repeat(64),
+  fingerprint: 'f'.repeat(64),
+  lifetimeMs: 60_000,
+  customerBytes: 1_000_000,
+}
+
+test('the tables are not asked about a request that was admitted here and is younger than all that was forgotten', async () => {
+  const { wrap, take } = watched()
+  const db = await openEmbedded(':memory:', wrap)
+  const key = await addCustomer(db, { balance: 1_000n })
+  const lookups = () => take(/FROM (usage|receipts) WHERE/).length
+  const settle = (id: string) =>
+    commitSettlement(db, settlementOf(key, id, { nano: 7n, receipt: receiptOf(`of ${id}`) }))
+  await admit(db, askOf(key, 'r1', { nano: 10n }))
+  take(/./)
+  await settle('r1')
+  expect(lookups()).toBe(0)
+  await settle('r1')
+  expect(lookups()).toBeGreaterThan(0)
+  await settle('never admitted')
+  expect(lookups()).toBeGreaterThan(0)
+
+  // A late copy of the admission reserves again; what it belongs to is billed already.
+  await db.passTime()
+  await admit(db, askOf(key, 'r1', { nano: 10n }))
+  await settle('r1')
+  await releaseReservation(db, 'r1')
+  expect(await readLedgerTotals(db)).toEqual({ balance: 986n, reserved: 0n, rows: 2, open: 0 })
+  db.connection.close()
+})
+
+test('after a start, a late copy of the admission of a billed request bills nothing', async () => {
+  const path = join(directory, 'start.sqlite')
+  const before = await openEmbedded(path)
+  const key = await addCustomer(before, { balance: 1_000n })
+  const settlement = settlementOf(key, 'billed', { nano: 7n, createdAtMs: NOW + 5 })
+  await commitSettlement(before, settlement)
+  await before.passTime()
+  before.connection.close()
+
+  const { wrap, take } = watched()
+  const db = await openEmbedded(path, wrap)
+  await admit(db, askOf(key, 'billed', { nano: 10n, now: NOW + 5 }))
+  await commitSettlement(db, settlement)
+  await admit(db, askOf(key, 'new', { nano: 10n, now: NOW + 6 }))
+  take(/./)
+  await commitSettlement(db, settlementOf(key, 'new', { nano: 7n, createdAtMs: NOW + 7 }))
+  expect(take(/FROM usage WHERE/)).toEqual([])
+  expect(await readLedgerTotals(db)).toMatchObject({ balance: 986n, rows: 2 })
+  db.connection.close()
+})
+
+test('an operation with a claim has the accounts of other customers stay in memory', async () => {
+  const { wrap, take } = watched()
+  const db = await openEmbedded(':memory:', wrap)
+  const acme = await addCustomer(db, { id: 'acme', balance: 1_000n })
+  const beta = await addCustomer(db, { id: 'beta', balance: 1_000n })
+  await admit(db, askOf(acme, 'a1', { nano: 10n }))
+  await admit(db, askOf(beta, 'b1', { nano: 10n }))
+  await admit(db, askOf(acme, 'a2', { nano: 10n, claim: CLAIM }))
+  await commitSettlement(db, settlementOf(acme, 'a2', { nano: 7n, claim: CLAIM }))
+  take(/./)
+  await admit(db, askOf(beta, 'b2', { nano: 10n }))
+  expect(take(/FROM customers/)).toEqual([])
+  await admit(db, askOf(acme, 'a3', { nano: 10n }))
+  expect(take(/FROM customers/)).toHaveLength(1)
+  expect(await readLedgerTotals(db, 'acme')).toMatchObject({
+    balance: 993n,
+    reserved: 20n,
+    open: 2,
+  })
+  expect(await readLedgerTotals(db, 'beta')).toMatchObject({ reserved: 20n, open: 2 })
+  db.connection.close()
+})
