@@ -1,10 +1,10 @@
 import { connect } from 'cloudflare:sockets'
 import { waitUntil } from 'cloudflare:workers'
 import { App } from './app.ts'
-import { clusteredIds } from './clustered-ids.ts'
 import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
+import { clusteredIds } from './storage/clustered-ids.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { clusteredIds } from '../../src/worker/clustered-ids.ts'
+import { clusteredIds } from '../../../src/worker/storage/clustered-ids.ts'
 
 test('ids are UUIDs v4, all different, and thousands in a row begin alike', () => {
   const newId = clusteredIds(() => crypto.randomUUID())
