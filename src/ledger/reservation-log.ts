@@ -14,9 +14,12 @@ type Line =
  */
 export class ReservationLog {
   readonly #file: number
+  readonly #write: (file: number, bytes: Buffer) => number
 
-  constructor(path: string) {
+  /** @param write as `writeSync`, which writes less than it is given where the disk is full */
+  constructor(path: string, write: (file: number, bytes: Buffer) => number = writeSync) {
     this.#file = openSync(path, 'a', 0o600)
+    this.#write = write
   }
 
   /**
@@ -36,7 +39,11 @@ export class ReservationLog {
       plans.set(given, text)
       return `{"plans":${text},"entry":${JSON.stringify(entry)}}\n`
     })
-    if (lines.length > 0) writeSync(this.#file, lines.join(''))
+    if (lines.length === 0) return
+    // What a full disk took of an earlier note must not spoil the first line of this one.
+    const bytes = Buffer.from(`\n${lines.join('')}`)
+    const written = this.#write(this.#file, bytes)
+    if (written < bytes.length) throw new Error('the disk is full: SQLITE_FULL')
   }
 
   /** To be called when the tables have every reservation that was noted. */

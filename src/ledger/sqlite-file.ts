@@ -5,6 +5,12 @@ import type { SyncStore } from '../worker/storage/sync-store.ts'
 
 /** A SQLite file of this process. */
 export interface SqliteFile extends SyncStore {
+  /**
+   * Writes everything in the write-ahead log to the database and empties the log, which otherwise keeps older versions of
+   * pages until later writes need their space. It waits for nobody.
+   * @returns false where a reader still needs the log
+   */
+  emptyLog(): boolean
   close(): void
 }
 
@@ -60,6 +66,16 @@ function fileOf(connection: DatabaseSync): SqliteFile {
     }),
     snapshot: (work) => within('BEGIN', work),
     transact: async (work) => within('BEGIN IMMEDIATE', work),
+    emptyLog: () =>
+      translated(() => {
+        connection.exec('PRAGMA busy_timeout = 0')
+        try {
+          // sqlite.org/pragma.html#pragma_wal_checkpoint
+          return connection.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0
+        } finally {
+          connection.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
+        }
+      }),
     close: () => connection.close(),
   }
 }

@@ -1,27 +1,36 @@
 import { EmbeddedLedger } from '../worker/embedded/embedded-ledger.ts'
 import { sweep } from '../worker/settle/sweep.ts'
-import type { Statement } from '../worker/storage/database.ts'
+import { SWEEP_AFTER_WRITE_MS, type Statement } from '../worker/storage/database.ts'
 import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/storage/ledger-calls.ts'
 import { migrate } from '../worker/storage/migrate.ts'
 import { MIGRATIONS } from '../worker/storage/migrations.ts'
 import { sql } from '../worker/storage/sql.ts'
 import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
 import { openAdmissions, ReservationLog } from './reservation-log.ts'
-import { openForWriting } from './sqlite-file.ts'
+import { openForWriting, type SqliteFile } from './sqlite-file.ts'
 import { SweepTimer } from './sweep-timer.ts'
 
 /** The one writer of a ledger: the engine that a Durable Object has, over a file of this process. */
 export class Writer {
+  readonly #file: SqliteFile
+  readonly #now: () => number
   readonly #engine: EmbeddedLedger
   readonly #reservations: ReservationLog
   readonly #sweeps: SweepTimer
   /** Ends when the work that has come so far has ended: a note and its clearing must not cross. */
   #last: Promise<unknown> = Promise.resolve()
 
-  private constructor(engine: EmbeddedLedger, reservations: ReservationLog, now: () => number) {
+  private constructor(
+    file: SqliteFile,
+    engine: EmbeddedLedger,
+    reservations: ReservationLog,
+    now: () => number,
+  ) {
+    this.#file = file
     this.#engine = engine
     this.#reservations = reservations
-    this.#sweeps = new SweepTimer(() => sweep(engine.database, now()), now)
+    this.#now = now
+    this.#sweeps = new SweepTimer(() => this.#sweep(), now)
   }
 
   /**
@@ -37,7 +46,7 @@ export class Writer {
     })
     const log = `${path}.reservations`
     const admitted = openAdmissions(log)
-    const writer: Writer = new Writer(engine, new ReservationLog(log), now)
+    const writer: Writer = new Writer(file, engine, new ReservationLog(log), now)
     await engine.open()
     await writer.#reserveAgain(admitted)
     writer.#sweeps.begin()
@@ -78,6 +87,15 @@ export class Writer {
       // Where it fails, the reservations stay noted, and the engine tries again.
       await this.#fold().catch(() => {})
     })
+  }
+
+  /** A round of maintenance. After the last one that was due, what it erased is not in the write-ahead log either. */
+  async #sweep(): Promise<{ readonly next: number | undefined }> {
+    const { next = Number.POSITIVE_INFINITY } = await sweep(this.#engine.database, this.#now())
+    const retryAt = this.#now() + SWEEP_AFTER_WRITE_MS
+    const emptied = next <= this.#now() || this.#file.emptyLog()
+    const at = emptied ? next : Math.min(next, retryAt)
+    return { next: Number.isFinite(at) ? at : undefined }
   }
 
   /** An admission that cannot be noted has not happened: the worker releases it. */

@@ -182,7 +182,7 @@ const LOCKED: Trial<DiskWorld> = {
 
 function databasesIn(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name))
+    .filter((name) => /([0-9a-f]{64}|^ledger)\.sqlite$/.test(name))
     .map((name) => join(directory, name))
 }
 
@@ -192,7 +192,7 @@ function locked(path: string): DatabaseSync {
   return database
 }
 
-async function openDiskWorld(): Promise<DiskWorld> {
+async function openDiskWorld(storage: 'durable-object' | 'sqlite'): Promise<DiskWorld> {
   const stateDir = temporaryDirectory()
   const storageDir = join(stateDir, 'storage')
   mkdirSync(storageDir)
@@ -202,7 +202,11 @@ async function openDiskWorld(): Promise<DiskWorld> {
     if (existsSync(stateDir)) rmSync(stateDir, { recursive: true, force: true })
   }
   try {
-    const world = await openWorld(ROUTES, { timeouts: TIMEOUTS, stateDir })
+    const world = await openWorld(ROUTES, {
+      timeouts: TIMEOUTS,
+      stateDir,
+      env: { STORAGE: storage },
+    })
     const close = async () => {
       await world.close()
       unmount()
@@ -265,7 +269,14 @@ export const STORAGE_FAMILIES: readonly AnyFamily[] = [
           name: 'storage faults on a disk',
           trials: [DISK_FULL, LOCKED],
           atATime: 1,
-          open: openDiskWorld,
+          open: () => openDiskWorld('durable-object'),
+          close: (world) => world.close(),
+        }),
+        family({
+          name: 'storage faults on the disk of a ledger process',
+          trials: [DISK_FULL, LOCKED],
+          atATime: 1,
+          open: () => openDiskWorld('sqlite'),
           close: (world) => world.close(),
         }),
       ]

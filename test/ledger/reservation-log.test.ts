@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openAdmissions, ReservationLog } from '../../src/ledger/reservation-log.ts'
+import type { LedgerCall, LedgerOutcome } from '../../src/worker/storage/ledger-calls.ts'
+
+let directory = ''
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-test-reservations-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const key = { customerId: 'acme', keyPrefix: 'k', keyHash: 'h' }
+const TERMS = { key, plans: {}, reserveNano: { 0: '5' }, claim: null, expiresAt: 2, now: 1 }
+const admission = (requestId: string): LedgerCall => ({
+  kind: 'admit',
+  entry: { ...TERMS, requestId },
+})
+
+const facts = {
+  admitted: true,
+  customerName: '',
+  keyName: '',
+  plan: 'standard',
+  receiptRetentionDays: null,
+  suspended: false,
+  expiresAt: null,
+  secretEndsAt: null,
+  models: null,
+  minAttestation: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  concurrentRequests: null,
+  windowStartedAt: 0,
+  windowRequests: 0,
+  windowTokens: 0,
+  isRepeat: false,
+  overLimit: false,
+  openRequests: 0,
+}
+const admitted: LedgerOutcome = { ok: true, kind: 'admit', facts }
+
+test('a note that a full disk cuts short has failed, and spoils none before or after it', () => {
+  const path = join(directory, 'reservations')
+  let full = false
+  const log = new ReservationLog(path, (file, bytes) =>
+    writeSync(file, full ? bytes.subarray(0, 40) : bytes),
+  )
+  log.note([admission('before')], [admitted])
+  full = true
+  expect(() => log.note([admission('meanwhile')], [admitted])).toThrow(
+    'the disk is full: SQLITE_FULL',
+  )
+  full = false
+  log.note(
+    [admission('after'), admission('refused')],
+    [admitted, { ...admitted, facts: { ...facts, admitted: false } }],
+  )
+  expect(openAdmissions(path).map(({ requestId }) => requestId)).toEqual(['before', 'after'])
+  log.note(
+    [{ kind: 'release', requestId: 'before' }],
+    [{ ok: true, kind: 'release', released: true }],
+  )
+  expect(openAdmissions(path).map(({ requestId }) => requestId)).toEqual(['after'])
+  log.clear()
+  expect(openAdmissions(path)).toEqual([])
+  log.close()
+})
