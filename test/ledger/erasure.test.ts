@@ -24,10 +24,14 @@ const open = () =>
 /** The storage of a worker, with the link left out. */
 function storageOf(ledger: Ledger) {
   const { write, read, operate } = LEDGER_PATHS
-  const carry = { [write]: ledger.write, [read]: ledger.read, [operate]: ledger.operate }
+  const carry = new Map([
+    [write as string, ledger.write],
+    [read, ledger.read],
+    [operate, ledger.operate],
+  ])
   const fetch = async (url: string, { body }: RequestInit) => {
-    const answer = await carry[new URL(url).pathname]?.(new TextEncoder().encode(String(body)))
-    return new Response(answer === undefined ? null : answer && Uint8Array.from(answer))
+    const answer = await carry.get(new URL(url).pathname)?.(new TextEncoder().encode(String(body)))
+    return new Response(answer ? Uint8Array.from(answer) : null)
   }
   return ledgerStorage({ fetch }, { now: Date.now, keepAlive: () => {} })
 }

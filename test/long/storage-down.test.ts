@@ -104,6 +104,8 @@ describe('while PostgreSQL', () => {
     await proxy.heal()
     for (const answer of [...answers, health, jwks]) await expectUnavailable(answer)
     expect(await standinOf(stack).exchanges()).toEqual([])
+    // A storage that was away may take a moment to be found again.
+    await expect.poll(async () => (await stack.fetch('/healthz')).status).toBe(200)
     await expectUntouched(stack, customer)
     expect((await chatAs(routerOf(stack), customer, CHAT)).status).toBe(200)
   })
