@@ -23,15 +23,14 @@ const open = () =>
 
 /** The storage of a worker, with the link left out. */
 function storageOf(ledger: Ledger) {
-  const { write, read, operate } = LEDGER_PATHS
-  const carry = new Map([
-    [write as string, ledger.write],
-    [read, ledger.read],
-    [operate, ledger.operate],
-  ])
-  const fetch = async (url: string, { body }: RequestInit) => {
-    const answer = await carry.get(new URL(url).pathname)?.(new TextEncoder().encode(String(body)))
-    return new Response(answer ? Uint8Array.from(answer) : null)
+  const carry = async (path: string, body: Uint8Array) => {
+    if (path === LEDGER_PATHS.write) return ledger.write(body)
+    return path === LEDGER_PATHS.read ? ledger.read(body) : ledger.operate(body)
+  }
+  const fetch = async (url: string, init: RequestInit) => {
+    const body = new Uint8Array(await new Response(init.body).arrayBuffer())
+    const answer = await carry(new URL(url).pathname, body)
+    return new Response(answer === null ? null : Uint8Array.from(answer))
   }
   return ledgerStorage({ fetch }, { now: Date.now, keepAlive: () => {} })
 }
