@@ -35,6 +35,7 @@ import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
 import { SettingsSource } from './settings.ts'
 import { StorageUnavailable } from './storage/database.ts'
+import type { LocalLedger } from './storage/local-ledger.ts'
 import { openStorage } from './storage/open.ts'
 import { monitoredStorage } from './storage/monitored-storage.ts'
 
@@ -60,6 +61,7 @@ export interface RuntimeDeps {
   readonly probeConnect: ProbeConnect
   /** Keeps the current request alive until this work has ended. */
   readonly keepAlive: (work: Promise<unknown>) => void
+  readonly localLedger?: LocalLedger | undefined
 }
 
 /** The worker of one isolate: its bindings, opened once, its caches, and the handling of one event. */

@@ -5,11 +5,15 @@ import { openEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import type { Env } from './env.ts'
 import { sweep } from './settle/sweep.ts'
 import { clusteredIds } from './storage/clustered-ids.ts'
+import { LocalLedger } from './storage/local-ledger.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
+/** Joins the storage object and the requests of its isolate. */
+const localLedger = new LocalLedger()
+
 /** The Durable Object classes named in the runtime's configuration. */
-export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, Date.now)
+export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, localLedger, Date.now)
 export const PostgresPool = makePostgresPool(sweep, { now: Date.now, random: Math.random })
 
 /**
@@ -24,6 +28,7 @@ function createWorker(): ExportedHandler<Env> {
     randomBytes: (length: number) => crypto.getRandomValues(new Uint8Array(length)),
     probeConnect,
     keepAlive: waitUntil,
+    localLedger,
   }
   const appOf = (env: Env) => (app ??= new App(env, deps))
   return {

@@ -1,6 +1,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { EmbeddedLedger } from '../../src/worker/embedded/embedded-ledger.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
+import type { HeldReservation } from '../../src/worker/storage/ledger-engine.ts'
 import { ledgerBehind } from '../../src/worker/storage/ledger-calls.ts'
 import { migrate } from '../../src/worker/storage/migrate.ts'
 import { MIGRATIONS } from '../../src/worker/storage/migrations.ts'
@@ -50,14 +51,21 @@ function asCoded(error: unknown): unknown {
 export interface EmbeddedDatabase extends Database {
   readonly connection: DatabaseSync
   readonly ledgerEngine: EmbeddedLedger
+  readonly store: SyncStore
   /** Has the fold run that is due. */
   passTime(): Promise<void>
 }
 
-/** An embedded ledger over a SQLite file, in memory unless a path is given. Its folds run when `passTime` says so. */
+/**
+ * An embedded ledger over a SQLite file, in memory unless a path is given. Its folds run when `passTime` says so.
+ * @param atOnce whether operations that memory alone decides are carried out so
+ * @param held what a ledger held whose place it takes
+ */
 export async function openEmbedded(
   path = ':memory:',
   wrap: (store: SyncStore) => SyncStore = (store) => store,
+  atOnce = false,
+  held: readonly HeldReservation[] = [],
 ): Promise<EmbeddedDatabase> {
   const connection = new DatabaseSync(path)
   // A test ends its own process at most, and what that one wrote is kept by the system.
@@ -66,13 +74,15 @@ export async function openEmbedded(
   await migrate(sqliteDatabase(store), MIGRATIONS)
   const due: (() => Promise<void>)[] = []
   const ledgerEngine = new EmbeddedLedger(store, { later: (_ms, work) => void due.push(work) })
-  await ledgerEngine.open()
+  await ledgerEngine.open(held)
   return {
     connection,
     ledgerEngine,
+    store,
     batch: (statements) => ledgerEngine.database.batch(statements),
     ledger: ledgerBehind(async (call) => {
-      const [outcome] = await ledgerEngine.operations([call])
+      const known = atOnce ? ledgerEngine.atOnce(call) : undefined
+      const [outcome] = known ? [known] : await ledgerEngine.operations([call])
       if (outcome === undefined) throw new Error('an operation was left unanswered')
       return outcome
     }),

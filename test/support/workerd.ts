@@ -83,11 +83,15 @@ const config :Workerd.Config = (
       compatibilityDate = "2026-11-17",
       bindings = [
       (name = "STORE", durableObjectNamespace = "StoreObject"),
+      (name = "STORE_IS_LOCAL", json = "true"),
       (name = "POSTGRES", durableObjectNamespace = "PostgresPool"),
       ${bindings}
       ],
       durableObjectNamespaces = [
-        (className = "StoreObject", uniqueKey = "cmr-ledger", enableSql = true),
+        (
+          className = "StoreObject", uniqueKey = "cmr-ledger", enableSql = true,
+          preventEviction = true,
+        ),
         (className = "PostgresPool", uniqueKey = "cmr-postgres-pool", enableSql = true),
       ],
       durableObjectStorage = (localDisk = "disk"),

@@ -121,12 +121,19 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
         ? []
         : [{ name: 'CONSOLE_PAGE', text: new RawText('embed "console.html"') }]),
       { name: 'STORE', durableObjectNamespace: 'StoreObject' },
+      // One process is one isolate, and the object is not evicted.
+      { name: 'STORE_IS_LOCAL', json: 'true' },
       { name: 'POSTGRES', durableObjectNamespace: 'PostgresPool' },
       ...storageSecret(plan.storage, seal),
       ...databaseNetwork(plan).map(({ name }) => ({ name: 'DATABASE', service: name })),
     ],
     durableObjectNamespaces: [
-      { className: 'StoreObject', uniqueKey: STORE_KEY, enableSql: true },
+      {
+        className: 'StoreObject',
+        uniqueKey: STORE_KEY,
+        enableSql: true,
+        preventEviction: true,
+      },
       { className: 'PostgresPool', uniqueKey: 'cmr-postgres-pool', enableSql: true },
     ],
     // With a shared engine no object stores anything, and processes that share a directory would conflict.

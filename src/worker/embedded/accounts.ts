@@ -1,5 +1,6 @@
 import { LIMIT_RESETS } from '../settle/key-limits.ts'
 import type { Row } from '../storage/database.ts'
+import type { HeldReservation } from '../storage/ledger-engine.ts'
 import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
@@ -72,6 +73,21 @@ export class Accounts {
 
   get size(): number {
     return this.#known.size
+  }
+
+  /** Whether all that an admission of a key needs was read. */
+  knowsKey(customerId: string, keyPrefix: string): boolean {
+    const isKnown = this.#known.get(customerId)?.keys.has(keyPrefix) === true
+    return isKnown && this.#settled !== undefined
+  }
+
+  /** The open reservations of the accounts that were read. */
+  held(): readonly HeldReservation[] {
+    return [...this.#known.values()].flatMap(({ customerId, open }) =>
+      Array.from(open, ([requestId, { keyPrefix, amount, createdAt, expiresAt }]) => {
+        return { requestId, customerId, keyPrefix, amount, createdAt, expiresAt }
+      }),
+    )
   }
 
   find(customerId: string): Account | undefined {

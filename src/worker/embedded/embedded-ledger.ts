@@ -7,7 +7,7 @@ import {
   type LedgerCall,
   type LedgerOutcome,
 } from '../storage/ledger-calls.ts'
-import type { LedgerEngine, OpenLedger } from '../storage/ledger-engine.ts'
+import type { HeldReservation, LedgerEngine, OpenLedger } from '../storage/ledger-engine.ts'
 import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
@@ -19,6 +19,7 @@ import { writeTables } from './fold.ts'
 import { FormerJournal } from './former-journal.ts'
 import { Journal } from './journal.ts'
 import { PendingBills } from './pending.ts'
+import { isAmount } from './ranges.ts'
 import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
 
 /** How long what was settled and reserved may wait for the tables, ms. */
@@ -55,6 +56,7 @@ export class EmbeddedLedger implements LedgerEngine {
   /** Ends when the work that has come so far has ended. Memory and tables are used by one at a time. */
   #last: Promise<unknown> = Promise.resolve()
   #isFoldDue = false
+  #isAtWork = false
   #lastWriteFailed = false
 
   constructor(store: SyncStore, deps: Parameters<OpenLedger>[1]) {
@@ -72,9 +74,10 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /**
    * Makes the journal at the first start, or reads it. The schema must be up to date.
+   * @param held what the memory held that this one follows
    * @throws Error when the journal holds what the tables do not take; what the store throws when it cannot be written
    */
-  async open(): Promise<void> {
+  async open(held: readonly HeldReservation[] = []): Promise<void> {
     const former = new FormerJournal(this.#store)
     const formerTexts = former.read()
     this.#bringBack([...formerTexts, ...this.#journal.read()])
@@ -85,6 +88,7 @@ export class EmbeddedLedger implements LedgerEngine {
       this.#journal.create()
       this.#journal.tryWrite()
     })
+    this.#hold(held)
     this.#foldSoon()
   }
 
@@ -103,6 +107,20 @@ export class EmbeddedLedger implements LedgerEngine {
     }
   }
 
+  /**
+   * Carries out an operation in memory, outside of the turns of all others, or changes nothing. That needs no turn of its own
+   * while no other work is under way and the accounts are in memory, because nothing runs meanwhile. A fold must be due:
+   * only the store's owner may arrange the next one.
+   */
+  atOnce(call: LedgerCall): LedgerOutcome | undefined {
+    if (this.#isAtWork || !this.#isFoldDue || !this.#isInMemory(call)) return undefined
+    return outcomeIn(() => this.#inMemory(call))
+  }
+
+  held(): readonly HeldReservation[] {
+    return this.#accounts.held()
+  }
+
   /** Carries out operations that arrived together, and commits them together. Never throws. */
   operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
     return this.#exclusively(async () => {
@@ -110,7 +128,10 @@ export class EmbeddedLedger implements LedgerEngine {
       const settlements: SettleCall[] = []
       for (const call of calls) {
         if (call.kind === 'settle') settlements.push(call)
-        else keepOutcome(outcomes, call, () => this.#inMemory(call))
+        else {
+          const outcome = outcomeIn(() => this.#inMemory(call))
+          if (outcome !== undefined) outcomes.set(call, outcome)
+        }
       }
       if (!this.#lastWriteFailed) await this.#settle(settlements, outcomes)
       const answers: LedgerOutcome[] = []
@@ -138,6 +159,27 @@ export class EmbeddedLedger implements LedgerEngine {
   /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
   async fold(): Promise<void> {
     if (this.#isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
+  }
+
+  /** Reserves again what is neither in the tables nor settled. */
+  #hold(held: readonly HeldReservation[]): void {
+    const { isSettled } = this.#pending.lookUp(held.map((one) => ({ ...one, receipt: null })))
+    for (const { requestId, customerId, ...reservation } of held) {
+      const account = this.#accounts.find(customerId)
+      const isGone = isSettled({ requestId }) || this.#accounts.holderOf(requestId) !== undefined
+      if (account === undefined || isGone) continue
+      if (!isAmount(account.reserved + reservation.amount)) continue
+      const terms = { ...reservation, surelyNew: false, stored: false }
+      this.#accounts.reserve(account, requestId, terms)
+    }
+  }
+
+  /** Whether all that an operation needs has been read. */
+  #isInMemory(call: LedgerCall): call is Exclude<LedgerCall, SettleCall> {
+    if (call.kind === 'settle') return false
+    if (call.kind === 'release') return this.#accounts.knownHolderOf(call.requestId) !== undefined
+    const { customerId, keyPrefix } = call.entry.key
+    return this.#accounts.knowsKey(customerId, keyPrefix)
   }
 
   #inMemory(call: Exclude<LedgerCall, SettleCall>): LedgerOutcome | undefined {
@@ -301,9 +343,11 @@ export class EmbeddedLedger implements LedgerEngine {
 
   #exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
     const run = this.#last.then(async () => {
+      this.#isAtWork = true
       try {
         return await work()
       } finally {
+        this.#isAtWork = false
         this.#foldSoon()
       }
     })
@@ -338,16 +382,11 @@ function customerOf(call: LedgerCall): string | undefined {
   return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
 }
 
-/** Keeps how an operation ended, unless it is undecided. */
-function keepOutcome(
-  outcomes: Map<LedgerCall, LedgerOutcome>,
-  call: LedgerCall,
-  operation: () => LedgerOutcome | undefined,
-): void {
+/** How an operation ended; undefined: it is undecided. */
+function outcomeIn(operation: () => LedgerOutcome | undefined): LedgerOutcome | undefined {
   try {
-    const outcome = operation()
-    if (outcome !== undefined) outcomes.set(call, outcome)
+    return operation()
   } catch (error) {
-    outcomes.set(call, failedCall(error))
+    return failedCall(error)
   }
 }

@@ -1,6 +1,5 @@
-import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
-import { findSettled, receiptName, type Settled } from './settled.ts'
+import { findSettled, receiptName, type Named, type Settled } from './settled.ts'
 import type { Bill } from './settlement.ts'
 
 /** The settlements that the journal has and the tables have not. */
@@ -41,9 +40,9 @@ export class PendingBills {
   }
 
   /** Finds what the tables have of some settlements; the answer is about them and what is pending when it is asked. */
-  lookUp(entries: readonly SettlementEntry[]): {
-    readonly isSettled: (entry: SettlementEntry) => boolean
-    readonly hasReceipt: (entry: SettlementEntry) => boolean
+  lookUp(entries: readonly Named[]): {
+    readonly isSettled: (entry: Pick<Named, 'requestId'>) => boolean
+    readonly hasReceipt: (entry: Named) => boolean
   } {
     const stored: Settled = findSettled(this.#store, entries)
     return {
@@ -54,9 +53,6 @@ export class PendingBills {
   }
 }
 
-function includesReceipt(
-  names: ReadonlySet<string>,
-  { customerId, receipt }: SettlementEntry,
-): boolean {
+function includesReceipt(names: ReadonlySet<string>, { customerId, receipt }: Named): boolean {
   return receipt !== null && names.has(receiptName(customerId, receipt.id))
 }

@@ -12,6 +12,8 @@ export interface BatchCalls {
   read(packed: PackedBatches): Promise<readonly BatchOutcome[]>
   /** Carries out operations on the ledger; absent: they are batches. */
   readonly operate?: (calls: readonly LedgerCall[]) => Promise<readonly LedgerOutcome[]>
+  /** Carries out an operation at once where that is possible; undefined: it is not, and nothing was changed. */
+  readonly atOnce?: ((call: LedgerCall) => LedgerOutcome | undefined) | undefined
 }
 
 /** Maximum number of batches or operations in one transaction: it delays others by some tens of milliseconds. */
@@ -56,20 +58,22 @@ export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
   const database: Database = {
     batch: async (statements) =>
       rowsOf(await (statements.every(isRead) ? read(statements) : write(statements))),
-    ...(calls.operate !== undefined && { ledger: batchedLedger(calls.operate, host) }),
+    ...(calls.operate !== undefined && {
+      ledger: batchedLedger(calls.operate, calls.atOnce, host),
+    }),
   }
   return { customer: () => database, directory: () => database }
 }
 
-/** The operations of a ledger, of which those of one moment share a call. */
+/** The operations of a ledger, of which those of one moment share a call unless they need none. */
 function batchedLedger(
   operate: NonNullable<BatchCalls['operate']>,
+  atOnce: BatchCalls['atOnce'],
   host: BatchDeps,
 ): LedgerOperations {
   const size = { of: charactersOfCall, max: MAX_BATCH_CHARACTERS }
-  return ledgerBehind(
-    createBatcher<LedgerCall, LedgerOutcome>(host, { ...RULES, run: operate, size }),
-  )
+  const batched = createBatcher<LedgerCall, LedgerOutcome>(host, { ...RULES, run: operate, size })
+  return ledgerBehind(async (call) => atOnce?.(call) ?? batched(call))
 }
 
 /** The longest texts of an operation, and room for the rest. */

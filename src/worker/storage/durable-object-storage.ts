@@ -2,6 +2,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import type { BatchOutcome } from './batch-outcome.ts'
 import { batchedStorage } from './batched-storage.ts'
 import type { Storage } from './database.ts'
+import type { LocalLedger } from './local-ledger.ts'
 import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
 import type { PackedBatches } from './packed-batches.ts'
@@ -20,14 +21,20 @@ const OBJECT = 'ledger'
  * One object, and so one SQLite file, for everything. Batches of requests that arrive together reach it in one call and
  * are committed in one transaction: with a file for each customer, every request would wait for the disk twice, on the
  * one thread that serves all of them (docs/performance.md, "What profiling found").
+ * @param local the way to the object's ledger in this isolate, where the object is in it
  */
 export function durableObjectStorage(
   namespace: ObjectNamespace<StoreTarget>,
   host: BatchDeps,
+  local?: LocalLedger,
 ): Storage {
   const call = (packed: PackedBatches) =>
     callObject(namespace, OBJECT, (target) => target.batches(packed))
   const operate = (calls: readonly LedgerCall[]) =>
     callObject(namespace, OBJECT, (target) => target.operations(calls))
-  return batchedStorage({ write: call, read: call, operate }, host)
+  const calls = { write: call, read: call, operate }
+  if (local === undefined) return batchedStorage(calls, host)
+  const object = namespace.idFromName(OBJECT).toString()
+  const atOnce = (operation: LedgerCall) => local.atOnce(object, operation)
+  return batchedStorage({ ...calls, atOnce }, host)
 }

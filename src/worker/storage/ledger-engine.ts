@@ -7,12 +7,32 @@ import type { SyncStore } from './sync-store.ts'
 export interface LedgerEngine {
   /** The same as a database, for maintenance beside it. */
   readonly database: Database
-  /** Prepares it for its first operation. The schema must be up to date. */
-  open(): Promise<void>
+  /**
+   * Prepares it for its first operation. The schema must be up to date.
+   * @param held what an engine held whose place this one takes
+   */
+  open(held?: readonly HeldReservation[]): Promise<void>
   /** Carries out operations that arrived together, and commits them together. Never throws. */
   operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]>
+  /**
+   * Carries out an operation in memory, without any I/O, so that a request of the same isolate may ask for it in its own
+   * context. Undefined: it cannot be decided so, and nothing was changed. Never throws.
+   */
+  atOnce(call: LedgerCall): LedgerOutcome | undefined
+  /** The open reservations in its memory. */
+  held(): readonly HeldReservation[]
   /** Runs batches, which see all operations that were answered. Never throws for what SQL did. */
   batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]>
+}
+
+/** An open reservation in the memory of an engine; money is nano-EUR, times are ms since the epoch. */
+export interface HeldReservation {
+  readonly requestId: string
+  readonly customerId: string
+  readonly keyPrefix: string
+  readonly amount: bigint
+  readonly createdAt: number
+  readonly expiresAt: number
 }
 
 /** Makes the engine for a store. `later` runs work after a time in ms. */

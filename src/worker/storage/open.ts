@@ -5,6 +5,7 @@ import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
 import type { ObjectNamespace } from './object-call.ts'
+import type { LocalLedger } from './local-ledger.ts'
 import { ledgerStorage, type LedgerBinding } from './ledger-storage.ts'
 import { postgresStorage, type PoolTarget } from './postgres-storage.ts'
 
@@ -14,6 +15,11 @@ export interface StorageEnv {
   readonly STORAGE?: string
   /** Namespace of the class that `makeStoreObject` returns. */
   readonly STORE?: ObjectNamespace<StoreTarget>
+  /**
+   * Whether the runtime keeps the object of `STORE` and all requests in one isolate, and the object in memory; absent where
+   * that is not certain.
+   */
+  readonly STORE_IS_LOCAL?: boolean
   /** The ledger process of this host, over mTLS pinned on both ends. */
   readonly LEDGER?: LedgerBinding
   readonly DB?: D1Database
@@ -23,22 +29,34 @@ export interface StorageEnv {
   readonly DATABASE_URL?: string
 }
 
-const ENGINES: Readonly<Record<StorageEngineName, (env: StorageEnv, host: BatchDeps) => Storage>> =
-  {
-    'durable-object': (env, host) => durableObjectStorage(required(env, 'STORE'), host),
-    sqlite: (env, host) => ledgerStorage(required(env, 'LEDGER'), host),
-    d1: (env, { now }) => d1Storage(required(env, 'DB'), now),
-    postgres: (env, host) => {
-      required(env, 'DATABASE_URL')
-      return postgresStorage(required(env, 'POSTGRES'), host)
-    },
-  }
+/** What opening a storage needs of the isolate. */
+export interface StorageHost extends BatchDeps {
+  /** Where the isolate's storage object offers its ledger; absent where there is no such object. */
+  readonly localLedger?: LocalLedger | undefined
+}
+
+const ENGINES: Readonly<
+  Record<StorageEngineName, (env: StorageEnv, host: StorageHost) => Storage>
+> = {
+  'durable-object': (env, host) =>
+    durableObjectStorage(
+      required(env, 'STORE'),
+      host,
+      env.STORE_IS_LOCAL === true ? host.localLedger : undefined,
+    ),
+  sqlite: (env, host) => ledgerStorage(required(env, 'LEDGER'), host),
+  d1: (env, { now }) => d1Storage(required(env, 'DB'), now),
+  postgres: (env, host) => {
+    required(env, 'DATABASE_URL')
+    return postgresStorage(required(env, 'POSTGRES'), host)
+  },
+}
 
 /**
  * The storage that the environment names. It makes no call yet.
  * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
  */
-export function openStorage(env: StorageEnv, host: BatchDeps): Storage {
+export function openStorage(env: StorageEnv, host: StorageHost): Storage {
   const name = env.STORAGE ?? DEFAULT_STORAGE_ENGINE
   const engine = new Map(Object.entries(ENGINES)).get(name)
   if (engine === undefined) {

@@ -6,21 +6,25 @@ import { unpackBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 import { durableObjectStore } from './durable-object-store.ts'
 import { sqliteDatabase } from './sqlite-batches.ts'
+import { ReadTurns } from './read-turns.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
 import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
 import type { LedgerEngine, OpenLedger } from './ledger-engine.ts'
+import type { LocalLedger } from './local-ledger.ts'
 
 /**
  * The class of the Durable Object whose SQLite database holds everything.
  *
  * @param openLedger makes the ledger that it keeps
  * @param sweep the maintenance its alarm runs
+ * @param local where its ledger is offered to requests of its own isolate, if the environment has `STORE_IS_LOCAL`
  * @param now the clock, ms since the epoch
  * @param afterWriteMs how long after a write a round runs at the latest
  */
 export function makeStoreObject(
   openLedger: OpenLedger,
   sweep: Sweep,
+  local: LocalLedger,
   now: () => number,
   afterWriteMs = SWEEP_AFTER_WRITE_MS,
 ) {
@@ -29,18 +33,24 @@ export function makeStoreObject(
     readonly #ledger: LedgerEngine
     /** When the alarm is set to go off; infinity while none is set. */
     #alarmAt = Number.POSITIVE_INFINITY
-    /** Resolves when the latest of the reads that have come is over, and what came meanwhile has run. */
-    #reads: Promise<void> = Promise.resolve()
+    readonly #reads = new ReadTurns()
 
     constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
       super(ctx, env)
       this.#storage = ctx.storage
       const store = durableObjectStore(ctx.storage)
-      this.#ledger = openLedger(store, { later: runLater })
+      const later = (ms: number, work: () => Promise<void>) => {
+        setTimeout(() => void this.#runDue(work), ms)
+      }
+      this.#ledger = openLedger(store, { later })
+      const id = ctx.id.toString()
+      const isLocal = 'STORE_IS_LOCAL' in env && env.STORE_IS_LOCAL === true
+      const held = isLocal ? local.replace(id) : []
       void ctx.blockConcurrencyWhile(async () => {
         await migrate(sqliteDatabase(store), MIGRATIONS)
-        await this.#ledger.open()
+        await this.#ledger.open(held)
         this.#alarmAt = (await ctx.storage.getAlarm()) ?? Number.POSITIVE_INFINITY
+        if (isLocal) local.offer(id, this.#ledger)
       })
     }
 
@@ -49,7 +59,7 @@ export function makeStoreObject(
       const batches = unpackBatches(packed)
       const run = () => this.#ledger.batches(batches)
       const reads = batches.every((batch) => batch.every(isRead))
-      const answers = await (reads ? this.#afterOtherReads(run) : run())
+      const answers = await (reads ? this.#reads.run(run) : run())
       if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
       return answers.map(({ outcome }) => outcome)
     }
@@ -68,20 +78,10 @@ export function makeStoreObject(
       if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 
-    /**
-     * Runs a read after all earlier reads. Writes that have arrived run between two reads, so that no admission or
-     * settlement waits for more than one read.
-     */
-    async #afterOtherReads<Result>(read: () => Promise<Result>): Promise<Result> {
-      const before = this.#reads
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#reads = promise
-      await before
-      try {
-        return await read()
-      } finally {
-        setTimeout(() => resolve(), 0)
-      }
+    /** What was reserved without a call of this object makes work for a round of maintenance, too. */
+    async #runDue(work: () => Promise<void>): Promise<void> {
+      await work()
+      await this.#scheduleAlarm(now() + afterWriteMs)
     }
 
     async #scheduleAlarm(time: number): Promise<void> {
@@ -90,8 +90,4 @@ export function makeStoreObject(
       await this.#storage.setAlarm(time)
     }
   }
-}
-
-function runLater(ms: number, work: () => Promise<void>): void {
-  setTimeout(() => void work(), ms)
 }

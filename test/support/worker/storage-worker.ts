@@ -10,6 +10,7 @@ import {
 } from '../../../src/worker/storage/database.ts'
 import { carryOut, type LedgerCall } from '../../../src/worker/storage/ledger-calls.ts'
 import { openStorage, type StorageEnv } from '../../../src/worker/storage/open.ts'
+import { LocalLedger } from '../../../src/worker/storage/local-ledger.ts'
 import { makePostgresPool } from '../../../src/worker/storage/postgres-pool.ts'
 import { makeStoreObject } from '../../../src/worker/storage/store-object.ts'
 import { SWEEP_AFTER_WRITE_MS } from '../../../src/worker/storage/database.ts'
@@ -33,11 +34,24 @@ async function sweep(db: Database, now: number): Promise<{ next: number | undefi
 /** A clock so slow that the pool's next sweep comes due 300 ms from now. */
 const now = () => Date.now() - SWEEP_AFTER_WRITE_MS + 300
 
-export const StoreObject = makeStoreObject(openEmbeddedLedger, sweep, Date.now, 300)
+const localLedger = new LocalLedger()
+
+const Store = makeStoreObject(openEmbeddedLedger, sweep, localLedger, Date.now, 300)
+
+export class StoreObject extends Store {
+  /** Ends the instance, as the runtime does when the disk has refused a write. */
+  breakOff(): void {
+    this.ctx.abort('broken off by a test')
+  }
+}
 export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random }, 1_500)
 
+interface TestEnv extends StorageEnv {
+  readonly STORE: DurableObjectNamespace<StoreObject>
+}
+
 const askSchema = z.object({
-  /** Separate names stand for separate isolates. */
+  /** Separate names stand for separate isolates; that of `two` does not have the storage object in it. */
   instance: z.string(),
   customer: z.string().nullable(),
   statements: z
@@ -50,14 +64,26 @@ const askSchema = z.object({
     .optional(),
   /** An operation on the ledger. */
   call: z.custom<LedgerCall>((value) => typeof value === 'object').optional(),
+  /** Whether the instance of the storage object is to end. */
+  breakOff: z.boolean().optional(),
 })
 
 function createWorker() {
   const opened = new Map<string, Storage>()
 
-  async function run(ask: z.output<typeof askSchema>, env: StorageEnv): Promise<unknown> {
+  async function run(ask: z.output<typeof askSchema>, env: TestEnv): Promise<unknown> {
+    if (ask.breakOff === true) {
+      const object = env.STORE.get(env.STORE.idFromName('ledger'))
+      await object.breakOff().catch(() => {})
+      return {}
+    }
     const storage =
-      opened.get(ask.instance) ?? openStorage(env, { now: Date.now, keepAlive: waitUntil })
+      opened.get(ask.instance) ??
+      openStorage(env, {
+        now: Date.now,
+        keepAlive: waitUntil,
+        localLedger: ask.instance === 'two' ? undefined : localLedger,
+      })
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
     if (ask.call !== undefined) return { outcome: await carryOut(ledgerOf(db), ask.call) }
@@ -65,7 +91,7 @@ function createWorker() {
   }
 
   return {
-    async fetch(request: Request, env: StorageEnv): Promise<Response> {
+    async fetch(request: Request, env: TestEnv): Promise<Response> {
       try {
         return Response.json(await run(askSchema.parse(await request.json()), env))
       } catch (error) {

@@ -26,8 +26,12 @@ async function start() {
   return startWorkerd({ script, text: {}, directory })
 }
 
-const databaseOf = ({ port }: WorkerdProcess) =>
-  remoteStorage((body) => fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body })).directory()
+const post = ({ port }: WorkerdProcess, body: string) =>
+  fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body })
+
+/** `two` calls the object for every operation. */
+const databaseOf = (process: WorkerdProcess, instance = 'one') =>
+  remoteStorage((body) => post(process, body), instance).directory()
 
 test('a Durable Object that is killed keeps every settlement it answered, and settles what it has forgotten once', async () => {
   const before = await start()
@@ -50,4 +54,24 @@ test('a Durable Object that is killed keeps every settlement it answered, and se
   const receipts = { sql: `SELECT COUNT(*) AS n FROM receipts WHERE body_state = 0`, params: [] }
   expect(await again.batch([receipts])).toEqual([[{ n: 40 }]])
   await after.stop()
+}, 60_000)
+
+test('an object that loses its instance holds what was reserved before and meanwhile, without a call and with one', async () => {
+  const workerd = await start()
+  const [local, called] = [databaseOf(workerd), databaseOf(workerd, 'two')]
+  const key = await addCustomer(local, { id: 'beta', balance: 60n })
+  const ask = (id: string) => askOf(key, id, { nano: 10n })
+  for (const db of [called, local, local]) await admit(db, ask(crypto.randomUUID()))
+  await admit(local, ask('open'))
+  await post(workerd, JSON.stringify({ instance: 'one', customer: null, breakOff: true }))
+  await Promise.all([admit(local, ask('between')), admit(called, ask('after'))])
+  await expect(admit(called, ask('one too many'))).rejects.toMatchObject({
+    code: 'insufficient_balance',
+  })
+  await expect(admit(local, ask('one more too many'))).rejects.toMatchObject({
+    code: 'insufficient_balance',
+  })
+  await commitSettlement(local, settlementOf(key, 'open', { nano: 4n }))
+  expect(await readLedgerTotals(called, 'beta')).toMatchObject({ balance: 56n, reserved: 50n })
+  await workerd.stop()
 }, 60_000)

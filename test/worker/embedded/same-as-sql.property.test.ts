@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { changeCustomer } from '../../../src/worker/admin/customers.ts'
 import { updateKey } from '../../../src/worker/admin/keys.ts'
@@ -147,24 +147,29 @@ async function fourKeys(db: Database): Promise<readonly PresentedKey[]> {
   ]
 }
 
-test('accounts in memory decide and write exactly what the SQL of all engines does', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(STEP, { maxLength: 40 }), async (history) => {
-      const bySql = openSqlite()
-      const embedded = await openEmbedded()
-      const keys = await fourKeys(bySql)
-      await fourKeys(embedded)
-      for (const step of history) {
-        const expected = await endOf(perform(bySql, keys, step, async () => {}))
-        expect(await endOf(perform(embedded, keys, step, () => embedded.passTime()))).toEqual(
-          expected,
-        )
-      }
-      expect(await dump(embedded)).toEqual(await dump(bySql))
-      for (const id of ['acme', 'beta']) await readLedgerTotals(embedded, id)
-      bySql.connection.close()
-      embedded.connection.close()
-    }),
-    { numRuns: 50 },
-  )
-}, 120_000)
+describe.each([
+  ['operations', false],
+  ['operations, of which those that need nothing else are carried out at once', true],
+])('accounts in memory, by %s,', (_, atOnce) => {
+  test('decide and write exactly what the SQL of all engines does', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(STEP, { maxLength: 40 }), async (history) => {
+        const bySql = openSqlite()
+        const embedded = await openEmbedded(':memory:', (store) => store, atOnce)
+        const keys = await fourKeys(bySql)
+        await fourKeys(embedded)
+        for (const step of history) {
+          const expected = await endOf(perform(bySql, keys, step, async () => {}))
+          expect(await endOf(perform(embedded, keys, step, () => embedded.passTime()))).toEqual(
+            expected,
+          )
+        }
+        expect(await dump(embedded)).toEqual(await dump(bySql))
+        for (const id of ['acme', 'beta']) await readLedgerTotals(embedded, id)
+        bySql.connection.close()
+        embedded.connection.close()
+      }),
+      { numRuns: 50 },
+    )
+  }, 120_000)
+})
