@@ -1,3 +1,4 @@
+import type { BatchDeps } from './batching/batcher.ts'
 import { Readiness } from './batching/readiness.ts'
 import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
@@ -66,7 +67,7 @@ export interface RuntimeDeps {
 
 /** The worker of one isolate: its bindings, opened once, its caches, and the handling of one event. */
 export class App {
-  readonly #deps: RuntimeDeps
+  readonly #deps: RuntimeDeps & BatchDeps
   readonly #log: Log
   readonly #link: HttpLink
   readonly #ehbp: EhbpDeps
@@ -88,7 +89,7 @@ export class App {
 
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
-    this.#deps = deps
+    this.#deps = { ...deps, isAlone: () => this.#cap.openRequests <= 1 }
     this.#traces = new Traces(deps.now)
     this.#history = new HistoryRecorder({
       now: deps.now,
@@ -104,7 +105,7 @@ export class App {
     this.#log = this.#history.counting(this.#metrics.counting(printed))
     this.#link = new HttpLink(
       env.LINK,
-      deps,
+      this.#deps,
       (failure) => this.#log('link_unavailable', { failure }),
       env.LINK_ORIGIN,
     )
@@ -114,7 +115,7 @@ export class App {
       refusalBudget: new SourceBudget(ENCRYPTED_REFUSALS, deps.now),
       shareRefusals: new Refusals(deps.now),
     }
-    this.#coalesceSettlements = createCoalescer(deps, SETTLEMENTS)
+    this.#coalesceSettlements = createCoalescer(this.#deps, SETTLEMENTS)
     this.#watch = new InstanceWatch(deps.newId())
     this.#telemetry = new WorkerTelemetry({
       instance: this.#watch.id,

@@ -5,9 +5,9 @@ export interface BatchRules<Item, Answer> {
   readonly maxItems: number
   /** Size of an item, and the maximum total size of one call; an item above the maximum is sent alone. */
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
-  /** How long an item that joined another request's call waits for its answer, ms. */
+  /** How long the items that joined another request's call wait for their answers, ms. */
   readonly joinTimeoutMs: number
-  /** Makes the error of an item whose answer did not arrive in time. */
+  /** Makes the error of an item whose answer did not arrive in time, or whose leader was lost. */
   readonly timeoutError: () => Error
 }
 
@@ -17,6 +17,8 @@ export interface BatchDeps {
   readonly now: () => number
   /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
   readonly keepAlive: (work: Promise<unknown>) => void
+  /** Whether no other request is open, so that no item can join; absent where that is not known. */
+  readonly isAlone?: (() => boolean) | undefined
 }
 
 /**
@@ -24,9 +26,9 @@ export interface BatchDeps {
  * content. The first item opens a batch and sends it once all requests that are ready have joined; later items open
  * the next batch. Batches do not wait for each other.
  *
- * The call belongs to the request that opened the batch, which is kept alive for it. If the runtime ends that request
- * anyway, the items that joined fail after `joinTimeoutMs` at the latest, and no item joins a batch that is older
- * than `FRESH_MS`.
+ * The call belongs to the request that opened the batch, which is kept alive for it and keeps the time for all that joined. If
+ * the runtime ends that request anyway, it rejects what the others wait for, and no item joins a batch that is older than
+ * `FRESH_MS`.
  */
 export function createBatcher<Item, Answer>(
   host: BatchDeps,
@@ -34,14 +36,16 @@ export function createBatcher<Item, Answer>(
 ): (item: Item) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined
 
-  async function lead(batch: Batch<Item, Answer>): Promise<void> {
-    await waitForJoiners(batch.items, rules.maxItems)
+  async function lead(batch: Batch<Item, Answer>): Promise<Outcome<Answer>> {
+    // What the same request asks for in one moment.
+    await Promise.resolve()
+    if (host.isAlone?.() !== true) await waitForJoiners(batch.items, rules.maxItems)
     if (open === batch) open = undefined
-    try {
-      batch.settle({ ok: true, answers: await rules.run(batch.items) })
-    } catch (error) {
-      batch.settle({ ok: false, error })
-    }
+    const timer = batch.items.length > 1 ? startTimer(batch, rules) : null
+    const outcome = await outcomeOf(rules.run, batch.items)
+    if (timer !== null) clearTimeout(timer)
+    batch.settle(outcome)
+    return outcome
   }
 
   function mayJoin(batch: Batch<Item, Answer>, size: number): boolean {
@@ -56,12 +60,13 @@ export function createBatcher<Item, Answer>(
       const { items, outcome } = open
       open.size += size
       const index = items.push(item) - 1
-      return answerAt(await inTime(outcome, rules), index)
+      return answerAt(await outcome.catch(() => failure(rules)), index)
     }
     const batch = newBatch<Item, Answer>(item, size, host.now())
     open = batch
-    host.keepAlive(lead(batch))
-    return answerAt(await batch.outcome, 0)
+    const led = lead(batch)
+    host.keepAlive(led)
+    return answerAt(await led, 0)
   }
 }
 
@@ -73,7 +78,7 @@ interface Batch<Item, Answer> {
   readonly openedAt: number
   readonly items: Item[]
   size: number
-  /** Never rejects: with no item waiting for it, a rejection would be unhandled. */
+  /** Of the items that joined. Rejected only by the runtime: with no item waiting for it, a rejection would be unhandled. */
   readonly outcome: Promise<Outcome<Answer>>
   readonly settle: (outcome: Outcome<Answer>) => void
 }
@@ -90,23 +95,27 @@ function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {
   return answer
 }
 
-/** The outcome of another request's call. The runtime itself rejects what belongs to a request it has ended. */
-async function inTime<Item, Answer>(
-  outcome: Promise<Outcome<Answer>>,
-  { joinTimeoutMs, timeoutError }: BatchRules<Item, Answer>,
+async function outcomeOf<Item, Answer>(
+  run: BatchRules<Item, Answer>['run'],
+  items: readonly Item[],
 ): Promise<Outcome<Answer>> {
-  const timedOut = Promise.withResolvers<Outcome<Answer>>()
-  const timer = setTimeout(
-    () => timedOut.resolve({ ok: false, error: timeoutError() }),
-    joinTimeoutMs,
-  )
   try {
-    return await Promise.race([outcome, timedOut.promise])
-  } catch {
-    return { ok: false, error: timeoutError() }
-  } finally {
-    clearTimeout(timer)
+    return { ok: true, answers: await run(items) }
+  } catch (error) {
+    return { ok: false, error }
   }
+}
+
+/** One timer for all that joined. */
+function startTimer<Item, Answer>(
+  { settle }: Batch<Item, Answer>,
+  rules: BatchRules<Item, Answer>,
+): ReturnType<typeof setTimeout> {
+  return setTimeout(() => settle(failure(rules)), rules.joinTimeoutMs)
+}
+
+function failure({ timeoutError }: Pick<BatchRules<never, never>, 'timeoutError'>) {
+  return { ok: false, error: timeoutError() } as const
 }
 
 /** Waits while other items join, for a bounded number of event loop turns, so that a steady flow cannot delay the first. */

@@ -11,6 +11,11 @@ function doubling(calls: (readonly number[])[]) {
   }
 }
 
+/** Lets everything run that waits for no timer. */
+async function microtasks(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+}
+
 describe('batched calls', () => {
   it('carry in one call what is asked in one moment, and in the next what is asked later', async () => {
     const calls: (readonly number[])[] = []
@@ -112,6 +117,8 @@ describe('batched calls', () => {
     const rules = { run: doubling(calls), maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
     const ask = createBatcher(host, rules)
     void ask(1)
+    await microtasks()
+    expect(vi.getTimerCount()).toBe(1)
     vi.clearAllTimers()
     vi.useRealTimers()
     clock.now += 100
@@ -131,5 +138,48 @@ describe('batched calls', () => {
     expect(forgotten).toMatchObject({
       reason: { message: 'internal error: an item of a batch got no answer' },
     })
+  })
+
+  it('are sent without waiting where no other request is open, but with all that the same one asks for', async () => {
+    const calls: (readonly number[])[] = []
+    let alone = true
+    const host = { ...HOST, isAlone: () => alone }
+    const rules = { run: doubling(calls), maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
+    const ask = createBatcher(host, rules)
+    vi.useFakeTimers()
+    expect(await Promise.all([ask(1), ask(2)])).toEqual([2, 4])
+    expect(vi.getTimerCount()).toBe(0)
+    alone = false
+    const later = ask(3)
+    await microtasks()
+    expect(vi.getTimerCount()).toBe(1)
+    vi.useRealTimers()
+    expect(calls).toEqual([[1, 2]])
+    void later
+  })
+
+  it('have one timer for all that joined, which is stopped by the answer', async () => {
+    vi.useFakeTimers()
+    const answers = Promise.withResolvers<readonly number[]>()
+    const run = () => answers.promise
+    const rules = { run, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
+    const ask = createBatcher<number, number>(HOST, rules)
+    const asked = Promise.all([1, 2, 3].map(ask))
+    await vi.advanceTimersByTimeAsync(10)
+    expect(vi.getTimerCount()).toBe(1)
+    answers.resolve([1, 2, 3])
+    expect(await asked).toEqual([1, 2, 3])
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+  })
+
+  it('do not time out for the one that leads, whose call has a timeout of its own', async () => {
+    const answers = Promise.withResolvers<readonly string[]>()
+    const rules = { run: () => answers.promise, maxItems: 10, joinTimeoutMs: 20, timeoutError }
+    const ask = createBatcher<number, string>(HOST, rules)
+    const leads = ask(1)
+    await expect(ask(2)).rejects.toThrow('no answer in time')
+    answers.resolve(['late', 'too late'])
+    expect(await leads).toBe('late')
   })
 })
