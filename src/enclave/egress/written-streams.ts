@@ -6,6 +6,9 @@ type Stoppable = Pick<WrittenStream, 'stop'>
 /** A stream, and once it has ended no more of it than its record. */
 type Known = { readonly open: Stoppable } | { readonly record: StreamRecord }
 
+/** How long a record that was asked for is kept for a worker that did not get the answer and asks again, ms. */
+const ASKED_AGAIN_MS = 15_000
+
 /** The streams whose chunks are written here, and for a while those that have ended. */
 export class WrittenStreams {
   readonly #streams = new Map<string, Known>()
@@ -27,11 +30,14 @@ export class WrittenStreams {
     this.#streams.set(name, { open: open(ended) })
   }
 
-  /** Ends a stream if it is open, and forgets it. Undefined where none of that name is known. */
+  /** Ends a stream if it is open; soon after, it is forgotten. Undefined where none of that name is known. */
   end(name: string): StreamRecord | undefined {
     const known = this.#streams.get(name)
     this.#streams.delete(name)
     if (known === undefined) return undefined
-    return 'record' in known ? known.record : known.open.stop()
+    const record = 'record' in known ? known.record : known.open.stop()
+    this.#streams.set(name, { record })
+    setTimeout(() => this.#streams.delete(name), ASKED_AGAIN_MS).unref()
+    return record
   }
 }

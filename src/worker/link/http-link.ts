@@ -187,9 +187,15 @@ export class HttpLink implements Link {
     }
   }
 
-  endStream(stream: string) {
+  async endStream(stream: string) {
     const path = `${LINK_PATHS.streams}/${stream}`
-    return this.#json(path, streamRecordSchema, { method: 'DELETE' }, SIGN_TIMEOUT_MS)
+    const ask = () => this.#json(path, streamRecordSchema, { method: 'DELETE' }, SIGN_TIMEOUT_MS)
+    try {
+      return await ask()
+    } catch {
+      // Without its record a delivered stream is cut and its output is not billed; a daemon that stood still has it yet.
+      return ask()
+    }
   }
 
   async #json<T>(

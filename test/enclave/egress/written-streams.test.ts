@@ -34,7 +34,28 @@ test('the record of an ended stream waits for a worker whose client is slow', ()
   const streams = ended(3_660_000)
   vi.advanceTimersByTime(3_659_999)
   expect(streams.end('one')).toEqual(RECORD)
+})
+
+test('is given again to a worker that did not get it, and then forgotten', () => {
+  const streams = ended(3_660_000)
+  expect(streams.end('one')).toEqual(RECORD)
+  vi.advanceTimersByTime(14_999)
+  expect(streams.end('one')).toEqual(RECORD)
+  vi.advanceTimersByTime(15_000)
   expect(streams.end('one')).toBeUndefined()
+})
+
+test('of a stream that the worker ends is given again, too', () => {
+  const streams = new WrittenStreams()
+  const stopped = { ...RECORD, ending: { kind: 'stopped' as const } }
+  streams.add('one', (onEnd) => ({
+    stop: () => {
+      onEnd(stopped, 60_000)
+      return stopped
+    },
+  }))
+  expect(streams.end('one')).toEqual(stopped)
+  expect(streams.end('one')).toEqual(stopped)
 })
 
 test('and is forgotten when its time is over', () => {

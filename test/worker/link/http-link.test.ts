@@ -81,6 +81,24 @@ describe('the link', () => {
     expect(asked).toHaveLength(2)
   })
 
+  it('asks for the record of a stream a second time, because the first answer may be lost', async () => {
+    const record = {
+      ending: { kind: 'complete' },
+      finish_reason: 'stop',
+      counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+      provider_response_id: null,
+      provider_sha256: 'a'.repeat(64),
+      client_sha256: 'b'.repeat(64),
+    }
+    const lost = () => Promise.reject(new TypeError('connection reset'))
+    const healed = linkTo(lost, () => Response.json(record))
+    await expect(healed.link.endStream('one')).resolves.toEqual(record)
+    expect(healed.asked).toEqual(['/v1/streams/one', '/v1/streams/one'])
+    const gone = linkTo(lost)
+    await expect(gone.link.endStream('one')).rejects.toThrow('the enclave daemon cannot be reached')
+    expect(gone.asked).toHaveLength(2)
+  })
+
   it('asks again when the caller that asked never returns', async () => {
     const { link, clock } = linkTo(() => new Promise<Response>(() => {}), state)
     void link.state()
