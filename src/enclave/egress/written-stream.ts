@@ -6,6 +6,7 @@ import { BrokenStream } from '../../worker/stream/broken-stream.ts'
 import { chatChunks } from '../../worker/stream/chat-chunks.ts'
 import { KEEP_ALIVE } from '../../worker/stream/keep-alive.ts'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
+import { Stopwatch } from '../../worker/stream/stopwatch.ts'
 import { tailLimitMs } from '../../worker/stream/tail-limits.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import { LINK_PATHS } from '../../protocol/link.ts'
@@ -42,12 +43,12 @@ export class WrittenStream {
   readonly #chunks: AnswerChunks
   readonly #joined: JoinedStream
   readonly #clock: StageClock
+  readonly #sinceSent: Stopwatch
   readonly #providerHash = createHash('sha256')
   readonly #clientHash = createHash('sha256')
   #keepAlive: NodeJS.Timeout | undefined
   /** Whether the commit point has been passed on. */
   #begun = false
-  #sentAt = 0
   /** Whether the worker takes no more for now. */
   #full = false
   #ending: StreamEnding | undefined
@@ -62,6 +63,7 @@ export class WrittenStream {
     const { head, include_reasoning: includeReasoning } = order
     this.#chunks = new AnswerChunks({ id: head.id, includeReasoning }, chatChunks(head))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
+    this.#sinceSent = new Stopwatch(deps.now)
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING)
     response.on('drain', () => this.#onDrained())
     response.once('close', () => this.#end({ kind: 'stopped' }))
@@ -144,7 +146,7 @@ export class WrittenStream {
 
   #send(events: Uint8Array): void {
     this.#clientHash.update(events)
-    this.#sentAt = this.#deps.now()
+    this.#sinceSent.restart()
     if (this.#response.destroyed || this.#response.write(events)) return
     this.#full = true
     this.#answer.pause()
@@ -152,7 +154,7 @@ export class WrittenStream {
 
   #onDrained(): void {
     this.#full = false
-    this.#sentAt = this.#deps.now()
+    this.#sinceSent.restart()
     this.#clock.progress()
     this.#answer.resume()
   }
@@ -186,7 +188,7 @@ export class WrittenStream {
 
   #scheduleKeepAlive(waitMs: number): void {
     this.#keepAlive = setTimeout(() => {
-      const left = this.#order.keep_alive_ms - (this.#deps.now() - this.#sentAt)
+      const left = this.#order.keep_alive_ms - this.#sinceSent.elapsed()
       if (left > 0) return this.#scheduleKeepAlive(left)
       if (!this.#full) this.#send(KEEP_ALIVE)
       return this.#scheduleKeepAlive(this.#order.keep_alive_ms)

@@ -1,7 +1,9 @@
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { AnswerRecorder } from '../idempotency/answer-recorder.ts'
 import { createDigest } from '../stream/digest.ts'
+import { EventBoundary, END_OF_EVENT } from '../stream/event-boundary.ts'
 import { KEEP_ALIVE } from '../stream/keep-alive.ts'
+import { Stopwatch } from '../stream/stopwatch.ts'
 import type { ClientEnd } from './open-stream.ts'
 
 /** Everything sent since the connection last asked for data is awaited together. */
@@ -9,7 +11,7 @@ interface Wait {
   readonly promise: Promise<void>
   readonly resolve: () => void
   readonly reject: (reason: Error) => void
-  readonly since: number
+  readonly since: Stopwatch
 }
 
 const clientDisconnected = () => new Error('the client has left or has stopped reading')
@@ -28,13 +30,15 @@ export class ClientStream implements ClientEnd {
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
   readonly #now: () => number
+  readonly #sinceSent: Stopwatch
   readonly #onDisconnect: () => void
   readonly #recorder: AnswerRecorder | undefined
   #connection!: ReadableStreamDefaultController<Uint8Array>
   /** Set while sent bytes wait for the connection. */
   #wait: Wait | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
-  #lastSentAt = 0
+  /** Where the bytes of another end that were sent last leave off. */
+  readonly #boundary = new EventBoundary()
   #started = false
   #gone = false
 
@@ -56,6 +60,7 @@ export class ClientStream implements ClientEnd {
     this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
     this.#keepAliveMs = keepAliveMs
     this.#now = now
+    this.#sinceSent = new Stopwatch(now)
     this.#onDisconnect = onDisconnect
     this.#recorder = recorder
   }
@@ -69,7 +74,7 @@ export class ClientStream implements ClientEnd {
   start(): void {
     if (this.#started) return
     this.#started = true
-    this.#lastSentAt = this.#now()
+    this.#sinceSent.restart()
     this.#sendKeepAlives()
   }
 
@@ -83,11 +88,23 @@ export class ClientStream implements ClientEnd {
 
   async take(head: Uint8Array, body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader()
-    let events: Uint8Array | undefined = head
-    while (events !== undefined) {
-      await this.send(events)
-      events = (await reader.read()).value
+    let bytes: Uint8Array | undefined = head
+    try {
+      while (bytes !== undefined) {
+        this.#boundary.pass(bytes)
+        await this.send(bytes)
+        bytes = (await reader.read()).value
+      }
+    } catch (error) {
+      if (this.#boundary.insideEvent) await this.#endEvent().catch(() => {})
+      throw error
     }
+  }
+
+  /** Ends an event of which no more comes. */
+  #endEvent(): Promise<void> {
+    this.#boundary.pass(END_OF_EVENT)
+    return this.send(END_OF_EVENT)
   }
 
   /**
@@ -115,7 +132,7 @@ export class ClientStream implements ClientEnd {
 
   /** Closes the connection of a client that has not read for this long. */
   abandonAfter(ms: number): void {
-    if (this.#wait === undefined || this.#now() - this.#wait.since < ms) return
+    if (this.#wait === undefined || this.#wait.since.elapsed() < ms) return
     this.#connection.error(clientDisconnected())
     this.leave()
   }
@@ -144,7 +161,7 @@ export class ClientStream implements ClientEnd {
 
   #write(bytes: Uint8Array): Promise<void> {
     if (this.#gone) return this.#afterLeaving()
-    this.#wait ??= { ...Promise.withResolvers<void>(), since: this.#now() }
+    this.#wait ??= { ...Promise.withResolvers<void>(), since: new Stopwatch(this.#now) }
     this.#connection.enqueue(bytes)
     return this.#wait.promise
   }
@@ -152,7 +169,7 @@ export class ClientStream implements ClientEnd {
   /** The connection asks for more, so everything sent so far was taken. */
   #onDrained(): void {
     if (this.#wait === undefined) return
-    this.#lastSentAt = this.#now()
+    this.#sinceSent.restart()
     this.#wait.resolve()
     this.#wait = undefined
   }
@@ -166,9 +183,10 @@ export class ClientStream implements ClientEnd {
 
   #sendKeepAlives(wait = this.#keepAliveMs): void {
     this.#timer = setTimeout(() => {
-      const left = this.#keepAliveMs - (this.#now() - this.#lastSentAt)
+      const left = this.#keepAliveMs - this.#sinceSent.elapsed()
       if (left > 0) return this.#sendKeepAlives(left)
-      if (this.#wait === undefined) void this.send(KEEP_ALIVE).catch(() => {})
+      const mayComment = this.#wait === undefined && !this.#boundary.insideEvent
+      if (mayComment) void this.send(KEEP_ALIVE).catch(() => {})
       this.#sendKeepAlives()
     }, wait)
   }

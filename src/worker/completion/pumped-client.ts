@@ -1,4 +1,4 @@
-import { utf8 } from '../../protocol/bytes.ts'
+import { END_OF_EVENT } from '../stream/event-boundary.ts'
 import type { ClientEnd } from './open-stream.ts'
 
 /** A stream that the runtime moves by itself between two of its own streams, without entering this program. */
@@ -18,9 +18,6 @@ function openPipe(): Pipe {
 function isPipeMaker(value: unknown): value is PipeMaker {
   return typeof value === 'function'
 }
-
-/** Ends a line and an event that were begun; between events it means nothing. */
-const END_OF_EVENT = utf8('\n\n')
 
 /**
  * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their

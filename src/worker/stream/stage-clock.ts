@@ -1,4 +1,5 @@
 import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { Stopwatch } from './stopwatch.ts'
 
 /**
  * The time limit of the stage that runs; at most one runs at a time.
@@ -9,14 +10,15 @@ import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts
 export class StageClock {
   readonly #now: () => number
   readonly #onTimeout: () => void
+  readonly #sinceProgress: Stopwatch
   #timer: DeadlineTimer | undefined
-  #progressAt = 0
   #held = false
 
   /** @param now ms */
   constructor(now: () => number, onTimeout: () => void) {
     this.#now = now
     this.#onTimeout = onTimeout
+    this.#sinceProgress = new Stopwatch(now)
   }
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
@@ -28,7 +30,7 @@ export class StageClock {
 
   /** Restarts the time limit of the stage. */
   progress(): void {
-    this.#progressAt = this.#now()
+    this.#sinceProgress.restart()
     this.#held = false
   }
 
@@ -44,7 +46,7 @@ export class StageClock {
 
   #watch(limit: number, wait: number): void {
     this.#timer = startDeadline(wait, this.#now, () => {
-      const left = this.#held ? limit : limit - (this.#now() - this.#progressAt)
+      const left = this.#held ? limit : limit - this.#sinceProgress.elapsed()
       if (left > 0) this.#watch(limit, left)
       else this.#onTimeout()
     })
