@@ -4,6 +4,11 @@ import type { SyncStore } from '../storage/sync-store.ts'
 /** Characters of a slot of the former journal, by which its rows are known. */
 export const FORMER_SLOT_CHARACTERS = 32_768
 
+const SLOTS = 128
+
+/** Finds its rows; the parameter is their length. */
+const ITS_ROWS = `slot BETWEEN 0 AND ${SLOTS - 1} AND LENGTH(entries) = ?`
+
 /** Separates the number of a slot and its entries. */
 const END = '\n'
 
@@ -20,7 +25,7 @@ export class FormerJournal {
 
   /** The entries that were not folded, oldest first. */
   read(): readonly string[] {
-    const find = `SELECT entries FROM journal WHERE LENGTH(entries) = ? AND entries >= '1'`
+    const find = `SELECT entries FROM journal WHERE ${ITS_ROWS} AND entries >= '1'`
     return this.#store
       .run(find, [FORMER_SLOT_CHARACTERS])
       .rows.map((row) => {
@@ -34,8 +39,8 @@ export class FormerJournal {
   /** Removes the rows. They are overwritten first, so that no part of a receipt stays in the file. Runs in a transaction. */
   remove(): void {
     const empty = '0'.repeat(FORMER_SLOT_CHARACTERS)
-    const overwrite = `UPDATE journal SET entries = ? WHERE LENGTH(entries) = ? AND entries >= '1'`
+    const overwrite = `UPDATE journal SET entries = ? WHERE ${ITS_ROWS} AND entries >= '1'`
     this.#store.run(overwrite, [empty, FORMER_SLOT_CHARACTERS])
-    this.#store.run('DELETE FROM journal WHERE LENGTH(entries) = ?', [FORMER_SLOT_CHARACTERS])
+    this.#store.run(`DELETE FROM journal WHERE ${ITS_ROWS}`, [FORMER_SLOT_CHARACTERS])
   }
 }

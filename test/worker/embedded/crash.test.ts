@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import {
+  commitSettlement,
+  ONCE_MORE,
+  releaseReservation,
+} from '../../../src/worker/settle/ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import { raw, sql } from '../../../src/worker/storage/sql.ts'
 import {
@@ -64,7 +68,7 @@ const settlementIn = (id: string) =>
 /** Requests of a few moments, with folds between them; `acknowledged` has what was confirmed before the end. */
 async function live(db: EmbeddedDatabase, acknowledged: Set<string>): Promise<void> {
   const settle = async (id: string) => {
-    await commitSettlement(db, settlementIn(id))
+    await commitSettlement(db, settlementIn(id), ONCE_MORE)
     acknowledged.add(id)
   }
   for (const id of ['a', 'b', 'c', 'lost']) await admit(db, askOf(KEY, id, { nano: 100n }))
