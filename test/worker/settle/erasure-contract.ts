@@ -100,6 +100,15 @@ export function describeErasure(instances: Instances) {
         { key_prefix: '', receipt_id: null },
         { key_prefix: '', receipt_id: null },
       ])
+      const emptied = await reader(right)(
+        sql`SELECT receipt_id, jws, body_state, sha256, kid, model, expires_at FROM receipts
+          WHERE customer_id = 'ledger-of-gone' ORDER BY receipt_id`,
+      )
+      const empty = { jws: null, body_state: 2, sha256: '', kid: '', model: '', expires_at: 0 }
+      expect(emptied).toEqual([
+        { receipt_id: '1', ...empty },
+        { receipt_id: '2', ...empty },
+      ])
       const left0 = await left.batch(
         ['customers', 'api_keys', 'receipts', 'usage', 'credits', 'erasures', 'evidence'].map(
           (table) => ({ sql: `SELECT * FROM ${table} WHERE customer_id = 'gone'`, params: [] }),

@@ -2,8 +2,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
-import { sweep } from '../../../src/worker/settle/sweep.ts'
+import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { addCustomer, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
@@ -44,6 +45,47 @@ test.each([300, 3_000, 40_000])(
     await sweep(db, NOW + 2)
     checkpoint()
     expect(await leftInFile()).toEqual([])
+    db.connection.close()
+  },
+)
+
+test.each([300, 1_100, 7_000])(
+  'of the bodies of customers that are erased one after another, about %i bytes each, nothing is left either',
+  async (length) => {
+    const path = join(directory, `erased-${length}.sqlite`)
+    const db = openSqlite(path)
+    db.connection.exec('PRAGMA secure_delete = OFF')
+    const names = ['one', 'two', 'three', 'four']
+    const numbers = Array.from({ length: 24 }, (_, i) => i)
+    const leftInFile = async () => {
+      db.connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      const file = await readFile(path, 'latin1')
+      return names.flatMap((name) => {
+        const left = numbers.filter((i) => file.includes(`secret-of-${name}-${i}.`))
+        return left.length === 0 ? [] : [`${name} ${left.length}`]
+      })
+    }
+
+    const keys = new Map<string, Awaited<ReturnType<typeof addCustomer>>>()
+    for (const id of names) keys.set(id, await addCustomer(db, { id, billing: 'postpaid' }))
+    for (const i of numbers) {
+      for (const [name, key] of keys) {
+        const secret = `secret-of-${name}-${i}.`
+        const jws = secret.repeat(Math.ceil((length + 3 * i) / secret.length))
+        // Some of the last customer have expired before it is erased.
+        const expiresAtMs = NOW + (name === 'four' && i % 3 === 0 ? 1 : 1_000_000)
+        const receipt = { ...receiptOf(`receipt-${name}-${i}`, { expiresAtMs }), jws }
+        await commitSettlement(db, settlementOf(key, `request-${name}-${i}`, { receipt }))
+      }
+    }
+    expect(await leftInFile()).toEqual(['one 24', 'two 24', 'three 24', 'four 24'])
+    const left = ['two 24', 'three 24', 'four 16']
+    for (const id of names) {
+      await beginErasure(db, id, `ledger-of-${id}`, NOW)
+      await sweepAll(db, NOW + 1)
+      expect(await leftInFile()).toEqual(left)
+      left.shift()
+    }
     db.connection.close()
   },
 )
