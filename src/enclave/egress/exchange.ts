@@ -76,7 +76,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
-    this.#answer?.emit('data', bytes)
+    this.#answer?.give(bytes)
   }
 
   onResponseEnd(): void {

@@ -16,6 +16,7 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
   readonly #controller: Dispatcher.DispatchController
   #ended = false
   #closed = false
+  #unwanted = false
 
   constructor(
     statusCode: number,
@@ -42,13 +43,25 @@ export class ProviderAnswer extends EventEmitter<AnswerEvents> implements Answer
   }
 
   destroy(): void {
-    if (!this.#closed) this.#controller.abort(new Error('the answer is not wanted'))
+    if (this.#closed || this.#unwanted) return
+    this.#unwanted = true
+    // Not from within the client, which may be about to report the answer's end, and takes that for impossible then.
+    queueMicrotask(() => {
+      if (!this.#closed) this.#controller.abort(new Error('the answer is not wanted'))
+    })
+  }
+
+  /** Reports bytes of the body. */
+  give(bytes: Buffer): void {
+    if (!this.#unwanted) this.emit('data', bytes)
   }
 
   /** Reports that the answer has come to its end. */
   finish(): void {
-    this.#ended = true
-    this.emit('end')
+    if (!this.#unwanted) {
+      this.#ended = true
+      this.emit('end')
+    }
     this.close()
   }
 

@@ -43,8 +43,12 @@ export async function relay(parts: RelayParts): Promise<void> {
   const { connection, pool, basePath } = open
   const exchange = new Exchange(
     (answer) => passOn(answer, parts),
-    // Only then has the connection noticed that its exchange is over.
-    () => queueMicrotask(() => pool.release(connection)),
+    () => {
+      // An answer may come before all of the request was sent; the rest of it is of no use then.
+      body.discard()
+      // Only then has the connection noticed that its exchange is over.
+      queueMicrotask(() => pool.release(connection))
+    },
   )
   response.once('close', () => {
     if (!response.writableFinished) exchange.abandon(new Error('the caller has left'))

@@ -29,6 +29,8 @@ export async function bodyOf(request: IncomingMessage): Promise<RequestBody> {
     return { bytes, discard: noRest }
   }
   const bytes = request.pipe(new PassThrough())
+  // Whether or not something reads it yet.
+  bytes.on('error', () => {})
   request.once('error', (cause) => bytes.destroy(cause))
   const discard = () => {
     request.unpipe(bytes)

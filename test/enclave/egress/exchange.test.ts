@@ -1,15 +1,19 @@
+import { createServer as createPlainServer } from 'node:net'
+import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
+import { createServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import type { Egress } from '../../../src/enclave/open-egress.ts'
+import type { Egress, EgressCall } from '../../../src/enclave/open-egress.ts'
 import {
   startByteProvider,
   type ByteProvider,
   type ByteScript,
 } from '../../support/byte-provider.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
+import { listen } from '../../support/listen.ts'
 import { provenAlways } from '../../support/proven-always.ts'
 
 /** Patience with what must happen, ms. */
@@ -29,16 +33,20 @@ const send =
     }
   }
 
-beforeAll(async () => {
-  const identity = await makeTlsIdentity([], new Date())
-  provider = await startByteProvider(identity, send())
-  egress = createPinnedEgress({
-    proofs: provenAlways('nova', `https://127.0.0.1:${provider.port}/v1`, identity.spkiSha256),
-    connectMs: () => 10_000,
+function egressTo(port: number, spkiSha256: string, connectMs = 10_000): Egress {
+  return createPinnedEgress({
+    proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, spkiSha256),
+    connectMs: () => connectMs,
     joiner: new ChunkJoiner({ now: Date.now }),
     now: Date.now,
     log: () => {},
   })
+}
+
+beforeAll(async () => {
+  const identity = await makeTlsIdentity([], new Date())
+  provider = await startByteProvider(identity, send())
+  egress = egressTo(provider.port, identity.spkiSha256)
   link = await startEgressLink(egress)
 })
 afterAll(async () => {
@@ -102,6 +110,62 @@ describe('an answer', () => {
     const { headers } = await link.post('nova', 'a prompt')
     expect(headers['x-of']).toBe('nova, vega')
     expect(headers).not.toHaveProperty('x-b')
+  })
+})
+
+describe('a large request', () => {
+  function largeBody(): Readable {
+    return Readable.from(Array.from({ length: 128 }, () => Buffer.alloc(65_536)))
+  }
+
+  it(
+    'that is answered before it was read has its answer, and the next call has one too',
+    PATIENT,
+    async () => {
+      const identity = await makeTlsIdentity([], new Date())
+      const server = createServer({ cert: identity.certPem, key: identity.keyPem }, (tls) => {
+        tls.on('error', () => {})
+        tls.once('data', () => {
+          tls.pause()
+          tls.write('HTTP/1.1 413 Too Large\r\ncontent-length: 1\r\n\r\na')
+        })
+      })
+      const port = await listen(server)
+      const other = egressTo(port, identity.spkiSha256)
+      const otherLink = await startEgressLink(other)
+      for (const body of [largeBody(), 'a prompt']) {
+        // eslint-disable-next-line no-await-in-loop -- one after the other
+        const { status, text } = await otherLink.post('nova', body, { connection: 'keep-alive' })
+        expect([status, text]).toEqual([413, 'a'])
+      }
+      other.close()
+      await otherLink.close()
+      server.close()
+    },
+  )
+
+  it('that breaks off while the connection is opened does no harm', PATIENT, async () => {
+    const reached = Promise.withResolvers<void>()
+    const silent = createPlainServer((socket) => {
+      socket.on('error', () => {})
+      reached.resolve()
+    })
+    const port = await listen(silent)
+    const other = egressTo(port, 'ab'.repeat(32), 1_000)
+    const carried = Promise.withResolvers<unknown>()
+    const watched = {
+      ...other,
+      carry: (call: EgressCall) => other.carry(call).then(carried.resolve, carried.resolve),
+    }
+    const otherLink = await startEgressLink(watched)
+    const abort = new AbortController()
+    otherLink.open('nova', largeBody(), abort.signal).catch(() => {})
+    await reached.promise
+    abort.abort()
+    expect(await carried.promise).toMatchObject({ code: 'connect_timeout' })
+    other.close()
+    await otherLink.close()
+    silent.close()
   })
 })
 
