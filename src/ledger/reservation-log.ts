@@ -1,11 +1,26 @@
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { z } from 'zod'
+import { amountOf } from '../worker/settle/plan-terms.ts'
 import type { LedgerCall, LedgerOutcome } from '../worker/storage/ledger-calls.ts'
-import type { AdmissionEntry } from '../worker/storage/ledger-operations.ts'
+import type { HeldReservation } from '../worker/storage/ledger-engine.ts'
 
-/** An admission that was answered, or the end of its request. */
-type Line =
-  | { readonly entry: Omit<AdmissionEntry, 'plans'>; readonly plans: AdmissionEntry['plans'] }
-  | { readonly ended: string }
+/** A reservation whose admission was answered, or the end of its request. */
+const lineSchema = z.union([
+  z.strictObject({
+    requestId: z.string(),
+    customerId: z.string(),
+    keyPrefix: z.string(),
+    amount: z
+      .string()
+      .regex(/^[0-9]+$/)
+      .transform(BigInt),
+    createdAt: z.number(),
+    expiresAt: z.number(),
+  }),
+  z.strictObject({ ended: z.string() }),
+])
+
+type Line = z.input<typeof lineSchema>
 
 /**
  * The reservations that are in memory alone. The workers whose requests they belong to outlive the ledger process, so a
@@ -27,21 +42,10 @@ export class ReservationLog {
    * @throws Error when it cannot be written
    */
   note(calls: readonly LedgerCall[], outcomes: readonly LedgerOutcome[]): void {
-    const plans = new Map<AdmissionEntry['plans'], string>()
-    const lines = calls.flatMap((call, index) => {
-      const outcome = outcomes[index]
-      if (outcome?.ok !== true) return []
-      if (call.kind === 'settle') return lineOfEnd(call.entry.requestId)
-      if (call.kind === 'release') return lineOfEnd(call.requestId)
-      if (outcome.kind !== 'admit' || outcome.facts?.admitted !== true) return []
-      const { plans: given, ...entry } = call.entry
-      const text = plans.get(given) ?? JSON.stringify(given)
-      plans.set(given, text)
-      return `{"plans":${text},"entry":${JSON.stringify(entry)}}\n`
-    })
+    const lines = calls.flatMap((call, index) => lineOf(call, outcomes[index]) ?? [])
     if (lines.length === 0) return
     // What a full disk took of an earlier note must not spoil the first line of this one.
-    const bytes = Buffer.from(`\n${lines.join('')}`)
+    const bytes = Buffer.from(`\n${lines.map((line) => `${JSON.stringify(line)}\n`).join('')}`)
     const written = this.#write(this.#file, bytes)
     if (written < bytes.length) throw new Error('the disk is full: SQLITE_FULL')
   }
@@ -56,29 +60,38 @@ export class ReservationLog {
   }
 }
 
-/** The admissions in a log whose requests had not ended, oldest first. */
-export function openAdmissions(path: string): readonly AdmissionEntry[] {
+/** The reservations in a log whose requests had not ended, oldest first. */
+export function openReservations(path: string): readonly HeldReservation[] {
   if (!existsSync(path)) return []
-  const open = new Map<string, AdmissionEntry>()
+  const open = new Map<string, HeldReservation>()
   for (const text of readFileSync(path, 'utf8').split('\n')) {
     const line = lineIn(text)
     if (line === undefined) continue
     if ('ended' in line) open.delete(line.ended)
-    else open.set(line.entry.requestId, { ...line.entry, plans: line.plans })
+    else open.set(line.requestId, line)
   }
   return [...open.values()]
 }
 
-function lineOfEnd(requestId: string): string {
-  return `${JSON.stringify({ ended: requestId } satisfies Line)}\n`
+function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | undefined {
+  if (outcome?.ok !== true) return undefined
+  if (call.kind === 'release') return { ended: call.requestId }
+  const { requestId } = call.entry
+  if (call.kind === 'settle') return { ended: requestId }
+  if (outcome.kind !== 'admit' || outcome.facts?.admitted !== true) return undefined
+  const { key, now: createdAt, expiresAt } = call.entry
+  const amount = amountOf(call.entry, outcome.facts)
+  const { customerId, keyPrefix } = key
+  return { requestId, customerId, keyPrefix, amount, createdAt, expiresAt }
 }
 
-/** Undefined for the last line of a process that was killed while it wrote. */
-function lineIn(text: string): Line | undefined {
+/**
+ * Undefined for the last line of a process that was killed while it wrote, and for what an older release wrote, whose
+ * requests have ended with its workers.
+ */
+function lineIn(text: string): z.output<typeof lineSchema> | undefined {
   try {
-    // This program wrote it, in a directory of its own.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return JSON.parse(text) as Line
+    return lineSchema.safeParse(JSON.parse(text)).data
   } catch {
     return undefined
   }

@@ -4,9 +4,8 @@ import { SWEEP_AFTER_WRITE_MS, type Statement } from '../worker/storage/database
 import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/storage/ledger-calls.ts'
 import { migrate } from '../worker/storage/migrate.ts'
 import { MIGRATIONS } from '../worker/storage/migrations.ts'
-import { sql } from '../worker/storage/sql.ts'
 import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
-import { openAdmissions, ReservationLog } from './reservation-log.ts'
+import { openReservations, ReservationLog } from './reservation-log.ts'
 import { openForWriting, type SqliteFile } from './sqlite-file.ts'
 import { SweepTimer } from './sweep-timer.ts'
 
@@ -45,10 +44,11 @@ export class Writer {
       later: (ms, work) => void setTimeout(() => void writer.#foldNow(work), ms),
     })
     const log = `${path}.reservations`
-    const admitted = openAdmissions(log)
+    const held = openReservations(log)
     const writer: Writer = new Writer(file, engine, new ReservationLog(log), now)
-    await engine.open()
-    await writer.#reserveAgain(admitted)
+    await engine.open(held)
+    // One commit for all of them, after which the log has nothing that the tables have not.
+    await writer.#fold()
     writer.#sweeps.begin()
     return writer
   }
@@ -113,25 +113,9 @@ export class Writer {
     }
   }
 
-  /** Admits again what was admitted and neither ended nor reached the tables. */
-  async #reserveAgain(admitted: readonly LedgerEntry[]): Promise<void> {
-    await this.#engine.fold()
-    for (const entry of admitted) {
-      const [open = [], settled = []] = await this.#engine.database.batch([
-        sql`SELECT 1 FROM reservations WHERE request_id = ${entry.requestId}`,
-        sql`SELECT 1 FROM usage WHERE id = ${entry.requestId}`,
-      ])
-      if (open.length + settled.length > 0) continue
-      await this.#engine.operations([{ kind: 'admit', entry }])
-    }
-    await this.#fold()
-  }
-
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const run = this.#last.then(work)
     this.#last = run.catch(() => {})
     return run
   }
 }
-
-type LedgerEntry = Extract<LedgerCall, { kind: 'admit' }>['entry']

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openAdmissions, ReservationLog } from '../../src/ledger/reservation-log.ts'
+import { openReservations, ReservationLog } from '../../src/ledger/reservation-log.ts'
 import type { LedgerCall, LedgerOutcome } from '../../src/worker/storage/ledger-calls.ts'
 
 let directory = ''
@@ -57,13 +57,13 @@ test('a note that a full disk cuts short has failed, and spoils none before or a
     [admission('after'), admission('refused')],
     [admitted, { ...admitted, facts: { ...facts, admitted: false } }],
   )
-  expect(openAdmissions(path).map(({ requestId }) => requestId)).toEqual(['before', 'after'])
+  expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['before', 'after'])
   log.note(
     [{ kind: 'release', requestId: 'before' }],
     [{ ok: true, kind: 'release', released: true }],
   )
-  expect(openAdmissions(path).map(({ requestId }) => requestId)).toEqual(['after'])
+  expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['after'])
   log.clear()
-  expect(openAdmissions(path)).toEqual([])
+  expect(openReservations(path)).toEqual([])
   log.close()
 })

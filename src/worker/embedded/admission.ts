@@ -1,7 +1,7 @@
 import type { AdmissionEntry, AdmissionFacts } from '../storage/ledger-operations.ts'
 import { WINDOW_MS } from '../settle/admit-sql.ts'
 import { periodOf } from '../settle/key-limits.ts'
-import { termsOfPlan, UNLIMITED } from '../settle/plan-terms.ts'
+import { amountOf, termsOfPlan, UNLIMITED } from '../settle/plan-terms.ts'
 import type { Account, AccountKey } from './account.ts'
 import type { Accounts } from './accounts.ts'
 import { isAmount } from './ranges.ts'
@@ -25,7 +25,7 @@ export function admitInMemory(
   const isCurrent = key.keyHash === presented.keyHash
   const secretEndsAt = key.formerSecrets.get(presented.keyHash) ?? null
   if (!isCurrent && secretEndsAt === null) return undefined
-  const amount = amountOf(entry, account)
+  const amount = BigInt(amountOf(entry, account))
   const isElsewhere = (accounts.knownHolderOf(requestId) ?? account) !== account
   if (isElsewhere || !isAmount(account.reserved + amount)) return BY_SQL
 
@@ -79,12 +79,6 @@ function termsOf(account: Account, key: AccountKey) {
   }
 }
 
-function amountOf({ plans, reserveNano }: AdmissionEntry, { plan }: Account): bigint {
-  const amount = reserveNano[termsOfPlan(plans, plan).discount_pct]
-  if (amount === undefined) throw new Error('internal error: a discount without its amount')
-  return BigInt(amount)
-}
-
 /** What a key has spent in the current period. */
 export function spentInPeriod({ limitReset, spentAt, spentNano }: AccountKey, now: number): bigint {
   return spentAt < periodOf(limitReset, now).start ? 0n : spentNano
@@ -129,7 +123,7 @@ function openRequestsOf({ open }: Account, prefix: string, now: number): number 
   return count
 }
 
-/** Counts an admitted request in its key's window, and opens a new window where the old one has ended. */
+/** Counts an admitted request where a limit asks for it. */
 function countRequest(
   accounts: Accounts,
   account: Account,
@@ -139,6 +133,16 @@ function countRequest(
   const perMinute = termsOfPlan(plans, account.plan).requests_per_minute
   const ofPlan = perMinute !== undefined && perMinute < UNLIMITED
   if (!ofPlan && key.requestsPerMinute === null && key.tokensPerMinute === null) return
+  countInWindow(accounts, account, key, now)
+}
+
+/** Counts a request in its key's window, and opens a new window where the old one has ended. */
+export function countInWindow(
+  accounts: Accounts,
+  account: Account,
+  key: AccountKey,
+  now: number,
+): void {
   if (windowIsOver(key, now)) {
     key.windowRequests = 0
     key.windowTokens = 0

@@ -12,7 +12,7 @@ import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { Accounts } from './accounts.ts'
-import { admitInMemory, BY_SQL } from './admission.ts'
+import { admitInMemory, BY_SQL, countInWindow } from './admission.ts'
 import { concernsLedger } from './concerns.ts'
 import { settlementEntrySchema } from './entry-schema.ts'
 import { writeTables } from './fold.ts'
@@ -171,6 +171,8 @@ export class EmbeddedLedger implements LedgerEngine {
       if (!isAmount(account.reserved + reservation.amount)) continue
       const terms = { ...reservation, surelyNew: false, stored: false }
       this.#accounts.reserve(account, requestId, terms)
+      const key = this.#accounts.keyOf(account, reservation.keyPrefix)
+      if (key !== undefined) countInWindow(this.#accounts, account, key, reservation.createdAt)
     }
   }
 

@@ -1,5 +1,6 @@
 import type { PlanConfig, RouterConfig } from '../../protocol/config.ts'
 import type { Statement } from '../storage/database.ts'
+import type { AdmissionEntry } from '../storage/ledger-operations.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 
 /** The plan of customers that name none, and of those whose plan the configuration no longer has. */
@@ -15,6 +16,16 @@ const NO_TERMS: PlanConfig = { discount_pct: 0 }
 /** The terms of a plan by its name; without a plan of that name those of `standard`, else no limits at all. */
 export function termsOfPlan(plans: Plans, name: string): PlanConfig {
   return ownPlan(plans, name) ?? ownPlan(plans, DEFAULT_PLAN) ?? NO_TERMS
+}
+
+/** What a request reserves for a customer of this plan, nano-EUR as decimal text. */
+export function amountOf(
+  { plans, reserveNano }: Pick<AdmissionEntry, 'plans' | 'reserveNano'>,
+  { plan }: { readonly plan: string },
+): string {
+  const amount = reserveNano[termsOfPlan(plans, plan).discount_pct]
+  if (amount === undefined) throw new Error('internal error: a discount without its amount')
+  return amount
 }
 
 /**

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Writer } from '../../src/ledger/writer.ts'
+import { admit } from '../../src/worker/settle/admit.ts'
+import { commitSettlement, releaseReservation } from '../../src/worker/settle/ledger.ts'
+import { rowsOf } from '../../src/worker/storage/batch-outcome.ts'
+import type { Database } from '../../src/worker/storage/database.ts'
+import { ledgerBehind } from '../../src/worker/storage/ledger-calls.ts'
+import { sql } from '../../src/worker/storage/sql.ts'
+import { addCustomer, askOf, NOW, readLedgerTotals, settlementOf } from '../support/ledger.ts'
+
+let directory = ''
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-test-writer-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** A writer as its process has it. One that is opened over another stands for a process that was killed and started again. */
+async function open(path: string): Promise<Database> {
+  const writer = await Writer.open(path, () => NOW)
+  return {
+    batch: async (statements) => {
+      const [answer] = await writer.batches([statements])
+      if (answer === undefined) throw new Error('a batch was left unanswered')
+      return rowsOf(answer.outcome)
+    },
+    ledger: ledgerBehind(async (call) => {
+      const [outcome] = await writer.operations([call])
+      if (outcome === undefined) throw new Error('an operation was left unanswered')
+      return outcome
+    }),
+  }
+}
+
+test('a writer that follows a killed one holds every open reservation, whatever its key may do by now', async () => {
+  const path = join(directory, 'killed.sqlite')
+  const killed = await open(path)
+  const key = await addCustomer(killed, { balance: 1_000n })
+  await killed.batch([
+    sql`UPDATE api_keys SET tokens_per_minute = 10, requests_per_minute = 9 WHERE customer_id = 'acme'`,
+  ])
+  await admit(killed, askOf(key, 'early', { nano: 100n }))
+  await releaseReservation(killed, 'early')
+  // Its window is in the tables.
+  await readLedgerTotals(killed)
+  for (const id of ['open 1', 'open 2', 'released', 'settled']) {
+    await admit(killed, askOf(key, id, { nano: 100n }))
+  }
+  await releaseReservation(killed, 'released')
+  // Its tokens end the window of the key for others.
+  await commitSettlement(killed, settlementOf(key, 'settled', { nano: 7n, promptTokens: 500 }))
+  await expect(admit(killed, askOf(key, 'refused', { nano: 100n }))).rejects.toThrow('tokens')
+
+  const next = await open(path)
+  expect(await readLedgerTotals(next)).toEqual({ balance: 993n, reserved: 200n, rows: 1, open: 2 })
+  const [windows] = await next.batch([sql`SELECT window_requests FROM api_keys`])
+  expect(windows).toEqual([{ window_requests: 3 }])
+  await commitSettlement(next, settlementOf(key, 'open 1', { nano: 5n }))
+
+  const last = await open(path)
+  expect(await readLedgerTotals(last)).toEqual({ balance: 988n, reserved: 100n, rows: 2, open: 1 })
+  await releaseReservation(last, 'open 2')
+  expect(await readLedgerTotals(last)).toEqual({ balance: 988n, reserved: 0n, rows: 2, open: 0 })
+})
