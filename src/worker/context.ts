@@ -145,9 +145,9 @@ export function readingTurn({ shared, now }: Context, customerId: string): Readi
 export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, receiptHeads, config, configurationSha256 } = context
   return {
-    coalesce: (work) =>
+    coalesce: (group, work) =>
       context.shared.turns.finish({ owner: customerId, cost: 1 }, { now, pause }, () =>
-        context.coalesceSettlements(work),
+        context.coalesceSettlements(group, work),
       ),
     ledger: context.storage.customer(customerId),
     link,

@@ -5,6 +5,11 @@ export interface BatchRules<Item, Answer> {
   readonly maxItems: number
   /** Size of an item, and the maximum total size of one call; an item above the maximum is sent alone. */
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
+  /**
+   * Whether only what one request asks for in one moment shares a call; else the call waits for other requests, too. Such a
+   * request has a batch of its own around it (`coalescer.ts`).
+   */
+  readonly ofOneMoment?: boolean
   /** How long the items that joined another request's call wait for their answers, ms. */
   readonly joinTimeoutMs: number
   /** Makes the error of an item whose answer did not arrive in time, or whose leader was lost. */
@@ -37,11 +42,11 @@ export function createBatcher<Item, Answer>(
   let open: Batch<Item, Answer> | undefined
 
   async function lead(batch: Batch<Item, Answer>): Promise<Outcome<Answer>> {
-    // What the same request asks for in one moment.
-    await Promise.resolve()
-    if (host.isAlone?.() !== true) await waitForJoiners(batch.items, rules.maxItems)
+    await momentEnds()
+    const joinable = rules.ofOneMoment !== true && host.isAlone?.() !== true
+    if (joinable) await waitForJoiners(batch.items, rules.maxItems)
     if (open === batch) open = undefined
-    const timer = batch.items.length > 1 ? startTimer(batch, rules) : null
+    const timer = joinable && batch.items.length > 1 ? startTimer(batch, rules) : null
     const outcome = await outcomeOf(rules.run, batch.items)
     if (timer !== null) clearTimeout(timer)
     batch.settle(outcome)
@@ -131,6 +136,14 @@ const MAX_EVENT_LOOP_TURNS = 4
 
 /** Maximum age of a batch that items may join, ms: far longer than waiting for joiners takes. */
 const FRESH_MS = 100
+
+/** Steps of asynchronous functions in which what belongs to one moment is certainly asked for. */
+const STEPS_OF_A_MOMENT = 16
+
+/** Resolves once whatever waits for no event has run; no other request runs meanwhile. */
+async function momentEnds(): Promise<void> {
+  for (let step = 0; step < STEPS_OF_A_MOMENT; step += 1) await Promise.resolve()
+}
 
 /** Resolves once the events that are ready now have run. */
 function nextTurn(): Promise<void> {

@@ -8,7 +8,7 @@ const MAX_RECEIPTS = 64
 type Sign = (request: SignRequest) => Promise<SignResponse>
 
 /**
- * Signs receipts that arrive at about the same time in one call to the daemon. Batches are kept apart by provider: for
+ * Signs the receipts of one moment in one call to the daemon. Batches are kept apart by provider: for
  * some providers the daemon first fetches the provider's own signature, and a slow provider must not delay the receipts
  * of the others. The daemon signs a whole batch or none of it. When it refuses a batch, each receipt is sent again
  * alone, so that one receipt that cannot be signed does not fail the rest.
@@ -33,6 +33,8 @@ export function batchedSigning(
     const signBatched = createBatcher<UnsignedReceipt, Outcome>(host, {
       run: (receipts) => signAll(sign, receipts),
       maxItems: MAX_RECEIPTS,
+      // Settlements are coalesced before they are signed.
+      ofOneMoment: true,
       // Two calls: the batch, and once more by itself.
       joinTimeoutMs: 2 * timeoutMs,
       timeoutError,

@@ -20,7 +20,7 @@ import { quarantine } from './quarantine.ts'
 import { release } from './release.ts'
 
 export interface SettleDeps {
-  /** Coalesces the settlement with those of other exchanges that end at about the same time. */
+  /** Coalesces the settlement with those of other exchanges of its provider that end at about the same time. */
   readonly coalesce: Coalescer
   readonly ledger: Database
   readonly link: Link
@@ -40,6 +40,9 @@ export interface SettleDeps {
 
 const DAY_MS = 86_400_000
 
+/** The group of settlements without a receipt: none of them waits for a provider. */
+const UNSIGNED = ''
+
 /**
  * Settles a complete exchange: price, signed receipt, and one atomic commit of row, balance, reservation and receipt.
  * Repeating it changes nothing. Once it resolves, the receipt can be fetched by its id.
@@ -52,11 +55,12 @@ export function settleWithReceipt(
   id: string,
   deps: SettleDeps,
 ): Promise<void> {
-  return deps.coalesce(async () => {
+  const provider = exchange.route.provider.name
+  return deps.coalesce(provider, async () => {
     const now = deps.now()
     const { kid, head, tail, sha256 } = await deps.link.sign({
       claims: claimsOf(exchange, proof, id, now),
-      provider: exchange.route.provider.name,
+      provider,
       configuration_sha256: deps.configurationSha256,
       evidence_sha256: proof.evidenceSha256,
       upstream_model: exchange.route.config.upstream_model,
@@ -82,7 +86,9 @@ export function settleWithoutReceipt(
   deps: SettleDeps,
   retry = UNTIL_RESTARTED,
 ): Promise<void> {
-  return deps.coalesce(async () => void (await commit(exchange, { ...deps, retry }, null)))
+  return deps.coalesce(UNSIGNED, async () => {
+    await commit(exchange, { ...deps, retry }, null)
+  })
 }
 
 /**

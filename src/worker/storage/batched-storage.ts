@@ -72,8 +72,14 @@ function batchedLedger(
   host: BatchDeps,
 ): LedgerOperations {
   const size = { of: charactersOfCall, max: MAX_BATCH_CHARACTERS }
-  const batched = createBatcher<LedgerCall, LedgerOutcome>(host, { ...RULES, run: operate, size })
-  return ledgerBehind(async (call) => atOnce?.(call) ?? batched(call))
+  const rules = { ...RULES, run: operate, size }
+  const batched = createBatcher<LedgerCall, LedgerOutcome>(host, rules)
+  if (atOnce === undefined) return ledgerBehind(batched)
+  // Settlements are coalesced before they are stored, and most other operations need no call that they could join.
+  const settle = createBatcher<LedgerCall, LedgerOutcome>(host, { ...rules, ofOneMoment: true })
+  return ledgerBehind(async (call) =>
+    call.kind === 'settle' ? settle(call) : (atOnce(call) ?? batched(call)),
+  )
 }
 
 /** The longest texts of an operation, and room for the rest. */

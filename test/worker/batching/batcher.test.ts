@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 
 const HOST = { now: () => 0, keepAlive: () => {} }
@@ -13,8 +13,10 @@ function doubling(calls: (readonly number[])[]) {
 
 /** Lets everything run that waits for no timer. */
 async function microtasks(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+  for (let turn = 0; turn < 100; turn += 1) await Promise.resolve()
 }
+
+afterEach(() => void vi.useRealTimers())
 
 describe('batched calls', () => {
   it('carry in one call what is asked in one moment, and in the next what is asked later', async () => {

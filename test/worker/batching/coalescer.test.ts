@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
 
@@ -14,7 +14,7 @@ describe('work done together', () => {
     }
     const call = createBatcher(HOST, { ...RULES, run })
     const together = createCoalescer(HOST, RULES)
-    const works = [1, 2, 3].map((ask) => together(async () => void (await call(ask))))
+    const works = [1, 2, 3].map((ask) => together('a', async () => void (await call(ask))))
     await Promise.all(works)
     expect(calls).toEqual([[1, 2, 3]])
   })
@@ -23,11 +23,53 @@ describe('work done together', () => {
     const together = createCoalescer(HOST, RULES)
     const failure = new Error('mine')
     const ends = await Promise.allSettled([
-      together(async () => {}),
-      together(() => Promise.reject(failure)),
-      together(async () => {}),
+      together('a', async () => {}),
+      together('a', () => Promise.reject(failure)),
+      together('a', async () => {}),
     ])
     expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect(ends[1]).toMatchObject({ reason: failure })
+  })
+
+  it('waits for no work of another group', async () => {
+    const together = createCoalescer(HOST, RULES)
+    const slow = Promise.withResolvers<void>()
+    const ended: string[] = []
+    const works = [
+      together('slow', () => slow.promise).then(() => ended.push('slow')),
+      together('quick', async () => {}).then(() => ended.push('quick')),
+      together('quick', async () => {}).then(() => ended.push('quick')),
+    ]
+    await Promise.all(works.slice(1))
+    expect(ended).toEqual(['quick', 'quick'])
+    slow.resolve()
+    await works[0]
+    expect(ended).toEqual(['quick', 'quick', 'slow'])
+  })
+
+  it('makes its calls without a timer each', async () => {
+    const sign = createBatcher(HOST, {
+      ...RULES,
+      ofOneMoment: true,
+      run: async (asks: readonly number[]) => asks,
+    })
+    const calls: (readonly number[])[] = []
+    const store = createBatcher(HOST, {
+      ...RULES,
+      ofOneMoment: true,
+      run: async (asks: readonly number[]) => {
+        calls.push(asks)
+        return asks
+      },
+    })
+    const together = createCoalescer({ ...HOST, isAlone: () => true }, RULES)
+    vi.useFakeTimers()
+    const works = [1, 2, 3].map((ask) =>
+      together('a', async () => void (await store(await sign(ask)))),
+    )
+    await Promise.all(works)
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+    expect(calls).toEqual([[1, 2, 3]])
   })
 })

@@ -29,7 +29,7 @@ async function delivered(ledgerOf: (db: Database) => Database) {
     reportedSeconds: null,
   } satisfies Partial<Exchange>
   const deps: Partial<SettleDeps> = {
-    coalesce: (work) => work(),
+    coalesce: (_group, work) => work(),
     ledger: ledgerOf(db),
     log: (event) => events.push(event),
     usdEur: undefined,
