@@ -50,7 +50,7 @@ export interface UsageEntry {
 export async function commitSettlement(
   db: Database,
   settlement: Settlement,
-  retry: Retry = UNTIL_RESTARTED,
+  retry: Retry = ONCE_MORE,
 ): Promise<{ readonly missingEvidence: readonly string[] }> {
   const entry = entryOf(settlement)
   const { outcome, missingEvidence } = await untilAnswered(() => ledgerOf(db).settle(entry), retry)
@@ -87,16 +87,23 @@ export interface Retry {
   /** The pause before each further attempt, ms. */
   readonly pausesMs: readonly number[]
   readonly wait: (ms: number) => Promise<void>
-}
-
-/** At once after a lost connection, and for longer than a supervisor takes to restart a process that died. */
-export const UNTIL_RESTARTED: Retry = {
-  pausesMs: [0, 500, 1_000, 2_000, 3_000, 4_000],
-  wait: pause,
+  /** Ms. */
+  readonly now: () => number
 }
 
 /** For what is tried again later in any case. */
-export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause }
+export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause, now: () => 0 }
+
+/** At once after a lost connection, and for longer than a supervisor takes to restart a process that died. */
+export function untilRestarted(now: () => number): Retry {
+  return { pausesMs: [0, 500, 1_000, 2_000, 3_000, 4_000], wait: pause, now }
+}
+
+/**
+ * After a repeat that took this long no other is made: the storage is not restarting, and the settlements of others may wait
+ * for this one.
+ */
+const SLOW_MS = 5_000
 
 /**
  * Runs an idempotent operation again while the storage does not answer. An earlier attempt may have been committed although
@@ -104,14 +111,16 @@ export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause }
  */
 async function untilAnswered<Result>(
   operation: () => Promise<Result>,
-  { pausesMs, wait }: Retry,
+  { pausesMs, wait, now }: Retry,
 ): Promise<Result> {
-  for (const ms of pausesMs) {
+  for (const [repeat, ms] of pausesMs.entries()) {
+    const begunAt = now()
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after another
       return await operation()
     } catch (error) {
-      if (!(error instanceof StorageUnavailable)) throw error
+      const isSlow = repeat > 0 && Math.abs(now() - begunAt) >= SLOW_MS
+      if (!(error instanceof StorageUnavailable) || isSlow) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- one attempt after another
     if (ms > 0) await wait(ms)

@@ -11,7 +11,7 @@ import { ClaimLost } from './claims.ts'
 import {
   commitSettlement,
   ONCE_MORE,
-  UNTIL_RESTARTED,
+  untilRestarted,
   type Retry,
   type Settlement,
 } from './ledger.ts'
@@ -84,7 +84,7 @@ export function settleWithReceipt(
 export function settleWithoutReceipt(
   exchange: Exchange,
   deps: SettleDeps,
-  retry = UNTIL_RESTARTED,
+  retry = untilRestarted(deps.now),
 ): Promise<void> {
   return deps.coalesce(UNSIGNED, async () => {
     await commit(exchange, { ...deps, retry }, null)
@@ -122,7 +122,11 @@ async function commit(
 ) {
   const { route, usage } = exchange
   const settlement = settlementOf(exchange, deps, receipt)
-  const committed = await commitSettlement(deps.ledger, settlement, deps.retry)
+  const committed = await commitSettlement(
+    deps.ledger,
+    settlement,
+    deps.retry ?? untilRestarted(deps.now),
+  )
   deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,

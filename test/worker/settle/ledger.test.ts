@@ -3,7 +3,7 @@ import { admit } from '../../../src/worker/settle/admit.ts'
 import {
   commitSettlement,
   releaseReservation,
-  UNTIL_RESTARTED,
+  untilRestarted,
 } from '../../../src/worker/settle/ledger.ts'
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
@@ -124,7 +124,7 @@ describe('settlement', () => {
     const pauses: number[] = []
     const settlement = settlementOf(key, 'r1', { nano: 30n, receipt: receiptOf('x') })
     const wait = async (ms: number) => void pauses.push(ms)
-    await commitSettlement(restarting, settlement, { ...UNTIL_RESTARTED, wait })
+    await commitSettlement(restarting, settlement, { ...untilRestarted(() => 0), wait })
     expect(pauses).toEqual([500, 1_000, 2_000])
     expect(await readLedgerTotals(db)).toEqual({ balance: 70n, reserved: 0n, rows: 1, open: 0 })
   })
@@ -140,11 +140,29 @@ describe('settlement', () => {
     let waited = 0
     const wait = async (ms: number) => void (waited += ms)
     const key = { customerId: 'acme', keyPrefix: 'k', keyHash: 'h' }
-    const retry = { ...UNTIL_RESTARTED, wait }
+    const retry = { ...untilRestarted(() => 0), wait }
     await expect(commitSettlement(gone, settlementOf(key, 'r1'), retry)).rejects.toThrow(
       new StorageUnavailable('nobody answers'),
     )
     expect({ calls, waited }).toEqual({ calls: 7, waited: 10_500 })
+  })
+
+  test('is tried only twice where the storage takes long for each, because others may wait for it', async () => {
+    const clock = { now: 0 }
+    let calls = 0
+    const locked: Database = {
+      batch: async () => {
+        calls++
+        clock.now += 10_000
+        throw new StorageUnavailable('the row is locked')
+      },
+    }
+    const key = { customerId: 'acme', keyPrefix: 'k', keyHash: 'h' }
+    const retry = untilRestarted(() => clock.now)
+    await expect(commitSettlement(locked, settlementOf(key, 'r1'), retry)).rejects.toThrow(
+      'the row is locked',
+    )
+    expect(calls).toBe(2)
   })
 
   test('followed by a release changes nothing more', async () => {
