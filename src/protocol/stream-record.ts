@@ -50,6 +50,7 @@ export function parseChunkOrder(header: string): ChunkOrder | undefined {
  * - `no_finish`: the answer ended without a finish reason
  * - `bad_finish`: the finish reason reports a failed generation, or is not a short string
  * - `opening_too_long`: too many frames or bytes before the first delta with content
+ * - `no_memory`: the router has no memory left for an event of that size, which is no fault of the provider
  */
 const brokenReasonSchema = z.enum([
   'error_event',
@@ -59,6 +60,7 @@ const brokenReasonSchema = z.enum([
   'no_finish',
   'bad_finish',
   'opening_too_long',
+  'no_memory',
 ])
 
 export type BrokenReason = z.output<typeof brokenReasonSchema>

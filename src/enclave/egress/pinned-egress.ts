@@ -10,6 +10,7 @@ import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
+import { EventMemory } from './event-memory.ts'
 import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
@@ -30,11 +31,17 @@ export interface EgressDeps {
 
 interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log'> {
   readonly written: WrittenStreams
+  readonly memory: EventMemory
 }
 
 /** Egress over connections whose live key is the one that verified evidence binds. */
 export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress {
-  const deps = { ...given, pools: createPools(connectMs), written: new WrittenStreams() }
+  const deps = {
+    ...given,
+    pools: createPools(connectMs),
+    written: new WrittenStreams(),
+    memory: new EventMemory(),
+  }
   return {
     async carry(call) {
       try {

@@ -5,6 +5,7 @@ import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import { MalformedAnswer } from '../outbound/final-status.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
+import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { endToEnd, headerText, requestHeaders } from './headers.ts'
 import type { OpenConnection } from './open-pinned.ts'
@@ -25,6 +26,8 @@ export interface RelayParts {
   /** To the provider; nothing was sent yet. */
   readonly open: OpenConnection
   readonly joiner: ChunkJoiner
+  /** For events of streams whose chunks are written here. */
+  readonly memory: EventMemory
   /** Asks for the chunks of the client's stream instead of the provider's bytes. */
   readonly order: ChunkOrder | undefined
   readonly written: WrittenStreams

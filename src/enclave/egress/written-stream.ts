@@ -13,9 +13,11 @@ import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
+import type { EventMemory, StreamMemory } from './event-memory.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
+  readonly memory: EventMemory
   /** Ms. */
   readonly now: () => number
   readonly log: Log
@@ -41,6 +43,7 @@ export class WrittenStream {
   readonly #response: Writable
   readonly #deps: WrittenStreamDeps
   readonly #chunks: AnswerChunks
+  readonly #memory: StreamMemory
   readonly #joined: JoinedStream
   readonly #clock: StageClock
   readonly #sinceSent: Stopwatch
@@ -61,7 +64,10 @@ export class WrittenStream {
     this.#response = response
     this.#deps = deps
     const { head, include_reasoning: includeReasoning } = order
-    this.#chunks = new AnswerChunks({ id: head.id, includeReasoning }, chatChunks(head))
+    this.#memory = deps.memory.forStream()
+    const takeMemory = (bytes: number) => this.#memory.take(bytes)
+    const reading = { id: head.id, includeReasoning, takeMemory }
+    this.#chunks = new AnswerChunks(reading, chatChunks(head))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
     this.#sinceSent = new Stopwatch(deps.now)
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING)
@@ -172,6 +178,7 @@ export class WrittenStream {
     if (this.#ending !== undefined) return
     this.#ending = ending
     this.#clock.stop()
+    this.#memory.giveBack()
     clearTimeout(this.#keepAlive)
     if (this.#response.destroyed) this.#joined.leave()
     else {

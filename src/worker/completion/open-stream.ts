@@ -26,7 +26,8 @@ export interface ClientEnd {
 export type StreamEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'client_gone' }
-  | { readonly kind: 'cut'; readonly failure: Failure; readonly error: ApiError }
+  /** `failure`: what the route did; null where the router itself gave up. */
+  | { readonly kind: 'cut'; readonly failure: Failure | null; readonly error: ApiError }
 
 /** A stream of which no more is read. */
 export interface RelayedStream {
@@ -68,6 +69,7 @@ export interface AcceptedAttempt {
 
 /** The end of a committed stream that failed. */
 export function cutBy(cause: unknown): StreamEnd {
+  if (cause instanceof ApiError) return { kind: 'cut', failure: null, error: cause }
   const failure = cause instanceof AttemptFailure ? cause.failure : { kind: 'timeout' as const }
   const error =
     failure.kind === 'timeout'

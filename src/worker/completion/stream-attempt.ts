@@ -59,7 +59,8 @@ export function streamAttempt(
           return written
         }
         const { includeReasoning } = chat
-        const stream = new AnswerStream({ id: head.id, includeReasoning }, encoder)
+        const { takeMemory } = context
+        const stream = new AnswerStream({ id: head.id, includeReasoning, takeMemory }, encoder)
         onAccepted({ attempt, produced: async () => stream })
         return readToCommit(reply.body, stream, clock, timeouts.idle_ms)
       }

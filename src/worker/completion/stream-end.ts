@@ -42,10 +42,10 @@ async function endCut(
   client: StreamClient,
 ): Promise<void> {
   const { context } = admitted
-  logCut(admitted, open, failure.kind)
+  logCut(admitted, open, failure?.kind ?? error.code)
   const last = utf8(open.encoder.fail(error))
   await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, last))
-  context.health.failed(open.attempt.route, context.now(), failure)
+  if (failure !== null) context.health.failed(open.attempt.route, context.now(), failure)
   await client.finish(last)
 }
 

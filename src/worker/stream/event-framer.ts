@@ -21,6 +21,12 @@ const ERROR = [0x65, 0x72, 0x72, 0x6f, 0x72]
 const MIN_BUFFER = 1024
 const MAX_RETAINED_BUFFER = 64 * 1024
 
+/** What an unfinished event may hold without asking for memory, bytes. Nearly all events are far smaller. */
+const UNASKED_BYTES = 64 * 1024
+
+/** Takes memory until the stream is over. @throws unknown when there is none */
+export type TakeMemory = (bytes: number) => void
+
 /**
  * Parses server-sent events by the rules of the HTML Standard ("Interpreting an event stream"): CR, LF and CRLF line
  * ends, a leading byte order mark, comments, several `data` lines, unknown fields ignored, an unfinished event at the
@@ -33,6 +39,7 @@ const MAX_RETAINED_BUFFER = 64 * 1024
  */
 export class EventFramer {
   readonly #onEvent: (event: ServerSentEvent) => void
+  readonly #takeMemory: TakeMemory
   /** Bytes of a line that began in an earlier read. */
   #partial = new Uint8Array(MIN_BUFFER)
   #partialLength = 0
@@ -43,10 +50,16 @@ export class EventFramer {
   #namedError = false
   #lineBytes = 0
   #quietBytes = 0
+  /** How much an unfinished event may hold with what was taken so far. */
+  #allowedBytes = UNASKED_BYTES
 
-  /** `onEvent` is called for each event as soon as its blank line is read; its exceptions end the push. */
-  constructor(onEvent: (event: ServerSentEvent) => void) {
+  /**
+   * @param onEvent called for each event as soon as its blank line is read; its exceptions end the push
+   * @param takeMemory called before an unfinished event holds more than any before it
+   */
+  constructor(onEvent: (event: ServerSentEvent) => void, takeMemory: TakeMemory = () => {}) {
     this.#onEvent = onEvent
+    this.#takeMemory = takeMemory
   }
 
   /** Bytes of all complete lines (each counted with one byte of line end), except those of an unfinished event. */
@@ -56,7 +69,8 @@ export class EventFramer {
 
   /**
    * Processes the next bytes.
-   * @throws BrokenStream `too_long` when an event exceeds its limit, `malformed` when a data line is not UTF-8
+   * @throws BrokenStream `too_long` when an event exceeds its limit, `malformed` when a data line is not UTF-8,
+   *   `no_memory` when there is none for an event
    */
   push(bytes: Uint8Array): void {
     let start = 0
@@ -83,9 +97,9 @@ export class EventFramer {
     const length = this.#partialLength + bytes.length
     if (length > MAX_EVENT_BYTES) throw new BrokenStream('too_long')
     if (length > this.#partial.length) {
-      const grown = new Uint8Array(
-        Math.min(MAX_EVENT_BYTES, Math.max(length, 2 * this.#partial.length)),
-      )
+      const room = Math.min(MAX_EVENT_BYTES, Math.max(length, 2 * this.#partial.length))
+      this.#allow(room + this.#dataBytes)
+      const grown = new Uint8Array(room)
       grown.set(this.#partial.subarray(0, this.#partialLength))
       this.#partial = grown
     }
@@ -119,8 +133,19 @@ export class EventFramer {
   #addData(value: Uint8Array): void {
     this.#dataBytes += value.length + 1
     if (this.#dataBytes > MAX_EVENT_BYTES) throw new BrokenStream('too_long')
+    this.#allow(this.#partial.length + this.#dataBytes)
     const text = decode(value)
     this.#data = this.#data === undefined ? text : `${this.#data}\n${text}`
+  }
+
+  #allow(bytes: number): void {
+    if (bytes <= this.#allowedBytes) return
+    try {
+      this.#takeMemory(bytes - this.#allowedBytes)
+    } catch {
+      throw new BrokenStream('no_memory')
+    }
+    this.#allowedBytes = bytes
   }
 
   #dispatch(): void {

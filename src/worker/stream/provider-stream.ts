@@ -3,7 +3,7 @@ import { JsonOutline } from '../json/outline.ts'
 import { runAtOnce } from '../json/steps.ts'
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
-import { EventFramer, type ServerSentEvent } from './event-framer.ts'
+import { EventFramer, type ServerSentEvent, type TakeMemory } from './event-framer.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { optionalObject, optionalObjects, parseJsonObject, type JsonObject } from './json-object.ts'
 import { readLogprobs } from './logprobs.ts'
@@ -29,6 +29,8 @@ export interface ReadOptions {
   /** Generates the ids of tool calls that have none. */
   readonly id: string
   readonly includeReasoning: boolean
+  /** Takes memory for unfinished events; without it they are limited one by one only. */
+  readonly takeMemory?: TakeMemory
 }
 
 /** Receives the deltas of a provider's stream. */
@@ -66,10 +68,10 @@ export class ProviderStream {
   #done = false
   #providerResponseId: string | undefined
 
-  constructor({ id, includeReasoning }: ReadOptions, sink: DeltaSink) {
+  constructor({ id, includeReasoning, takeMemory }: ReadOptions, sink: DeltaSink) {
     this.#includeReasoning = includeReasoning
     this.#sink = sink
-    this.#framer = new EventFramer((event) => this.#takeEvent(event))
+    this.#framer = new EventFramer((event) => this.#takeEvent(event), takeMemory)
     this.#tools = new ToolFragments(id)
   }
 

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
@@ -38,6 +39,7 @@ function open(
   order: ChunkOrder = orderOf(),
   room?: number,
   joiner = new ChunkJoiner({ now: Date.now }),
+  memory = new EventMemory(),
 ) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
@@ -54,6 +56,7 @@ function open(
   const logged: string[] = []
   const stream = new WrittenStream(order, answer, response, {
     joiner,
+    memory,
     now: Date.now,
     log: (event) => logged.push(event),
     ended: () => (ends += 1),
@@ -233,5 +236,34 @@ describe('a stream that the daemon writes', () => {
     await expect.poll(() => opened.text).toMatch(/Hello.*\n\n(: keep-alive\n\n){2,}$/s)
     const record = opened.stream.stop()
     expect(record.client_sha256).toBe(sha256(utf8(opened.text)))
+  })
+})
+
+describe('events too large for what every stream may hold', () => {
+  const MIB = 1024 * 1024
+  const begun = utf8(`data: {"choices":[{"delta":{"content":"${'x'.repeat(900_000)}`)
+
+  it('share a total, and the stream that exceeds it ends as broken, without output', () => {
+    const memory = new EventMemory(3 * MIB)
+    const streams = [1, 2, 3, 4].map(() => open(orderOf(), undefined, undefined, memory))
+    for (const stream of streams) stream.give(begun)
+    const [first, second, third, fourth] = streams
+    if (!first || !second || !third || !fourth) throw new Error('four streams were opened')
+    expect(fourth.stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+    expect(fourth.text).toBe('')
+    for (const { stream } of [second, third]) expect(stream.stop().ending.kind).toBe('stopped')
+    first.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
+    first.over()
+    expect(first.stream.stop().ending).toEqual({ kind: 'complete' })
+  })
+
+  it.each(['complete', 'stopped'])('give their memory back when the stream is %s', (how) => {
+    const memory = new EventMemory(3 * MIB)
+    const one = open(orderOf(), undefined, undefined, memory)
+    one.give(begun)
+    if (how === 'complete') one.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
+    if (how === 'complete') one.over()
+    expect(one.stream.stop().ending).toEqual({ kind: how })
+    expect(() => memory.forStream().take(3 * MIB)).not.toThrow()
   })
 })

@@ -167,3 +167,58 @@ test('quietBytes leaves out an unfinished event and counts every line end as one
   framer.push(utf8('\r\n'))
   expect(framer.quietBytes).toBe(17)
 })
+
+describe('memory for unfinished events', () => {
+  const KIB = 1024
+
+  /** A framer, and how much it has taken. */
+  function counting(available = Number.POSITIVE_INFINITY) {
+    const taken = { bytes: 0 }
+    const events: string[] = []
+    const framer = new EventFramer(
+      ({ data }) => void events.push(data),
+      (bytes) => {
+        if (taken.bytes + bytes > available) throw new Error('no memory')
+        taken.bytes += bytes
+      },
+    )
+    return { framer, taken, events }
+  }
+
+  test('is not asked for by events of up to 64 KiB', () => {
+    const { framer, taken, events } = counting(0)
+    for (let i = 0; i < 10; i++) {
+      framer.push(utf8(`data: ${'x'.repeat(30 * KIB)}`))
+      framer.push(utf8('\n\n'))
+    }
+    expect([events.length, taken.bytes]).toEqual([10, 0])
+  })
+
+  test('is taken for a line and for the data of earlier lines, once for the largest event', () => {
+    const { framer, taken } = counting()
+    framer.push(utf8(`data: ${'x'.repeat(1000 * KIB)}`))
+    const line = taken.bytes
+    expect(line).toBeGreaterThanOrEqual((1000 - 64) * KIB)
+    framer.push(utf8(`\ndata: ${'x'.repeat(1000 * KIB)}\n\n`))
+    const both = taken.bytes
+    expect(both).toBeGreaterThanOrEqual((2000 - 64) * KIB)
+    framer.push(utf8(`data: ${'x'.repeat(1000 * KIB)}`))
+    framer.push(utf8(`\ndata: ${'x'.repeat(1000 * KIB)}\n\n`))
+    expect(taken.bytes).toBe(both)
+  })
+
+  test('that is refused breaks the stream, before more is held than was taken', () => {
+    const { framer, taken, events } = counting(500 * KIB)
+    const pieces = inReads(utf8(`data: ${'x'.repeat(1000 * KIB)}`), 10 * KIB)
+    let pushed = 0
+    const push = () => {
+      for (const piece of pieces) {
+        framer.push(piece)
+        pushed += piece.length
+      }
+    }
+    expect(push).toThrow(expect.objectContaining({ name: 'BrokenStream', reason: 'no_memory' }))
+    expect(pushed).toBeLessThanOrEqual(taken.bytes + 64 * KIB)
+    expect(events).toEqual([])
+  })
+})
