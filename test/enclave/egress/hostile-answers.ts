@@ -170,6 +170,29 @@ export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [
   ...ORDER,
 ]
 
+const delta = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+
+/** Bodies of event streams, in chunks and up to the end of the connection. */
+export const HOSTILE_STREAMS: readonly HostileAnswer[] = [
+  'data: ',
+  'data: {',
+  'data: 1\n\n',
+  'data: [DONE]\n\n',
+  'data: {"error":{}}\n\n',
+  '\u00ff\n\n',
+  `${delta}data: {`,
+  `${delta}data: null\n\n${delta}`,
+  `${delta}data: {"error":{"code":429}}\n\n${delta}`,
+  `${delta}data: [DONE]\n\n${delta}`,
+  `${delta}: ${'c'.repeat(70_000)}\n\n`,
+].flatMap((events) => [
+  {
+    name: `events ${shown(events)} in chunks`,
+    bytes: body(chunked, `${events.length.toString(16)}\r\n${events}\r\n0\r\n\r\n`),
+  },
+  { name: `events ${shown(events)}`, bytes: body('', events) },
+])
+
 /** TLS records that are not what comes next: alerts of both levels, a renegotiation, a record that is too long. */
 export const HOSTILE_RECORDS: readonly { readonly name: string; readonly bytes: Uint8Array }[] = [
   { name: 'a fatal alert in the clear', bytes: Uint8Array.of(21, 3, 3, 0, 2, 2, 40) },

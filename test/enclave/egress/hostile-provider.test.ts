@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type { OutgoingHttpHeaders } from 'node:http'
 import {
   array,
   assert as assertProperty,
@@ -17,9 +20,10 @@ import {
   type ByteProvider,
   type ByteScript,
 } from '../../support/byte-provider.ts'
+import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
 import { startEgressLink, type EgressLink } from '../../support/egress-link.ts'
 import { provenAlways } from '../../support/proven-always.ts'
-import { HOSTILE_ANSWERS, HOSTILE_RECORDS } from './hostile-answers.ts'
+import { HOSTILE_ANSWERS, HOSTILE_RECORDS, HOSTILE_STREAMS } from './hostile-answers.ts'
 
 /**
  * A hostile attested provider. Whatever bytes it sends, each call ends, and the daemon keeps running: an uncaught
@@ -56,10 +60,10 @@ afterAll(async () => {
 })
 
 /** The outcome of a call: the status, `broken` when it failed, `pending` when it does not end. */
-async function call(): Promise<string> {
+async function call(sent: OutgoingHttpHeaders = {}): Promise<string> {
   const late = Promise.withResolvers<string>()
   const timer = setTimeout(() => late.resolve('pending'), ENDS_WITHIN_MS)
-  const answer = link.post('nova', 'a prompt').then(
+  const answer = link.post('nova', 'a prompt', sent).then(
     ({ status, headers }) => `${status} ${String(headers['x-cmr-egress-error'] ?? '')}`.trim(),
     () => 'broken',
   )
@@ -69,6 +73,18 @@ async function call(): Promise<string> {
     clearTimeout(timer)
   }
 }
+
+/** Asks the daemon to write the chunks. */
+const chunkOrder = (): OutgoingHttpHeaders => ({
+  'x-cmr-chunks': printChunkOrder({
+    stream: randomUUID(),
+    head: { id: 'chatcmpl-1', created: 1, model: 'm' },
+    include_reasoning: true,
+    idle_ms: 1_000,
+    keep_alive_ms: 1_000,
+    record_ms: 1_000,
+  }),
+})
 
 /** Sends the bytes and closes the connection, as one that only ever fell silent would by its time-out. */
 const sending =
@@ -90,6 +106,35 @@ describe('the daemon survives', () => {
     provider.script = sending(bytes)
     expect(await call()).toMatch(/^([2-5]\d\d( provider_\w+)?|broken)$/)
     await expectSound()
+  })
+
+  test(
+    'each of them where it is to write the chunks of a stream',
+    { timeout: 60_000 },
+    async () => {
+      for (const { name, bytes } of [...HOSTILE_ANSWERS, ...HOSTILE_STREAMS]) {
+        provider.script = sending(bytes)
+        expect(`${name}: ${await call(chunkOrder())}`).toMatch(
+          /: ([2-5]\d\d( provider_\w+)?|broken)$/,
+        )
+      }
+      await expectSound()
+    },
+  )
+
+  test('a stream that ends in the middle of what cannot be read, for a worker that does not read', async () => {
+    const delta = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    for (const end of ['data: {', 'data: 1\n\n', '\xff']) {
+      provider.script = (tls) => {
+        tls.write(`HTTP/1.1 200 OK\r\n\r\n${delta.repeat(40_000)}`)
+        tls.end(Buffer.from(end, 'latin1'))
+      }
+      const answer = await link.open('nova', 'a prompt', undefined, chunkOrder())
+      answer.on('error', () => {})
+      await once(answer, 'readable')
+      answer.destroy()
+      await expectSound()
+    }
   })
 
   test.each(HOSTILE_RECORDS)('$name, before an answer and inside one', async ({ bytes }) => {
