@@ -27,7 +27,7 @@ import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
 import { startIdentity, type Identity } from './identity.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
-import { openUpstream } from './upstream.ts'
+import { openUpstream, type Upstream } from './upstream.ts'
 
 export interface DaemonDeps {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -72,15 +72,10 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
-  const telemetry = new Telemetry(now, first.config.service)
+  const telemetry = await Telemetry.open(now, first.config.service)
   const generations = new Generations(first, {
     load: (given) => source.load(given),
-    async adopt(loaded) {
-      await identity.adoptConfig(loaded)
-      upstream.proofs.configure(loaded)
-      telemetry.configure(loaded.config.service)
-      source.adopted(loaded)
-    },
+    adopt: (loaded) => adopt(loaded, { identity, ...upstream, telemetry, source }),
     ...outcomes(notify),
   })
   const clock = openClock(identity, deps)
@@ -119,6 +114,25 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
       await Promise.all([server.close(), telemetry.close()])
     },
   }
+}
+
+interface Adopting {
+  readonly identity: Pick<Identity, 'adoptConfig'>
+  readonly proofs: Pick<Upstream['proofs'], 'configure'>
+  readonly telemetry: Pick<Telemetry, 'prepare'>
+  readonly source: Pick<ConfigSource, 'adopted'>
+}
+
+/** Puts a configuration into effect. What may fail comes first. */
+async function adopt(
+  loaded: LoadedConfig,
+  { identity, proofs, telemetry, source }: Adopting,
+): Promise<void> {
+  const configureTelemetry = await telemetry.prepare(loaded.config.service)
+  await identity.adoptConfig(loaded)
+  proofs.configure(loaded)
+  configureTelemetry()
+  source.adopted(loaded)
 }
 
 /** What is known of the time, beside a clock that the host sets. */

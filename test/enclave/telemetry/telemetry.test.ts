@@ -1,5 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { execPath } from 'node:process'
 import { text } from 'node:stream/consumers'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { Telemetry } from '../../../src/enclave/telemetry/telemetry.ts'
 import type { Span } from '../../../src/protocol/telemetry.ts'
@@ -31,7 +34,7 @@ test('a collector that is to get no traces gets the metrics made of spans, and n
   const collector = createServer((request, response) => void take(request, response))
   const port = await listen(collector)
   try {
-    const telemetry = new Telemetry(() => 1_000, {
+    const telemetry = await Telemetry.open(() => 1_000, {
       name: 'r',
       telemetry: {
         otlp_endpoint: `http://127.0.0.1:${port}`,
@@ -58,4 +61,20 @@ test('a collector that is to get no traces gets the metrics made of spans, and n
     collector.closeAllConnections()
     collector.close()
   }
+})
+
+test('a daemon without a collector does not load OpenTelemetry', () => {
+  const daemon = fileURLToPath(new URL('../../../src/enclave/main.ts', import.meta.url))
+  const script = `const { registerHooks } = await import('node:module')
+    const loaded = []
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) })
+    await import(${JSON.stringify(daemon)})
+    process.stdout.write(JSON.stringify(loaded), () => process.exit(0))`
+  const { stdout } = spawnSync(execPath, ['--input-type=module', '--eval', script], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  const loaded: unknown = JSON.parse(stdout)
+  expect(loaded).toContain(pathToFileURL(daemon).href)
+  expect(stdout).not.toContain('/@opentelemetry/')
 })
