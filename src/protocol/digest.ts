@@ -10,5 +10,6 @@ export async function sha256(bytes: Bytes): Promise<Bytes> {
 
 /** SHA-256 as 64 lowercase hex digits; a string is hashed as its UTF-8 bytes. */
 export async function sha256Hex(input: Bytes | string): Promise<string> {
-  return toHex(await sha256(typeof input === 'string' ? utf8(input) : input))
+  const bytes = typeof input === 'string' ? utf8(input) : input
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)))
 }

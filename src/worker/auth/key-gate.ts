@@ -2,7 +2,7 @@ import { ApiError } from '../http/errors.ts'
 import { sourceOf } from '../http/source.ts'
 import { SourceBudget, type BudgetLimits } from '../http/source-budget.ts'
 import type { Storage } from '../storage/database.ts'
-import { authenticate, invalidKey, readApiKey } from './authenticate.ts'
+import { authenticate, invalidKey, readApiKey, readApiKeyText } from './authenticate.ts'
 import type { PresentedKey } from './api-key.ts'
 import type { Keyring } from './keyring.ts'
 
@@ -32,6 +32,8 @@ export class KeyGate {
   readonly #now: () => number
   readonly #found = new Map<string, number>()
   readonly #missing = new Map<string, number>()
+  /** The keys that were found just now, by their whole text: reading one again needs no digest. */
+  readonly #read = new Map<string, PresentedKey>()
   readonly #misses: SourceBudget
 
   constructor(now: () => number) {
@@ -48,7 +50,8 @@ export class KeyGate {
     request: Request,
     context: { readonly keyring: Keyring; readonly storage: Storage },
   ): Promise<PresentedKey> {
-    const key = await readApiKey(request, context)
+    const text = readApiKeyText(request)
+    const key = this.#read.get(text) ?? (await readApiKey(request, context))
     const wasFound = this.#found.has(key.keyHash)
     if (this.#isFresh(this.#found, key, CACHED_MS)) return key
     if (this.#isFresh(this.#missing, key, MISSING_MS)) throw invalidKey()
@@ -57,6 +60,7 @@ export class KeyGate {
     try {
       await authenticate(request, { ...context, presentedKey: key, now: this.#now })
       this.#remember(this.#found, key)
+      this.#keepText(text, key)
     } catch (error) {
       const isMissing = error instanceof ApiError && error.code === 'unauthorized'
       if (isMissing) {
@@ -74,6 +78,17 @@ export class KeyGate {
     if (at === undefined) return false
     const age = this.#now() - at
     return age >= 0 && age < forMs
+  }
+
+  /** Secrets are kept in clear text only while they are needed: those that are no longer fresh are dropped. */
+  #keepText(text: string, key: PresentedKey): void {
+    this.#read.delete(text)
+    this.#read.set(text, key)
+    for (const [former, read] of this.#read) {
+      const isFull = this.#read.size > MAX_REMEMBERED_KEYS
+      if (!isFull && this.#isFresh(this.#found, read, CACHED_MS)) return
+      this.#read.delete(former)
+    }
   }
 
   /** Adds an entry; the oldest is evicted first. */

@@ -2,7 +2,7 @@ import { sha256Hex } from '../../protocol/digest.ts'
 import type { ChunkOrder } from '../../protocol/stream-record.ts'
 import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider } from '../provider/call.ts'
+import { callProvider, streamOf } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
@@ -53,7 +53,12 @@ export function streamAttempt(
       const commit = async (): Promise<CommittedStream> => {
         if (order !== undefined && reply.chunksWritten) {
           const { link } = context
-          const written = new WrittenStream(order, reply.body, { link, clock, budget, encoder })
+          const written = new WrittenStream(order, streamOf(reply), {
+            link,
+            clock,
+            budget,
+            encoder,
+          })
           onAccepted({ attempt, produced: () => written.produced() })
           await written.reachCommit()
           return written
@@ -62,7 +67,7 @@ export function streamAttempt(
         const { takeMemory } = context
         const stream = new AnswerStream({ id: head.id, includeReasoning, takeMemory }, encoder)
         onAccepted({ attempt, produced: async () => stream })
-        return readToCommit(reply.body, stream, clock, timeouts.idle_ms)
+        return readToCommit(streamOf(reply), stream, clock, timeouts.idle_ms)
       }
       const source = await commit()
       const { evidenceSha256, decoded } = reply

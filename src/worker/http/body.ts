@@ -23,10 +23,11 @@ export async function readBody(request: Request, limits: BodyLimits): Promise<By
   const { maxBytes, tooLarge, now, takeMemory } = limits
   const refusal = refusalByHeaders(request.headers, maxBytes, tooLarge)
   if (refusal) throw refusal
-  if (request.body === null) return new Uint8Array()
   const declared = request.headers.get('content-length')
   const clock = new BodyClock(now)
-  if (declared === null) return collect(request.body, limits, clock)
+  if (declared === null) {
+    return request.body === null ? new Uint8Array() : collect(request.body, limits, clock)
+  }
   takeMemory?.(Number(declared))
   // HTTP enforces the declared length. In workerd `arrayBuffer` takes a quarter of the time of a read loop.
   const reading = request.arrayBuffer().catch(bodyAborted)

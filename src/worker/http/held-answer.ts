@@ -23,7 +23,8 @@ export interface HeldAnswer {
  */
 export function heldAnswer(answer: Response, now: () => number): HeldAnswer | undefined {
   const length = Number(answer.headers.get('content-length'))
-  if (answer.body === null || length <= LARGE_BYTES) return undefined
+  // Asked for first: the runtime makes a stream of a body that is only looked at.
+  if (length <= LARGE_BYTES || answer.body === null) return undefined
   const reader = answer.body.getReader({ mode: 'byob' })
   const { promise: taken, resolve } = Promise.withResolvers<void>()
   let deadline: DeadlineTimer | undefined

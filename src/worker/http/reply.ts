@@ -19,6 +19,9 @@ const SECURITY_HEADERS = {
 
 const UNCACHED = { ...SECURITY_HEADERS, 'cache-control': 'no-store' }
 
+/** Made once: the platform copies them for an answer in half the time that it takes to read an object. */
+const JSON_HEADERS = new Headers({ ...UNCACHED, 'content-type': 'application/json' })
+
 /** A JSON answer. */
 export function json(body: unknown, headers: HeaderFields = {}, status = 200): Response {
   return Response.json(body, { status, headers: { ...UNCACHED, ...headers } })
@@ -26,8 +29,10 @@ export function json(body: unknown, headers: HeaderFields = {}, status = 200): R
 
 /** A JSON answer from exact bytes. */
 export function jsonText(body: Bytes, headers: HeaderFields = {}): Response {
-  const fixed = { ...UNCACHED, 'content-type': 'application/json' }
-  return new Response(body, { headers: { ...fixed, ...lengthOf(body), ...headers } })
+  const answer = new Response(body, { headers: JSON_HEADERS })
+  const own = { ...lengthOf(body), ...headers }
+  for (const [name, value] of Object.entries(own)) answer.headers.set(name, value)
+  return answer
 }
 
 /** The length of a body, so that those who pass the answer on know what it takes. */

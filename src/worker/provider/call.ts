@@ -37,12 +37,12 @@ export interface ProviderCall {
 
 /** A 200 whose body has not been read yet. */
 export interface ProviderReply {
-  readonly body: ReadableStream<Uint8Array>
-  /** Whether `body` is what the client is to receive, as the daemon wrote it, instead of the provider's. */
+  readonly response: Response
+  /** Whether the body is what the client is to receive, as the daemon wrote it, instead of the provider's. */
   readonly chunksWritten: boolean
-  /** Whether the answer arrived compressed; `body` is the decompressed content. */
+  /** Whether the answer arrived compressed; the body is the decompressed content. */
   readonly decoded: boolean
-  /** The answer's Content-Length, where it is present and is the length of `body`. */
+  /** The answer's Content-Length, where it is present and is the length of the body. */
   readonly declaredBytes: number | undefined
   /** The evidence that the connection was pinned to; null for a provider without attestation. */
   readonly evidenceSha256: string | null
@@ -92,18 +92,30 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
   if (response.status !== 200) throw new AttemptFailure(await readFailure(response, call))
   const encoding = response.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity'
   const decoded = DECODED_BY_THE_RUNTIME.has(encoding)
-  if ((encoding !== 'identity' && !decoded) || response.body === null) {
+  if (encoding !== 'identity' && !decoded) {
     await response.body?.cancel()
     throw new AttemptFailure({ kind: 'unclassified', status: response.status })
   }
   return {
-    body: response.body,
+    response,
     chunksWritten: pinned && response.headers.has(EGRESS_CHUNKS_HEADER),
     decoded,
     // Content-Length counts the encoded bytes, so it does not bound the decoded ones.
     declaredBytes: decoded ? undefined : lengthOf(response.headers),
     evidenceSha256: pinned ? response.headers.get(EGRESS_EVIDENCE_HEADER) : null,
   }
+}
+
+/**
+ * The body of an answer that is read piece by piece.
+ * @throws AttemptFailure where there is none
+ */
+export function streamOf({
+  response,
+}: Pick<ProviderReply, 'response'>): ReadableStream<Uint8Array> {
+  const { body, status } = response
+  if (body === null) throw new AttemptFailure({ kind: 'unclassified', status })
+  return body
 }
 
 function lengthOf(headers: Headers): number | undefined {

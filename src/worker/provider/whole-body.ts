@@ -1,6 +1,6 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import type { AttemptClock } from './attempt-clock.ts'
-import { lostConnection, type ProviderReply } from './call.ts'
+import { lostConnection, streamOf, type ProviderReply } from './call.ts'
 import { AttemptFailure } from './failure.ts'
 
 /** Far above any real answer. A larger one is invalid, and parsing it would block all requests of the thread. */
@@ -9,7 +9,7 @@ const WHOLE_BODY_BYTES = 16 * 1024 * 1024
 /** Step in which memory is reserved for a body of undeclared length. */
 const STEP_BYTES = 64 * 1024
 
-type WholeReply = Pick<ProviderReply, 'body' | 'declaredBytes'>
+type WholeReply = Pick<ProviderReply, 'response' | 'declaredBytes'>
 
 /**
  * The whole body of a provider's answer. Its memory is taken from the share for request and answer bodies.
@@ -21,29 +21,29 @@ export async function readWholeBody(
   clock: AttemptClock,
   takeMemory: (bytes: number) => void,
 ): Promise<Bytes> {
-  const { body, declaredBytes } = reply
-  if (declaredBytes === undefined) return collect(body, clock, takeMemory)
+  const { response, declaredBytes } = reply
+  if (declaredBytes === undefined) return collect(streamOf(reply), clock, takeMemory)
   if (declaredBytes > WHOLE_BODY_BYTES) {
-    await body.cancel()
+    await response.body?.cancel()
     throw new AttemptFailure({ kind: 'unclassified' })
   }
-  await takeOrCancel(body, declaredBytes, takeMemory)
+  await takeOrCancel(() => response.body?.cancel(), declaredBytes, takeMemory)
   // HTTP enforces the declared length. In workerd this takes one turn of the event loop, a read loop many.
-  const bytes = await new Response(body).arrayBuffer().catch(() => {
+  const bytes = await response.arrayBuffer().catch(() => {
     throw lostConnection(clock, false)
   })
   return new Uint8Array(bytes)
 }
 
 async function takeOrCancel(
-  body: Pick<ReadableStream, 'cancel'>,
+  cancel: () => Promise<void> | undefined,
   bytes: number,
   takeMemory: (bytes: number) => void,
 ): Promise<void> {
   try {
     takeMemory(bytes)
   } catch (error) {
-    await body.cancel()
+    await cancel()
     throw error
   }
 }
@@ -66,7 +66,7 @@ async function collect(
     length += value.length
     if (length > taken) {
       const more = Math.max(STEP_BYTES, length - taken)
-      await takeOrCancel(reader, more, takeMemory)
+      await takeOrCancel(() => reader.cancel(), more, takeMemory)
       taken += more
     }
     if (length > WHOLE_BODY_BYTES) {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
 import { KeyGate } from '../../../src/worker/auth/key-gate.ts'
@@ -64,6 +64,21 @@ describe('the gate before a request', () => {
     now = 10_000
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(2)
+  })
+
+  it('digests a key that it found once in ten seconds', async () => {
+    const digest = vi.spyOn(crypto.subtle, 'digest')
+    expect(await admit()).toBe(customerId)
+    now = 9_999
+    expect(await admit()).toBe(customerId)
+    expect(digest).toHaveBeenCalledTimes(1)
+    now = 10_000
+    const { key } = context.keyring.newApiKey(customerId)
+    const other = new Request('http://router/', { headers: { authorization: `Bearer ${key}` } })
+    expect(await gate.admit(other, context).catch(told)).toEqual(INVALID)
+    expect(await gate.admit(other, context).catch(told)).toEqual(INVALID)
+    expect(digest).toHaveBeenCalledTimes(3)
+    digest.mockRestore()
   })
 
   it('keeps a key out that was deleted, and does not ask again', async () => {

@@ -107,7 +107,7 @@ describe('a direct call', () => {
     expect(asked).toBe(0)
     const providers = { min: 'none' as const, providers: ['nova'] }
     const reply = await call({ adapter: 'none', baseUrl }, undefined, providers)
-    await reply.body.cancel()
+    await reply.response.body?.cancel()
     expect(asked).toBe(1)
   })
 
@@ -122,6 +122,6 @@ describe('a direct call', () => {
     const baseUrl = `http://127.0.0.1:${await listen(server)}`
     const reply = await call({ adapter: 'none', baseUrl })
     expect(reply.evidenceSha256).toBeNull()
-    await reply.body.cancel()
+    await reply.response.body?.cancel()
   })
 })

@@ -31,7 +31,11 @@ function read(body: ReadableStream<Uint8Array>, declared: number | undefined, mo
     taken.push(bytes)
   }
   const clock = new AttemptClock(new AbortController().signal, () => 0)
-  const outcome = readWholeBody({ body, declaredBytes: declared }, clock, takeMemory)
+  const outcome = readWholeBody(
+    { response: new Response(body), declaredBytes: declared },
+    clock,
+    takeMemory,
+  )
   return { taken, outcome: outcome.catch((reason: unknown) => reason) }
 }
 
