@@ -1,5 +1,6 @@
 import type { BatchDeps } from './batching/batcher.ts'
 import { Readiness } from './batching/readiness.ts'
+import { oneTimer } from './batching/one-timer.ts'
 import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
@@ -259,6 +260,7 @@ export class App {
       ...parts,
       ...this.#deps,
       requestId,
+      after: oneTimer(this.#deps.now),
       owner,
       presentedKey,
       coalesceSettlements: this.#coalesceSettlements,

@@ -1,4 +1,5 @@
 import { parseNano } from '../protocol/money.ts'
+import type { After } from './batching/deadline-timer.ts'
 import type { Readiness } from './batching/readiness.ts'
 import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
@@ -52,6 +53,8 @@ export interface Context extends Settings {
   readonly sendWebhook: (url: string, init: RequestInit) => Promise<Response>
   /** Milliseconds since the epoch. */
   readonly now: () => number
+  /** Measures all times of the request with one timer. */
+  readonly after: After
   /** A new UUID v4. */
   readonly newId: () => string
   readonly randomBytes: Random

@@ -8,21 +8,35 @@ export interface DeadlineTimer {
   stop(): void
 }
 
+/** Calls `passed` after `ms` milliseconds, unless it is stopped before. */
+export type After = (ms: number, passed: () => void) => DeadlineTimer
+
+/** With a timer of the platform of its own. */
+export const after: After = (ms, passed) => {
+  const timer = setTimeout(passed, ms)
+  return { stop: () => clearTimeout(timer) }
+}
+
 /**
  * Calls `passed` after `ms` milliseconds, for deadlines of others: a provider, the daemon. After a time in which the program did
  * not run (a machine that is short of CPU, a paused guest) timers fire before what has arrived is read, and an answer that came in
  * time would be taken for a late one. So a timer that fires late waits once more for a moment.
  * @param now ms
  */
-export function startDeadline(ms: number, now: () => number, passed: () => void): DeadlineTimer {
-  let timer: ReturnType<typeof setTimeout>
+export function startDeadline(
+  ms: number,
+  now: () => number,
+  passed: () => void,
+  callAfter: After = after,
+): DeadlineTimer {
+  let timer: DeadlineTimer
   const wait = (forMs: number) => {
     const dueAt = now() + forMs
-    timer = setTimeout(() => {
+    timer = callAfter(forMs, () => {
       if (now() - dueAt > LATE_MS) wait(GRACE_MS)
       else passed()
-    }, forMs)
+    })
   }
   wait(ms)
-  return { stop: () => clearTimeout(timer) }
+  return { stop: () => timer.stop() }
 }

@@ -23,7 +23,7 @@ const tooLarge = () => new ApiError('request_too_large', 'The request body is la
  */
 export function readChatBody(
   request: Request,
-  { now, takeMemory }: Pick<Context, 'now' | 'takeMemory'>,
+  { now, after, takeMemory }: Pick<Context, 'now' | 'after' | 'takeMemory'>,
 ): Promise<Bytes> {
-  return readBody(request, { maxBytes: MAX_BODY_BYTES, tooLarge, now, takeMemory })
+  return readBody(request, { maxBytes: MAX_BODY_BYTES, tooLarge, now, after, takeMemory })
 }

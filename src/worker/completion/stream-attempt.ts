@@ -6,6 +6,7 @@ import { callProvider, streamOf } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
+import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
 import type { AdmittedChat } from './admitted.ts'
@@ -23,13 +24,13 @@ import { WrittenStream } from './written-stream.ts'
  */
 export function streamAttempt(
   admitted: AdmittedChat,
-  budget: AbortSignal,
+  budget: Budget,
   onAccepted: (accepted: AcceptedAttempt | undefined) => void,
 ): AttemptFn<OpenStream> {
   const { context, chat } = admitted
   const { timeouts } = context.config.service
   return async (attempt) => {
-    const clock = new AttemptClock(budget, context.now)
+    const clock = new AttemptClock(budget, context.now, context.after)
     try {
       clock.enter(timeouts.headers_ms)
       const { route } = attempt
@@ -56,7 +57,7 @@ export function streamAttempt(
           const written = new WrittenStream(order, streamOf(reply), {
             link,
             clock,
-            budget,
+            budget: budget.signal,
             encoder,
           })
           onAccepted({ attempt, produced: () => written.produced() })
@@ -77,7 +78,7 @@ export function streamAttempt(
       const reason = toAttemptFailure(error)
       clock.abort(reason)
       // A request that was aborted by its client is still billed for what the provider has produced.
-      if (!budget.aborted) onAccepted(undefined)
+      if (!budget.signal.aborted) onAccepted(undefined)
       throw reason
     }
   }

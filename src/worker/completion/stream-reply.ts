@@ -63,7 +63,7 @@ class StreamReply {
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
     this.#admitted = admitted
-    this.#budget = new Budget(context.now)
+    this.#budget = new Budget(context.now, context.after)
     const { keep_alive_ms } = context.config.service.timeouts
     const recorder = admitted.once?.recorder()
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -97,7 +97,7 @@ class StreamReply {
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
       const deps = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
-      const attempt = streamAttempt(this.#admitted, this.#budget.signal, (accepted) => {
+      const attempt = streamAttempt(this.#admitted, this.#budget, (accepted) => {
         this.#accepted = accepted
       })
       const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)

@@ -60,16 +60,16 @@ const chatOutOfTime = () =>
  */
 export async function serveWhole<T extends ProviderProof>(
   request: WholeRequest,
-  runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: AbortSignal]) => Promise<T>,
+  runAttempt: (...of: [...Parameters<AttemptFn<T>>, budget: Budget]) => Promise<T>,
   write: (served: Served<T>) => WrittenAnswer | Promise<WrittenAnswer>,
 ): Promise<Response> {
   const { context, admission, receiptId, clientRequest, once, attempts } = request
   const { failureMapping = CHAT_FAILURE_MAPPING, outOfTime = chatOutOfTime } = request
-  const budget = new Budget(context.now)
+  const budget = new Budget(context.now, context.after)
   budget.limit(request.timeoutMs, outOfTime)
   try {
     const attemptDeps = wholeAttemptDeps(context, budget, failureMapping)
-    const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget.signal)
+    const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget)
     const served = await attemptRoutes(attempts, attemptFn, attemptDeps)
     const { exchange, body, response, providerResponseId } = await write(served)
     const answer = await once?.seal({ headers: response.headers, body })
@@ -105,9 +105,9 @@ export async function requestWhole<Answer>(
   { context, customerId, read }: AnswerReading<Answer>,
   call: Pick<ProviderCall, 'route' | 'path' | 'constraints'> & { readonly body: Bytes },
   limitMs: number | undefined,
-  budget: AbortSignal,
+  budget: Budget,
 ): Promise<ReadAnswer<Answer>> {
-  const clock = new AttemptClock(budget, context.now)
+  const clock = new AttemptClock(budget, context.now, context.after)
   clock.enter(limitMs)
   try {
     const reply = await callProvider({

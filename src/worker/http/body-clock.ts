@@ -1,3 +1,4 @@
+import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { ApiError } from './errors.ts'
 
 /** Time that every body has, ms, and the minimum rate at which it must arrive after that. */
@@ -27,12 +28,17 @@ export class BodyClock {
   readonly #now: () => number
   readonly #stallMs: number
   readonly #totalMs: number
+  readonly #after: After
   /** Time that counts, ms. */
   #waitedMs = 0
 
-  /** @param now ms */
-  constructor(now: () => number, times: BodyTimes = {}) {
+  /**
+   * @param now ms
+   * @param callAfter measures the times
+   */
+  constructor(now: () => number, times: BodyTimes = {}, callAfter: After = after) {
     this.#now = now
+    this.#after = callAfter
     this.#stallMs = times.stallMs ?? Number.POSITIVE_INFINITY
     this.#totalMs = times.totalMs ?? Number.POSITIVE_INFINITY
   }
@@ -46,7 +52,7 @@ export class BodyClock {
     const endsAt = Math.min(this.#totalMs, GRACE_MS + bytes / MIN_BYTES_PER_MS)
     const until = Math.min(endsAt, this.#waitedMs + this.#stallMs)
     const { promise: timedOut, reject } = Promise.withResolvers<never>()
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let timer: DeadlineTimer
     let seenAt = this.#now()
     const count = () => {
       const at = this.#now()
@@ -56,13 +62,13 @@ export class BodyClock {
     const look = () => {
       count()
       if (this.#waitedMs >= until) reject(tooSlow())
-      else timer = setTimeout(look, Math.min(TICK_MS, until - this.#waitedMs))
+      else timer = this.#after(Math.min(TICK_MS, until - this.#waitedMs), look)
     }
-    timer = setTimeout(look, Math.max(0, Math.min(TICK_MS, until - this.#waitedMs)))
+    timer = this.#after(Math.max(0, Math.min(TICK_MS, until - this.#waitedMs)), look)
     try {
       return await Promise.race([reading, timedOut])
     } finally {
-      clearTimeout(timer)
+      timer.stop()
       count()
     }
   }

@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { After } from '../batching/deadline-timer.ts'
 import { BodyClock } from './body-clock.ts'
 import { ApiError } from './errors.ts'
 
@@ -10,6 +11,8 @@ export interface BodyLimits {
   readonly tooLarge: () => ApiError
   /** Ms. */
   readonly now: () => number
+  /** Measures times with the other timers of the request. */
+  readonly after?: After
   /** Called with the number of bytes before they are allocated; throws when they are not available. */
   readonly takeMemory?: (bytes: number) => void
 }
@@ -20,11 +23,11 @@ export interface BodyLimits {
  * incomplete; `request_timeout` when it arrives too slowly; the error of `takeMemory` when there is no memory
  */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Bytes> {
-  const { maxBytes, tooLarge, now, takeMemory } = limits
+  const { maxBytes, tooLarge, now, after, takeMemory } = limits
   const refusal = refusalByHeaders(request.headers, maxBytes, tooLarge)
   if (refusal) throw refusal
   const declared = request.headers.get('content-length')
-  const clock = new BodyClock(now)
+  const clock = new BodyClock(now, {}, after)
   if (declared === null) {
     return request.body === null ? new Uint8Array() : collect(request.body, limits, clock)
   }

@@ -1,23 +1,32 @@
+import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { StageClock } from '../stream/stage-clock.ts'
 import { AttemptFailure } from './failure.ts'
 
+/** What ends all attempts of a request: its budget, a client that left. */
+export interface RequestEnd {
+  readonly signal: Pick<AbortSignal, 'aborted' | 'reason'>
+  /** Returns a function that removes the listener. */
+  readonly onAbort: (listener: () => void) => () => void
+}
+
 /**
- * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. An
- * outer signal (the request's budget, a disconnected client) aborts it too, with its own reason.
+ * The timeouts of one attempt: at most one stage runs at a time, and its end aborts the attempt with a timeout. The end of
+ * its request aborts it too, with its own reason.
  */
 export class AttemptClock {
   readonly #controller = new AbortController()
-  readonly #outer: AbortSignal
-  readonly #onOuterAbort = () => this.#controller.abort(this.#outer.reason)
   readonly #stages: StageClock
+  readonly #after: After
+  readonly #leaveRequest: () => void
 
-  constructor(outer: AbortSignal, now: () => number) {
-    this.#outer = outer
-    this.#stages = new StageClock(now, () => {
-      this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
-    })
-    if (outer.aborted) this.#onOuterAbort()
-    else outer.addEventListener('abort', this.#onOuterAbort, { once: true })
+  /** @param callAfter measures the times */
+  constructor(request: RequestEnd, now: () => number, callAfter: After = after) {
+    this.#after = callAfter
+    const abort = () => this.#controller.abort(request.signal.reason)
+    const onTimeout = () => this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
+    this.#stages = new StageClock(now, onTimeout, callAfter)
+    if (request.signal.aborted) abort()
+    this.#leaveRequest = request.onAbort(abort)
   }
 
   get signal(): AbortSignal {
@@ -39,10 +48,15 @@ export class AttemptClock {
     this.#stages.pauseTimeout()
   }
 
-  /** Stops the timer and lets go of the outer signal: the attempt has ended, or something else keeps its time. */
+  /** Calls `passed` after `ms` milliseconds, beside the stages. */
+  after(ms: number, passed: () => void): DeadlineTimer {
+    return this.#after(ms, passed)
+  }
+
+  /** Stops the timer and lets go of the request: the attempt has ended, or something else keeps its time. */
   stop(): void {
     this.#stages.stop()
-    this.#outer.removeEventListener('abort', this.#onOuterAbort)
+    this.#leaveRequest()
   }
 
   /** Aborts the attempt and releases its connection. */

@@ -20,13 +20,13 @@ export function watchConnect(
   const giveUp = () => {
     if (!ended) clock.abort(new AttemptFailure({ kind: 'timeout', unanswered: true }))
   }
-  let timer = setTimeout(() => {
-    timer = setTimeout(giveUp, ms)
-    probeConnect(addressOf(url)).then(() => clearTimeout(timer), giveUp)
-  }, ms)
+  let timer = clock.after(ms, () => {
+    timer = clock.after(ms, giveUp)
+    probeConnect(addressOf(url)).then(() => timer.stop(), giveUp)
+  })
   return () => {
     ended = true
-    clearTimeout(timer)
+    timer.stop()
   }
 }
 

@@ -1,4 +1,4 @@
-import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { startDeadline, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 
 /**
  * The wall-clock budget of one request, shared by all its attempts. The reason of its signal is the error to throw.
@@ -6,12 +6,15 @@ import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts
 export class Budget {
   readonly #controller = new AbortController()
   readonly #now: () => number
+  readonly #after: After | undefined
+  readonly #listeners = new Set<() => void>()
   #timer: DeadlineTimer | undefined
   #endsAt = Number.POSITIVE_INFINITY
   #expired = false
 
-  constructor(now: () => number) {
+  constructor(now: () => number, after?: After) {
     this.#now = now
+    this.#after = after
   }
 
   get signal(): AbortSignal {
@@ -32,21 +35,38 @@ export class Budget {
   limit(ms: number, reason: () => unknown): void {
     this.#timer?.stop()
     this.#endsAt = this.#now() + ms
-    this.#timer = startDeadline(ms, this.#now, () => {
-      if (!this.#controller.signal.aborted) this.#expired = true
-      this.#controller.abort(reason())
-    })
+    const passed = () => {
+      if (!this.signal.aborted) this.#expired = true
+      this.#end(reason())
+    }
+    this.#timer = startDeadline(ms, this.#now, passed, this.#after)
+  }
+
+  /**
+   * Calls `listener` when the signal aborts. For each attempt of a request: a listener of the signal itself costs several
+   * calls of the platform.
+   * @returns a function that removes it
+   */
+  onAbort(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 
   /** Aborts the signal at once. */
   abort(reason: unknown): void {
     this.#timer?.stop()
-    this.#controller.abort(reason)
+    this.#end(reason)
   }
 
   /** Ends the budget: the request has finished. */
   end(): void {
     this.#timer?.stop()
+  }
+
+  #end(reason: unknown): void {
+    this.#controller.abort(reason)
+    for (const listener of this.#listeners) listener()
+    this.#listeners.clear()
   }
 }
 

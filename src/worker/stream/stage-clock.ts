@@ -1,4 +1,4 @@
-import { startDeadline, type DeadlineTimer } from '../batching/deadline-timer.ts'
+import { startDeadline, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { Stopwatch } from './stopwatch.ts'
 
 /**
@@ -11,14 +11,16 @@ export class StageClock {
   readonly #now: () => number
   readonly #onTimeout: () => void
   readonly #sinceProgress: Stopwatch
+  readonly #after: After | undefined
   #timer: DeadlineTimer | undefined
   #held = false
 
   /** @param now ms */
-  constructor(now: () => number, onTimeout: () => void) {
+  constructor(now: () => number, onTimeout: () => void, after?: After) {
     this.#now = now
     this.#onTimeout = onTimeout
     this.#sinceProgress = new Stopwatch(now)
+    this.#after = after
   }
 
   /** Ends the running stage and starts another of `ms` milliseconds; undefined: without a limit. */
@@ -45,10 +47,11 @@ export class StageClock {
   }
 
   #watch(limit: number, wait: number): void {
-    this.#timer = startDeadline(wait, this.#now, () => {
+    const check = () => {
       const left = this.#held ? limit : limit - this.#sinceProgress.elapsed()
       if (left > 0) this.#watch(limit, left)
       else this.#onTimeout()
-    })
+    }
+    this.#timer = startDeadline(wait, this.#now, check, this.#after)
   }
 }

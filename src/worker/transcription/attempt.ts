@@ -8,6 +8,7 @@ import { AttemptFailure, classifyTranscriptionResponse } from '../provider/failu
 import { streamPieces } from '../provider/streamed-body.ts'
 import { readAnswer } from '../provider/read-answer.ts'
 import { readWholeBody } from '../provider/whole-body.ts'
+import type { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { AdmittedTranscription } from './admitted.ts'
 import { providerForm } from './provider-form.ts'
@@ -35,9 +36,9 @@ export async function requestTranscript(
   { context, admission, parsed, constraints }: AdmittedTranscription,
   { route }: PlannedAttempt,
   limitMs: number | undefined,
-  budget: AbortSignal,
+  budget: Budget,
 ): Promise<TranscriptAnswer> {
-  const clock = new AttemptClock(budget, context.now)
+  const clock = new AttemptClock(budget, context.now, context.after)
   clock.enter(limitMs)
   try {
     const form = providerForm(parsed, route, `cmr-${context.newId()}`)

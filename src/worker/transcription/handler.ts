@@ -52,7 +52,7 @@ async function transcribeUpload(
   key: PresentedKey,
   room: number,
 ): Promise<Response> {
-  const clientRequest = await readUpload(request, room, context.now)
+  const clientRequest = await readUpload(request, room, context)
   try {
     const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
       const form = parseForm(request.headers.get('content-type') ?? '', clientRequest)

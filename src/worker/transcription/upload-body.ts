@@ -1,4 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
+import type { After } from '../batching/deadline-timer.ts'
 import { releaseReader, refusalByHeaders } from '../http/body.ts'
 import { BodyClock, type BodyTimes } from '../http/body-clock.ts'
 import { ApiError } from '../http/errors.ts'
@@ -50,11 +51,11 @@ export function invalidContentType(): ApiError {
 export async function readUpload(
   { body }: Pick<Request, 'body'>,
   room: number,
-  now: () => number,
+  { now, after }: { readonly now: () => number; readonly after?: After },
 ): Promise<Bytes> {
   if (body === null) return new Uint8Array()
   const reader = body.getReader({ mode: 'byob' })
-  const clock = new BodyClock(now, UPLOAD_TIMES)
+  const clock = new BodyClock(now, UPLOAD_TIMES, after)
   let buffer = new ArrayBuffer(room)
   let length = 0
   try {

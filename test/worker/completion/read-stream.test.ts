@@ -5,6 +5,7 @@ import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
 import { readToCommit } from '../../../src/worker/completion/read-stream.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { toAttemptFailure } from '../../../src/worker/provider/attempt-failure.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
 import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { chatStreamEncoder } from '../../../src/worker/chat/encoder.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
@@ -27,7 +28,7 @@ function withoutMemory(...pieces: string[]) {
     { id: OPTIONS.id, includeReasoning: true, takeMemory },
     chatStreamEncoder(OPTIONS, false),
   )
-  const clock = new AttemptClock(new AbortController().signal, Date.now)
+  const clock = new AttemptClock(new Budget(Date.now), Date.now)
   return { clock, committed: readToCommit(body, stream, clock, IDLE_MS) }
 }
 

@@ -2,12 +2,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { watchConnect } from '../../../src/worker/provider/connect-watch.ts'
 import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-function clockUnder(outer = new AbortController()) {
-  return { outer, clock: new AttemptClock(outer.signal, () => Date.now()) }
+function clockUnder(outer = new Budget(() => Date.now())) {
+  return { outer, clock: new AttemptClock(outer, () => Date.now()) }
 }
 
 function kindOf(signal: AbortSignal): string | undefined {

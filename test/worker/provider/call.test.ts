@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Constraints } from '../../../src/protocol/constraints.ts'
 import type { Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
 import { callProvider } from '../../../src/worker/provider/call.ts'
 import { classifyResponse } from '../../../src/worker/provider/failure.ts'
 import type { Provider, Route } from '../../../src/worker/provider/route.ts'
@@ -52,7 +53,7 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     body: new Uint8Array(),
     contentType: 'application/json',
     accept: 'application/json',
-    clock: new AttemptClock(new AbortController().signal, Date.now),
+    clock: new AttemptClock(new Budget(Date.now), Date.now),
     link,
     now: Date.now,
     connectMs: 1000,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
 import { AttemptFailure } from '../../../src/worker/provider/failure.ts'
 import { readWholeBody } from '../../../src/worker/provider/whole-body.ts'
 
@@ -30,7 +31,7 @@ function read(body: ReadableStream<Uint8Array>, declared: number | undefined, mo
     if (sum > most) throw new ApiError('service_unavailable', 'There is no room.')
     taken.push(bytes)
   }
-  const clock = new AttemptClock(new AbortController().signal, () => 0)
+  const clock = new AttemptClock(new Budget(Date.now), () => 0)
   const outcome = readWholeBody(
     { response: new Response(body), declaredBytes: declared },
     clock,

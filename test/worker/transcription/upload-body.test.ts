@@ -59,7 +59,7 @@ describe('the headers of an upload', () => {
 
 describe('an upload', () => {
   it('is read whole, and its memory can be given back', async () => {
-    const body = await readUpload(upload(utf8('abc')), 1000, now)
+    const body = await readUpload(upload(utf8('abc')), 1000, { now })
     expect(Buffer.from(body).toString()).toBe('abc')
     expect(body.buffer.byteLength).toBe(1000)
     const { buffer } = body
@@ -68,12 +68,12 @@ describe('an upload', () => {
   })
 
   it('without a body is empty', async () => {
-    expect(await readUpload(upload(null), 1000, now)).toHaveLength(0)
+    expect(await readUpload(upload(null), 1000, { now })).toHaveLength(0)
   })
 
   it('is refused once it fills the room that was kept for its end', async () => {
     const request = upload(utf8('abcd'))
-    const error: unknown = await readUpload(request, 4, now).catch((reason: unknown) => reason)
+    const error: unknown = await readUpload(request, 4, { now }).catch((reason: unknown) => reason)
     if (!(error instanceof ApiError)) throw new Error('not refused')
     expect([error.code, error.message]).toEqual([
       'upload_too_large',
@@ -84,7 +84,7 @@ describe('an upload', () => {
 
   it('is refused when it breaks off', async () => {
     const body = new ReadableStream({ type: 'bytes', pull: (c) => c.error(new Error('gone')) })
-    await expect(readUpload({ body }, 4, now)).rejects.toMatchObject({
+    await expect(readUpload({ body }, 4, { now })).rejects.toMatchObject({
       code: 'invalid_multipart',
       message: 'The upload broke off.',
     })
@@ -105,7 +105,9 @@ describe('an upload', () => {
   async function givenUp(body: ReadableStream) {
     const begun = Date.now()
     const outcome: { error?: unknown } = {}
-    void readUpload({ body }, MIB, Date.now).catch((reason: unknown) => (outcome.error = reason))
+    void readUpload({ body }, MIB, { now: Date.now }).catch(
+      (reason: unknown) => (outcome.error = reason),
+    )
     while (outcome.error === undefined) await vi.advanceTimersByTimeAsync(100)
     return { waited: Date.now() - begun, ...outcome }
   }
@@ -137,7 +139,7 @@ describe('an upload', () => {
       },
       cancel: () => timer.stop?.(),
     })
-    const outcome = readUpload({ body }, MIB, Date.now).catch((reason: unknown) => reason)
+    const outcome = readUpload({ body }, MIB, { now: Date.now }).catch((reason: unknown) => reason)
     await vi.advanceTimersByTimeAsync(10_500)
     expect(await outcome).toMatchObject(SLOW)
     vi.useRealTimers()

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { oneTimer } from '../../../src/worker/batching/one-timer.ts'
+
+let begunAt: number
+let events: string[]
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  begunAt = performance.now()
+  events = []
+})
+afterEach(() => {
+  // Before the timers, because the spy is on a fake one.
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const note = (name: string) => () => void events.push(`${name} ${performance.now() - begunAt}`)
+
+describe('the one timer of a request', () => {
+  it('calls back at each of its times, in their order, those of one moment in the order they were set', async () => {
+    const after = oneTimer(Date.now)
+    after(500, note('b'))
+    after(2_000, note('d'))
+    after(100, note('a'))
+    after(500, note('c'))
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(events).toEqual(['a 100', 'b 500', 'c 500', 'd 2000'])
+  })
+
+  it('keeps one timer of the platform, also while times are set and stopped', async () => {
+    const after = oneTimer(Date.now)
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    for (let count = 0; count < 10; count++) after(1_000, note('stopped')).stop()
+    after(600_000, note('budget'))
+    after(5_000, note('connect'))
+    expect([set.mock.calls.length, vi.getTimerCount()]).toEqual([1, 1])
+    await vi.advanceTimersByTimeAsync(600_000)
+    expect(events).toEqual(['connect 5000', 'budget 600000'])
+    expect([set.mock.calls.length, vi.getTimerCount()]).toEqual([3, 0])
+  })
+
+  it('counts a time from the moment it is set, whether or not the timer runs', async () => {
+    const after = oneTimer(Date.now)
+    after(1_000, note('first')).stop()
+    await vi.advanceTimersByTimeAsync(400)
+    after(2_000, note('during'))
+    await vi.advanceTimersByTimeAsync(5_000)
+    after(100, note('later'))
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(events).toEqual(['during 2400', 'later 5500'])
+  })
+
+  it('lets a callback set times and stop others', async () => {
+    const after = oneTimer(Date.now)
+    const other = after(300, note('stopped'))
+    after(200, () => {
+      other.stop()
+      after(50, note('next'))
+    })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(events).toEqual(['next 250'])
+  })
+
+  it('calls the others back when one throws', async () => {
+    const after = oneTimer(Date.now)
+    after(100, () => {
+      throw new Error('thrown by a callback')
+    })
+    after(100, note('same moment'))
+    after(200, note('later'))
+    await expect(vi.advanceTimersByTimeAsync(100)).rejects.toThrow('thrown by a callback')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(events).toEqual(['same moment 100', 'later 200'])
+  })
+
+  it.each([-3_600_000, 3_600_000])('keeps its times when the clock is set by %i ms', async (by) => {
+    const after = oneTimer(Date.now)
+    after(1_000, note('a'))
+    after(3_000, note('b'))
+    await vi.advanceTimersByTimeAsync(200)
+    vi.setSystemTime(Date.now() + by)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(events).toEqual(['a 1000', 'b 3000'])
+  })
+})
