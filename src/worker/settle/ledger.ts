@@ -109,7 +109,7 @@ const SLOW_MS = 5_000
  * Runs an idempotent operation again while the storage does not answer. An earlier attempt may have been committed although
  * its result was lost; the client has then been billed, so its answer must not be withheld.
  */
-async function untilAnswered<Result>(
+export async function untilAnswered<Result>(
   operation: () => Promise<Result>,
   { pausesMs, wait, now }: Retry,
 ): Promise<Result> {

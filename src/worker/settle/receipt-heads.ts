@@ -1,6 +1,7 @@
 import type { SignedReceipt } from '../link/link.ts'
-import type { Database, Storage } from '../storage/database.ts'
+import { StorageUnavailable, type Database, type Storage } from '../storage/database.ts'
 import { int64, sql } from '../storage/sql.ts'
+import { untilAnswered, untilRestarted, type Retry } from './ledger.ts'
 import { retainUntil } from './settle-sql.ts'
 
 /**
@@ -21,26 +22,35 @@ type Head = Pick<SignedReceipt['head'], 'sha256' | 'text'>
 export class ReceiptHeads {
   readonly #storage: Pick<Storage, 'directory'>
   readonly #now: () => number
+  readonly #retry: Retry
   /** Until when each is kept at least, and when that was confirmed, ms. Those that were stored last come last. */
   readonly #known = new Map<string, { readonly until: number; readonly confirmedAt: number }>()
 
   /** @param now ms since the epoch */
-  constructor(storage: Pick<Storage, 'directory'>, now: () => number) {
+  constructor(storage: Pick<Storage, 'directory'>, now: () => number, retry = untilRestarted(now)) {
     this.#storage = storage
     this.#now = now
+    this.#retry = retry
   }
 
   /**
    * Resolves once a head is stored for receipts that expire at this time (ms).
-   * @throws StorageUnavailable when the storage does not answer
+   * @throws StorageUnavailable when the storage does not answer in any attempt
    */
   async remember(head: Head, expiresAtMs: number): Promise<void> {
     const until = retainUntil(expiresAtMs)
     const known = this.#known.get(head.sha256)
     const now = this.#now()
-    const isSure = known !== undefined && Math.abs(now - known.confirmedAt) < SURE_FOR_MS
-    if (isSure && known.until >= until) return
-    await storeHead(this.#storage.directory(), head, until)
+    const isKept = known !== undefined && known.until >= until
+    if (isKept && Math.abs(now - known.confirmedAt) < SURE_FOR_MS) return
+    const store = () => storeHead(this.#storage.directory(), head, until)
+    try {
+      await (isKept ? store() : untilAnswered(store, this.#retry))
+    } catch (error) {
+      // It is stored already: the next receipt may find out whether it still is.
+      if (isKept && error instanceof StorageUnavailable) return
+      throw error
+    }
     this.#known.delete(head.sha256)
     this.#known.set(head.sha256, { until: Math.max(until, known?.until ?? 0), confirmedAt: now })
     const [oldest] = this.#known.keys()
