@@ -61,6 +61,12 @@ const SIGN_TIMEOUT_MS = 5_000
 
 const providersSchema = z.object({ providers: z.array(providerProofSchema) })
 
+interface LinkCall {
+  readonly path: string
+  readonly init: RequestInit
+  readonly timeoutMs: number
+}
+
 /** The link over HTTP inside pinned mTLS. */
 export class HttpLink implements Link {
   readonly #binding: LinkBinding
@@ -124,19 +130,18 @@ export class HttpLink implements Link {
 
   async attestation(fresh?: Parameters<Link['attestation']>[0]): Promise<AttestationAnswer> {
     const query = fresh === undefined ? '' : `?${new URLSearchParams({ ...fresh })}`
-    const response = await this.#call(`${LINK_PATHS.attestation}${query}`, {}, CAPTURE_TIMEOUT_MS)
-    const body = await this.#text(response)
-    if (response.ok) {
+    const path = `${LINK_PATHS.attestation}${query}`
+    const { ok, status, body } = await this.#exchange(path, {}, CAPTURE_TIMEOUT_MS)
+    if (ok) {
       this.#parse(body, envelopeFormSchema)
       return { ok: true, envelope: body }
     }
-    return { ok: false, reason: response.status === 429 ? 'rate_limited' : 'unavailable' }
+    return { ok: false, reason: status === 429 ? 'rate_limited' : 'unavailable' }
   }
 
   async trustBundle(): Promise<string> {
-    const response = await this.#call(LINK_PATHS.trust)
-    const body = await this.#text(response)
-    if (!response.ok) throw this.#failure('refused')
+    const { ok, body } = await this.#exchange(LINK_PATHS.trust)
+    if (!ok) throw this.#failure('refused')
     this.#parse(body, trustFormSchema)
     return body
   }
@@ -148,13 +153,12 @@ export class HttpLink implements Link {
 
   async decapsulate(enc: string, owner: string | null): Promise<DecapsulatedKey> {
     const init = { method: 'POST', body: JSON.stringify({ enc, owner }) }
-    const response = await this.#call(LINK_PATHS.hpke, init)
-    const body = await this.#text(response)
-    if (response.ok) {
+    const { ok, status, body } = await this.#exchange(LINK_PATHS.hpke, init)
+    if (ok) {
       const { shared_secrets: secrets } = this.#parse(body, decapsulateAnswerSchema)
       return { ok: true, secrets: secrets.map(fromHex) }
     }
-    const reason = DECAPSULATE_REFUSALS.get(response.status)
+    const reason = DECAPSULATE_REFUSALS.get(status)
     if (reason === undefined) throw this.#failure('refused')
     return { ok: false, reason }
   }
@@ -172,8 +176,12 @@ export class HttpLink implements Link {
     return (await this.#json(LINK_PATHS.providers, providersSchema)).providers
   }
 
-  evidence(sha256: string): Promise<Response> {
-    return this.#call(`${LINK_PATHS.evidence}/${sha256}`)
+  evidence(sha256: string): Promise<Bytes | undefined> {
+    const call = { path: `${LINK_PATHS.evidence}/${sha256}`, init: {}, timeoutMs: CALL_TIMEOUT_MS }
+    return this.#call(call, async (response) => {
+      const bytes = new Uint8Array(await response.arrayBuffer())
+      return response.ok ? bytes : undefined
+    })
   }
 
   async egress(provider: string, path: string, init: RequestInit): Promise<Response> {
@@ -204,9 +212,8 @@ export class HttpLink implements Link {
     init: RequestInit = {},
     timeoutMs = CALL_TIMEOUT_MS,
   ): Promise<T> {
-    const response = await this.#call(path, init, timeoutMs)
-    const body = await this.#text(response)
-    if (!response.ok) throw this.#failure('refused')
+    const { ok, body } = await this.#exchange(path, init, timeoutMs)
+    if (!ok) throw this.#failure('refused')
     return this.#parse(body, schema)
   }
 
@@ -218,23 +225,30 @@ export class HttpLink implements Link {
     }
   }
 
-  async #call(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
-    try {
-      const controller = new AbortController()
-      // It goes on after the headers have come, for the body.
-      startDeadline(timeoutMs, this.#now, () => controller.abort())
-      const { signal } = controller
-      return await this.#binding.fetch(`${this.#origin}${path}`, { ...init, signal })
-    } catch (cause) {
-      throw this.#failure('unreachable', cause)
-    }
+  #exchange(path: string, init: RequestInit = {}, timeoutMs = CALL_TIMEOUT_MS) {
+    return this.#call({ path, init, timeoutMs }, async (response) => {
+      const { ok, status } = response
+      return { ok, status, body: await response.text() }
+    })
   }
 
-  async #text(response: Response): Promise<string> {
+  /** One call, and the reading of its whole answer, within a time. */
+  async #call<Answer>(
+    { path, init, timeoutMs }: LinkCall,
+    read: (response: Response) => Promise<Answer>,
+  ): Promise<Answer> {
+    const controller = new AbortController()
+    const deadline = startDeadline(timeoutMs, this.#now, () => controller.abort())
+    let failure: LinkFailure = 'unreachable'
     try {
-      return await response.text()
+      const { signal } = controller
+      const response = await this.#binding.fetch(`${this.#origin}${path}`, { ...init, signal })
+      failure = 'broken_off'
+      return await read(response)
     } catch (cause) {
-      throw this.#failure('broken_off', cause)
+      throw this.#failure(failure, cause)
+    } finally {
+      deadline.stop()
     }
   }
 

@@ -34,8 +34,8 @@ export interface Link {
   providers(): Promise<readonly ProviderProof[]>
   /** The same, at most a quarter of a second old. */
   recentProofs(): Promise<readonly ProviderProof[]>
-  /** The daemon's answer with the bytes of one piece of evidence, or with a 404 when it no longer holds it. */
-  evidence(sha256: string): Promise<Response>
+  /** The bytes of one piece of evidence; undefined: the daemon no longer holds it. */
+  evidence(sha256: string): Promise<Bytes | undefined>
   /** A call through the daemon's pinned egress; resolves when the response headers have arrived. */
   egress(provider: string, path: string, init: RequestInit): Promise<Response>
   /**

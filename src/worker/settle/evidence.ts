@@ -32,8 +32,7 @@ export async function retainEvidence(
 
 /** Base64 of the bytes that have this digest. */
 async function fetchEvidence(link: Pick<Link, 'evidence'>, ref: string): Promise<string> {
-  const response = await link.evidence(ref)
-  const bytes = new Uint8Array(await response.arrayBuffer())
-  if (!response.ok || toHex(await sha256(bytes)) !== ref) throw new Error('no such evidence')
+  const bytes = await link.evidence(ref)
+  if (bytes === undefined || toHex(await sha256(bytes)) !== ref) throw new Error('no such evidence')
   return toBase64(bytes)
 }

@@ -177,4 +177,29 @@ describe('the link', () => {
       await expect(ask(link)).rejects.toThrow('the enclave daemon answered in an unknown form')
     }
   })
+
+  it('keeps the time of a call until its answer is read, and no longer', async () => {
+    vi.useFakeTimers()
+    const aborted: boolean[] = []
+    const link = new HttpLink(
+      {
+        fetch: async (_url, init) => {
+          init?.signal?.addEventListener('abort', () => aborted.push(true))
+          return Response.json(STATE)
+        },
+      },
+      { now: () => 0, keepAlive: () => {} },
+    )
+    await link.freshState()
+    expect(await link.evidence('00')).toEqual(new TextEncoder().encode(JSON.stringify(STATE)))
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+    expect(aborted).toEqual([])
+  })
+
+  it('has no evidence where the daemon holds none', async () => {
+    const { link, failures } = linkTo(() => new Response('{}', { status: 404 }))
+    expect(await link.evidence('00')).toBeUndefined()
+    expect(failures).toEqual([])
+  })
 })
