@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import {
   addCustomer,
@@ -20,6 +20,11 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'cmr-test-object-journal-'))
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
+
+const turnOfEventLoop = () =>
+  new Promise<void>((resolve) => {
+    setImmediate(resolve)
+  })
 
 async function start() {
   const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
@@ -73,5 +78,56 @@ test('an object that loses its instance holds what was reserved before and meanw
   })
   await commitSettlement(local, settlementOf(key, 'open', { nano: 4n }))
   expect(await readLedgerTotals(called, 'beta')).toMatchObject({ balance: 56n, reserved: 50n })
+  await workerd.stop()
+}, 60_000)
+
+test('requests of one key that race without a call and with one stay within its balance and its places', async () => {
+  const workerd = await start()
+  const [local, called] = [databaseOf(workerd), databaseOf(workerd, 'two')]
+  const key = await addCustomer(local, { id: 'race', balance: 1_000n })
+  const plans = { standard: { discount_pct: 0, concurrent_requests: 5 } }
+  const ask = (id: string) => askOf(key, id, { nano: 30n, plans })
+  await admit(local, ask('warm'))
+  await commitSettlement(local, settlementOf(key, 'warm', { nano: 10n }))
+  let open = 0
+  let most = 0
+  let admissions = 0
+  let settled = 1
+  const racer = async (_: unknown, index: number) => {
+    const db = index % 3 === 0 ? called : local
+    const id = `race-${index}`
+    const admitted = await admit(db, ask(id)).then(
+      () => true,
+      () => false,
+    )
+    if (!admitted) return
+    open += 1
+    admissions += 1
+    most = Math.max(most, open)
+    await turnOfEventLoop()
+    open -= 1
+    if (index % 5 === 0) {
+      await releaseReservation(db, id)
+      return
+    }
+    settled += 1
+    await commitSettlement(db, settlementOf(key, id, { nano: 10n }))
+  }
+  for (let round = 0; round < 10; round += 1) {
+    await Promise.all(Array.from({ length: 30 }, (_, index) => racer(_, round * 30 + index)))
+  }
+  expect(most).toBeLessThanOrEqual(5)
+  expect(admissions).toBeGreaterThanOrEqual(5)
+  expect(await readLedgerTotals(called, 'race')).toMatchObject({
+    balance: 1_000n - 10n * BigInt(settled),
+    reserved: 0n,
+    rows: settled,
+  })
+  const left = Math.floor((1_000 - 10 * settled) / 30)
+  const all = Array.from({ length: 40 }, (_, index) =>
+    admit(index % 2 === 0 ? local : called, askOf(key, `last-${index}`, { nano: 30n })),
+  )
+  const ends = await Promise.allSettled(all)
+  expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(left)
   await workerd.stop()
 }, 60_000)

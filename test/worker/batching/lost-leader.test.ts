@@ -1,0 +1,24 @@
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bundleForWorkerd } from '../../support/bundle.ts'
+
+let miniflare: Miniflare
+beforeAll(async () => {
+  miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      modules: true,
+      script: await bundleForWorkerd('test/support/worker/batching-worker.ts'),
+      compatibilityDate: '2026-11-17',
+    }),
+  )
+  await miniflare.ready
+}, 60_000)
+afterAll(() => miniflare.dispose())
+
+const get = async (path: string) => (await miniflare.dispatchFetch(`http://worker${path}`)).text()
+
+test('an item that joins the batch of a request that the runtime has ended is told so at once, and a later one is answered', async () => {
+  expect(await get('/leave')).toBe('gone')
+  expect(await get('/ask?at=0')).toBe('Error: lost')
+  expect(await get('/ask?at=1000')).toBe('asked answered')
+}, 60_000)
