@@ -5,7 +5,7 @@ import type { PolicyOf } from '../../../protocol/provider-policy.ts'
 import { EvidenceRefused } from '../../evidence-refused.ts'
 import { storedCollateralSchema } from '../../tdx/stored-collateral.ts'
 import { readAciReport, type AciKeyset } from './report.ts'
-import { judgeTdxMachine } from '../dstack/machine.ts'
+import { judgeTdxMachine, summarizeMachine } from '../dstack/machine.ts'
 import { requireWorkload } from '../dstack/workload.ts'
 import type { JudgedEvidence, JudgeOptions } from '../judged-evidence.ts'
 
@@ -56,12 +56,7 @@ export async function judgeAci(
     checks: ['nonce', 'keyset', 'tls_key', ...machine.checks, 'report_data', 'compose_hash'],
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
-      ...machine.summary,
-      nonce_bound: true,
-      compose_hash: facts.composeHash,
-      app_id: facts.appId ?? null,
-      instance_id: facts.instanceId ?? null,
-      ...machine.os,
+      ...summarizeMachine(machine),
       keyset_digest: digest,
       keyset_expires_at: new Date(notAfter).toISOString(),
       receipt_key: receiptKey ?? null,

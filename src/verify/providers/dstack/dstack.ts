@@ -7,7 +7,12 @@ import { EvidenceRefused } from '../../evidence-refused.ts'
 import { gpuVerdictSchema, summarizeGpu } from '../../nvidia/gpu-evidence.ts'
 import { judgeGpus } from './gpus.ts'
 import { judgeModels, modelEvidenceSchema } from './models.ts'
-import { judgeMachine, machineCollateralSchema, machineReportData } from './machine.ts'
+import {
+  judgeMachine,
+  machineCollateralSchema,
+  machineReportData,
+  summarizeMachine,
+} from './machine.ts'
 import { identifyReportData } from './report-data.ts'
 import { readDstackReports, type DstackReport } from './report.ts'
 import { requireWorkload } from './workload.ts'
@@ -62,12 +67,7 @@ export async function judgeDstack(
     ],
     binding: { tls_spki_sha256: tlsSpkiSha256 },
     evidence_summary: {
-      ...machine.summary,
-      nonce_bound: true,
-      compose_hash: facts.composeHash,
-      app_id: facts.appId ?? null,
-      instance_id: facts.instanceId ?? null,
-      ...machine.os,
+      ...summarizeMachine(machine),
       signing_algo: report.signer.algorithm,
       signing_address: report.signer.address,
       gpu: gpu === undefined ? null : summarizeGpu(gpu),

@@ -57,6 +57,18 @@ export interface JudgedMachine {
     | Omit<ReturnType<typeof summarizeSnp>, 'measurement'>
 }
 
+/** What a receipt says of a machine whose evidence answers a nonce. */
+export function summarizeMachine({ summary, facts, os }: JudgedMachine) {
+  return {
+    ...summary,
+    nonce_bound: true,
+    compose_hash: facts.composeHash,
+    app_id: facts.appId ?? null,
+    instance_id: facts.instanceId ?? null,
+    ...os,
+  }
+}
+
 /**
  * REPORT_DATA of a machine that is not verified yet.
  * @throws EvidenceRefused when a quote is of another kind
