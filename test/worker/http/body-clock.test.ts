@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { BodyClock } from '../../../src/worker/http/body-clock.ts'
+import { oneTimer } from '../../../src/worker/batching/one-timer.ts'
+import { after as ownTimer, type After } from '../../../src/worker/batching/deadline-timer.ts'
+import { BodyClock, type BodyTimes } from '../../../src/worker/http/body-clock.ts'
 
 /** The time limit of request bodies, with a clock that the test holds. */
 
@@ -25,17 +27,24 @@ async function givenUpAfter(reading: Promise<unknown>): Promise<number> {
 /** The program does not run for so long: the time passes, and no timer fires. */
 const starve = (ms: number) => vi.setSystemTime(Date.now() + ms)
 
-describe('a body', () => {
+const TIMERS: readonly [string, () => After][] = [
+  ['timers of its own', () => ownTimer],
+  ['the one timer of its request', () => oneTimer(Date.now)],
+]
+
+describe.each(TIMERS)('a body that is timed with %s', (_, timer) => {
+  const clockOf = (times?: BodyTimes) => new BodyClock(Date.now, times, timer())
+
   test.each([
     [0, 10_000],
     [64_000, 12_000],
     [3_200_000, 110_000],
   ])('of %i bytes may be waited for %i ms', async (bytes, ms) => {
-    expect(await givenUpAfter(new BodyClock(Date.now).within(NEVER, bytes))).toBe(ms)
+    expect(await givenUpAfter(clockOf().within(NEVER, bytes))).toBe(ms)
   })
 
   test('has its time in all reads together, and none of it is lost between them', async () => {
-    const clock = new BodyClock(Date.now)
+    const clock = clockOf()
     for (let read = 0; read < 4; read++) {
       const reading = clock.within(after(2_000), 0)
       await vi.advanceTimersByTimeAsync(2_000)
@@ -47,7 +56,7 @@ describe('a body', () => {
   })
 
   test('does not time out because of time in which this program did not run', async () => {
-    const clock = new BodyClock(Date.now)
+    const clock = clockOf()
     const reading = clock.within(after(6_000), 0)
     for (let second = 0; second < 6; second++) {
       starve(30_000)
@@ -58,7 +67,7 @@ describe('a body', () => {
   })
 
   test('that came while this program did not run is taken, however late that is', async () => {
-    const clock = new BodyClock(Date.now, { stallMs: 20_000, totalMs: 300_000 })
+    const clock = clockOf({ stallMs: 20_000, totalMs: 300_000 })
     for (let read = 0; read < 100; read++) {
       const { promise, resolve } = Promise.withResolvers<string>()
       const reading = clock.within(promise, read * 65_536)
@@ -69,12 +78,12 @@ describe('a body', () => {
   })
 
   test('that stalls is ended although its rate would allow more', async () => {
-    const clock = new BodyClock(Date.now, { stallMs: 20_000 })
+    const clock = clockOf({ stallMs: 20_000 })
     expect(await givenUpAfter(clock.within(NEVER, 32_000_000))).toBe(20_000)
   })
 
   test('is ended after the time limit of all bodies of its kind', async () => {
-    const clock = new BodyClock(Date.now, { stallMs: 20_000, totalMs: 300_000 })
+    const clock = clockOf({ stallMs: 20_000, totalMs: 300_000 })
     for (let read = 0; read < 15; read++) {
       const reading = clock.within(after(19_000), 1e9)
       await vi.advanceTimersByTimeAsync(19_000)
@@ -84,7 +93,7 @@ describe('a body', () => {
   })
 
   test('a clock that is put back gives no more time', async () => {
-    const reading = new BodyClock(Date.now).within(NEVER, 0)
+    const reading = clockOf().within(NEVER, 0)
     await vi.advanceTimersByTimeAsync(5_000)
     starve(-3_600_000)
     expect(await givenUpAfter(reading)).toBeLessThanOrEqual(6_000)
