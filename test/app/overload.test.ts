@@ -37,6 +37,12 @@ const slow: Script = ({ wire }) => {
   })
 }
 
+/** An event of 15 MiB of which the end does not come. */
+const unfinished: Script = ({ wire }) => {
+  wire.head(200, EVENT_STREAM)
+  wire.send(`data: {"choices":[{"delta":{"content":"${'x'.repeat(15 * MIB)}`)
+}
+
 beforeAll(async () => {
   const env = { MAX_OPEN_REQUESTS: String(PLACES) }
   const timeouts = {
@@ -52,6 +58,7 @@ beforeAll(async () => {
     [
       { model: 'slow', at: 'alpha', script: slow },
       { model: 'large', at: 'alpha', script: large },
+      { model: 'unfinished', at: 'alpha', script: unfinished },
     ],
     { env, timeouts },
   )
@@ -192,4 +199,32 @@ describe('memory that one customer occupies', () => {
         expect(await answer.text()).toContain('response.completed')
     },
   )
+
+  test('is that of an event of a stream which has come in part', { timeout: 120_000 }, async () => {
+    const ask = async (path: string, asked: object) => {
+      const { key } = await world.newCustomer({ balance_eur: '1000.00' })
+      return world.stack.fetch(path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify({ ...asked, stream: true }),
+      })
+    }
+    // Each takes six times as much as its instructions; together they leave 13 of 256 MiB.
+    const opened = []
+    for (const mib of [9, 9, 9, 9, 4.5]) {
+      const instructions = 'x'.repeat(mib * MIB)
+      opened.push(await ask('/v1/responses', { model: 'slow', instructions, input: 'Hello!' }))
+    }
+    expect(opened.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    const messages = [{ role: 'user', content: 'Hello!' }]
+    const refused = await ask('/v1/chat/completions', { model: 'unfinished', messages })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(await errorOf(refused)).toMatchObject({
+      code: 'service_unavailable',
+      message: 'The router has no memory left for so large an event of the answer.',
+    })
+    for (const end of finish.splice(0)) end()
+    for (const answer of opened) await answer.body?.cancel()
+    await until(async () => (await openRequests()) === 0)
+  })
 })

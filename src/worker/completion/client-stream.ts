@@ -11,7 +11,6 @@ interface Wait {
   readonly promise: Promise<void>
   readonly resolve: () => void
   readonly reject: (reason: Error) => void
-  readonly since: Stopwatch
 }
 
 const clientDisconnected = () => new Error('the client has left or has stopped reading')
@@ -29,8 +28,8 @@ export class ClientStream implements ClientEnd {
   readonly readable: ReadableStream<Uint8Array>
   readonly #digest = createDigest()
   readonly #keepAliveMs: number
-  readonly #now: () => number
   readonly #sinceSent: Stopwatch
+  readonly #sinceWait: Stopwatch
   readonly #onDisconnect: () => void
   readonly #recorder: AnswerRecorder | undefined
   #connection!: ReadableStreamDefaultController<Uint8Array>
@@ -59,8 +58,8 @@ export class ClientStream implements ClientEnd {
     const source = { start, pull: () => this.#onDrained(), cancel: () => this.leave() }
     this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
     this.#keepAliveMs = keepAliveMs
-    this.#now = now
     this.#sinceSent = new Stopwatch(now)
+    this.#sinceWait = new Stopwatch(now)
     this.#onDisconnect = onDisconnect
     this.#recorder = recorder
   }
@@ -132,7 +131,7 @@ export class ClientStream implements ClientEnd {
 
   /** Closes the connection of a client that has not read for this long. */
   abandonAfter(ms: number): void {
-    if (this.#wait === undefined || this.#wait.since.elapsed() < ms) return
+    if (this.#wait === undefined || this.#sinceWait.elapsed() < ms) return
     this.#connection.error(clientDisconnected())
     this.leave()
   }
@@ -161,7 +160,10 @@ export class ClientStream implements ClientEnd {
 
   #write(bytes: Uint8Array): Promise<void> {
     if (this.#gone) return this.#afterLeaving()
-    this.#wait ??= { ...Promise.withResolvers<void>(), since: new Stopwatch(this.#now) }
+    if (this.#wait === undefined) {
+      this.#wait = Promise.withResolvers<void>()
+      this.#sinceWait.restart()
+    }
     this.#connection.enqueue(bytes)
     return this.#wait.promise
   }
