@@ -27,29 +27,64 @@ export interface Target extends Bound {
   readonly measure: (report: Report) => number | undefined
 }
 
+/** The system that another is compared with, and how. */
+interface Yardstick {
+  readonly other: string
+  readonly how: (own: number, other: number) => number
+}
+
+/** As a multiple of the other system's figure. */
+const OF = (other: string): Yardstick => ({ other, how: (own, its) => own / its })
+
+/** As the difference from the other system's figure. */
+const OVER = (other: string): Yardstick => ({ other, how: (own, its) => own - its })
+
 /** Frames that 512 streams are sent in a second. */
 const SENT = 25_600
 
 /** What must hold in one run beside the floor and the peer. */
 export const COMPARISON_TARGETS: readonly Target[] = [
-  ratio('CPU per request at 64, of the floor', 'whole-64', cpu, ['router', FLOOR], { atMost: 3 }),
-  ratio('CPU per request at 64, pinned, of the floor', 'whole-64', cpu, ['router-pinned', FLOOR], {
-    atMost: 3.3,
+  compared('CPU per request at 64, of the floor', 'whole-64', cpu, 'router', OF(FLOOR), {
+    atMost: 3,
   }),
-  ratio('requests/s at 64, of the floor', 'whole-64', rate, ['router', FLOOR], { atLeast: 0.4 }),
-  ratio('requests/s at 64, of Portkey on Node', 'whole-64', rate, ['router', 'portkey-node'], {
+  compared(
+    'CPU per request at 64, pinned, of the floor',
+    'whole-64',
+    cpu,
+    'router-pinned',
+    OF(FLOOR),
+    {
+      atMost: 3.3,
+    },
+  ),
+  compared('requests/s at 64, of the floor', 'whole-64', rate, 'router', OF(FLOOR), {
+    atLeast: 0.4,
+  }),
+  compared('requests/s at 64, of Portkey on Node', 'whole-64', rate, 'router', OF('portkey-node'), {
     atLeast: 1,
   }),
-  difference('p50 added over direct at 1, ms', 'whole-1', p50, ['router', 'direct'], { atMost: 2 }),
-  difference('first delta added over the floor, ms', 'first-delta', firstDelta, ['router', FLOOR], {
+  compared('p50 added over direct at 1, ms', 'whole-1', p50, 'router', OVER('direct'), {
     atMost: 2,
   }),
-  difference(
+  compared(
+    'first delta added over the floor, ms',
+    'first-delta',
+    firstDelta,
+    'router',
+    OVER(FLOOR),
+    {
+      atMost: 2,
+    },
+  ),
+  compared(
     'first delta added over the floor, pinned, ms',
     'first-delta',
     firstDelta,
-    ['router-pinned', FLOOR],
-    { atMost: 2 },
+    'router-pinned',
+    OVER(FLOOR),
+    {
+      atMost: 2,
+    },
   ),
   absolute('CPU per frame, 64 streams, us', 'streams-64', cpu, 'router', { atMost: 75 }),
   absolute('CPU per frame, 64 streams, pinned, us', 'streams-64', cpu, 'router-pinned', {
@@ -72,33 +107,13 @@ export const COMPARISON_TARGETS: readonly Target[] = [
 ]
 
 /** A figure of one kind of window against that of another system, both as medians. */
-function ratio(
-  title: string,
-  kind: WindowKind,
-  figure: (window: Window) => number,
-  systems: readonly [own: string, other: string],
-  bound: Bound,
-): Target {
-  return compared(title, kind, figure, systems, bound, (own, other) => own / other)
-}
-
-function difference(
-  title: string,
-  kind: WindowKind,
-  figure: (window: Window) => number,
-  systems: readonly [own: string, other: string],
-  bound: Bound,
-): Target {
-  return compared(title, kind, figure, systems, bound, (own, other) => own - other)
-}
-
 function compared(
   title: string,
   kind: WindowKind,
   figure: (window: Window) => number,
-  [own, other]: readonly [own: string, other: string],
+  own: string,
+  { other, how }: Yardstick,
   bound: Bound,
-  how: (own: number, other: number) => number,
 ): Target {
   const measure = (report: Report) => {
     const read = reader(report, kind, figure)
