@@ -9,8 +9,8 @@ export type Coalescer = (group: string, work: () => Promise<void>) => Promise<vo
  * Runs work of several requests inside one of them, so that each asynchronous step wakes up one request instead of
  * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
  * request (streams, bodies). The failure of one does not affect the others, but the pieces of a group end together: what may be
- * slow belongs in a group of its own. Without it, a request costs 1.11 times the
- * CPU at 16 connections and 1.03 times at 64 (docs/performance.md, "What each batcher saves").
+ * slow belongs in a group of its own. What a piece signs and stores shares a call only with what the other pieces do in the same
+ * moment (`ofOneMoment`), so without the coalescer each settlement would be two calls by itself.
  */
 export function createCoalescer(
   host: BatchDeps,
