@@ -58,6 +58,7 @@ export class EmbeddedLedger implements LedgerEngine {
   #isFoldDue = false
   #isAtWork = false
   #lastWriteFailed = false
+  #haveTablesAnswered = false
 
   constructor(store: SyncStore, deps: Parameters<OpenLedger>[1]) {
     this.#store = store
@@ -249,10 +250,16 @@ export class EmbeddedLedger implements LedgerEngine {
     for (const [call, outcome] of billed) outcomes.set(call, outcome)
   }
 
-  /** Asks the tables only about requests that they can know. */
+  /**
+   * Asks the tables only about requests that they can know, and once about any: a file that lacks a table must not have
+   * requests served until the next fold fails.
+   */
   #lookUp(calls: readonly SettleCall[]) {
     const entries = calls.map(({ entry }) => entry)
-    return this.#pending.lookUp(entries.filter((entry) => !this.#accounts.isSurelyNew(entry)))
+    const unknown = entries.filter((entry) => !this.#accounts.isSurelyNew(entry))
+    const found = this.#pending.lookUp(this.#haveTablesAnswered ? unknown : entries)
+    this.#haveTablesAnswered = true
+    return found
   }
 
   async #writeJournal(texts: readonly string[]): Promise<void> {

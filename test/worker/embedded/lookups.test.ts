@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import {
+  commitSettlement,
+  ONCE_MORE,
+  releaseReservation,
+} from '../../../src/worker/settle/ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import {
   addCustomer,
@@ -50,6 +54,8 @@ test('the tables are not asked about a request that was admitted here and is you
   const lookups = () => take(/FROM (usage|receipts) WHERE/).length
   const settle = (id: string) =>
     commitSettlement(db, settlementOf(key, id, { nano: 7n, receipt: receiptOf(`of ${id}`) }))
+  await settle('first')
+  expect(lookups()).toBeGreaterThan(0)
   await admit(db, askOf(key, 'r1', { nano: 10n }))
   take(/./)
   await settle('r1')
@@ -64,7 +70,22 @@ test('the tables are not asked about a request that was admitted here and is you
   await admit(db, askOf(key, 'r1', { nano: 10n }))
   await settle('r1')
   await releaseReservation(db, 'r1')
-  expect(await readLedgerTotals(db)).toEqual({ balance: 986n, reserved: 0n, rows: 2, open: 0 })
+  expect(await readLedgerTotals(db)).toEqual({ balance: 979n, reserved: 0n, rows: 3, open: 0 })
+  db.connection.close()
+})
+
+test('a ledger whose tables are gone at its start settles nothing', async () => {
+  const path = join(directory, 'gone.sqlite')
+  const before = await openEmbedded(path)
+  const key = await addCustomer(before, { balance: 1_000n })
+  before.connection.exec('ALTER TABLE usage RENAME TO hidden')
+  before.connection.close()
+  const db = await openEmbedded(path)
+  await admit(db, askOf(key, 'r1', { nano: 10n }))
+  const settlement = settlementOf(key, 'r1', { nano: 7n, receipt: receiptOf('of r1') })
+  await expect(commitSettlement(db, settlement, ONCE_MORE)).rejects.toThrow('no such table')
+  const used = db.connection.prepare(`SELECT COUNT(*) AS n FROM journal WHERE entries >= '1'`)
+  expect(used.get()).toMatchObject({ n: 0 })
   db.connection.close()
 })
 
