@@ -47,6 +47,7 @@ beforeAll(async () => {
   const env = { MAX_OPEN_REQUESTS: String(PLACES) }
   const timeouts = {
     headers_ms: 30_000,
+    stream_headers_after_ms: 30_000,
     first_delta_ms: 30_000,
     stream_open_ms: 60_000,
     idle_ms: 60_000,
