@@ -10,7 +10,8 @@ import type { System } from './system.ts'
 import type { Plot } from './plot.ts'
 import { of, systemTable } from './table.ts'
 import { cpu, reader, targetTable, type Target } from './targets.ts'
-import { FULL, QUICK, type WindowKind } from './windows.ts'
+import type { WindowPlan } from './measure.ts'
+import { FULL, QUICK, WARM_UP, type WindowKind } from './windows.ts'
 
 /** The size of a router's configuration and data. */
 export interface GrowthPoint {
@@ -73,11 +74,22 @@ async function startField(points: readonly GrowthPoint[], bench: Bench): Promise
   const field = new Field()
   for (const point of points) {
     const tools = toolsOf(point.tools)
-    const part = { memory: false, sizes: false, kinds: KINDS, tools }
+    const warmUp = warmUpOf(point.customers)
+    const part = { memory: false, sizes: false, kinds: KINDS, tools, warmUp }
     bench.log(`starting ${labelOf(point)}`)
     await field.enter(labelOf(point), () => startPoint(point, field, bench), part)
   }
   return field
+}
+
+/**
+ * Long enough for every customer to be served at 350 requests/s: the ledger reads an account at its first use and keeps it in
+ * memory, so that only later requests are those of a router that runs.
+ */
+function warmUpOf(customers: number): readonly WindowPlan[] {
+  return WARM_UP.map((plan) =>
+    plan.stream ? plan : { ...plan, windowMs: Math.max(plan.windowMs, customers * 3) },
+  )
 }
 
 async function startPoint(
