@@ -80,7 +80,7 @@ export class KeyGate {
     return age >= 0 && age < forMs
   }
 
-  /** Secrets are kept in clear text only while they are needed: those that are no longer fresh are dropped. */
+  /** Keeps a secret in clear text. Those that are no longer fresh are dropped here, so with the next key that is looked up. */
   #keepText(text: string, key: PresentedKey): void {
     this.#read.delete(text)
     this.#read.set(text, key)
