@@ -71,8 +71,8 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const identity = await startIdentity({ boot, machine, releases, ...keys, first, now, notify })
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
-  const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
   const telemetry = await Telemetry.open(now, first.config.service)
+  const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     adopt: (loaded) => adopt(loaded, { identity, ...upstream, telemetry, source }),

@@ -4,7 +4,9 @@ import type { WrittenStream } from './written-stream.ts'
 type Stoppable = Pick<WrittenStream, 'stop'>
 
 /** A stream, and once it has ended no more of it than its record. */
-type Known = { readonly open: Stoppable } | { readonly record: StreamRecord }
+type Known =
+  | { readonly open: Stoppable }
+  | { readonly record: StreamRecord; readonly timer: NodeJS.Timeout }
 
 /** How long a record that was asked for is kept for a worker that did not get the answer and asks again, ms. */
 const ASKED_AGAIN_MS = 15_000
@@ -23,9 +25,7 @@ export class WrittenStreams {
    */
   add(name: string, open: (ended: (record: StreamRecord, ms: number) => void) => Stoppable) {
     const ended = (record: StreamRecord, ms: number) => {
-      if (!this.#streams.has(name)) return
-      this.#streams.set(name, { record })
-      setTimeout(() => this.#streams.delete(name), ms).unref()
+      if (this.#streams.has(name)) this.#keep(name, record, ms)
     }
     this.#streams.set(name, { open: open(ended) })
   }
@@ -35,9 +35,15 @@ export class WrittenStreams {
     const known = this.#streams.get(name)
     this.#streams.delete(name)
     if (known === undefined) return undefined
+    if ('timer' in known) clearTimeout(known.timer)
     const record = 'record' in known ? known.record : known.open.stop()
-    this.#streams.set(name, { record })
-    setTimeout(() => this.#streams.delete(name), ASKED_AGAIN_MS).unref()
+    this.#keep(name, record, ASKED_AGAIN_MS)
     return record
+  }
+
+  #keep(name: string, record: StreamRecord, ms: number): void {
+    const timer = setTimeout(() => this.#streams.delete(name), ms)
+    timer.unref()
+    this.#streams.set(name, { record, timer })
   }
 }

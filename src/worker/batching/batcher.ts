@@ -1,3 +1,5 @@
+import { startDeadline, type DeadlineTimer } from './deadline-timer.ts'
+
 export interface BatchRules<Item, Answer> {
   /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
@@ -7,7 +9,7 @@ export interface BatchRules<Item, Answer> {
   readonly size?: { readonly of: (item: Item) => number; readonly max: number }
   /**
    * Whether only what one request asks for in one moment shares a call; else the call waits for other requests, too. Such a
-   * request has a batch of its own around it (`coalescer.ts`).
+   * request has a batch of its own around it (`coalescer.ts`), which keeps the time for all of it.
    */
   readonly ofOneMoment?: boolean
   /** How long the items that joined another request's call wait for their answers, ms. */
@@ -46,9 +48,9 @@ export function createBatcher<Item, Answer>(
     const joinable = rules.ofOneMoment !== true && host.isAlone?.() !== true
     if (joinable) await waitForJoiners(batch.items, rules.maxItems)
     if (open === batch) open = undefined
-    const timer = joinable && batch.items.length > 1 ? startTimer(batch, rules) : null
+    const timer = joinable && batch.items.length > 1 ? startTimer(host, batch, rules) : null
     const outcome = await outcomeOf(rules.run, batch.items)
-    if (timer !== null) clearTimeout(timer)
+    timer?.stop()
     batch.settle(outcome)
     return outcome
   }
@@ -113,10 +115,11 @@ async function outcomeOf<Item, Answer>(
 
 /** One timer for all that joined. */
 function startTimer<Item, Answer>(
+  { now }: BatchDeps,
   { settle }: Batch<Item, Answer>,
   rules: BatchRules<Item, Answer>,
-): ReturnType<typeof setTimeout> {
-  return setTimeout(() => settle(failure(rules)), rules.joinTimeoutMs)
+): DeadlineTimer {
+  return startDeadline(rules.joinTimeoutMs, now, () => settle(failure(rules)))
 }
 
 function failure({ timeoutError }: Pick<BatchRules<never, never>, 'timeoutError'>) {

@@ -21,7 +21,8 @@ interface Running {
  * small body. Here a limit that is stopped leaves the timer alone: it fires once for nothing, or ends with its request.
  *
  * Times are counted by the platform's timers. The clock, which may be set meanwhile, only tells how much of the running
- * timer has passed when another time begins.
+ * timer has passed when another time begins: after a clock was set forward, a limit that begins then may pass later, at most by
+ * what was left of the running timer.
  * @param now ms
  */
 export function oneTimer(now: () => number): After {

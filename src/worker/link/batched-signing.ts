@@ -35,8 +35,7 @@ export function batchedSigning(
       maxItems: MAX_RECEIPTS,
       // Settlements are coalesced before they are signed.
       ofOneMoment: true,
-      // Two calls: the batch, and once more by itself.
-      joinTimeoutMs: 2 * timeoutMs,
+      joinTimeoutMs: timeoutMs,
       timeoutError,
     })
     byProvider.set(provider, signBatched)

@@ -91,6 +91,9 @@ export interface Retry {
   readonly now: () => number
 }
 
+/** For what its caller tries again. */
+export const ONCE: Retry = { pausesMs: [], wait: pause, now: () => 0 }
+
 /** For what is tried again later in any case. */
 export const ONCE_MORE: Retry = { pausesMs: [0], wait: pause, now: () => 0 }
 

@@ -1,7 +1,6 @@
 import type { SignedReceipt } from '../link/link.ts'
 import { StorageUnavailable, type Database, type Storage } from '../storage/database.ts'
 import { int64, sql } from '../storage/sql.ts'
-import { untilAnswered, untilRestarted, type Retry } from './ledger.ts'
 import { retainUntil } from './settle-sql.ts'
 
 /**
@@ -22,20 +21,18 @@ type Head = Pick<SignedReceipt['head'], 'sha256' | 'text'>
 export class ReceiptHeads {
   readonly #storage: Pick<Storage, 'directory'>
   readonly #now: () => number
-  readonly #retry: Retry
   /** Until when each is kept at least, and when that was confirmed, ms. Those that were stored last come last. */
   readonly #known = new Map<string, { readonly until: number; readonly confirmedAt: number }>()
 
   /** @param now ms since the epoch */
-  constructor(storage: Pick<Storage, 'directory'>, now: () => number, retry = untilRestarted(now)) {
+  constructor(storage: Pick<Storage, 'directory'>, now: () => number) {
     this.#storage = storage
     this.#now = now
-    this.#retry = retry
   }
 
   /**
    * Resolves once a head is stored for receipts that expire at this time (ms).
-   * @throws StorageUnavailable when the storage does not answer in any attempt
+   * @throws StorageUnavailable when the storage does not answer
    */
   async remember(head: Head, expiresAtMs: number): Promise<void> {
     const until = retainUntil(expiresAtMs)
@@ -43,9 +40,8 @@ export class ReceiptHeads {
     const now = this.#now()
     const isKept = known !== undefined && known.until >= until
     if (isKept && Math.abs(now - known.confirmedAt) < SURE_FOR_MS) return
-    const store = () => storeHead(this.#storage.directory(), head, until)
     try {
-      await (isKept ? store() : untilAnswered(store, this.#retry))
+      await storeHead(this.#storage.directory(), head, until)
     } catch (error) {
       // It is stored already: the next receipt may find out whether it still is.
       if (isKept && error instanceof StorageUnavailable) return

@@ -10,9 +10,10 @@ import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import {
   commitSettlement,
+  ONCE,
   ONCE_MORE,
+  untilAnswered,
   untilRestarted,
-  type Retry,
   type Settlement,
 } from './ledger.ts'
 import { priceOf } from './price.ts'
@@ -56,7 +57,7 @@ export function settleWithReceipt(
   deps: SettleDeps,
 ): Promise<void> {
   const provider = exchange.route.provider.name
-  return deps.coalesce(provider, async () => {
+  const settle = async () => {
     const now = deps.now()
     const { kid, head, tail, sha256 } = await deps.link.sign({
       claims: claimsOf(exchange, proof, id, now),
@@ -77,7 +78,8 @@ export function settleWithReceipt(
     const { missingEvidence } = await commit(exchange, deps, stored, now)
     const { customerId } = exchange.admission
     await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
-  })
+  }
+  return untilAnswered(() => deps.coalesce(provider, settle), untilRestarted(deps.now))
 }
 
 /** Settles an exchange without a receipt: the client opted out, the answer was cut off, or signing failed. */
@@ -86,9 +88,8 @@ export function settleWithoutReceipt(
   deps: SettleDeps,
   retry = untilRestarted(deps.now),
 ): Promise<void> {
-  return deps.coalesce(UNSIGNED, async () => {
-    await commit(exchange, { ...deps, retry }, null)
-  })
+  const settle = async () => void (await commit(exchange, deps, null))
+  return untilAnswered(() => deps.coalesce(UNSIGNED, settle), retry)
 }
 
 /**
@@ -116,17 +117,14 @@ export async function settleDelivered(exchange: Exchange, deps: SettleDeps): Pro
 
 async function commit(
   exchange: Exchange,
-  deps: SettleDeps & { readonly retry?: Retry },
+  deps: SettleDeps,
   receipt: Settlement['receipt'],
   startedAt = deps.now(),
 ) {
   const { route, usage } = exchange
   const settlement = settlementOf(exchange, deps, receipt)
-  const committed = await commitSettlement(
-    deps.ledger,
-    settlement,
-    deps.retry ?? untilRestarted(deps.now),
-  )
+  // Tried again outside of the group and of the customer's turn, so that neither waits while the storage is away.
+  const committed = await commitSettlement(deps.ledger, settlement, ONCE)
   deps.log('settled', {
     request_id: exchange.requestId,
     route: route.id,

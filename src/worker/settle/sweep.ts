@@ -106,7 +106,8 @@ async function dropEvidence(db: Database, now: number, limit: number): Promise<v
  */
 async function dropHeads(db: Database, now: number, limit: number): Promise<void> {
   await db.batch([
-    sql`DELETE FROM receipt_heads WHERE sha256 IN (
+    // The time is compared in the outer condition, too: of a row that was just extended, PostgreSQL checks only that again.
+    sql`DELETE FROM receipt_heads WHERE expires_at <= ${int64(now)} AND sha256 IN (
         SELECT sha256 FROM receipt_heads WHERE expires_at <= ${int64(now)}
         ORDER BY expires_at LIMIT ${limit})
       AND NOT EXISTS (SELECT 1 FROM receipts WHERE body_state = 0 AND expires_at <= ${int64(now)})`,

@@ -175,6 +175,22 @@ describe('batched calls', () => {
     vi.useRealTimers()
   })
 
+  it('wait a moment more after a pause of the machine, in which the answer may have come', async () => {
+    vi.useFakeTimers()
+    const clock = { now: 0 }
+    const answers = Promise.withResolvers<readonly number[]>()
+    const rules = { run: () => answers.promise, maxItems: 10, joinTimeoutMs: 1_000, timeoutError }
+    const host = { now: () => clock.now, keepAlive: () => {} }
+    const ask = createBatcher<number, number>(host, rules)
+    const asked = Promise.all([1, 2].map(ask))
+    await vi.advanceTimersByTimeAsync(10)
+    clock.now = 60_000
+    await vi.advanceTimersByTimeAsync(1_000)
+    answers.resolve([1, 2])
+    expect(await asked).toEqual([1, 2])
+    vi.useRealTimers()
+  })
+
   it('do not time out for the one that leads, whose call has a timeout of its own', async () => {
     const answers = Promise.withResolvers<readonly string[]>()
     const rules = { run: () => answers.promise, maxItems: 10, joinTimeoutMs: 20, timeoutError }

@@ -112,10 +112,30 @@ test('nothing is settled before the head of its receipt is stored', async () => 
   const { db, settle } = await opened({
     rememberHead: async () => {
       seen.push(await readLedgerTotals(db))
-      throw new StorageUnavailable('away')
+      throw new Error('refused')
     },
   })
-  await expect(settle('request-0', IDS[0] ?? '')).rejects.toThrow(new StorageUnavailable('away'))
+  await expect(settle('request-0', IDS[0] ?? '')).rejects.toThrow(new Error('refused'))
   const untouched = { balance: 100_000n, reserved: 80n, rows: 0, open: 1 }
   expect([...seen, await readLedgerTotals(db)]).toEqual([untouched, untouched])
+})
+
+test('a settlement whose storage is away leaves its group before it is tried again, so that no other waits for it', async () => {
+  const groups: string[] = []
+  const { db, settle } = await opened({
+    coalesce: async (_provider, work) => {
+      groups.push('entered')
+      try {
+        await work()
+      } finally {
+        groups.push('left')
+      }
+    },
+    rememberHead: async () => {
+      if (groups.length < 5) throw new StorageUnavailable('away')
+    },
+  })
+  await settle('request-0', IDS[0] ?? '')
+  expect(groups).toEqual(['entered', 'left', 'entered', 'left', 'entered', 'left'])
+  expect(await readLedgerTotals(db)).toMatchObject({ rows: 1, open: 0 })
 })
