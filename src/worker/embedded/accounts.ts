@@ -138,7 +138,8 @@ export class Accounts {
   reserve(account: Account, requestId: string, reservation: Reservation): void {
     account.open.set(requestId, reservation)
     account.reserved += reservation.amount
-    account.ended.delete(requestId)
+    // Where the table still has an earlier one of the request, the fold removes that before it adds this one.
+    if (reservation.stored) account.ended.delete(requestId)
     this.#holders.set(requestId, account)
     this.changed.accounts.add(account)
   }

@@ -62,6 +62,25 @@ const STEP: fc.Arbitrary<Step> = fc.record({
   limit: fc.option(fc.bigInt(0n, 100n)),
 })
 
+const PLAIN: Step = {
+  act: 'admit',
+  request: 3,
+  nano: 1n,
+  second: 0,
+  receipt: false,
+  claimed: false,
+  limit: null,
+}
+
+/** A request that comes again after a reservation of it that the table has was ended in memory. */
+const AGAIN: readonly Step[] = [{ ...PLAIN, claimed: true }, { ...PLAIN, act: 'settle' }, PLAIN]
+const AGAIN_AFTER_FOLD: readonly Step[] = [
+  PLAIN,
+  { ...PLAIN, act: 'fold' },
+  { ...PLAIN, act: 'settle' },
+  PLAIN,
+]
+
 async function perform(
   db: Database,
   keys: readonly PresentedKey[],
@@ -169,7 +188,7 @@ describe.each([
         bySql.connection.close()
         embedded.connection.close()
       }),
-      { numRuns: 50 },
+      { numRuns: 50, examples: [[[...AGAIN]], [[...AGAIN_AFTER_FOLD]]] },
     )
   }, 120_000)
 })
