@@ -5,7 +5,7 @@ import { AnswerOpening } from './answer-opening.ts'
  * everything between provider and client as much on one that is moved unread, so more of them would fall behind: see
  * docs/performance.md, "Chunks that are joined".
  */
-const CHUNKS_PER_SECOND = 8_000
+const CHUNKS_PER_SECOND = 6_000
 
 /** Below this nothing is joined: the timer is no finer, and so few streams are no load. */
 const MIN_WINDOW_MS = 4

@@ -4,7 +4,7 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 const OUTPUT = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 
 /** At this many active streams the window is 50 ms. */
-const MANY = 400
+const MANY = 300
 const WINDOW_MS = 50
 
 /** A joiner whose clock moves only when told. */
@@ -88,6 +88,19 @@ describe('chunks of many streams', () => {
       for (const chunk of ['1', '2', '3']) stream?.push(Buffer.from(chunk))
       expect(stream?.sent.slice(-3)).toEqual(['1', '2', '3'])
     }
+  })
+
+  it('are not joined with 64 streams of a frame every 20 ms, and all wait with 512 of them', () => {
+    const joinedAt = (count: number) => {
+      const host = opened()
+      const streams = host.crowd(count)
+      host.pass(200)
+      for (const { push } of streams) push(Buffer.from('1'))
+      host.pass(20)
+      for (const { push } of streams) push(Buffer.from('2'))
+      return streams.filter(({ sent }) => sent.at(-1) !== '2').length
+    }
+    expect([joinedAt(64), joinedAt(512)]).toEqual([0, 512])
   })
 
   it('leave with the end of their stream', () => {
