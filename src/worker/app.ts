@@ -10,6 +10,7 @@ import type { PresentedKey, Random } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
+import { ApiError } from './http/errors.ts'
 import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
@@ -145,12 +146,19 @@ export class App {
     if (traces === true || metrics === true) {
       this.#traces.begin(requestId, request.headers.get('traceparent'))
     }
-    const state: RequestState = { endpoint: undefined, error: undefined, permit: undefined }
+    const state: RequestState = {
+      endpoint: undefined,
+      error: undefined,
+      permit: undefined,
+      key: undefined,
+    }
     const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(request, requestId, execution, state),
       matched: (endpoint) => (state.endpoint = endpoint),
       failed: (error) => {
         state.error = error
+        if (state.key !== undefined && error instanceof ApiError)
+          this.#gate.refused(state.key, error)
         // A refused client may take long to read its answer; it holds no permit meanwhile.
         state.permit?.leave()
       },
@@ -247,13 +255,12 @@ export class App {
   ): Promise<Context> {
     const settings = await this.#settings.current()
     const parts = (this.#parts ??= this.#openParts())
-    let presentedKey: PresentedKey | undefined
     // Requests of operators and monitors are never refused, least of all under overload.
     if (state.endpoint?.audience === 'keyed') {
-      presentedKey = await this.#gate.admit(request, parts)
-      state.permit = this.#cap.enter(presentedKey.customerId)
+      state.key = await this.#gate.admit(request, parts)
+      state.permit = this.#cap.enter(state.key.customerId)
     }
-    const { permit } = state
+    const { permit, key: presentedKey } = state
     const owner = presentedKey?.customerId ?? ''
     return {
       ...settings,
@@ -302,6 +309,8 @@ type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys' |
 interface RequestState {
   endpoint: Endpoint | undefined
   error: unknown
+  /** The key that the gate let in, where the endpoint needs one. */
+  key: PresentedKey | undefined
   /** The request's permit, where its endpoint's requests are counted. */
   permit: Permit | undefined
 }

@@ -7,16 +7,19 @@ import type { PresentedKey } from './api-key.ts'
 import type { Keyring } from './keyring.ts'
 
 /**
- * How long a key that was found is accepted without asking the storage, ms. Whether it is still valid is checked by
- * the operation that follows.
+ * How long a key that was found is accepted, and one that was not found is refused, without asking the storage, ms. Whether a
+ * key is still valid is checked by the operation that follows, whose refusal ends the acceptance. One that was not found can
+ * never come into existence later, because its secret is random.
  */
-const CACHED_MS = 10_000
-/**
- * How long a key that was not found is refused without asking the storage, ms. Its secret is random, so it can never
- * come into existence later.
- */
-const MISSING_MS = 300_000
-const MAX_REMEMBERED_KEYS = 10_000
+const REMEMBERED_MS = 300_000
+
+/** Enough for every customer of a busy service: a key that is not remembered costs a call of the storage. */
+const MAX_FOUND_KEYS = 50_000
+const MAX_MISSING_KEYS = 10_000
+
+/** How long a secret is kept in clear text, ms, so that its next request needs no digest. */
+const KEPT_TEXT_MS = 10_000
+const MAX_KEPT_TEXTS = 10_000
 
 /**
  * How many keys that do not exist one source may name under one customer id in a second, each for a read of the customer's
@@ -30,10 +33,11 @@ const MISSES: BudgetLimits = { perSource: 20, total: Number.POSITIVE_INFINITY, w
  */
 export class KeyGate {
   readonly #now: () => number
+  /** When each key was found or not found, by the digest of its text. */
   readonly #found = new Map<string, number>()
   readonly #missing = new Map<string, number>()
-  /** The keys that were found just now, by their whole text: reading one again needs no digest. */
-  readonly #read = new Map<string, PresentedKey>()
+  /** Keys by their whole text, the earliest kept first. */
+  readonly #texts = new Map<string, KeptText>()
   readonly #misses: SourceBudget
 
   constructor(now: () => number) {
@@ -51,21 +55,26 @@ export class KeyGate {
     context: { readonly keyring: Keyring; readonly storage: Storage },
   ): Promise<PresentedKey> {
     const text = readApiKeyText(request)
-    const key = this.#read.get(text) ?? (await readApiKey(request, context))
-    const wasFound = this.#found.has(key.keyHash)
-    if (this.#isFresh(this.#found, key, CACHED_MS)) return key
-    if (this.#isFresh(this.#missing, key, MISSING_MS)) throw invalidKey()
+    const kept = this.#texts.get(text)
+    const isKept = this.#isWithin(KEPT_TEXT_MS, kept?.at)
+    const key = kept !== undefined && isKept ? kept.key : await readApiKey(request, context)
+    const foundAt = this.#found.get(key.keyHash)
+    if (this.#isWithin(REMEMBERED_MS, foundAt)) {
+      if (!isKept) this.#keepText(text, key)
+      return key
+    }
+    if (this.#isWithin(REMEMBERED_MS, this.#missing.get(key.keyHash))) throw invalidKey()
     const guesser = `${sourceOf(request)} ${key.customerId}`
-    if (!wasFound && !this.#misses.has(guesser)) throw tooManyGuesses()
+    if (foundAt === undefined && !this.#misses.has(guesser)) throw tooManyGuesses()
     try {
       await authenticate(request, { ...context, presentedKey: key, now: this.#now })
-      this.#remember(this.#found, key)
+      remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
       this.#keepText(text, key)
     } catch (error) {
       const isMissing = error instanceof ApiError && error.code === 'unauthorized'
       if (isMissing) {
         this.#found.delete(key.keyHash)
-        this.#remember(this.#missing, key)
+        remember(this.#missing, key.keyHash, this.#now(), MAX_MISSING_KEYS)
         this.#misses.spend(guesser)
       }
       throw error
@@ -73,31 +82,50 @@ export class KeyGate {
     return key
   }
 
-  #isFresh(entries: Map<string, number>, { keyHash }: PresentedKey, forMs: number): boolean {
-    const at = entries.get(keyHash)
+  /**
+   * Takes note of the error of an operation for a key that was let in: where it refuses the key, the storage is asked about the
+   * key's next request.
+   */
+  refused({ keyHash }: PresentedKey, { code }: ApiError): void {
+    if (code !== 'unauthorized' && code !== 'key_expired') return
+    // It stays known as one that was there: its holder, who tries again, is not guessing.
+    if (this.#found.has(keyHash)) this.#found.set(keyHash, Number.NEGATIVE_INFINITY)
+  }
+
+  #isWithin(ms: number, at: number | undefined): boolean {
     if (at === undefined) return false
     const age = this.#now() - at
-    return age >= 0 && age < forMs
+    return age >= 0 && age < ms
   }
 
-  /** Keeps a secret in clear text. Those that are no longer fresh are dropped here, so with the next key that is looked up. */
+  /** Keeps a secret in clear text. Those whose time is over are dropped here, so with the next one that is kept. */
   #keepText(text: string, key: PresentedKey): void {
-    this.#read.delete(text)
-    this.#read.set(text, key)
-    for (const [former, read] of this.#read) {
-      const isFull = this.#read.size > MAX_REMEMBERED_KEYS
-      if (!isFull && this.#isFresh(this.#found, read, CACHED_MS)) return
-      this.#read.delete(former)
+    this.#texts.delete(text)
+    this.#texts.set(text, { key, at: this.#now() })
+    for (const [former, { at }] of this.#texts) {
+      if (this.#texts.size <= MAX_KEPT_TEXTS && this.#isWithin(KEPT_TEXT_MS, at)) return
+      this.#texts.delete(former)
     }
   }
+}
 
-  /** Adds an entry; the oldest is evicted first. */
-  #remember(entries: Map<string, number>, { keyHash }: PresentedKey): void {
-    entries.delete(keyHash)
-    entries.set(keyHash, this.#now())
-    const [oldest] = entries.keys()
-    if (entries.size > MAX_REMEMBERED_KEYS && oldest !== undefined) entries.delete(oldest)
-  }
+interface KeptText {
+  readonly key: PresentedKey
+  /** When it was kept, ms. */
+  readonly at: number
+}
+
+/** Adds an entry; the oldest is evicted first. */
+function remember(
+  entries: Map<string, number>,
+  keyHash: string,
+  now: number,
+  atMost: number,
+): void {
+  entries.delete(keyHash)
+  entries.set(keyHash, now)
+  const [oldest] = entries.keys()
+  if (entries.size > atMost && oldest !== undefined) entries.delete(oldest)
 }
 
 function tooManyGuesses(): ApiError {

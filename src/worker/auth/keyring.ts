@@ -37,7 +37,7 @@ export interface Keyring {
 const SECRET_BYTES = 32
 
 /** Maximum number of cached customer ids, some hundred bytes each. */
-const MAX_KNOWN = 10_000
+const MAX_KNOWN = 50_000
 
 /**
  * The keyring of an isolate. It reads the secret at its first use and caches it; the secret never changes. Concurrent

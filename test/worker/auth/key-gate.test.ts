@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
+import { invalidKey, readApiKey } from '../../../src/worker/auth/authenticate.ts'
 import { KeyGate } from '../../../src/worker/auth/key-gate.ts'
+import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { Keyring } from '../../../src/worker/auth/keyring.ts'
 import { StorageUnavailable, type Storage } from '../../../src/worker/storage/database.ts'
 import { openKeyring } from '../../support/keyring.ts'
@@ -56,14 +58,49 @@ const CUSTOMER = {
 const admit = () => gate.admit(request, context).then(({ customerId: id }) => id, told)
 
 describe('the gate before a request', () => {
-  it('lets a key in that exists, and asks the storage once in ten seconds', async () => {
+  it('lets a key in that exists, and asks the storage once in five minutes', async () => {
     expect(await admit()).toBe(customerId)
-    now = 9_999
+    now = 299_999
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(1)
-    now = 10_000
+    now = 300_000
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(2)
+  })
+
+  it('asks about a key again once an operation has refused it, and about no other refusal', async () => {
+    expect(await admit()).toBe(customerId)
+    const key = await readApiKey(request, context)
+    gate.refused(key, new ApiError('rate_limit_exceeded', 'Wait.'))
+    expect(await admit()).toBe(customerId)
+    expect(reads).toBe(1)
+    gate.refused(key, new ApiError('key_expired', 'The API key has expired.'))
+    expect(await admit()).toBe(customerId)
+    expect(reads).toBe(2)
+    await markKeyDeleted(context.storage.customer(customerId), customerId, prefix, now)
+    gate.refused(key, invalidKey())
+    reads = 0
+    expect(await admit()).toEqual(INVALID)
+    expect(await admit()).toEqual(INVALID)
+    expect(reads).toBe(1)
+  })
+
+  it('asks the storage about each of 20,000 keys in use once in five minutes', async () => {
+    const requests = Array.from({ length: 20_000 }, () => {
+      const { key } = context.keyring.newApiKey(customerId)
+      return new Request('http://router/', { headers: { authorization: `Bearer ${key}` } })
+    })
+    const known = async () => {
+      reads += 1
+      return [[{ name: 'k', expires_at: null, ends_at: null }]]
+    }
+    const storage: Storage = { ...context.storage, customer: () => ({ batch: known }) }
+    await gate.admit(request, context)
+    reads = 0
+    for (let round = 0; round < 2; round++) {
+      for (const one of requests) await gate.admit(one, { ...context, storage })
+    }
+    expect(reads).toBe(requests.length)
   })
 
   it('digests a key that it found once in ten seconds', async () => {
@@ -91,7 +128,7 @@ describe('the gate before a request', () => {
 
   it('asks the storage for twenty wrong secrets of a customer id a second, by source, and for every key it knows', async () => {
     expect(await admit()).toBe(customerId)
-    now = 10_000
+    now = 300_000
     reads = 0
     const guess = (from: string) => {
       const { key } = context.keyring.newApiKey(customerId)
@@ -110,10 +147,10 @@ describe('the gate before a request', () => {
     const expected = Array.from({ length: 25 }, (_, index) => (index < 20 ? INVALID : tooMany))
     expect([await guesses('192.0.2.1'), reads]).toEqual([expected, 20])
     expect(await guess('192.0.2.2')).toEqual(INVALID)
-    // Its own key, which has to be looked up again after ten seconds, is not affected, from no source.
+    // Its own key, which has to be looked up again after five minutes, is not affected, from no source.
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(22)
-    now = 11_000
+    now = 301_000
     expect(await guess('192.0.2.1')).toEqual(INVALID)
   })
 
