@@ -45,7 +45,7 @@ import { monitoredStorage } from './storage/monitored-storage.ts'
 /** Maximum sweeps per cron trigger: a few thousand rows, within the CPU time a Worker host grants one event. */
 const MAX_ROUNDS_PER_TRIGGER = 20
 
-/** Settling needs a signature and a commit. Settlements that are coalesced wait for the slowest of them. */
+/** Settling needs a signature and a commit. */
 const SETTLEMENTS = {
   maxItems: 64,
   joinTimeoutMs: 30_000,

@@ -144,7 +144,7 @@ const FRESH_MS = 100
 const STEPS_OF_A_MOMENT = 16
 
 /** Resolves once whatever waits for no event has run; no other request runs meanwhile. */
-async function momentEnds(): Promise<void> {
+export async function momentEnds(): Promise<void> {
   for (let step = 0; step < STEPS_OF_A_MOMENT; step += 1) await Promise.resolve()
 }
 

@@ -1,38 +1,83 @@
-import { createBatcher, type BatchDeps, type BatchRules } from './batcher.ts'
+import { createBatcher, momentEnds, type BatchDeps, type BatchRules } from './batcher.ts'
+import { startDeadline } from './deadline-timer.ts'
 
 /**
  * Runs a piece of work together with that of other requests in the same group; resolves or rejects as the work itself does.
  */
 export type Coalescer = (group: string, work: () => Promise<void>) => Promise<void>
 
+type Work = () => Promise<void>
+type End = PromiseSettledResult<void>
+type Rules = Omit<BatchRules<never, never>, 'run' | 'size'>
+
+/** The end of a piece, or of one that takes longer than others of its group, a promise of it. */
+type EndOrLater = End | { readonly status: 'later'; readonly end: Promise<End> }
+
 /**
  * Runs work of several requests inside one of them, so that each asynchronous step wakes up one request instead of
  * many, and the calls made by the pieces are batched. The pieces must hold nothing that the runtime ties to their own
- * request (streams, bodies). The failure of one does not affect the others, but the pieces of a group end together: what may be
- * slow belongs in a group of its own. What a piece signs and stores shares a call only with what the other pieces do in the same
- * moment (`ofOneMoment`), so without the coalescer each settlement would be two calls by itself.
+ * request (streams, bodies). The failure of one does not affect the others. Pieces that end in one moment wake their requests
+ * together; one that takes longer keeps no other waiting. What a piece signs and stores shares a call only with what the other
+ * pieces do in the same moment (`ofOneMoment`), so without the coalescer each settlement would be two calls by itself.
  */
-export function createCoalescer(
-  host: BatchDeps,
-  rules: Omit<BatchRules<never, never>, 'run' | 'size'>,
-): Coalescer {
-  type Run = (work: () => Promise<void>) => Promise<PromiseSettledResult<void>>
-  const groups = new Map<string, Run>()
+export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
+  const groups = new Map<string, (work: Work) => Promise<EndOrLater>>()
 
-  function batchesOf(group: string): Run {
+  function batchesOf(group: string) {
     const known = groups.get(group)
     if (known !== undefined) return known
-    const run: Run = createBatcher(host, {
+    const run = createBatcher(host, {
       ...rules,
-      run: (works: readonly (() => Promise<void>)[]) =>
-        Promise.allSettled(works.map((work) => work())),
+      run: (works: readonly Work[]) => runTogether(works, host, rules),
     })
     groups.set(group, run)
     return run
   }
 
   return async (group, work) => {
-    const end = await batchesOf(group)(work)
+    const first = await batchesOf(group)(work)
+    const end = first.status === 'later' ? await endOf(first.end, rules) : first
     if (end.status === 'rejected') throw end.reason
   }
+}
+
+/** Runs all pieces until the first has ended, and those that end in the same moment. */
+async function runTogether(
+  works: readonly Work[],
+  host: BatchDeps,
+  rules: Rules,
+): Promise<readonly EndOrLater[]> {
+  const ended = new Map<Work, End>()
+  const running = works.map(async (work) => {
+    const [end] = await Promise.allSettled([work()])
+    ended.set(work, end)
+    return end
+  })
+  await Promise.race(running)
+  await momentEnds()
+  if (ended.size < works.length) host.keepAlive(Promise.all(running))
+  return works.map((work, index) => {
+    const end = ended.get(work)
+    const later = running[index]
+    if (end !== undefined || later === undefined) return end ?? lost(rules)
+    return { status: 'later', end: inTime(later, host, rules) }
+  })
+}
+
+/** The end of a piece, or a failure once its request has waited for as long as it may. */
+async function inTime(running: Promise<End>, { now }: BatchDeps, rules: Rules): Promise<End> {
+  const { promise: late, resolve } = Promise.withResolvers<End>()
+  const deadline = startDeadline(rules.joinTimeoutMs, now, () => resolve(lost(rules)))
+  const end = await Promise.race([running, late])
+  deadline.stop()
+  return end
+}
+
+/** The runtime rejects what requests wait for when it ends the one that does the work. */
+async function endOf(end: Promise<End>, rules: Rules): Promise<End> {
+  return end.catch(() => lost(rules))
+}
+
+function lost({ timeoutError }: Rules): End {
+  return { status: 'rejected', reason: timeoutError() }
 }

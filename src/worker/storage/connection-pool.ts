@@ -10,12 +10,14 @@ export interface PooledConnection {
 export interface PoolUser {
   readonly owner: string
   readonly reads: boolean
+  /** Whether it is known to wait for a row that another transaction has locked. */
+  readonly waits?: boolean
 }
 
 export interface ConnectionPool<L extends PooledConnection> {
   /**
    * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share, and reads no
-   * more than half of all, so that no number of them keeps a write waiting.
+   * more than half of all, so that no number of them keeps a write waiting; likewise work that waits for locked rows.
    * @throws StorageUnavailable when waiting and work together exceed the deadline; the connection is then replaced,
    *   because a late result on it could not be matched to its query
    */
@@ -84,19 +86,22 @@ function createConnectionQueue<L extends PooledConnection>({
 }: ConnectionPoolOptions<L>) {
   const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
   const busy = new Map<string, number>()
-  let reading = 0
-  const maxReading = Math.max(1, Math.floor(size / 2))
+  const used = { reading: 0, waiting: 0 }
+  const half = Math.max(1, Math.floor(size / 2))
   const waiting: { user: PoolUser; take: (connection: L | undefined) => void }[] = []
 
   const nameOf = ({ owner, reads }: PoolUser) => `${reads ? 'reads' : 'writes'} ${owner}`
   const mayTake = (user: PoolUser) =>
-    (busy.get(nameOf(user)) ?? 0) < share && !(user.reads && reading >= maxReading)
+    (busy.get(nameOf(user)) ?? 0) < share &&
+    !(user.reads && used.reading >= half) &&
+    !(user.waits === true && used.waiting >= half)
   const count = (user: PoolUser, change: 1 | -1) => {
     const name = nameOf(user)
     const now = (busy.get(name) ?? 0) + change
     if (now === 0) busy.delete(name)
     else busy.set(name, now)
-    if (user.reads) reading += change
+    if (user.reads) used.reading += change
+    if (user.waits === true) used.waiting += change
   }
 
   async function acquire(user: PoolUser, passed: Promise<never>): Promise<L | undefined> {

@@ -20,9 +20,12 @@ export interface LedgerItem {
 }
 
 /** What became of one operation: the function's answer as JSON (null: nothing), or the engine's failure. */
-export type LedgerAnswer =
+export type LedgerEnd =
   | { readonly ok: true; readonly answer: string | null }
   | { readonly ok: false; readonly unavailable: boolean; readonly message: string }
+
+/** The end of an operation that was called together with others, or `locked`: it was not carried out and must wait alone. */
+export type LedgerAnswer = LedgerEnd | { readonly locked: true }
 
 /** @param plans as JSON */
 export function admissionItem(

@@ -4,6 +4,7 @@ import { createJoiningLanes } from './joining-lanes.ts'
 import {
   roundsOf,
   type LedgerAnswer,
+  type LedgerEnd,
   type LedgerFunction,
   type LedgerItem,
 } from './postgres-calls.ts'
@@ -12,11 +13,15 @@ import type { PostgresConnection } from './postgres-connection.ts'
 import { StorageUnavailable } from './database.ts'
 import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
 
-/** Carries out operations; the answers are in their order. It never rejects. */
-export type PostgresLedger = (
-  name: LedgerFunction,
-  items: readonly LedgerItem[],
-) => Promise<readonly LedgerAnswer[]>
+export interface PostgresLedger {
+  /**
+   * Carries out operations together; the answers are in their order. None waits long for another's row: one whose row is
+   * locked is not carried out. It never rejects.
+   */
+  together(name: LedgerFunction, items: readonly LedgerItem[]): Promise<readonly LedgerAnswer[]>
+  /** Carries out one operation, which waits for its row as long as an operation may take. It never rejects. */
+  alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd>
+}
 
 export interface PostgresLedgerDeps {
   /** Gives exclusive use of a connection, and repeats what lost to another transaction. */
@@ -39,6 +44,11 @@ const FUNCTIONS: Readonly<
 /** How long a call for several customers waits for the row of one of them, ms. */
 const LOCK_WAIT_MS = 250
 
+/** How long each of them then waits by itself, ms: who gets the row only later waits alone. */
+const PROBE_WAIT_MS = 1
+
+const LOCKED: LedgerAnswer = { locked: true }
+
 /** A call delays others by some tens of milliseconds at most. */
 const MAX_ITEMS = 128
 const MAX_CHARACTERS = 4 * 1024 * 1024
@@ -49,46 +59,31 @@ const MAX_CONNECTIONS = 3
 /**
  * The ledger's operations in calls of the database's functions: one round trip and one commit for all that wait.
  *
- * Where the call is refused, or the row of one customer stays locked, each operation is carried out alone, so that none
- * fails or waits because of another. While one waits alone, later ones of its customer do not join others. Every
- * operation may be repeated, so one whose connection is lost is.
+ * Where the call is refused, or the row of one customer stays locked, each operation is carried out by itself, so that none
+ * fails or waits because of another. One whose row is locked then waits alone; meanwhile later ones of its customer join no
+ * others. Every operation may be repeated, so one whose connection is lost is.
  */
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
-  const alone = new Map<string, number>()
+  /** How many operations of a customer wait alone. */
+  const waiting = new Map<string, number>()
 
-  async function runAlone(name: LedgerFunction, item: LedgerItem): Promise<LedgerAnswer> {
+  async function alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
     const { customerId } = item
-    alone.set(customerId, (alone.get(customerId) ?? 0) + 1)
+    waiting.set(customerId, (waiting.get(customerId) ?? 0) + 1)
     try {
-      const user = { owner: customerId, reads: false }
-      const [answer = missing()] = await call(deps, name, [item], {
-        user,
-        lockMs: deps.deadlineMs,
-      })
-      return answer
+      return await callFor(deps, name, item, deps.deadlineMs)
     } catch (error) {
       return failureOf(error)
     } finally {
-      const left = (alone.get(customerId) ?? 0) - 1
-      if (left > 0) alone.set(customerId, left)
-      else alone.delete(customerId)
-    }
-  }
-
-  async function runTogether(name: LedgerFunction, items: readonly LedgerItem[]) {
-    try {
-      const user = { owner: `function ${name}`, reads: false }
-      return await call(deps, name, items, { user, lockMs: LOCK_WAIT_MS })
-    } catch (error) {
-      const separable = isLockTimeout(error) || classifyPostgresError(error) === 'refused'
-      if (separable) return Promise.all(items.map((item) => runAlone(name, item)))
-      return items.map(() => failureOf(error))
+      const left = (waiting.get(customerId) ?? 0) - 1
+      if (left > 0) waiting.set(customerId, left)
+      else waiting.delete(customerId)
     }
   }
 
   const laneOf = (name: LedgerFunction) =>
     createJoiningLanes<LedgerItem, LedgerAnswer>({
-      run: (items) => runTogether(name, items),
+      run: (items) => callTogether(deps, name, items),
       lanes: FUNCTIONS[name].lanes,
       maxItems: MAX_ITEMS,
       maxSize: MAX_CHARACTERS,
@@ -98,19 +93,56 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
     })
   const lanes = { admit: laneOf('admit'), settle: laneOf('settle'), release: laneOf('release') }
 
-  return async (name, items) => {
-    const apart = items.filter(({ customerId }) => alone.has(customerId))
-    if (apart.length === 0) return lanes[name](items)
-    const others = items.filter(({ customerId }) => !alone.has(customerId))
-    const [ofApart, ofOthers] = await Promise.all([
-      Promise.all(apart.map((item) => runAlone(name, item))),
-      lanes[name](others),
-    ])
-    const answers = new Map<LedgerItem, LedgerAnswer | undefined>()
-    for (const [index, item] of apart.entries()) answers.set(item, ofApart[index])
-    for (const [index, item] of others.entries()) answers.set(item, ofOthers[index])
-    return items.map((item) => answers.get(item) ?? missing())
+  return {
+    alone,
+    async together(name, items) {
+      const free = items.filter(({ customerId }) => !waiting.has(customerId))
+      const answers = await lanes[name](free)
+      if (free.length === items.length) return answers
+      const known = new Map(free.map((item, index) => [item, answers[index]]))
+      return items.map((item) => (known.has(item) ? (known.get(item) ?? missing()) : LOCKED))
+    },
   }
+}
+
+/** Carries out operations in one call, or each by itself where one keeps the others from it. Never rejects. */
+async function callTogether(
+  deps: PostgresLedgerDeps,
+  name: LedgerFunction,
+  items: readonly LedgerItem[],
+): Promise<readonly LedgerAnswer[]> {
+  try {
+    const user = { owner: `function ${name}`, reads: false }
+    return await call(deps, name, items, { user, lockMs: LOCK_WAIT_MS })
+  } catch (error) {
+    const separable = isLockTimeout(error) || classifyPostgresError(error) === 'refused'
+    if (separable) return Promise.all(items.map((item) => callUnlessLocked(deps, name, item)))
+    return items.map(() => failureOf(error))
+  }
+}
+
+async function callUnlessLocked(
+  deps: PostgresLedgerDeps,
+  name: LedgerFunction,
+  item: LedgerItem,
+): Promise<LedgerAnswer> {
+  try {
+    return await callFor(deps, name, item, PROBE_WAIT_MS)
+  } catch (error) {
+    return isLockTimeout(error) ? LOCKED : failureOf(error)
+  }
+}
+
+/** A call for one operation, on behalf of its customer. */
+async function callFor(
+  deps: PostgresLedgerDeps,
+  name: LedgerFunction,
+  item: LedgerItem,
+  lockMs: number,
+): Promise<LedgerEnd> {
+  const user = { owner: item.customerId, reads: false, waits: lockMs > LOCK_WAIT_MS }
+  const [end = missing()] = await call(deps, name, [item], { user, lockMs })
+  return end
 }
 
 /** One call of a function for all items. */
@@ -119,14 +151,14 @@ async function call(
   name: LedgerFunction,
   items: readonly LedgerItem[],
   { user, lockMs }: { readonly user: PoolUser; readonly lockMs: number },
-): Promise<readonly LedgerAnswer[]> {
+): Promise<readonly LedgerEnd[]> {
   const { rounds, order } = roundsOf(items)
   const statement = { sql: FUNCTIONS[name].sql, params: [rounds, lockMs] }
   for (let connection = 1; ; connection++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- a further try
       const rows = await onConnection(user, ({ sql }) => callFunction(sql, statement))
-      const answers: LedgerAnswer[] = items.map(() => missing())
+      const answers: LedgerEnd[] = items.map(() => missing())
       for (const [position, index] of order.entries()) {
         const answer = rows[position]?.['answer']
         if (answer === null || typeof answer === 'string') answers[index] = { ok: true, answer }
@@ -144,12 +176,12 @@ function isConnectionLost(error: unknown): boolean {
   return !isLate && classifyPostgresError(error) === 'unavailable'
 }
 
-function failureOf(error: unknown): LedgerAnswer {
+function failureOf(error: unknown): LedgerEnd {
   const unavailable = classifyPostgresError(error) !== 'refused'
   return { ok: false, unavailable, message: messageOf(causeOf(error)) }
 }
 
-function missing(): LedgerAnswer {
+function missing(): LedgerEnd {
   return { ok: false, unavailable: true, message: 'internal error: an operation got no answer' }
 }
 

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { outcomeOf, type BatchOutcome } from './batch-outcome.ts'
 import type { DatabaseNetwork } from './database-socket.ts'
-import type { LedgerAnswer, LedgerFunction, LedgerItem } from './postgres-calls.ts'
+import type { LedgerAnswer, LedgerEnd, LedgerFunction, LedgerItem } from './postgres-calls.ts'
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
@@ -46,12 +46,17 @@ export function makePostgresPool(
       return outcomeOf(this.#engine.batch(customerId, statements))
     }
 
-    /** Carries out operations on the ledger; the answers are in their order. Errors are returned, not thrown. */
+    /** Carries out operations on the ledger together; the answers are in their order. Errors are returned, not thrown. */
     async ledger(
       name: LedgerFunction,
       items: readonly LedgerItem[],
     ): Promise<readonly LedgerAnswer[]> {
-      return this.#engine.ledger(name, items)
+      return this.#engine.ledger.together(name, items)
+    }
+
+    /** Carries out one operation whose row another transaction has locked. Errors are returned, not thrown. */
+    async ledgerAlone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
+      return this.#engine.ledger.alone(name, item)
     }
 
     /** Runs one round of maintenance, and schedules the next one even if this one fails. */

@@ -8,6 +8,7 @@ import {
   releaseItem,
   settlementItem,
   type LedgerAnswer,
+  type LedgerEnd,
   type LedgerFunction,
   type LedgerItem,
 } from './postgres-calls.ts'
@@ -20,6 +21,8 @@ export interface PoolTarget {
   batch(customerId: string | null, statements: readonly Statement[]): PromiseLike<BatchOutcome>
   /** The answer of each operation, in order. */
   ledger(name: LedgerFunction, items: readonly LedgerItem[]): PromiseLike<readonly LedgerAnswer[]>
+  /** The end of an operation that was answered `locked`, which may take long. */
+  ledgerAlone(name: LedgerFunction, item: LedgerItem): PromiseLike<LedgerEnd>
 }
 
 const OBJECT = 'pool'
@@ -68,8 +71,13 @@ function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Op
   }
   return async (name, item) => {
     const answer = await batchers[name](item)
-    if (answer.ok) return answer.answer
-    throw storageError(answer.message, !answer.unavailable)
+    // The row is locked: only this operation waits for it, not those that joined it.
+    const end =
+      'locked' in answer
+        ? await callObject(namespace, OBJECT, (target) => target.ledgerAlone(name, item))
+        : answer
+    if (end.ok) return end.answer
+    throw storageError(end.message, !end.unavailable)
   }
 }
 

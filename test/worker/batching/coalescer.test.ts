@@ -47,6 +47,42 @@ describe('work done together', () => {
     expect(ended).toEqual(['quick', 'quick', 'slow'])
   })
 
+  it('answers each when it ends, whatever others of its group still wait for', async () => {
+    const kept: Promise<unknown>[] = []
+    const together = createCoalescer({ ...HOST, keepAlive: (work) => kept.push(work) }, RULES)
+    const slow = Promise.withResolvers<void>()
+    const failing = Promise.withResolvers<void>()
+    const ended: string[] = []
+    const works = [
+      together('a', () => slow.promise).then(() => ended.push('slow')),
+      together('a', async () => {}).then(() => ended.push('quick')),
+      together('a', () => failing.promise).catch((error: unknown) => ended.push(String(error))),
+    ]
+    await works[1]
+    expect(ended).toEqual(['quick'])
+    failing.reject(new Error('mine'))
+    await works[2]
+    expect(ended).toEqual(['quick', 'Error: mine'])
+    slow.resolve()
+    await works[0]
+    expect(ended).toEqual(['quick', 'Error: mine', 'slow'])
+    await Promise.all(kept)
+  })
+
+  it('fails what takes longer than a request may wait, alone', async () => {
+    vi.useFakeTimers()
+    const together = createCoalescer(HOST, RULES)
+    const works = [
+      together('a', () => new Promise(() => {})).catch((error: unknown) => String(error)),
+      together('a', async () => {}),
+    ]
+    await vi.advanceTimersByTimeAsync(500)
+    await works[1]
+    await vi.advanceTimersByTimeAsync(1_500)
+    expect(await works[0]).toBe('Error: late')
+    vi.useRealTimers()
+  })
+
   it('makes its calls without a timer each', async () => {
     const sign = createBatcher(HOST, {
       ...RULES,

@@ -86,6 +86,24 @@ describe('a pool of connections', () => {
     expect(started.slice(3)).toEqual(['b reads', 'c reads'])
   })
 
+  it('keeps half of itself from work that waits for locked rows', async () => {
+    const connections = create(4, 2)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const started: string[] = []
+    const waits = ['a', 'b', 'c'].map((owner) =>
+      connections.use({ ...writer(owner), waits: true }, async () => {
+        started.push(`${owner} waits`)
+        await promise
+      }),
+    )
+    const write = connections.use(writer('c'), async () => started.push('c writes'))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(started).toEqual(['a waits', 'b waits', 'c writes'])
+    resolve()
+    await Promise.all([...waits, write])
+    expect(started.slice(3)).toEqual(['c waits'])
+  })
+
   it('replaces a connection whose work passed the deadline', async () => {
     const connections = create(2)
     const results = Promise.allSettled([

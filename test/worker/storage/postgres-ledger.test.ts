@@ -8,6 +8,7 @@ interface Call {
   readonly owner: string
   readonly customers: readonly string[]
   readonly lockMs: number
+  readonly waits: boolean | undefined
 }
 
 const DEADLINE_MS = 9_000
@@ -15,11 +16,11 @@ const DEADLINE_MS = 9_000
 /** A ledger before a database whose every call is answered by `answer`, which throws or waits as the database would. */
 function startLedger(answer: (call: Call) => Promise<void>) {
   const calls: Call[] = []
-  const connectionOf = ({ owner }: PoolUser) => {
+  const connectionOf = ({ owner, waits }: PoolUser) => {
     const execute = async (params: readonly unknown[]) => {
       const rounds: { entries: { customer: string }[] }[] = JSON.parse(String(params[0]))
       const customers = rounds.flatMap(({ entries }) => entries.map(({ customer }) => customer))
-      const call = { owner, customers, lockMs: Number(params[1]) }
+      const call = { owner, customers, lockMs: Number(params[1]), waits }
       calls.push(call)
       await answer(call)
       return customers.map((customer) => ({ answer: `"${customer}"` }))
@@ -49,36 +50,41 @@ const failure = (code: string) => Object.assign(new Error(`SQLSTATE ${code}`), {
 describe('calls of the ledger functions', () => {
   it('carry out all operations in one, and answer them in order', async () => {
     const { ledger, calls } = startLedger(async () => {})
-    const answers = await ledger('settle', items('a', 'b', 'a'))
+    const answers = await ledger.together('settle', items('a', 'b', 'a'))
     expect(answers).toEqual([answered('a'), answered('b'), answered('a')])
-    expect(calls).toEqual([{ owner: 'function settle', customers: ['a', 'b', 'a'], lockMs: 250 }])
+    expect(calls).toEqual([
+      { owner: 'function settle', customers: ['a', 'b', 'a'], lockMs: 250, waits: undefined },
+    ])
   })
 
-  it('go apart where a row stays locked, and its customer joins no others until it is free', async () => {
+  it('go on without whose row stays locked; it waits alone, and its customer joins no others until then', async () => {
     const unlock = Promise.withResolvers<void>()
-    let locked = true
     const { ledger, calls } = startLedger(async ({ customers, lockMs }) => {
-      if (!customers.includes('held') || !locked) return
+      if (!customers.includes('held')) return
       if (lockMs < DEADLINE_MS) throw failure('55P03')
       await unlock.promise
     })
-    const first = ledger('admit', items('held', 'free'))
-    await expect.poll(() => calls.length, { timeout: 30_000 }).toBe(3)
-    expect(calls.slice(1)).toEqual([
-      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS },
-      { owner: 'free', customers: ['free'], lockMs: DEADLINE_MS },
+    expect(await ledger.together('admit', items('held', 'free'))).toEqual([
+      { locked: true },
+      answered('free'),
     ])
-    const second = ledger('admit', items('other', 'held'))
-    await expect.poll(() => calls.length, { timeout: 30_000 }).toBe(5)
+    expect(calls).toEqual([
+      { owner: 'function admit', customers: ['held', 'free'], lockMs: 250, waits: undefined },
+      { owner: 'held', customers: ['held'], lockMs: 1, waits: false },
+      { owner: 'free', customers: ['free'], lockMs: 1, waits: false },
+    ])
+    const alone = ledger.alone('admit', itemOf('held'))
+    expect(await ledger.together('admit', items('other', 'held'))).toEqual([
+      answered('other'),
+      { locked: true },
+    ])
     expect(calls.slice(3)).toEqual([
-      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS },
-      { owner: 'function admit', customers: ['other'], lockMs: 250 },
+      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS, waits: true },
+      { owner: 'function admit', customers: ['other'], lockMs: 250, waits: undefined },
     ])
-    locked = false
     unlock.resolve()
-    expect(await first).toEqual([answered('held'), answered('free')])
-    expect(await second).toEqual([answered('other'), answered('held')])
-    await ledger('admit', items('held', 'free'))
+    expect(await alone).toEqual(answered('held'))
+    await ledger.together('admit', items('held', 'free'))
     expect(calls[5]?.customers).toEqual(['held', 'free'])
   })
 
@@ -86,7 +92,7 @@ describe('calls of the ledger functions', () => {
     const { ledger } = startLedger(async ({ customers }) => {
       if (customers.includes('bad')) throw failure('23514')
     })
-    expect(await ledger('settle', items('a', 'bad', 'b'))).toEqual([
+    expect(await ledger.together('settle', items('a', 'bad', 'b'))).toEqual([
       answered('a'),
       { ok: false, unavailable: false, message: 'SQLSTATE 23514' },
       answered('b'),
@@ -98,9 +104,9 @@ describe('calls of the ledger functions', () => {
       const tries = calls.length
       if (customers.includes('gone') || tries < 3) throw failure('CONNECTION_CLOSED')
     })
-    expect(await ledger('release', items('a'))).toEqual([answered('a')])
+    expect(await ledger.together('release', items('a'))).toEqual([answered('a')])
     expect(calls).toHaveLength(3)
-    expect(await ledger('release', items('gone'))).toEqual([
+    expect(await ledger.together('release', items('gone'))).toEqual([
       { ok: false, unavailable: true, message: 'SQLSTATE CONNECTION_CLOSED' },
     ])
     expect(calls).toHaveLength(6)

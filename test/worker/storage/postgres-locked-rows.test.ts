@@ -1,0 +1,84 @@
+import type { DurableObjectId } from '@cloudflare/workers-types'
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
+import type { Storage } from '../../../src/worker/storage/database.ts'
+import { createPostgresEngine } from '../../../src/worker/storage/postgres-engine.ts'
+import { postgresStorage, type PoolTarget } from '../../../src/worker/storage/postgres-storage.ts'
+import { addCustomer, askOf, readLedgerTotals, settlementOf } from '../../support/ledger.ts'
+import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
+
+/** Longer than a test may take: what waits for a locked row waits until the row is free. */
+const DEADLINE_MS = 300_000
+
+const HOST = { now: Date.now, keepAlive: () => {} }
+
+let server: PostgresServer
+let outside: postgres.Sql
+let storage: Storage
+
+beforeAll(async () => {
+  server = await startPostgres()
+  const databaseUrl = await server.createDatabase()
+  const engine = createPostgresEngine({ databaseUrl }, DEADLINE_MS, Math.random)
+  const pool: PoolTarget = {
+    batch: (customerId, statements) => outcomeOf(engine.batch(customerId, statements)),
+    ledger: (name, items) => engine.ledger.together(name, items),
+    ledgerAlone: (name, item) => engine.ledger.alone(name, item),
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- there is one object
+  const idFromName = () => ({}) as DurableObjectId
+  storage = postgresStorage({ idFromName, get: () => pool }, HOST)
+  outside = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+}, 120_000)
+afterAll(async () => {
+  await outside?.end({ timeout: 0 })
+  await server?.stop()
+})
+
+test('a row that another host has locked delays no other customer, neither its admission nor its settled answer', async () => {
+  const held = await addCustomer(storage.customer('held'), { id: 'held', balance: 100n })
+  const free = await addCustomer(storage.customer('free'), { id: 'free', balance: 100n })
+  const keys = { held, free }
+  const admitted = (id: 'held' | 'free', request: string) =>
+    admit(storage.customer(id), askOf(keys[id], `${id}-${request}`, { nano: 10n }))
+  const coalesce = createCoalescer(HOST, {
+    maxItems: 64,
+    joinTimeoutMs: DEADLINE_MS,
+    timeoutError: () => new Error('late'),
+  })
+  const settled = (id: 'held' | 'free') =>
+    coalesce('provider', async () => {
+      const settlement = settlementOf(keys[id], `${id}-first`, { nano: 4n })
+      await commitSettlement(storage.customer(id), settlement, ONCE)
+    })
+  await Promise.all([admitted('held', 'first'), admitted('free', 'first')])
+
+  const unlock = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  const holding = outside.begin(async (tx) => {
+    await tx`SELECT 1 FROM customers WHERE customer_id = 'held' FOR UPDATE`
+    locked.resolve()
+    await unlock.promise
+  })
+  await locked.promise
+  const ended: string[] = []
+  const works = [
+    settled('held').then(() => ended.push('settled held')),
+    settled('free').then(() => ended.push('settled free')),
+    admitted('held', 'second').then(() => ended.push('admitted held')),
+    admitted('free', 'second').then(() => ended.push('admitted free')),
+  ]
+  await Promise.all([works[1], works[3]])
+  expect(ended.toSorted()).toEqual(['admitted free', 'settled free'])
+  unlock.resolve()
+  await Promise.all([...works, holding])
+  expect(ended).toHaveLength(4)
+  for (const id of ['held', 'free']) {
+    const ledger = { balance: 96n, reserved: 10n, rows: 1, open: 1 }
+    expect(await readLedgerTotals(storage.customer(id), id)).toEqual(ledger)
+  }
+}, 120_000)
