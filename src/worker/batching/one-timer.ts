@@ -1,72 +1,97 @@
 import type { After } from './deadline-timer.ts'
 
 interface Alarm {
-  /** In time that only grows, ms. */
+  /** Since the moment in which it was set, ms. */
   readonly dueAt: number
   readonly passed: () => void
 }
 
-/** The timer of the platform that runs. */
-interface Running {
-  readonly timer: ReturnType<typeof setTimeout>
-  /** When it was started, in time that only grows and by the clock, ms. */
-  readonly from: number
-  readonly startedAt: number
-  readonly ms: number
-}
-
 /**
- * Measures all times of one request with one timer of the platform. A request has several time limits, nearly all of which
- * are stopped long before they pass, and setting and clearing a timer of the platform for each costs more than reading a
- * small body. Here a limit that is stopped leaves the timer alone: it fires once for nothing, or ends with its request.
+ * Measures all times of one request, those that begin in the same moment with one timer of the platform. A request has several
+ * time limits, nearly all of which begin together and are stopped long before they pass, and setting and clearing a timer of
+ * the platform for each costs more than reading a small body. Here a limit that is stopped leaves the timer alone: it fires
+ * once for nothing, or ends with its request.
  *
- * Times are counted by the platform's timers. The clock, which may be set meanwhile, only tells how much of the running
- * timer has passed when another time begins: after a clock was set forward, a limit that begins then may pass later, at most by
- * what was left of the running timer.
+ * Times are counted by the platform's timers alone. The clock, which may be set meanwhile, only tells whether the moment is
+ * still the same: in workerd it stands still until something arrives.
  * @param now ms
  */
 export function oneTimer(now: () => number): After {
-  const alarms = new Set<Alarm>()
-  let running: Running | undefined
-  let firedAt = 0
+  let current: { readonly clock: number; readonly moment: Moment } | undefined
 
-  function time(): number {
-    if (running === undefined) return firedAt
-    const { from, startedAt, ms } = running
-    return from + Math.min(Math.max(now() - startedAt, 0), ms)
+  function momentNow(): Moment {
+    const clock = now()
+    if (current?.clock === clock && !current.moment.hasFired) return current.moment
+    current?.moment.end()
+    current = { clock, moment: new Moment() }
+    return current.moment
   }
 
-  function startFor({ dueAt }: Alarm): void {
-    if (running !== undefined && running.from + running.ms <= dueAt) return
-    const from = time()
-    if (running !== undefined) clearTimeout(running.timer)
-    const ms = dueAt - from
-    running = { timer: setTimeout(fire, ms), from, startedAt: now(), ms }
+  return (ms, passed) => {
+    const moment = momentNow()
+    const alarm = { dueAt: ms, passed }
+    moment.add(alarm)
+    return { stop: () => moment.remove(alarm) }
+  }
+}
+
+/** The times that begin in one moment. */
+class Moment {
+  readonly #alarms = new Set<Alarm>()
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** When the timer fires next, and when it last did, since the moment, ms. */
+  #firesAt = Number.POSITIVE_INFINITY
+  #firedAt = 0
+  #hasFired = false
+  #hasEnded = false
+
+  /** Whether time has passed since the moment, whatever the clock says. */
+  get hasFired(): boolean {
+    return this.#hasFired
   }
 
-  function fire(): void {
-    firedAt = running === undefined ? firedAt : running.from + running.ms
-    running = undefined
-    callDue()
+  add(alarm: Alarm): void {
+    this.#alarms.add(alarm)
+    if (alarm.dueAt < this.#firesAt) this.#startFor(alarm)
   }
 
-  function callDue(): void {
-    const [first] = [...alarms].toSorted((one, other) => one.dueAt - other.dueAt)
+  remove(alarm: Alarm): void {
+    this.#alarms.delete(alarm)
+    this.#clearIfIdle()
+  }
+
+  /** No more times begin in it. */
+  end(): void {
+    this.#hasEnded = true
+    this.#clearIfIdle()
+  }
+
+  #clearIfIdle(): void {
+    if (this.#hasEnded && this.#alarms.size === 0) clearTimeout(this.#timer ?? null)
+  }
+
+  #startFor({ dueAt }: Alarm): void {
+    clearTimeout(this.#timer ?? null)
+    this.#firesAt = dueAt
+    this.#timer = setTimeout(() => this.#fire(), dueAt - this.#firedAt)
+  }
+
+  #fire(): void {
+    this.#hasFired = true
+    this.#firedAt = this.#firesAt
+    this.#callDue()
+  }
+
+  #callDue(): void {
+    const [first] = [...this.#alarms].toSorted((one, other) => one.dueAt - other.dueAt)
     if (first === undefined) return
-    if (first.dueAt > firedAt) return startFor(first)
-    alarms.delete(first)
+    if (first.dueAt > this.#firedAt) return this.#startFor(first)
+    this.#alarms.delete(first)
     try {
       first.passed()
     } finally {
       // Also when it throws: the others do not depend on it.
-      callDue()
+      this.#callDue()
     }
-  }
-
-  return (ms, passed) => {
-    const alarm = { dueAt: time() + ms, passed }
-    alarms.add(alarm)
-    startFor(alarm)
-    return { stop: () => void alarms.delete(alarm) }
   }
 }

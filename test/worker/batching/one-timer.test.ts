@@ -83,4 +83,44 @@ describe('the one timer of a request', () => {
     await vi.advanceTimersByTimeAsync(10_000)
     expect(events).toEqual(['a 1000', 'b 3000'])
   })
+
+  it.each([-3_600_000, -300, 300, 3_600_000])(
+    'keeps the times of limits that begin after the clock was set by %i ms, and those of the others',
+    async (by) => {
+      const after = oneTimer(Date.now)
+      after(1_000, note('a'))
+      after(10_000, note('b'))
+      await vi.advanceTimersByTimeAsync(400)
+      vi.setSystemTime(Date.now() + by)
+      after(200, note('short'))
+      after(5_000, note('long'))
+      await vi.advanceTimersByTimeAsync(20_000)
+      expect(events).toEqual(['short 600', 'a 1000', 'long 5400', 'b 10000'])
+    },
+  )
+
+  it('keeps the time of a limit that begins when the clock was set back to where an earlier one began', async () => {
+    const after = oneTimer(Date.now)
+    const begun = Date.now()
+    after(100, note('a'))
+    after(1_000, note('b'))
+    await vi.advanceTimersByTimeAsync(500)
+    vi.setSystemTime(begun)
+    after(600, note('c'))
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(events).toEqual(['a 100', 'b 1000', 'c 1100'])
+  })
+
+  it('leaves no timer of an earlier moment running once its times are stopped', async () => {
+    const after = oneTimer(Date.now)
+    for (let count = 0; count < 10; count++) {
+      const limit = after(600_000, note('stopped'))
+      await vi.advanceTimersByTimeAsync(10)
+      const next = after(600_000, note('stopped'))
+      limit.stop()
+      next.stop()
+      await vi.advanceTimersByTimeAsync(10)
+    }
+    expect(vi.getTimerCount()).toBe(1)
+  })
 })
