@@ -52,8 +52,8 @@ export interface EmbeddedDatabase extends Database {
   readonly connection: DatabaseSync
   readonly ledgerEngine: EmbeddedLedger
   readonly store: SyncStore
-  /** Has the fold run that is due. */
-  passTime(): Promise<void>
+  /** Has the folds run that are due within this time, ms; all unless given. */
+  passTime(withinMs?: number): Promise<void>
 }
 
 /**
@@ -72,8 +72,10 @@ export async function openEmbedded(
   if (path !== ':memory:') connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF')
   const store = wrap(nodeStore(connection))
   await migrate(sqliteDatabase(store), MIGRATIONS)
-  const due: (() => Promise<void>)[] = []
-  const ledgerEngine = new EmbeddedLedger(store, { later: (_ms, work) => void due.push(work) })
+  const due: { readonly ms: number; readonly work: () => Promise<void> }[] = []
+  const ledgerEngine = new EmbeddedLedger(store, {
+    later: (ms, work) => void due.push({ ms, work }),
+  })
   await ledgerEngine.open(held)
   return {
     connection,
@@ -86,8 +88,12 @@ export async function openEmbedded(
       if (outcome === undefined) throw new Error('an operation was left unanswered')
       return outcome
     }),
-    passTime: async () => {
-      for (const work of due.splice(0)) await work()
+    passTime: async (withinMs = Number.POSITIVE_INFINITY) => {
+      const { now = [], later = [] } = Object.groupBy(due.splice(0), ({ ms }) =>
+        ms <= withinMs ? 'now' : 'later',
+      )
+      due.push(...later)
+      for (const { work } of now) await work()
     },
   }
 }
