@@ -67,11 +67,15 @@ class Moment {
   }
 
   #clearIfIdle(): void {
-    if (this.#hasEnded && this.#alarms.size === 0) clearTimeout(this.#timer ?? null)
+    if (this.#hasEnded && this.#alarms.size === 0) this.#clear()
+  }
+
+  #clear(): void {
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
   }
 
   #startFor({ dueAt }: Alarm): void {
-    clearTimeout(this.#timer ?? null)
+    this.#clear()
     this.#firesAt = dueAt
     this.#timer = setTimeout(() => this.#fire(), dueAt - this.#firedAt)
   }
