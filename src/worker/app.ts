@@ -36,7 +36,7 @@ import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/enc
 import { ReceiptHeads } from './settle/receipt-heads.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
-import { SettingsSource } from './settings.ts'
+import { SettingsSource, type Settings } from './settings.ts'
 import { StorageUnavailable } from './storage/database.ts'
 import type { LocalLedger } from './storage/local-ledger.ts'
 import { openStorage } from './storage/open.ts'
@@ -88,6 +88,7 @@ export class App {
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
   #parts: Parts | undefined
+  #common: { readonly settings: Settings; readonly context: CommonContext } | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
@@ -263,25 +264,11 @@ export class App {
     const { permit, key: presentedKey } = state
     const owner = presentedKey?.customerId ?? ''
     return {
-      ...settings,
-      ...parts,
-      ...this.#deps,
+      ...this.#commonContext(settings, parts),
       requestId,
       after: oneTimer(this.#deps.now),
       owner,
       presentedKey,
-      coalesceSettlements: this.#coalesceSettlements,
-      keptAnswers: this.#keptAnswers,
-      link: this.#link,
-      metrics: this.#metrics,
-      watch: this.#watch,
-      consolePage: this.#env.CONSOLE_PAGE,
-      telemetry: this.#telemetry,
-      traces: this.#traces,
-      sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
-      log: this.#log,
-      shared: this.#shared,
-      openRequests: () => this.#cap.openRequests,
       inTurn: (cost, work) =>
         this.#shared.turns.begin(
           { owner, cost, client: request.signal },
@@ -296,11 +283,41 @@ export class App {
       },
     }
   }
+
+  /** Put together once for all requests under the same settings. */
+  #commonContext(settings: Settings, parts: Parts): CommonContext {
+    if (this.#common?.settings === settings) return this.#common.context
+    const context: CommonContext = {
+      ...settings,
+      ...parts,
+      ...this.#deps,
+      coalesceSettlements: this.#coalesceSettlements,
+      keptAnswers: this.#keptAnswers,
+      link: this.#link,
+      metrics: this.#metrics,
+      watch: this.#watch,
+      consolePage: this.#env.CONSOLE_PAGE,
+      telemetry: this.#telemetry,
+      traces: this.#traces,
+      sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
+      log: this.#log,
+      shared: this.#shared,
+      openRequests: () => this.#cap.openRequests,
+    }
+    this.#common = { settings, context }
+    return context
+  }
 }
 
 function print(text: string): void {
   console.log(text)
 }
+
+/** The part of a context that does not depend on the request. */
+type CommonContext = Omit<
+  Context,
+  'requestId' | 'after' | 'owner' | 'presentedKey' | 'inTurn' | 'takeMemory' | 'waitUntil'
+>
 
 /** The parts that need the bindings. */
 type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'>

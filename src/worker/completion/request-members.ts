@@ -84,26 +84,34 @@ type CheckedMembers = Pick<
  * @throws ApiError invalid_request_error with the member's name, never its value
  */
 export function checkMembers(valueNamed: (name: string) => unknown): CheckedMembers {
-  const values = Object.fromEntries(CHECKED_MEMBERS.map((name) => [name, valueNamed(name)]))
-  const result = members.safeParse(values)
-  if (!result.success) {
-    const [issue] = result.error.issues
-    throw invalid(String(issue?.path[0]), issue?.message ?? 'is invalid')
-  }
-  const { data } = result
-  const { max_tokens: cap, max_completion_tokens: alias } = data
+  const { shape } = members
+  const read = <Schema extends z.ZodType>(name: string, schema: Schema) =>
+    readMember(name, valueNamed(name), schema)
+  const model = read('model', shape.model) ?? ''
+  const stream = read('stream', shape.stream) ?? false
+  const temperature = read('temperature', shape.temperature)
+  const cap = read('max_tokens', shape.max_tokens)
+  const alias = read('max_completion_tokens', shape.max_completion_tokens)
+  const failover = read('failover', shape.failover) ?? []
+  const includeReasoning = read('include_reasoning', shape.include_reasoning) ?? true
+  const includeUsage = read('stream_options', shape.stream_options)?.include_usage ?? false
   if (cap !== undefined && alias !== undefined && cap !== alias) {
     throw invalid('max_completion_tokens', 'must not differ from "max_tokens"')
   }
-  return {
-    model: data.model,
-    stream: data.stream ?? false,
-    includeUsage: data.stream_options?.include_usage ?? false,
-    includeReasoning: data.include_reasoning ?? true,
-    failover: data.failover ?? [],
-    temperature: data.temperature,
-    maxTokens: cap ?? alias,
-  }
+  const maxTokens = cap ?? alias
+  return { model, stream, includeUsage, includeReasoning, failover, temperature, maxTokens }
+}
+
+/** One by one: most members are absent from most requests, and the schema of all takes as long for those. */
+function readMember<Schema extends z.ZodType>(
+  name: string,
+  value: unknown,
+  schema: Schema,
+): z.output<Schema> | undefined {
+  if (value === undefined) return undefined
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw invalid(name, result.error.issues[0]?.message ?? 'is invalid')
 }
 
 function invalid(param: string, reason: string): ApiError {

@@ -67,7 +67,11 @@ export type LogEvent =
 
 /** Writes one JSON line an event. */
 export function lineLog(now: () => number, write: (line: string) => void): Log {
+  let written = { at: Number.NaN, text: '' }
   return (event, fields = {}) => {
-    write(JSON.stringify({ at: new Date(now()).toISOString(), event, ...fields }))
+    const at = now()
+    // Events of one moment are many, and writing a time costs as much as the rest of the line.
+    if (at !== written.at) written = { at, text: new Date(at).toISOString() }
+    write(JSON.stringify({ at: written.text, event, ...fields }))
   }
 }

@@ -17,7 +17,7 @@ const MAX_SERIES = 2_000
 export class Counter implements Family {
   readonly #name: string
   readonly #help: string
-  readonly #series = new Map<string, number>()
+  readonly #series = new Map<string, { readonly labels: Labels; count: number }>()
 
   constructor(name: string, help: string) {
     this.#name = name
@@ -25,12 +25,12 @@ export class Counter implements Family {
   }
 
   add(labels: Labels, amount = 1): void {
-    const key = bounded(this.#series, labelText(labels))
-    this.#series.set(key, (this.#series.get(key) ?? 0) + amount)
+    seriesOf(this.#series, labels, (own) => ({ labels: own, count: 0 })).count += amount
   }
 
   render(): string {
-    const lines = [...this.#series].map(([labels, count]) => `${this.#name}${labels} ${count}`)
+    const series = [...this.#series.values()]
+    const lines = series.map(({ labels, count }) => `${this.#name}${labelText(labels)} ${count}`)
     return familyText(this.#name, 'counter', this.#help, lines)
   }
 }
@@ -49,14 +49,11 @@ export class Histogram implements Family {
   }
 
   observe(labels: Labels, seconds: number): void {
-    const key = bounded(this.#series, labelText(labels))
-    const known = this.#series.get(key)
-    const series = known ?? {
+    const series = seriesOf(this.#series, labels, (own) => ({
       counts: Array<number>(this.#bounds.length + 1).fill(0),
       sum: 0,
-      labels,
-    }
-    if (!known) this.#series.set(key, series)
+      labels: own,
+    }))
     const bucket = this.#bounds.findIndex((bound) => seconds <= bound)
     const index = bucket < 0 ? this.#bounds.length : bucket
     series.counts[index] = (series.counts[index] ?? 0) + 1
@@ -105,6 +102,28 @@ function escapeValue(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
 
-function bounded(series: ReadonlyMap<string, unknown>, key: string): string {
-  return series.has(key) || series.size < MAX_SERIES ? key : '{overflow="true"}'
+const OVERFLOW: Labels = { overflow: 'true' }
+
+/**
+ * The values of these labels; of all labels together once there are too many. All labels of a metric have the same names in
+ * the same order, so that their values alone tell them apart.
+ */
+function seriesOf<Series>(
+  known: Map<string, Series>,
+  labels: Labels,
+  make: (labels: Labels) => Series,
+): Series {
+  const key = keyOf(labels)
+  const series = known.get(key)
+  if (series !== undefined) return series
+  if (known.size >= MAX_SERIES && labels !== OVERFLOW) return seriesOf(known, OVERFLOW, make)
+  const made = make(labels)
+  known.set(key, made)
+  return made
+}
+
+function keyOf(labels: Labels): string {
+  let key = ''
+  for (const name in labels) key += `${labels[name]}\0`
+  return key
 }

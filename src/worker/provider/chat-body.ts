@@ -5,8 +5,8 @@ import { isNull, JsonCursor, type Range } from '../json/scan.ts'
 import { PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Route } from './route.ts'
 
-/** Bytes the router may add to a body: member names, effort patch, salt. */
-const ADDED_BYTES = 4096
+/** Bytes the router adds to most bodies: member names, the model, a salt. */
+const ADDED_BYTES = 512
 
 /** Members the router decides itself; an effort patch cannot override them. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options'])
@@ -28,15 +28,15 @@ export function buildChatBody(
   effort: Effort | undefined,
   cacheSalt: string | undefined,
 ): Bytes {
-  const members = new Map<string, Writer>([
-    ['model', (sink) => sink.text(JSON.stringify(route.config.upstream_model))],
-    ['messages', (sink) => writeMessages(sink, request, route.config.reasoning?.history_field)],
-    ...forwarded(request, route),
-    ...jsonMembers(effortPatch(route, effort)),
-    ...jsonMembers(route.config.ocr ? OCR_MEMBERS : {}),
-    ...jsonMembers(saltMember(route, cacheSalt)),
-    ...streamMembers(request),
-  ])
+  const { config } = route
+  const members: Members = new Map()
+  members.set('model', (sink) => sink.text(JSON.stringify(config.upstream_model)))
+  members.set('messages', (sink) => writeMessages(sink, request, config.reasoning?.history_field))
+  addForwarded(members, request, route)
+  if (effort !== undefined) addJson(members, effortPatch(route, effort))
+  if (config.ocr) addJson(members, OCR_MEMBERS)
+  if (cacheSalt !== undefined) addJson(members, saltMember(route, cacheSalt))
+  addStreamMembers(members, request)
   const sink = new ByteSink(request.bytes.length + ADDED_BYTES)
   let separator = '{'
   for (const [name, write] of members) {
@@ -48,50 +48,50 @@ export function buildChatBody(
   return sink.finish()
 }
 
-function forwarded(
+/** In their order; a later one of the same name overrides an earlier one. */
+type Members = Map<string, Writer>
+
+function addForwarded(
+  sent: Members,
   { bytes, members, otherMembers }: ChatRequest,
   route: Route,
-): [string, Writer][] {
-  const passed = PASSED_MEMBERS.flatMap((name) => copied(name, bytes, members.get(name)))
-  const checked = ['temperature', 'max_tokens', 'max_completion_tokens'].flatMap((name) => {
+): void {
+  for (const name of PASSED_MEMBERS) addCopy(sent, name, bytes, members.get(name))
+  for (const name of ['temperature', 'max_tokens', 'max_completion_tokens']) {
     const range = members.get(name)
-    if (range === undefined || isNull(bytes, range)) return []
-    return copied(name === 'max_completion_tokens' ? 'max_tokens' : name, bytes, range)
-  })
-  const chosen = route.config.forward.flatMap((name) => copied(name, bytes, otherMembers.get(name)))
-  return [...passed, ...checked, ...chosen]
+    if (range === undefined || isNull(bytes, range)) continue
+    addCopy(sent, name === 'max_completion_tokens' ? 'max_tokens' : name, bytes, range)
+  }
+  for (const name of route.config.forward) addCopy(sent, name, bytes, otherMembers.get(name))
 }
 
-function copied(name: string, bytes: Bytes, range: Range | undefined): [string, Writer][] {
-  return range === undefined ? [] : [[name, (sink) => sink.copy(bytes, range.start, range.end)]]
+function addCopy(sent: Members, name: string, bytes: Bytes, range: Range | undefined): void {
+  if (range !== undefined) sent.set(name, (sink) => sink.copy(bytes, range.start, range.end))
 }
 
-function effortPatch(route: Route, effort: Effort | undefined): Readonly<Record<string, unknown>> {
-  const patch = effort === undefined ? undefined : route.config.reasoning?.efforts[effort]
+function effortPatch(route: Route, effort: Effort): Readonly<Record<string, unknown>> {
+  const patch = route.config.reasoning?.efforts[effort]
   return Object.fromEntries(Object.entries(patch ?? {}).filter(([name]) => !OWN_MEMBERS.has(name)))
 }
 
-function saltMember(route: Route, salt: string | undefined): Readonly<Record<string, unknown>> {
+function saltMember(route: Route, salt: string): Readonly<Record<string, unknown>> {
   const field = route.config.cache_salt_field
-  return field === undefined || salt === undefined ? {} : { [field]: salt }
+  return field === undefined ? {} : { [field]: salt }
 }
 
-function jsonMembers(values: Readonly<Record<string, unknown>>): [string, Writer][] {
-  return Object.entries(values).map(([name, value]) => [
-    name,
-    (sink) => sink.text(JSON.stringify(value)),
-  ])
+function addJson(sent: Members, values: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(values)) {
+    sent.set(name, (sink) => sink.text(JSON.stringify(value)))
+  }
 }
 
 /** Streams always request usage, whatever the caller's options; otherwise the options are forwarded unchanged. */
-function streamMembers({ bytes, members, stream }: ChatRequest): [string, Writer][] {
+function addStreamMembers(sent: Members, { bytes, members, stream }: ChatRequest): void {
   const range = members.get('stream_options')
   const options = range === undefined || isNull(bytes, range) ? undefined : range
-  if (!stream) return copied('stream_options', bytes, options)
-  return [
-    ['stream', (sink) => sink.text('true')],
-    ['stream_options', (sink) => writeStreamOptions(sink, bytes, options)],
-  ]
+  if (!stream) return addCopy(sent, 'stream_options', bytes, options)
+  sent.set('stream', (sink) => sink.text('true'))
+  sent.set('stream_options', (sink) => writeStreamOptions(sink, bytes, options))
 }
 
 function writeStreamOptions(sink: ByteSink, bytes: Bytes, options: Range | undefined): void {

@@ -1,4 +1,5 @@
 import { MEDIA_KINDS, PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
+import type { Range } from '../json/scan.ts'
 import type { Route } from './route.ts'
 
 /**
@@ -14,8 +15,7 @@ const TOKENS_PER_IMAGE = 4096
 /** ceil(UTF-8 bytes of text and tools / 3) + 16 per message + 4,096 per image or other medium. */
 export function estimatePromptTokens(request: ChatRequest): number {
   const { messages, members } = request
-  const tools = members.get('tools')
-  const toolBytes = tools === undefined ? 0 : tools.end - tools.start
+  const toolBytes = lengthOf(members.get('tools'))
   return (
     Math.ceil((messages.textBytes + toolBytes) / BYTES_PER_TOKEN) +
     TOKENS_PER_MESSAGE * messages.count +
@@ -38,12 +38,9 @@ const AUDIO_CHARACTERS_PER_TOKEN = 16
 export function maxPromptTokens(request: ChatRequest, { config }: Route): number {
   const { messages, members, otherMembers } = request
   const bound = config.input_bound
-  const passed = PASSED_MEMBERS.flatMap((name) => members.get(name) ?? [])
-  const chosen = config.forward.flatMap((name) => otherMembers.get(name) ?? [])
-  const bytes = [messages, ...passed, ...chosen].reduce(
-    (sum, { start, end }) => sum + end - start,
-    0,
-  )
+  let bytes = messages.end - messages.start
+  for (const name of PASSED_MEMBERS) bytes += lengthOf(members.get(name))
+  for (const name of config.forward) bytes += lengthOf(otherMembers.get(name))
   const asText = bytes - messages.pictureBytes - messages.audioBytes
   const media = MEDIA_KINDS.reduce(
     (sum, kind) => sum + messages.media[kind] * bound[`${kind}_tokens`],
@@ -55,6 +52,10 @@ export function maxPromptTokens(request: ChatRequest, { config }: Route): number
     Math.ceil(messages.audioBytes / AUDIO_CHARACTERS_PER_TOKEN) +
     media
   )
+}
+
+function lengthOf(range: Range | undefined): number {
+  return range === undefined ? 0 : range.end - range.start
 }
 
 /** The most output tokens that a request can be billed for: its own limit, else the route's, for each answer. */

@@ -37,6 +37,9 @@ export interface AdmissionRequest {
  */
 const MAX_RESERVATION_NANO = 1_000_000_000_000_000n
 
+/** A key's `min_attestation` as it is stored. */
+const minAttestationSchema = z.enum(STRENGTHS).nullable()
+
 /** A successful admission, with the customer's terms at that moment. */
 export interface Admission {
   readonly customerId: string
@@ -81,7 +84,7 @@ export async function admit(db: Database, request: AdmissionRequest): Promise<Ad
     discountPct: terms.discount_pct,
     receiptRetentionDays: facts.receiptRetentionDays,
     models: readModels(facts.models),
-    minAttestation: z.enum(STRENGTHS).nullable().parse(facts.minAttestation),
+    minAttestation: minAttestationSchema.parse(facts.minAttestation),
     claim: request.claim,
     rateLimitHeaders: window.headers,
   }
