@@ -133,7 +133,7 @@ export class App {
     })
     this.#keptAnswers = new KeptAnswers(deps.now)
     this.#settings = new SettingsSource(this.#link, this.#log)
-    this.#gate = new KeyGate(deps.now)
+    this.#gate = new KeyGate({ ...deps, pause })
     this.#shared = openSharedLimits(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
   }

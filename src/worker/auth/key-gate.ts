@@ -21,28 +21,43 @@ const MAX_MISSING_KEYS = 10_000
 const KEPT_TEXT_MS = 10_000
 const MAX_KEPT_TEXTS = 10_000
 
+/** Secrets whose time is over are forgotten together, so long after the first of them at the latest, ms. */
+const FORGET_EVERY_MS = 1_000
+
 /**
  * How many keys that do not exist one source may name under one customer id in a second, each for a read of the customer's
  * storage. Beyond it, keys that this process has not seen before are refused for the rest of the second.
  */
 const MISSES: BudgetLimits = { perSource: 20, total: Number.POSITIVE_INFINITY, windowMs: 1_000 }
 
+export interface KeyGateDeps {
+  /** Ms. */
+  readonly now: () => number
+  readonly pause: (ms: number) => Promise<void>
+  /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
+  readonly keepAlive: (work: Promise<unknown>) => void
+}
+
 /**
  * Admits only requests whose key exists, before a byte of their body is read or memory is reserved for them. Results
  * are cached for a short time, so that a known key costs no storage call.
  */
 export class KeyGate {
+  readonly #deps: KeyGateDeps
   readonly #now: () => number
   /** When each key was found or not found, by the digest of its text. */
   readonly #found = new Map<string, number>()
   readonly #missing = new Map<string, number>()
   /** Keys by their whole text, the earliest kept first. */
   readonly #texts = new Map<string, KeptText>()
+  /** When the next forgetting of texts was arranged, ms. */
+  #arrangedAt = Number.NEGATIVE_INFINITY
   readonly #misses: SourceBudget
 
-  constructor(now: () => number) {
-    this.#now = now
-    this.#misses = new SourceBudget(MISSES, now)
+  constructor(deps: KeyGateDeps) {
+    this.#deps = deps
+    this.#now = deps.now
+    this.#misses = new SourceBudget(MISSES, deps.now)
   }
 
   /**
@@ -98,13 +113,24 @@ export class KeyGate {
     return age >= 0 && age < ms
   }
 
-  /** Keeps a secret in clear text. Those whose time is over are dropped here, so with the next one that is kept. */
+  /** Keeps a secret in clear text until its time is over. */
   #keepText(text: string, key: PresentedKey): void {
+    const at = this.#now()
     this.#texts.delete(text)
-    this.#texts.set(text, { key, at: this.#now() })
-    for (const [former, { at }] of this.#texts) {
+    this.#texts.set(text, { key, at })
+    this.#forgetTexts()
+    if (Math.abs(at - this.#arrangedAt) < FORGET_EVERY_MS) return
+    this.#arrangedAt = at
+    const { pause, keepAlive } = this.#deps
+    // One timer for all texts of a second. Should the runtime lose it, the next text that is kept does its work.
+    keepAlive(pause(KEPT_TEXT_MS + FORGET_EVERY_MS).then(() => this.#forgetTexts()))
+  }
+
+  /** Forgets the texts whose time is over, and the earliest of too many. */
+  #forgetTexts(): void {
+    for (const [text, { at }] of this.#texts) {
       if (this.#texts.size <= MAX_KEPT_TEXTS && this.#isWithin(KEPT_TEXT_MS, at)) return
-      this.#texts.delete(former)
+      this.#texts.delete(text)
     }
   }
 }
