@@ -113,7 +113,9 @@ const ENCLAVE_RANKS: Ranks = [
   ['egress', 'envelope', 'isolated'],
   ['proofs'],
   ['sign'],
-  ['link', 'identity.ts', 'upstream.ts'],
+  ['link', 'identity.ts', 'calls.ts'],
+  ['carrier', 'upstream.ts'],
+  ['open-links.ts'],
   ['daemon.ts'],
   ['main.ts'],
 ]
@@ -232,7 +234,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread)\.ts|ledger\/(main|writer-thread)\.ts|standin\/|host\/|cli\/)/
+      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread|carrier\/carrier-thread)\.ts|ledger\/(main|writer-thread)\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

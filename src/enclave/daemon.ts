@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type {
   DaemonBoot,
   DaemonReady,
@@ -13,15 +14,15 @@ import { ConfigSource, type GivenConfig } from './config/config-source.ts'
 import { makeHpkeKey, type HpkeKey } from './hpke/hpke-key.ts'
 import { HpkeKeyring } from './hpke/hpke-keyring.ts'
 import { KeyRotation } from './hpke/key-rotation.ts'
-import { makeReceiptKey } from './keys/receipt-key.ts'
+import { generateReceiptKey } from './keys/receipt-key.ts'
 import { adoptTlsIdentity, makeTlsIdentity } from './keys/tls-identity.ts'
-import { createDispatcher } from './link/dispatch.ts'
+import type { Changes } from './carrier/changes.ts'
 import { createLinkRoutes, type Hpke } from './link/routes.ts'
-import { startLinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
 import { bundleIssuedAt } from './release/bundle-issued-at.ts'
 import { storeRootKey } from './release/root-key-file.ts'
 import { createReleases } from './release/releases.ts'
+import { openLinks } from './open-links.ts'
 import type { openMachine } from './open-machine.ts'
 import { openGate } from './sealed/open-gate.ts'
 import type { Offers } from './sealed/offers.ts'
@@ -53,6 +54,8 @@ export interface Daemon {
    * @throws Error when no report can be captured
    */
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
+  /** Ends the carrier of that port; a new one is started. */
+  endCarrier(port: number): void
   close(): Promise<void>
 }
 
@@ -66,52 +69,54 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
   const first = await source.load()
   const machine = deps.openMachine(boot, now, deps.env)
   const releases = createReleases(boot, machine, now)
-  const { hpkeKey, ...keys } = await makeKeys(boot, first, now())
-  const { key, tls } = keys
-  const identity = await startIdentity({ boot, machine, releases, ...keys, first, now, notify })
+  const { hpkeKey, receiptKey, ...keys } = await makeKeys(boot, first, now())
+  const changes: Changes = new EventEmitter()
+  const changed = () => void changes.emit('changed')
+  const bound = { boot, machine, releases, ...keys, first }
+  const identity = await startIdentity({ ...bound, now, notify, changed })
   const hpke = openHpke(hpkeKey, identity, deps)
   const current = () => generations.current
   const telemetry = await Telemetry.open(now, first.config.service)
-  const upstream = await openUpstream({ boot, machine, first, current, now, random, log })
+  const upstream = await openUpstream({ boot, machine, first, current, now, random, changed, log })
   const generations = new Generations(first, {
     load: (given) => source.load(given),
     adopt: (loaded) => adopt(loaded, { identity, ...upstream, telemetry, source }),
-    ...outcomes(notify),
+    ...outcomes(notify, changed),
   })
   const clock = openClock(identity, deps)
   const routes = createLinkRoutes({
     unsealing: openGate({ ...deps, ...identity, ...clock, current }),
-    signer: { key, ...upstream, routerHop: identity.routerHop },
     ...upstream,
     ...identity,
     hpke,
     telemetry,
     generation: current,
   })
-  const server = await startLinkServer(boot.link, createDispatcher(routes, log))
+  const sources = { generation: current, identity, upstream }
+  const links = await openLinks({ ...deps, boot, receiptKey, ...sources, routes, changes })
   const endings = [clock.close, source.watch(() => void generations.reload())]
   return {
     ready: {
-      linkPort: server.port,
-      tls,
-      kid: key.kid,
+      ...links.ports,
+      tls: keys.tls,
+      kid: receiptKey.kid,
       rootKeyPath: await storeRootKey(boot.stateDir, identity.release().rootPublicJwk),
       generation: generations.current.generation,
       release: await releases.exportForRestart(),
     },
     reload: (given) => generations.reload(given),
     async renewTls(given) {
-      const domains = generations.current.config.service.tls?.domains ?? []
-      const renewed = await obtainTls(given ?? null, domains, now())
+      const renewed = await obtainTls(given ?? null, domainsOf(current()), now())
       await identity.adoptTls(renewed)
       return renewed
     },
+    endCarrier: (port) => links.endCarrier(port),
     async close() {
       for (const end of endings) end()
       hpke.rotation.close()
       identity.envelopes.close()
       upstream.close()
-      await Promise.all([server.close(), telemetry.close()])
+      await Promise.all([links.close(), telemetry.close()])
     },
   }
 }
@@ -144,12 +149,18 @@ function openClock({ release }: Pick<Identity, 'release'>, deps: DaemonDeps) {
 }
 
 async function makeKeys(boot: DaemonBoot, loaded: LoadedConfig, now: number) {
-  const [key, hpkeKey, tls] = await Promise.all([
-    makeReceiptKey(),
+  const [receiptKey, hpkeKey, tls] = await Promise.all([
+    generateReceiptKey(),
     makeHpkeKey(),
     obtainTls(boot.tls, domainsOf(loaded), now),
   ])
-  return { key, hpkeKey, hpkeKeyConfigSha256: hpkeKey.configSha256, tls }
+  return {
+    receiptKey,
+    kid: receiptKey.kid,
+    hpkeKey,
+    hpkeKeyConfigSha256: hpkeKey.configSha256,
+    tls,
+  }
 }
 
 /** The HPKE keys; the first one is already bound by a report. */
@@ -171,10 +182,13 @@ function openHpke(
 /** The message to the supervisor about a reload. */
 function outcomes(
   notify: DaemonDeps['notify'],
+  changed: () => void,
 ): Pick<GenerationDeps, 'onReloaded' | 'onUnchanged' | 'onRefused'> {
   return {
-    onReloaded: ({ generation, text }) =>
-      notify({ type: 'reloaded', generation, configText: text }),
+    onReloaded: ({ generation, text }) => {
+      changed()
+      notify({ type: 'reloaded', generation, configText: text })
+    },
     onUnchanged: () => notify({ type: 'reload_unchanged' }),
     onRefused: (reason) => notify({ type: 'reload_refused', reason }),
   }

@@ -4,7 +4,6 @@ import { buildEnvelope, type ServedEnvelope } from './envelope/build-envelope.ts
 import { EnvelopeCache, type CachedEnvelope } from './envelope/envelope-cache.ts'
 import { createMissingListNotice } from './envelope/missing-list.ts'
 import { checkOwnEnvelope } from './envelope/self-check.ts'
-import type { ReceiptKey } from './keys/receipt-key.ts'
 import type { Release } from './release/release.ts'
 import type { Releases } from './release/releases.ts'
 import { FormerHops } from './sign/former-hops.ts'
@@ -25,6 +24,8 @@ export interface Identity {
    * effect here.
    */
   readonly routerHop: (configurationSha256: string) => RouterHop | undefined
+  /** Everything that `routerHop` finds; of two with one configuration, the later one. */
+  readonly routerHops: () => readonly RouterHop[]
   /**
    * Moves to the release of a new configuration.
    * @throws Error when no report can be captured; nothing has changed then
@@ -46,13 +47,16 @@ export interface IdentityInputs {
   readonly boot: DaemonBoot
   readonly machine: Machine
   readonly releases: Releases
-  readonly key: ReceiptKey
+  /** Of the receipt key. */
+  readonly kid: string
   readonly tls: DaemonTls
   /** SHA-256 of the configuration of the HPKE key, lowercase hex. */
   readonly hpkeKeyConfigSha256: string
   readonly first: LoadedConfig
   readonly now: () => number
   readonly notify: (message: FromDaemon) => void
+  /** Called whenever an envelope was put into service. */
+  readonly changed: () => void
 }
 
 /** Everything that an envelope binds, except the receipt key, which never changes. */
@@ -73,12 +77,12 @@ const OWN_TRUST_BUNDLE = '/.well-known/trust.json'
  * @throws Error when no report can be captured, or outside local mode when the release cannot be verified
  */
 export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
-  const { boot, machine, key, now, notify } = inputs
+  const { boot, machine, kid, now, notify } = inputs
   const simulated = await machine.simulatedPolicy()
   let lastAccepted: AcceptedBundle | undefined
   const noticeMissingList = createMissingListNotice(notify)
   const make = async (of: Bound): Promise<CachedEnvelope> => {
-    const served = await build(of, key.kid, '', now)
+    const served = await build(of, kid, '', now)
     noticeMissingList(served)
     const by = { release: of.release, simulated, lastAccepted, now: now() }
     return { ...served, check: await checkOwnEnvelope(served, by) }
@@ -86,16 +90,12 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
   let loaded = inputs.first
   let bound = await bind(loaded, inputs, inputs)
   const envelopes = new EnvelopeCache({
-    buildFresh: (nonce) => build(bound, key.kid, nonce, now),
-    async make() {
-      const envelope = await make(bound)
-      if (!envelope.check.verified)
-        notify({ type: 'attestation_failed', reason: faultOf(envelope) })
-      return envelope
-    },
+    buildFresh: (nonce) => build(bound, kid, nonce, now),
+    make: async () => reported(await make(bound), notify),
     now,
     onFailure: (reason) => notify({ type: 'attestation_failed', reason }),
     onRestored: () => notify({ type: 'attestation_restored' }),
+    onKept: inputs.changed,
   })
   const currentHop = createRouterHops(() => ({
     envelope: envelopes.last,
@@ -121,6 +121,7 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     tlsSpkiSha256: () => bound.tls.spkiSha256,
     routerHop: (sha256) =>
       sha256 === bound.configurationSha256 ? currentHop() : former.find(sha256),
+    routerHops: () => [...former.all, currentHop() ?? []].flat(),
     adoptConfig: (nextLoaded) =>
       serialize(async () => {
         const next = await bind(nextLoaded, bound, inputs)
@@ -131,6 +132,11 @@ export async function startIdentity(inputs: IdentityInputs): Promise<Identity> {
     adoptHpkeKey: (hpkeKeyConfigSha256) =>
       serialize(() => move(loaded, { ...bound, hpkeKeyConfigSha256 })),
   }
+}
+
+function reported(envelope: CachedEnvelope, notify: IdentityInputs['notify']): CachedEnvelope {
+  if (!envelope.check.verified) notify({ type: 'attestation_failed', reason: faultOf(envelope) })
+  return envelope
 }
 
 async function bind(

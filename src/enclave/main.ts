@@ -23,15 +23,7 @@ function main(): void {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = {
-        env,
-        ...CLOCKS,
-        random: Math.random,
-        notify,
-        log,
-        offers,
-        openMachine,
-      }
+      const tools = { env, ...CLOCKS, random: Math.random, notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
       notify({ type: 'ready', ready: (await starting).ready })
     },
@@ -42,6 +34,9 @@ function main(): void {
     },
     async unseal_answered(message) {
       if (message.type === 'unseal_answered') offers.answered(message.problem)
+    },
+    async end_carrier(message) {
+      if (message.type === 'end_carrier') (await starting)?.endCarrier(message.port)
     },
     async prepare_tls(message) {
       if (message.type !== 'prepare_tls') return

@@ -4,31 +4,44 @@ import type { MessageKey } from '../verify/providers/judged-evidence.ts'
 import type { VerifiedEvidence } from './adapters/verified-evidence.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 
-/** The attestation status of the daemon's providers. */
-export interface ProviderProofs {
-  /** Adopts the providers of a configuration, and starts to verify new ones. */
-  configure(loaded: LoadedConfig): void
-  /** Stops background work. */
-  close(): void
-  list(): readonly ProviderProof[]
+/** What calls to attested providers, and the receipts for them, go by. */
+export interface ProvenProviders {
+  list(): readonly Pick<ProviderProof, 'provider' | 'adapter'>[]
   /** How to reach a provider with verified and unexpired evidence; undefined for every other one. */
   channel(provider: string): ProviderChannel | undefined
   /**
    * Verifies again because the peer no longer holds the key of this evidence. Concurrent calls share one
    * verification, and evidence that has been replaced meanwhile is not verified again.
    */
-  reverify(provider: string, stale: VerifiedEvidence): Promise<ProviderChannel | undefined>
+  reverify(provider: string, stale: ChannelEvidence): Promise<ProviderChannel | undefined>
   /** Stops using this evidence until the next verification succeeds. */
-  distrust(provider: string, evidence: VerifiedEvidence): void
+  distrust(provider: string, evidence: ChannelEvidence): void
   /**
    * The `inference_attestation` of an exchange whose connection was pinned to this evidence; null for a provider
    * without attestation. Undefined when no such evidence was ever verified for the provider: the exchange must not be
    * signed.
    */
   hop(provider: string, evidenceSha256: string | null): ProvenHop | undefined
+}
+
+/** The attestation status of the daemon's providers. */
+export interface ProviderProofs extends ProvenProviders {
+  /** Adopts the providers of a configuration, and starts to verify new ones. */
+  configure(loaded: LoadedConfig): void
+  /** Stops background work. */
+  close(): void
+  list(): readonly ProviderProof[]
+  /** Everything that `hop` finds. */
+  hops(): readonly KnownHop[]
   /** Raw evidence by digest. */
   evidence(sha256: string): Uint8Array | undefined
 }
+
+/** The part of verified evidence by which a connection is judged. */
+export type ChannelEvidence = Pick<
+  VerifiedEvidence,
+  'attestation_strength' | 'binding' | 'evidence_digest' | 'expires_at' | 'verified_at'
+>
 
 /** A provider that may be called now, and the key that every connection to it must prove. */
 export interface ProviderChannel {
@@ -37,7 +50,14 @@ export interface ProviderChannel {
   readonly baseUrl: string
   readonly apiKey: string | undefined
   readonly webPki: boolean
-  readonly evidence: VerifiedEvidence
+  readonly evidence: ChannelEvidence
+}
+
+/** A hop, and what `ProvenProviders.hop` finds it by. */
+export interface KnownHop {
+  readonly provider: string
+  readonly evidenceSha256: string | null
+  readonly hop: ProvenHop
 }
 
 export interface ProvenHop {

@@ -1,8 +1,7 @@
 import type { DaemonBoot } from '../protocol/boot.ts'
 import type { LoadedConfig } from './config/load-config.ts'
 import type { Egress } from './open-egress.ts'
-import { ChunkJoiner } from './egress/chunk-joiner.ts'
-import { createPinnedEgress } from './egress/pinned-egress.ts'
+import { openCalls } from './calls.ts'
 import type { Log } from './log.ts'
 import type { ProviderProofs } from './proofs.ts'
 import {
@@ -12,7 +11,6 @@ import {
   THREAD_LIMITS,
 } from './isolated/isolated-adapter.ts'
 import { createProviderProofs } from './proofs/provider-evidence.ts'
-import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
 import type { SignerDeps } from './sign/receipt-signer.ts'
 import type { Machine } from './snp/machine.ts'
 
@@ -33,27 +31,28 @@ export interface UpstreamInputs {
   readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  /** Called whenever a proof begins or ceases to hold. */
+  readonly changed: () => void
   readonly log: Log
 }
 
 /** Starts to verify every provider of the first configuration, without waiting for the results. */
 export async function openUpstream(inputs: UpstreamInputs): Promise<Upstream> {
-  const { boot, machine, first, current, now, random, log } = inputs
+  const { boot, machine, first, current, now, random, changed, log } = inputs
   const openAdapter = isolateAdapters({
     program: ADAPTER_THREAD,
     data: { stateDir: boot.stateDir, ownSimulated: await machine.simulatedPolicy() },
     limits: THREAD_LIMITS,
     after: afterReal,
   })
-  const proofs = createProviderProofs({ openAdapter, now, random, log })
+  const proofs = createProviderProofs({ openAdapter, now, random, changed, log })
   proofs.configure(first)
   const connectMs = () => current().config.service.timeouts.connect_ms
-  const joiner = new ChunkJoiner({ now })
-  const egress = createPinnedEgress({ proofs, connectMs, joiner, now, log })
+  const { egress, proveMessage } = openCalls({ proofs, connectMs, now, log })
   return {
     proofs,
     egress,
-    proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),
+    proveMessage,
     close() {
       proofs.close()
       egress.close()

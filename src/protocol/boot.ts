@@ -36,10 +36,12 @@ const localReleaseSchema = z.strictObject({
   simulated: simulatedChipSchema.nullable(),
 })
 
+const portSchema = z.int().min(0).max(65_535)
+
 /** The serving end of a link: it accepts one client certificate, and its client accepts its certificate only. */
 export const linkServerSchema = z.strictObject({
   /** 0 = any free port. */
-  port: z.int().min(0).max(65_535),
+  port: portSchema,
   host: z.literal('127.0.0.1'),
   serverCertPem: pemSchema,
   serverKeyPem: pemSchema,
@@ -61,6 +63,11 @@ export const daemonBootSchema = z.strictObject({
   /** Null: the router is sealed, and receives this and every other secret in a document of its operator. */
   adminToken: z.string().min(1).nullable(),
   link: linkServerSchema,
+  /**
+   * Ports of further threads that carry calls and sign receipts, each of which serves the whole link as well, with the same
+   * certificates; 0 = any free port. Without them the main thread does it.
+   */
+  carrierPorts: z.array(portSchema).max(64).optional(),
   platform: z.enum(PLATFORMS),
   /**
    * The address at which clients reach a local stack; null in production, where the configuration states the address.
@@ -91,6 +98,8 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('unseal_answered'), problem: z.string().nullable() }),
   /** Requests a key that is not in use yet, so that a certificate for it can be ordered. */
   z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
+  /** Ends the carrier that listens on this port and no longer answers; the daemon starts it again. */
+  z.strictObject({ type: z.literal('end_carrier'), port: portSchema }),
   /** Switches to this key, or to a new one. */
   z.strictObject({ type: z.literal('renew_tls'), tls: tlsMaterialSchema.optional() }),
 ])
@@ -102,6 +111,8 @@ export interface DaemonTls extends TlsMaterial {
 
 export interface DaemonReady {
   readonly linkPort: number
+  /** In the order of `DaemonBoot.carrierPorts`. */
+  readonly carrierPorts: readonly number[]
   readonly tls: DaemonTls
   readonly kid: string
   /** File with the release root's public JWK. */
@@ -131,6 +142,9 @@ export type FromDaemon =
   /** The current envelope lacks AMD's revocation list. */
   | { readonly type: 'revocation_list_missing'; readonly reason: string }
   | { readonly type: 'clock_behind'; readonly reason: string }
+  /** A carrier ended by an error; it is started again. `reason` names it. */
+  | { readonly type: 'carrier_lost'; readonly reason: string }
+  | { readonly type: 'carrier_restored'; readonly reason: string }
 
 export type Platform = (typeof PLATFORMS)[number]
 export type LinkServerPlan = z.output<typeof linkServerSchema>

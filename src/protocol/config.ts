@@ -106,6 +106,8 @@ export const serviceSchema = z.strictObject({
   allow_simulated: z.boolean().default(false),
   /** Processes of the worker on one host, where the command line names no number; changed by a restart. */
   workers: z.int().min(1).max(64).default(1),
+  /** Threads of the daemon that carry the workers' calls and sign; by default one for each of several workers. */
+  carriers: z.int().min(1).max(64).optional(),
   /** The embedded ledger lives on the encrypted data disk of the guest. */
   data_disk: z.boolean().default(false),
   /** Certificates (PEM) of the authorities that alone vouch for the PostgreSQL server, which must then speak TLS. */

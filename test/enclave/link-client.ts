@@ -20,7 +20,7 @@ export interface LinkClientOptions {
 export function callLink(
   { port, serverCertPem, client, tls }: LinkClientOptions,
   path: string,
-  init: { method?: string; body?: string } = {},
+  init: { method?: string; body?: string; headers?: Record<string, string> } = {},
 ): Promise<LinkReply> {
   return new Promise((resolve, reject) => {
     const call = request(
@@ -29,6 +29,7 @@ export function callLink(
         port,
         path,
         method: init.method ?? 'GET',
+        headers: init.headers,
         ca: serverCertPem,
         servername: 'enclave',
         agent: false,

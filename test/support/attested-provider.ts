@@ -74,6 +74,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
       setting.openAdapter ?? ((attestation, subject) => openAdapter(attestation, subject, deps)),
     now,
     random: () => 0,
+    changed: () => {},
     log: () => {},
   })
   const egress = createPinnedEgress({

@@ -7,7 +7,7 @@ import {
 } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Egress } from '../../src/enclave/open-egress.ts'
-import { sendError } from '../../src/enclave/link/answer.ts'
+import { refusal, sendReply } from '../../src/enclave/link/answer.ts'
 import { listen } from './listen.ts'
 
 export interface LinkAnswerText {
@@ -39,7 +39,7 @@ export async function startEgressLink(egress: Egress): Promise<EgressLink> {
     const [, provider = '', ...path] = (incoming.url ?? '').split('/')
     egress
       .carry({ provider, path: `/${path.join('/')}`, request: incoming, response })
-      .catch((error: unknown) => sendError(response, error))
+      .catch((error: unknown) => sendReply(response, refusal(error)))
   })
   const port = await listen(server)
   const open: EgressLink['open'] = (provider, body, signal, headers) =>

@@ -1,6 +1,5 @@
 import type { VerifiedEvidence } from '../../src/enclave/adapters/verified-evidence.ts'
-import { NO_EVIDENCE } from '../../src/enclave/proofs/evidence-refresher.ts'
-import type { ProviderChannel, ProviderProofs } from '../../src/enclave/proofs.ts'
+import type { ProviderChannel, ProvenProviders } from '../../src/enclave/proofs.ts'
 
 /** Evidence that binds this TLS key. */
 export function evidenceFor(spki: string, digest = 'e1'): VerifiedEvidence {
@@ -20,7 +19,7 @@ export function evidenceFor(spki: string, digest = 'e1'): VerifiedEvidence {
 }
 
 /** Proofs of one provider, which count what is asked of them. */
-export interface CountedProofs extends ProviderProofs {
+export interface CountedProofs extends ProvenProviders {
   readonly reverified: number
   readonly distrusted: number
 }
@@ -37,7 +36,6 @@ export function proofsOf(
     const spki = spkis[at]
     return spki === undefined ? undefined : { ...reach, evidence: evidenceFor(spki, `e${at}`) }
   }
-  const standing = { ...NO_EVIDENCE, reason: null }
   return {
     get reverified() {
       return reverified
@@ -45,11 +43,9 @@ export function proofsOf(
     get distrusted() {
       return distrusted
     },
-    configure: () => {},
-    close: () => {},
     list: () => [
-      { provider: 'nova', adapter: 'envelope', state: 'verified', ...standing },
-      { provider: 'vega', adapter: 'none', state: 'unattested', ...standing },
+      { provider: 'nova', adapter: 'envelope' },
+      { provider: 'vega', adapter: 'none' },
     ],
     channel: (name) => (name === 'nova' ? channel() : undefined),
     async reverify() {
@@ -59,6 +55,5 @@ export function proofsOf(
     },
     distrust: () => void distrusted++,
     hop: () => undefined,
-    evidence: () => undefined,
   }
 }

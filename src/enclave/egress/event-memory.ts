@@ -9,26 +9,51 @@ export interface StreamMemory {
   giveBack(): void
 }
 
-/** The memory that large events of many streams share. */
-export class EventMemory {
-  #left: number
+/** How many bytes each thread has taken: one number for each, over shared memory. */
+export type TakenByThread = Int32Array
 
-  constructor(totalBytes = TOTAL_BYTES) {
-    this.#left = totalBytes
+/** @returns memory that several threads count in */
+export function countersFor(threads: number): TakenByThread {
+  return new Int32Array(new SharedArrayBuffer(Math.max(1, threads) * Int32Array.BYTES_PER_ELEMENT))
+}
+
+/** The memory that large events of many streams share, in all threads together. */
+export class EventMemory {
+  readonly #total: number
+  readonly #taken: TakenByThread
+  readonly #own: number
+
+  /** @param own the place of this thread in `taken` */
+  constructor(totalBytes = TOTAL_BYTES, taken: TakenByThread = countersFor(1), own = 0) {
+    this.#total = totalBytes
+    this.#taken = taken
+    this.#own = own
   }
 
   forStream(): StreamMemory {
     let taken = 0
     return {
       take: (bytes) => {
-        if (bytes > this.#left) throw new Error('no memory is left for events')
-        this.#left -= bytes
+        Atomics.add(this.#taken, this.#own, bytes)
+        if (this.#sum() > this.#total) {
+          Atomics.sub(this.#taken, this.#own, bytes)
+          throw new Error('no memory is left for events')
+        }
         taken += bytes
       },
       giveBack: () => {
-        this.#left += taken
+        Atomics.sub(this.#taken, this.#own, taken)
         taken = 0
       },
     }
   }
+
+  #sum(): number {
+    return this.#taken.reduce((sum, _, place) => sum + Atomics.load(this.#taken, place), 0)
+  }
+}
+
+/** Gives back everything that a thread has taken which ended. */
+export function giveBackOf(taken: TakenByThread, thread: number): void {
+  Atomics.store(taken, thread, 0)
 }

@@ -1,5 +1,5 @@
 import { LinkError } from '../link-error.ts'
-import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
 import { ConnectFailure } from '../outbound/tls-connect.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import { PinMismatch, type PinnedConnection } from './pinned-connection.ts'
@@ -16,7 +16,7 @@ export interface OpenConnection {
 }
 
 export interface PinnedDeps {
-  readonly proofs: ProviderProofs
+  readonly proofs: Omit<ProvenProviders, 'hop'>
   readonly pools: Pools
 }
 

@@ -8,7 +8,7 @@ import { parseChunkOrder, type ChunkOrder } from '../../protocol/stream-record.t
 import type { Egress, EgressRequest, EgressCall } from '../open-egress.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
-import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import { EventMemory } from './event-memory.ts'
 import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
@@ -19,11 +19,13 @@ import { getDocument } from './small-document.ts'
 import { WrittenStreams } from './written-streams.ts'
 
 export interface EgressDeps {
-  readonly proofs: ProviderProofs
+  readonly proofs: PinnedDeps['proofs']
   /** Timeout of TCP and TLS together. */
   readonly connectMs: () => number
   /** Joins chunks of event streams. */
   readonly joiner: ChunkJoiner
+  /** For events of streams whose chunks are written here; memory of its own unless it is shared. */
+  readonly memory?: EventMemory
   /** Ms. */
   readonly now: () => number
   readonly log: Log
@@ -37,10 +39,10 @@ interface CarryDeps extends PinnedDeps, Pick<EgressDeps, 'joiner' | 'now' | 'log
 /** Egress over connections whose live key is the one that verified evidence binds. */
 export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress {
   const deps = {
+    memory: new EventMemory(),
     ...given,
     pools: createPools(connectMs),
     written: new WrittenStreams(),
-    memory: new EventMemory(),
   }
   return {
     async carry(call) {
@@ -108,12 +110,15 @@ function requireConstraints(
   throw new LinkError('constraints_unmet', `the provider does not meet \`${unmet}\``)
 }
 
-function requireChannel(provider: string, proofs: ProviderProofs): ProviderChannel {
+function requireChannel(
+  provider: string,
+  proofs: Pick<ProvenProviders, 'channel' | 'list'>,
+): ProviderChannel {
   const channel = proofs.channel(provider)
   if (channel !== undefined) return channel
   const proof = proofs.list().find((candidate) => candidate.provider === provider)
   if (proof === undefined) throw new LinkError('not_found', 'no provider of that name')
-  if (proof.state === 'unattested') {
+  if (proof.adapter === 'none') {
     throw new LinkError('invalid_request', 'this provider is called without the daemon')
   }
   throw unproven()

@@ -29,6 +29,8 @@ export interface EnvelopeDeps {
   readonly now: () => number
   readonly onFailure: (reason: string) => void
   readonly onRestored: () => void
+  /** Called when another envelope is in service. */
+  readonly onKept?: () => void
 }
 
 /**
@@ -146,6 +148,7 @@ export class EnvelopeCache {
     const [oldest] = this.#kept.keys()
     if (this.#kept.size > MAX_CACHED_ENVELOPES && oldest !== undefined) this.#kept.delete(oldest)
     this.#schedule(REFRESH_MS)
+    this.#deps.onKept?.()
   }
 
   #schedule(delayMs: number): void {

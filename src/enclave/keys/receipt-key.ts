@@ -1,12 +1,19 @@
-import { generateKeyPair, sign } from 'node:crypto'
+import { generateKeyPair, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { jwkThumbprint } from '../../protocol/jwk.ts'
 import type { PublicJwk } from '../../protocol/link.ts'
 
 /**
- * The key that signs receipts. It is generated in memory and ends with the process. It cannot be exported: this
- * object only signs bytes.
+ * A new key. Only threads of this process receive it, as the same object in memory: it is never written out, and ends with
+ * the process.
  */
+export interface ReceiptKeyParts {
+  readonly privateKey: KeyObject
+  readonly kid: string
+  readonly jwk: PublicJwk
+}
+
+/** The key that signs receipts. It cannot be exported: this object only signs bytes. */
 export interface ReceiptKey {
   /** The ES256 signature of the bytes in the form of a JWS: 64 bytes, `r` and `s` (RFC 7518 section 3.4). */
   readonly sign: (data: Uint8Array) => Buffer
@@ -17,18 +24,26 @@ export interface ReceiptKey {
 
 /** Makes a new ES256 receipt key. */
 export async function makeReceiptKey(): Promise<ReceiptKey> {
+  return receiptKeyOf(await generateReceiptKey())
+}
+
+export async function generateReceiptKey(): Promise<ReceiptKeyParts> {
   const { privateKey, publicKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   const { x, y } = publicKey.export({ format: 'jwk' })
   if (x === undefined || y === undefined)
     throw new Error('internal error: an EC key without a point')
   const point = { kty: 'EC', crv: 'P-256', x, y } as const
   const kid = await jwkThumbprint(point)
+  return { privateKey, kid, jwk: { ...point, kid, alg: 'ES256', use: 'sig' } }
+}
+
+export function receiptKeyOf({ privateKey, kid, jwk }: ReceiptKeyParts): ReceiptKey {
   return {
     // Synchronous and in DER: a signature takes less time than the transfer to another thread and back, and OpenSSL
     // takes as long again to write `ieee-p1363`.
     sign: (data) => withoutDer(sign('sha256', data, privateKey)),
     kid,
-    jwk: { ...point, kid, alg: 'ES256', use: 'sig' },
+    jwk,
   }
 }
 

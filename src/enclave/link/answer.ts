@@ -1,11 +1,16 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { LinkError } from '../link-error.ts'
-import { readBody } from '../read-body.ts'
+import type { BodyReader } from '../read-body.ts'
 
 /** The result of a link handler. */
 export interface LinkAnswer {
   readonly contentType: string
   readonly body: string | Uint8Array
+}
+
+/** A whole answer of the link. */
+export interface LinkReply extends LinkAnswer {
+  readonly status: number
 }
 
 export function jsonAnswer(value: unknown): LinkAnswer {
@@ -17,23 +22,22 @@ export function jsonTextAnswer(text: string): LinkAnswer {
   return { contentType: 'application/json', body: text }
 }
 
-export function sendAnswer(response: ServerResponse, answer: LinkAnswer): void {
-  send(response, 200, answer)
+/** The refusal; of an unexpected error the worker only learns that there was one. */
+export function refusal(thrown: unknown): LinkReply {
+  const { status, code, message } =
+    thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
+  return { status, ...jsonAnswer({ error: { code, message } }) }
 }
 
-/** Sends the refusal; of an unexpected error the worker only learns that there was one. */
-export function sendError(response: ServerResponse, thrown: unknown): void {
-  const error = thrown instanceof LinkError ? thrown : new LinkError('internal', 'internal error')
-  if (response.headersSent) response.destroy()
-  else
-    send(
-      response,
-      error.status,
-      jsonAnswer({ error: { code: error.code, message: error.message } }),
-    )
-}
-
-function send(response: ServerResponse, status: number, { contentType, body }: LinkAnswer): void {
+/** Sends the reply, or breaks off where another answer has begun. */
+export function sendReply(
+  response: ServerResponse,
+  { status, contentType, body }: LinkReply,
+): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   response.writeHead(status, { 'content-type': contentType, 'content-length': length })
   response.end(body)
@@ -43,18 +47,18 @@ function send(response: ServerResponse, status: number, { contentType, body }: L
  * Reads a body of at most `maxBytes` as text.
  * @throws LinkError `too_large` or `invalid_request` when the body is too large or not UTF-8
  */
-export async function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
-  return (await readBody(request, maxBytes)).toString('utf8')
+export async function readText(body: BodyReader, maxBytes: number): Promise<string> {
+  return (await body(maxBytes)).toString('utf8')
 }
 
 /**
  * Reads a JSON body of at most `maxBytes`.
  * @throws LinkError `too_large` or `invalid_request` when the body is too large or not JSON
  */
-export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
-  const body = await readBody(request, maxBytes)
+export async function readJson(body: BodyReader, maxBytes: number): Promise<unknown> {
+  const text = await readText(body, maxBytes)
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(text)
   } catch {
     throw new LinkError('invalid_request', 'the body is not JSON')
   }

@@ -1,25 +1,45 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sendAnswer, sendError, type LinkAnswer } from './answer.ts'
+import { refusal, sendReply, type LinkAnswer, type LinkReply } from './answer.ts'
 import { traceError } from '../../protocol/error-trace.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
+import { readBody, type BodyReader } from '../read-body.ts'
 import type { LinkListener } from './server.ts'
 
 /** A request that reached a handler. */
 export interface LinkCall {
-  readonly request: IncomingMessage
+  readonly body: BodyReader
   readonly url: URL
   /** The part of the path after the route's path: empty, or `/` and more. */
   readonly rest: string
 }
 
-export interface LinkRoute {
-  /** `any` passes the whole exchange: the handler answers by itself. */
-  readonly method: 'GET' | 'POST' | 'DELETE' | 'any'
+interface Place {
   readonly path: string
   /** True: the route also accepts all paths below its own. */
   readonly below?: boolean
-  handle(call: LinkCall, response: ServerResponse): Promise<LinkAnswer | undefined>
+}
+
+/** A route with one method and a whole answer. */
+export interface AnswerRoute extends Place {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  handle(call: LinkCall): Promise<LinkAnswer>
+}
+
+/** A route with every method, which answers by itself. */
+export interface RelayRoute extends Place {
+  readonly method: 'any'
+  relay(call: LinkCall, request: IncomingMessage, response: ServerResponse): Promise<void>
+}
+
+export type LinkRoute = AnswerRoute | RelayRoute
+
+/** A call without a connection. */
+export interface ForwardedCall {
+  readonly method: string
+  /** Path and query. */
+  readonly target: string
+  readonly body: BodyReader
 }
 
 /**
@@ -28,41 +48,73 @@ export interface LinkRoute {
  */
 export function createDispatcher(routes: readonly LinkRoute[], log: Log): LinkListener {
   return (request, response) => {
-    answer(routes, request, response).catch((error: unknown) => {
-      if (!(error instanceof LinkError)) {
-        const { pathname } = urlOf(request)
-        const path = routeOf(routes, pathname, request.method)?.path ?? ''
-        log('link_failed', { path, ...traceError(error) })
-      }
-      sendError(response, error)
+    const { method = 'GET', url = '/' } = request
+    const body: BodyReader = (maxBytes) => readBody(request, maxBytes)
+    answer(routes, { method, target: url, body }, async (route, call) => {
+      if ('handle' in route) sendReply(response, { status: 200, ...(await route.handle(call)) })
+      else await route.relay(call, request, response)
+    }).catch((error: unknown) => {
+      noteUnexpected(error, { routes, method, target: url, log })
+      sendReply(response, refusal(error))
     })
   }
 }
 
-const urlOf = ({ url = '/' }: IncomingMessage) => new URL(`https://link${url}`)
+/** Answers a call that another thread received. Never rejects. */
+export async function answerForwarded(
+  routes: readonly AnswerRoute[],
+  call: ForwardedCall,
+  log: Log,
+): Promise<LinkReply> {
+  try {
+    const own = await answer(routes, call, (route, found) => route.handle(found))
+    return { status: 200, ...own }
+  } catch (error) {
+    noteUnexpected(error, { routes, ...call, log })
+    return refusal(error)
+  }
+}
+
+/** Finds the route of a call, and runs it. */
+async function answer<Route extends LinkRoute, Result>(
+  routes: readonly Route[],
+  { method, target, body }: ForwardedCall,
+  run: (route: Route, call: LinkCall) => Promise<Result>,
+): Promise<Result> {
+  const url = urlOf(target)
+  const route = routeOf(routes, url.pathname, method)
+  if (route === undefined) throw new LinkError('not_found', 'the link has no such path')
+  if (route.method !== 'any' && route.method !== method) {
+    throw new LinkError('method_not_allowed', `this path takes ${route.method}`)
+  }
+  return run(route, { body, url, rest: url.pathname.slice(route.path.length) })
+}
+
+interface Failed {
+  readonly routes: readonly LinkRoute[]
+  readonly method: string
+  readonly target: string
+  readonly log: Log
+}
+
+function noteUnexpected(error: unknown, { routes, method, target, log }: Failed): void {
+  if (error instanceof LinkError) return
+  const path = routeOf(routes, urlOf(target).pathname, method)?.path ?? ''
+  log('link_failed', { path, ...traceError(error) })
+}
+
+const urlOf = (target: string) => new URL(`https://link${target}`)
 
 /** The route of a path that accepts the method, else the first of that path, which names the allowed method. */
-function routeOf(routes: readonly LinkRoute[], pathname: string, method: string | undefined) {
+function routeOf<Route extends LinkRoute>(
+  routes: readonly Route[],
+  pathname: string,
+  method: string,
+): Route | undefined {
   const here = routes.filter((route) => matches(route, pathname))
   return here.find((route) => route.method === method) ?? here[0]
 }
 
-async function answer(
-  routes: readonly LinkRoute[],
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const url = urlOf(request)
-  const route = routeOf(routes, url.pathname, request.method)
-  if (route === undefined) throw new LinkError('not_found', 'the link has no such path')
-  if (route.method !== 'any' && route.method !== request.method) {
-    throw new LinkError('method_not_allowed', `this path takes ${route.method}`)
-  }
-  const rest = url.pathname.slice(route.path.length)
-  const result = await route.handle({ request, url, rest }, response)
-  if (result !== undefined) sendAnswer(response, result)
-}
-
-function matches({ path, below }: LinkRoute, pathname: string): boolean {
+function matches({ path, below }: Place, pathname: string): boolean {
   return pathname === path || (below === true && pathname.startsWith(`${path}/`))
 }

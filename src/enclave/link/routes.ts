@@ -4,21 +4,18 @@ import {
   LINK_PATHS,
   type DecapsulateAnswer,
   type LinkConfig,
-  type LinkState,
 } from '../../protocol/link.ts'
 import { telemetryReportSchema } from '../../protocol/telemetry.ts'
 import { MAX_UNSEAL_BYTES } from '../../protocol/unseal.ts'
-import { parseEgressTarget, type Egress } from '../open-egress.ts'
 import type { EnvelopeCache } from '../envelope/envelope-cache.ts'
 import type { Generation } from '../config/generations.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import type { HpkeKeyring } from '../hpke/hpke-keyring.ts'
 import type { KeyRotation } from '../hpke/key-rotation.ts'
 import type { Release } from '../release/release.ts'
-import { createReceiptSigner, type SignerDeps } from '../sign/receipt-signer.ts'
 import type { Unsealing } from '../sealed/open-gate.ts'
 import { jsonAnswer, jsonTextAnswer, readJson, readText, type LinkAnswer } from './answer.ts'
-import type { LinkCall, LinkRoute } from './dispatch.ts'
+import type { AnswerRoute, LinkCall } from './dispatch.ts'
 import { LinkError } from '../link-error.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
@@ -31,33 +28,23 @@ export interface Hpke {
 /** The dependencies of the link's routes. */
 export interface LinkSubject {
   readonly unsealing: Unsealing
-  readonly signer: SignerDeps
   readonly envelopes: EnvelopeCache
   readonly hpke: Hpke
   readonly proofs: ProviderProofs
-  readonly egress: Egress
   readonly telemetry: Pick<Telemetry, 'exchange'>
   readonly generation: () => Generation
   readonly release: () => Release
 }
 
-const MAX_SIGN_BYTES = 1_048_576
-const MAX_TELEMETRY_BYTES = 8 * 1_048_576
+/** The longest body of any of these routes. */
+export const MAX_TELEMETRY_BYTES = 8 * 1_048_576
 const MAX_DECAPSULATE_BYTES = 1_024
 
-/** All routes of the link (src/protocol/link.ts). */
-export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
+/** The routes (src/protocol/link.ts) whose state is in one thread, however many carry requests. */
+export function createLinkRoutes(subject: LinkSubject): readonly AnswerRoute[] {
   const { proofs } = subject
-  const signReceipts = createReceiptSigner(subject.signer)
   return [
-    get(LINK_PATHS.state, async () => jsonAnswer(describeState(subject))),
     get(LINK_PATHS.config, async () => jsonAnswer(describeConfig(subject))),
-    {
-      method: 'POST',
-      path: LINK_PATHS.sign,
-      handle: async ({ request }) =>
-        jsonAnswer(await signReceipts(await readJson(request, MAX_SIGN_BYTES))),
-    },
     get(LINK_PATHS.attestation, ({ url }) => answerAttestation(subject, url)),
     get(LINK_PATHS.trust, async () => jsonAnswer(describeTrust(subject))),
     get(LINK_PATHS.hpke, async () =>
@@ -66,23 +53,23 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
     {
       method: 'POST',
       path: LINK_PATHS.hpke,
-      handle: async ({ request }) =>
-        jsonAnswer(await decapsulate(subject, await readJson(request, MAX_DECAPSULATE_BYTES))),
+      handle: async ({ body }) =>
+        jsonAnswer(await decapsulate(subject, await readJson(body, MAX_DECAPSULATE_BYTES))),
     },
     get(LINK_PATHS.unseal, async () => jsonAnswer({ refused: subject.unsealing.gate.refused })),
     {
       method: 'POST',
       path: LINK_PATHS.unseal,
-      handle: async ({ request }) => {
-        const document = await readText(request, MAX_UNSEAL_BYTES)
+      handle: async ({ body }) => {
+        const document = await readText(body, MAX_UNSEAL_BYTES)
         return jsonAnswer(await subject.unsealing.gate.accept(document.trim()))
       },
     },
     {
       method: 'POST',
       path: LINK_PATHS.telemetry,
-      handle: async ({ request }) => {
-        const report = telemetryReportSchema.safeParse(await readJson(request, MAX_TELEMETRY_BYTES))
+      handle: async ({ body }) => {
+        const report = telemetryReportSchema.safeParse(await readJson(body, MAX_TELEMETRY_BYTES))
         if (!report.success) throw new LinkError('invalid_request', 'not a telemetry report')
         return jsonAnswer(subject.telemetry.exchange(report.data))
       },
@@ -94,36 +81,10 @@ export function createLinkRoutes(subject: LinkSubject): readonly LinkRoute[] {
       below: true,
       handle: async ({ rest }) => answerEvidence(subject, rest.slice(1)),
     },
-    ...egressRoutes(subject.egress),
   ]
 }
 
-function egressRoutes(egress: Egress): readonly LinkRoute[] {
-  return [
-    {
-      method: 'DELETE',
-      path: LINK_PATHS.streams,
-      below: true,
-      handle: async ({ rest }) => {
-        const record = egress.endStream(rest.slice(1))
-        if (record === undefined) throw new LinkError('not_found', 'no such stream')
-        return jsonAnswer(record)
-      },
-    },
-    {
-      method: 'any',
-      path: LINK_PATHS.egress,
-      below: true,
-      async handle({ request, url, rest }, response) {
-        const target = parseEgressTarget(rest, url.search)
-        await egress.carry({ ...target, request, response })
-        return undefined
-      },
-    },
-  ]
-}
-
-function get(path: string, handle: (call: LinkCall) => Promise<LinkAnswer>): LinkRoute {
+function get(path: string, handle: (call: LinkCall) => Promise<LinkAnswer>): AnswerRoute {
   return { method: 'GET', path, handle }
 }
 
@@ -148,15 +109,6 @@ async function decapsulate(
 function describeTrust({ release }: LinkSubject): object {
   const { bundleJws, logProofs } = release()
   return { trust_bundle_jws: bundleJws, ...(logProofs !== undefined && { log_proofs: logProofs }) }
-}
-
-function describeState({ generation, signer, envelopes }: LinkSubject): LinkState {
-  return {
-    generation: generation().generation,
-    kid: signer.key.kid,
-    jwk: signer.key.jwk,
-    envelope_sha256: envelopes.current?.sha256 ?? null,
-  }
 }
 
 function describeConfig({ generation }: LinkSubject): LinkConfig {

@@ -1,4 +1,5 @@
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
+import type { ChannelEvidence } from '../proofs.ts'
 import { EvidenceRefused } from '../../verify/evidence-refused.ts'
 import { admitEvidence, type VerifiedEvidence } from '../adapters/verified-evidence.ts'
 import { traceError, type ErrorTrace } from '../../protocol/error-trace.ts'
@@ -15,6 +16,8 @@ export interface RefresherDeps {
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly onVerified: (evidence: VerifiedEvidence) => void
+  /** Called when other evidence counts from now on, or none. */
+  readonly changed: () => void
   readonly log: (event: 'attestation_failed', fields: LogFields) => void
 }
 
@@ -100,8 +103,8 @@ export class EvidenceRefresher {
   }
 
   /** Verifies again because the peer holds another key, unless this evidence has been replaced already. */
-  async reverify(stale: VerifiedEvidence): Promise<VerifiedEvidence | undefined> {
-    if (this.#evidence === stale) {
+  async reverify(stale: ChannelEvidence): Promise<VerifiedEvidence | undefined> {
+    if (this.#isCurrent(stale)) {
       this.#giveUp('the peer holds another key than its evidence vouches for')
       await this.verify()
     } else if (this.current === undefined) await this.#pending
@@ -109,8 +112,8 @@ export class EvidenceRefresher {
   }
 
   /** Stops using this evidence; the next verification comes after a pause. */
-  distrust(evidence: VerifiedEvidence): void {
-    if (this.#evidence !== evidence) return
+  distrust(evidence: ChannelEvidence): void {
+    if (!this.#isCurrent(evidence)) return
     this.#giveUp('the peer changes its key faster than it proves it')
     this.#retryLater()
   }
@@ -121,14 +124,26 @@ export class EvidenceRefresher {
     clearTimeout(this.#timer)
   }
 
+  /** Compares by content, because the evidence may come from another thread. */
+  #isCurrent(evidence: ChannelEvidence): boolean {
+    const current = this.#evidence
+    return (
+      current !== undefined &&
+      current.evidence_digest === evidence.evidence_digest &&
+      current.binding.tls_spki_sha256 === evidence.binding.tls_spki_sha256 &&
+      current.verified_at === evidence.verified_at
+    )
+  }
+
   #giveUp(reason: string): void {
     this.#evidence = undefined
     this.#reason = reason
     this.#failedChecks = ['tls_key']
+    this.#deps.changed()
   }
 
   async #verify(): Promise<void> {
-    const { obtain, now, random, onVerified } = this.#deps
+    const { obtain, now, random, onVerified, changed } = this.#deps
     try {
       const evidence = await admitEvidence(await within(obtain(), VERIFY_MS), now())
       if (this.#closed) return
@@ -136,6 +151,7 @@ export class EvidenceRefresher {
       this.#reason = undefined
       this.#failures = 0
       onVerified(evidence)
+      changed()
       const life = evidence.expires_at * 1000 - now()
       this.#schedule(life * (RENEW_AFTER - JITTER * random()))
     } catch (error) {
@@ -153,6 +169,7 @@ export class EvidenceRefresher {
       ...(refused ? {} : traceOf(error)),
     })
     if (!refused || !error.isOutage) this.#evidence = undefined
+    this.#deps.changed()
     this.#retryLater()
   }
 

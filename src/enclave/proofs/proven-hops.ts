@@ -1,5 +1,5 @@
 import type { VerifiedEvidence } from '../adapters/verified-evidence.ts'
-import type { ProvenHop } from '../proofs.ts'
+import type { KnownHop, ProvenHop } from '../proofs.ts'
 import { describeInferenceHop } from './inference-hop.ts'
 
 /**
@@ -27,6 +27,12 @@ export class ProvenHops {
 
   find(provider: string, evidenceSha256: string): ProvenHop | undefined {
     return this.#byProvider.get(provider)?.get(evidenceSha256)?.hop
+  }
+
+  list(): KnownHop[] {
+    return [...this.#byProvider].flatMap(([provider, kept]) =>
+      [...kept].map(([evidenceSha256, { hop }]) => ({ provider, evidenceSha256, hop })),
+    )
   }
 
   evidence(sha256: string): Uint8Array | undefined {

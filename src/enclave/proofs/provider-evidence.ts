@@ -13,6 +13,8 @@ export interface ProofDeps {
   readonly now: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  /** Called whenever a proof begins or ceases to hold, before anything else is done. */
+  readonly changed: () => void
   readonly log: Log
 }
 
@@ -50,6 +52,7 @@ export function createProviderProofs(deps: ProofDeps): ProviderProofs {
         if (next.get(kept.reach.provider) !== kept) kept.refresher?.close()
       }
       current = next
+      deps.changed()
     },
     close() {
       for (const { refresher } of current.values()) refresher?.close()
@@ -69,6 +72,14 @@ export function createProviderProofs(deps: ProofDeps): ProviderProofs {
       if (evidenceSha256 !== null) return hops.find(provider, evidenceSha256)
       return everUnattested.has(provider) ? UNATTESTED : undefined
     },
+    hops: () => [
+      ...hops.list(),
+      ...[...everUnattested].map((provider) => ({
+        provider,
+        evidenceSha256: null,
+        hop: UNATTESTED,
+      })),
+    ],
     evidence: (sha256) => hops.evidence(sha256),
   }
 }
@@ -110,6 +121,7 @@ function start({ name, key, loaded, deps, hops }: StartInputs): Kept {
     now,
     random,
     onVerified,
+    changed: deps.changed,
     log: (event, fields) => deps.log(event, { provider: name, ...fields }),
   })
   void refresher.verify()

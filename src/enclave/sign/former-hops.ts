@@ -18,6 +18,10 @@ export class FormerHops {
     if (this.#hops.size > MAX_HOPS && oldest !== undefined) this.#hops.delete(oldest)
   }
 
+  get all(): RouterHop[] {
+    return [...this.#hops.values()]
+  }
+
   find(configurationSha256: string): RouterHop | undefined {
     return this.#hops.get(configurationSha256)
   }

@@ -12,11 +12,23 @@ export interface Probes {
   close(): void
 }
 
-/** Workers are probed on a socket of their own, the daemon and the ledger process over their links. */
+/** The daemon's further threads. */
+export interface WatchedCarriers {
+  readonly links: () => readonly LinkEnd[]
+  /** Ends the thread that listens on this port; the daemon starts it again. */
+  readonly end: (port: number) => void
+}
+
+export interface ProbedLinks {
+  readonly daemonLink: () => LinkEnd | undefined
+  readonly carriers: WatchedCarriers
+  readonly ledgerLink: () => LinkEnd | undefined
+}
+
+/** Workers are probed on a socket of their own, the daemon's threads and the ledger process over their links. */
 export function probesOf(
   supervisor: Supervisor,
-  daemonLink: () => LinkEnd | undefined,
-  ledgerLink: () => LinkEnd | undefined,
+  { daemonLink, carriers, ledgerLink }: ProbedLinks,
 ): Probes {
   const bindings = new Map<string, LinkBinding<{ status: number }>>()
 
@@ -47,6 +59,13 @@ export function probesOf(
       return [
         ...workers,
         ...watchedLink('enclave', daemonLink(), LINK_PATHS.state, () => supervisor.killEnclave()),
+        ...carriers
+          .links()
+          .flatMap((link, index) =>
+            watchedLink(`carrier-${index + 1}`, link, LINK_PATHS.state, () =>
+              carriers.end(link.port),
+            ),
+          ),
         ...watchedLink('ledger', ledgerLink(), LEDGER_PATHS.health, () => supervisor.killLedger()),
       ]
     },

@@ -68,6 +68,7 @@ export class Server {
       platform: plan.start.platform,
       ownUrl: null,
       fronts,
+      carriers: plan.start.carriers,
       probe: true,
       secrets: plan.start.providerSecrets,
       state: plan.state,
@@ -94,6 +95,10 @@ export class Server {
       startWatchers({
         supervisor: server.#supervisor,
         daemonLink: () => parts.daemonLink,
+        carriers: {
+          links: () => parts.carrierLinks,
+          end: (port) => parts.sendToDaemon({ type: 'end_carrier', port }),
+        },
         ledgerLink: () => parts.ledgerLink,
         serving: () => (server.#ready ? server.#start : undefined),
         log: plan.log,

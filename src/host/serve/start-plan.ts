@@ -23,6 +23,8 @@ export interface Start {
   readonly options: ServeOptions
   /** Worker processes. */
   readonly workers: number
+  /** Threads of the daemon beside its main thread that carry their calls; none: the main thread does. */
+  readonly carriers: number
   readonly config: RouterConfigFile
   readonly platform: Platform
   readonly storage: StorageSettings
@@ -86,6 +88,7 @@ export function planStart(
   return {
     options,
     workers,
+    carriers: carriersFor(workers, config.config.service.carriers),
     config,
     given,
     platform,
@@ -94,6 +97,12 @@ export function planStart(
     dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
+}
+
+/** A second thread is of no use to one worker, nor a third to two. */
+function carriersFor(workers: number, asked = workers): number {
+  const threads = Math.min(workers, asked)
+  return threads === 1 ? 0 : threads
 }
 
 /** Refuses names that the configuration does not use: a misspelt name would leave the intended secret missing. */

@@ -2,7 +2,7 @@ import type { LinkEnd } from '../stack/link-binding.ts'
 import type { Supervisor } from '../stack/supervisor.ts'
 import { startWebhookRounds } from '../stack/webhook-rounds.ts'
 import { watchLiveness } from './liveness.ts'
-import { probesOf } from './probes.ts'
+import { probesOf, type WatchedCarriers } from './probes.ts'
 import type { Start } from './start-plan.ts'
 
 const LIVENESS = { everyMs: 5_000, misses: 6 }
@@ -10,6 +10,7 @@ const LIVENESS = { everyMs: 5_000, misses: 6 }
 export interface Watched {
   readonly supervisor: Supervisor
   readonly daemonLink: () => LinkEnd | undefined
+  readonly carriers: WatchedCarriers
   readonly ledgerLink: () => LinkEnd | undefined
   /** The start that is being served; undefined while there is none. */
   readonly serving: () => Start | undefined
@@ -24,11 +25,12 @@ export interface Watched {
 export function startWatchers({
   supervisor,
   daemonLink,
+  carriers,
   ledgerLink,
   serving,
   log,
 }: Watched): () => void {
-  const probes = probesOf(supervisor, daemonLink, ledgerLink)
+  const probes = probesOf(supervisor, { daemonLink, carriers, ledgerLink })
   const watched = () => (serving() === undefined ? [] : probes.watched())
   const endLiveness = watchLiveness(watched, { ...LIVENESS, log })
   const endRounds = startWebhookRounds(() => reporter(supervisor, serving()))

@@ -23,7 +23,7 @@ import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit } from './runtime-check.ts'
-import type { WorkerName } from './worker-name.ts'
+import { workerNumber, type WorkerName } from './worker-name.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
 import { startLedger } from './start-ledger.ts'
 import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
@@ -41,6 +41,8 @@ export interface PartsPlan {
   readonly ownUrl: string | null
   /** The listeners between clients and the workers; absent where another program runs the worker. */
   readonly fronts?: Pick<Fronts, 'of'>
+  /** Threads of the daemon that carry the workers' calls; by default its main thread does. */
+  readonly carriers?: number
   /** Whether each worker has a socket of its own for the supervisor's probes. */
   readonly probe?: boolean
   /** Values of the configuration's variables that are not in the environment. */
@@ -99,6 +101,13 @@ export class Parts {
     const { worker, server } = this.#plan.link
     const port = this.#daemon?.linkPort
     return port === undefined ? undefined : { port, worker, serverCertPem: server.certPem }
+  }
+
+  /** The ways to the daemon's carriers, once it has been started. */
+  get carrierLinks(): readonly LinkEnd[] {
+    const { worker, server } = this.#plan.link
+    const { carrierPorts = [] } = this.#daemon ?? {}
+    return carrierPorts.map((port) => ({ port, worker, serverCertPem: server.certPem }))
   }
 
   /** The key and certificate that workers use from their next start on. */
@@ -165,9 +174,9 @@ export class Parts {
   /** The daemon must have been started before, and the ledger where the engine has one. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
     const { bundlePath, settings, fronts, probe = false } = this.#plan
-    const { daemonLink } = this
+    const link = this.#linkOf(name)
     const tls = this.#tls
-    if (daemonLink === undefined || tls === undefined)
+    if (link === undefined || tls === undefined)
       throw new Error('the worker needs the daemon first')
     const binary = await compileWorkerdConfig({
       script: readFileSync(bundlePath, 'utf8'),
@@ -176,7 +185,7 @@ export class Parts {
       tlsPort: 0,
       probe,
       tls,
-      link: daemonLink,
+      link,
       ...(this.#ledger === undefined ? {} : { ledger: this.#ledger }),
       storage: settings.storage,
       databaseCa: this.#plan.config.config.service.database_ca,
@@ -234,6 +243,12 @@ export class Parts {
     return join(this.#logDir, `${name}.log`)
   }
 
+  /** A worker's way to the daemon: always the same carrier, because streams and records are in one thread. */
+  #linkOf(name: WorkerName): LinkEnd | undefined {
+    const { carrierLinks } = this
+    return carrierLinks[workerNumber(name) % carrierLinks.length] ?? this.daemonLink
+  }
+
   /**
    * In production the daemon is given the configuration. In a local stack it reads the operator's own file, or a copy
    * in which the stand-in's address was filled in.
@@ -288,6 +303,7 @@ export class Parts {
         serverKeyPem: link.server.keyPem,
         workerCertPem: link.worker.certPem,
       },
+      carrierPorts: [...(this.#daemon?.carrierPorts ?? anyPorts(this.#plan.carriers))],
       platform,
       ownUrl,
       ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
@@ -296,4 +312,8 @@ export class Parts {
       workerBundlePath: bundlePath,
     }
   }
+}
+
+function anyPorts(count = 0): number[] {
+  return Array.from({ length: count }, () => 0)
 }

@@ -24,12 +24,12 @@ beforeAll(async () => {
     {
       method: 'POST',
       path: '/echo',
-      handle: async ({ request }) => jsonAnswer(await readJson(request, 16)),
+      handle: async ({ body }) => jsonAnswer(await readJson(body, 16)),
     },
     {
       method: 'POST',
       path: '/echo-long',
-      handle: async ({ request }) => jsonAnswer(await readJson(request, 2_000_000)),
+      handle: async ({ body }) => jsonAnswer(await readJson(body, 2_000_000)),
     },
     {
       method: 'GET',

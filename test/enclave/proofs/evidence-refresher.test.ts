@@ -45,6 +45,7 @@ function keeper(...outcomes: (() => Promise<VerifiedEvidence>)[]) {
     now: Date.now,
     random: () => 0,
     onVerified: (verified) => void kept.push(verified),
+    changed: () => {},
     log: (event, fields) => void logged.push({ event, ...fields }),
   })
   return { one, kept, logged, calls: () => calls }
@@ -178,7 +179,8 @@ describe('a proof', () => {
 
 describe('a peer with another key', () => {
   it('has the proof verified again, once for all callers that noticed', async () => {
-    const { one, calls } = keeper(evidence)
+    const other = { binding: { tls_spki_sha256: 'cd'.repeat(32) } }
+    const { one, calls } = keeper(evidence, () => evidence(other))
     await one.verify()
     const stale = one.current
     if (stale === undefined) throw new Error('no proof')

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { VerifiedEvidence } from '../../../src/enclave/adapters/verified-evidence.ts'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
-import type { ProviderProofs } from '../../../src/enclave/proofs.ts'
+import type { ProvenProviders } from '../../../src/enclave/proofs.ts'
 import { proveMessage } from '../../../src/enclave/proofs/message-proof.ts'
 import { toHex, utf8 } from '../../../src/protocol/bytes.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
@@ -40,15 +40,12 @@ async function prove(spki: (own: string) => string) {
     claims: {},
   }
   const reach = { provider: 'nova', baseUrl: `${provider.origin}/v1`, apiKey: 'k', webPki: false }
-  const proofs: ProviderProofs = {
-    configure: () => {},
-    close: () => {},
+  const proofs: ProvenProviders = {
     list: () => [],
     channel: () => ({ ...reach, evidence }),
     reverify: async () => undefined,
     distrust: () => {},
     hop: () => undefined,
-    evidence: () => undefined,
   }
   const egress = createPinnedEgress({
     proofs,

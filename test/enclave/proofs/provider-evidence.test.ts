@@ -35,6 +35,7 @@ function start() {
     openAdapter: (attestation, subject) => openAdapter(attestation, subject, deps),
     now: Date.now,
     random: () => 0,
+    changed: () => {},
     log: () => {},
   })
   return asked

@@ -1,0 +1,33 @@
+import { ChunkJoiner } from './egress/chunk-joiner.ts'
+import type { EventMemory } from './egress/event-memory.ts'
+import { createPinnedEgress } from './egress/pinned-egress.ts'
+import type { Log } from './log.ts'
+import type { Egress } from './open-egress.ts'
+import type { ProvenProviders } from './proofs.ts'
+import { MESSAGE_PROOF_TIMES, proveMessage } from './proofs/message-proof.ts'
+import type { SignerDeps } from './sign/receipt-signer.ts'
+
+export interface CallsInputs {
+  readonly proofs: ProvenProviders
+  /** Timeout of TCP and TLS together. */
+  readonly connectMs: () => number
+  /** Memory for large events that is shared with other threads. */
+  readonly memory?: EventMemory
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Calls to attested providers from one thread. */
+export interface Calls {
+  readonly egress: Egress
+  readonly proveMessage: SignerDeps['proveMessage']
+}
+
+export function openCalls(inputs: CallsInputs): Calls {
+  const joiner = new ChunkJoiner({ now: inputs.now })
+  const egress = createPinnedEgress({ ...inputs, joiner })
+  return {
+    egress,
+    proveMessage: (message) => proveMessage(message, { egress, ...MESSAGE_PROOF_TIMES }),
+  }
+}

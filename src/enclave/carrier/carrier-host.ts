@@ -1,0 +1,169 @@
+import { MessageChannel, Worker } from 'node:worker_threads'
+import type { LinkServerPlan } from '../../protocol/boot.ts'
+import { traceError } from '../../protocol/error-trace.ts'
+import { giveBackOf, type TakenByThread } from '../egress/event-memory.ts'
+import type { ReceiptKeyParts } from '../keys/receipt-key.ts'
+import type { LinkReply } from '../link/answer.ts'
+import type { Log } from '../log.ts'
+import type { ProviderProofs } from '../proofs.ts'
+import { FactTeller, type FactFeed } from './fact-channel.ts'
+import type { Facts } from './facts.ts'
+import type { CarrierData, FromCarrier, Question, ToCarrier } from './messages.ts'
+
+export interface CarrierHostDeps {
+  readonly link: LinkServerPlan
+  readonly key: ReceiptKeyParts
+  readonly eventMemory: TakenByThread
+  readonly place: number
+  /** The facts as of now. */
+  readonly facts: () => Facts
+  readonly proofs: Pick<ProviderProofs, 'distrust'>
+  /** Never rejects. */
+  readonly answer: (question: Question) => Promise<LinkReply | undefined>
+  readonly log: Log
+  /** Called when the carrier has ended by itself, and when it listens again. */
+  readonly onLost: () => void
+  readonly onRestored: () => void
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number
+  readonly program: URL
+}
+
+const FIRST_RESTART_MS = 200
+const MAX_RESTART_MS = 30_000
+/** Ends that are longer ago do not delay a restart, ms. */
+const CRASH_WINDOW_MS = 60_000
+
+/**
+ * The thread of one carrier. When it ends, by an error or for want of memory, a new one is started on the same port, later
+ * with each end within a minute; until then its workers cannot reach the daemon.
+ */
+export class CarrierHost {
+  readonly #deps: CarrierHostDeps
+  #thread: Worker | undefined
+  #teller: FactTeller | undefined
+  #port: number
+  #ends: readonly number[] = []
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(deps: CarrierHostDeps) {
+    this.#deps = deps
+    this.#port = deps.link.port
+  }
+
+  /** Where it listens, once it has been started. */
+  get port(): number {
+    return this.#port
+  }
+
+  /**
+   * Resolves when it listens.
+   * @throws Error when the thread ends before that
+   */
+  async start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const thread = this.#open()
+    thread.on('message', (message: FromCarrier) => {
+      if (message.type !== 'listening') return this.#receive(thread, message)
+      this.#port = message.port
+      return resolve()
+    })
+    thread.once('exit', () => {
+      if (this.#thread === thread) this.#forget()
+      reject(new Error('a carrier ended before it listened'))
+    })
+    await promise
+    thread.once('exit', () => this.#onEnd())
+  }
+
+  /** Makes the carrier go by these facts from now on. */
+  tell(facts: Facts): void {
+    this.#teller?.tell(facts)
+  }
+
+  /** Ends a thread that no longer works; a new one is started. */
+  end(): void {
+    void this.#thread?.terminate()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    await this.#thread?.terminate()
+  }
+
+  #open(): Worker {
+    const { link, facts, program, log, ...deps } = this.#deps
+    const { port1, port2 } = new MessageChannel()
+    const sent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const feed = (port: FactFeed['port']): FactFeed => ({ port, sent })
+    const teller = new FactTeller(feed(port1))
+    // Before it starts, so that it never listens without facts.
+    teller.tell(facts())
+    const data: CarrierData = {
+      link: { ...link, port: this.#port },
+      key: deps.key,
+      facts: feed(port2),
+      eventMemory: deps.eventMemory,
+      place: deps.place,
+    }
+    const thread = new Worker(program, {
+      workerData: data,
+      transferList: [port2],
+      // A thread gets neither the daemon's secrets nor its output streams.
+      env: {},
+      stdout: true,
+      stderr: true,
+    })
+    thread.stdout.resume()
+    thread.stderr.resume()
+    // Its message may contain prompts.
+    thread.on('error', (error) => log('unexpected_error', traceError(error)))
+    this.#thread = thread
+    this.#teller = teller
+    return thread
+  }
+
+  #forget(): void {
+    giveBackOf(this.#deps.eventMemory, this.#deps.place)
+    this.#teller?.close()
+    this.#teller = undefined
+    this.#thread = undefined
+  }
+
+  #onEnd(): void {
+    if (this.#closed) return
+    this.#deps.onLost()
+    this.#restartLater()
+  }
+
+  #restartLater(): void {
+    const now = this.#deps.monotonic()
+    this.#ends = [...this.#ends.filter((at) => now - at < CRASH_WINDOW_MS), now]
+    const wait = Math.min(FIRST_RESTART_MS * 2 ** (this.#ends.length - 1), MAX_RESTART_MS)
+    this.#timer = setTimeout(() => void this.#restart(), wait)
+  }
+
+  async #restart(): Promise<void> {
+    try {
+      await this.start()
+      this.#deps.onRestored()
+    } catch {
+      if (!this.#closed) this.#restartLater()
+    }
+  }
+
+  #receive(thread: Worker, message: Exclude<FromCarrier, { type: 'listening' }>): void {
+    const { proofs, log, answer } = this.#deps
+    if (message.type === 'log') log(message.event, message.fields)
+    else if (message.type === 'distrust') proofs.distrust(message.provider, message.evidence)
+    else {
+      const { id, question } = message
+      const send = (reply: LinkReply | undefined) =>
+        // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+        thread.postMessage({ id, reply } satisfies ToCarrier)
+      void answer(question).then(send)
+    }
+  }
+}

@@ -1,0 +1,16 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { startCarrier } from './carrier.ts'
+import type { CarrierData, FromCarrier, ToCarrier } from './messages.ts'
+import { Questions } from './questions.ts'
+
+/** The program of a carrier's thread. What it does not catch ends the thread, and a new one is started. */
+const data: CarrierData = workerData
+const send = (message: FromCarrier) => {
+  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  parentPort?.postMessage(message)
+}
+const questions = new Questions((id, question) => send({ type: 'asked', id, question }))
+parentPort?.on('message', (answer: ToCarrier) => questions.answered(answer))
+
+const { port } = await startCarrier(data, { questions, send, now: Date.now })
+send({ type: 'listening', port })

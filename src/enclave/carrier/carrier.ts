@@ -1,0 +1,59 @@
+import { openCalls } from '../calls.ts'
+import { EventMemory } from '../egress/event-memory.ts'
+import { receiptKeyOf } from '../keys/receipt-key.ts'
+import { createCarrierRoutes } from '../link/carrier-routes.ts'
+import { createDispatcher } from '../link/dispatch.ts'
+import { startLinkServer, type LinkServer } from '../link/server.ts'
+import type { Log } from '../log.ts'
+import { createAskedRoute } from './asked-route.ts'
+import { FactMirror } from './fact-channel.ts'
+import { THE_ONE } from './facts.ts'
+import type { CarrierData, FromCarrier } from './messages.ts'
+import { createMirroredProofs } from './mirrored-proofs.ts'
+import type { Questions } from './questions.ts'
+
+export interface CarrierTools {
+  readonly questions: Pick<Questions, 'ask'>
+  readonly send: (message: FromCarrier) => void
+  /** Milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * Carries the calls of its workers, and signs their receipts, on a link server of its own. It goes by what the main thread
+ * tells it, and asks it for everything else.
+ */
+export function startCarrier(
+  { link, key: parts, facts: feed, eventMemory, place }: CarrierData,
+  { questions, send, now }: CarrierTools,
+): Promise<LinkServer> {
+  const log: Log = (event, fields) => send({ type: 'log', event, fields })
+  const mirror = new FactMirror(feed)
+  const service = () => {
+    const told = mirror.facts.service.get(THE_ONE)
+    if (told === undefined) throw new Error('internal error: a carrier that was told nothing')
+    return told
+  }
+  const proofs = createMirroredProofs({ mirror, questions, send, now })
+  const connectMs = () => service().connectMs
+  const memory = new EventMemory(undefined, eventMemory, place)
+  const { egress, proveMessage } = openCalls({ proofs, connectMs, memory, now, log })
+  const key = receiptKeyOf(parts)
+  const routerHop = (sha256: string) => mirror.facts.routerHops.get(sha256)
+  const routes = createCarrierRoutes({
+    state: () => ({
+      generation: service().generation,
+      kid: key.kid,
+      jwk: key.jwk,
+      envelope_sha256: envelopeOf(mirror, now()),
+    }),
+    signer: { key, proofs, routerHop, proveMessage },
+    egress,
+  })
+  return startLinkServer(link, createDispatcher([...routes, createAskedRoute(questions)], log))
+}
+
+function envelopeOf({ facts }: FactMirror, now: number): string | null {
+  const envelope = facts.envelope.get(THE_ONE)
+  return envelope !== undefined && now < envelope.until ? envelope.sha256 : null
+}

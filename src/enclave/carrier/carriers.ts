@@ -1,0 +1,94 @@
+import type { FromDaemon, LinkServerPlan } from '../../protocol/boot.ts'
+import { countersFor } from '../egress/event-memory.ts'
+import type { ReceiptKeyParts } from '../keys/receipt-key.ts'
+import type { LinkReply } from '../link/answer.ts'
+import { answerForwarded, type AnswerRoute } from '../link/dispatch.ts'
+import type { Log } from '../log.ts'
+import type { ProviderProofs } from '../proofs.ts'
+import { bodyReader } from '../read-body.ts'
+import { CarrierHost } from './carrier-host.ts'
+import type { Changes } from './changes.ts'
+import type { Facts } from './facts.ts'
+import type { Question } from './messages.ts'
+
+export interface CarriersInputs {
+  readonly link: LinkServerPlan
+  /** One for each carrier; 0 = any free port. */
+  readonly ports: readonly number[]
+  readonly key: ReceiptKeyParts
+  /** The facts as of now. */
+  readonly facts: () => Facts
+  readonly proofs: Pick<ProviderProofs, 'distrust' | 'reverify'>
+  /** What the main thread answers for all. */
+  readonly routes: readonly AnswerRoute[]
+  readonly log: Log
+  readonly notify: (message: FromDaemon) => void
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number
+  /** Says when facts have changed. */
+  readonly changes: Changes
+}
+
+/** Threads that carry calls to attested providers and sign receipts, each for some of the host's workers. */
+export interface Carriers {
+  /** Where each of them listens. */
+  readonly ports: readonly number[]
+  /** Ends the carrier of that port, which no longer answers; a new one is started. */
+  end(port: number): void
+  close(): Promise<void>
+}
+
+const CARRIER_THREAD = new URL('./carrier-thread.ts', import.meta.url)
+
+/** @throws Error when one does not listen */
+export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
+  const { link, ports, facts, notify, proofs, routes, log } = inputs
+  const answer = (question: Question) => answerQuestion(question, { proofs, routes, log })
+  const eventMemory = countersFor(ports.length)
+  const hosts = ports.map(
+    (port, index) =>
+      new CarrierHost({
+        ...inputs,
+        link: { ...link, port },
+        eventMemory,
+        place: index,
+        answer,
+        onLost: () => notify({ type: 'carrier_lost', reason: `number ${index + 1}` }),
+        onRestored: () => notify({ type: 'carrier_restored', reason: `number ${index + 1}` }),
+        program: CARRIER_THREAD,
+      }),
+  )
+  // No carrier goes by older facts when this has returned.
+  const tell = () => {
+    const now = facts()
+    for (const host of hosts) host.tell(now)
+  }
+  if (hosts.length > 0) inputs.changes.on('changed', tell)
+  const close = async () => {
+    inputs.changes.off('changed', tell)
+    await Promise.all(hosts.map((host) => host.close()))
+  }
+  try {
+    await Promise.all(hosts.map((host) => host.start()))
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    ports: hosts.map(({ port }) => port),
+    end: (port) => hosts.find((host) => host.port === port)?.end(),
+    close,
+  }
+}
+
+async function answerQuestion(
+  question: Question,
+  { proofs, routes, log }: Pick<CarriersInputs, 'proofs' | 'routes' | 'log'>,
+): Promise<LinkReply | undefined> {
+  if (question.type === 'reverify') {
+    await proofs.reverify(question.provider, question.stale)
+    return undefined
+  }
+  const { method, target, body } = question
+  return answerForwarded(routes, { method, target, body: bodyReader(body) }, log)
+}

@@ -1,0 +1,103 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { ProviderProof } from '../../protocol/provider-proof.ts'
+import type { ProvenHop, ProviderChannel } from '../proofs.ts'
+import type { RouterHop } from '../sign/router-block.ts'
+
+interface ServiceFacts {
+  readonly generation: number
+  /** Timeout of TCP and TLS together. */
+  readonly connectMs: number
+}
+
+/** Where the current envelope can be relied on until `until`, ms. */
+interface EnvelopeFacts {
+  readonly sha256: string
+  readonly until: number
+}
+
+interface Tables {
+  /** One row, `THE_ONE`. */
+  readonly service: ServiceFacts
+  /** At most one row, `THE_ONE`. */
+  readonly envelope: EnvelopeFacts
+  /** The adapter of each configured provider, by name. */
+  readonly providers: ProviderProof['adapter']
+  /** By provider. */
+  readonly channels: ProviderChannel
+  /** By `hopKey`. */
+  readonly hops: ProvenHop
+  /** By the SHA-256 of their configuration. */
+  readonly routerHops: RouterHop
+}
+
+export const THE_ONE = ''
+
+/** Everything that a thread goes by when it carries calls and signs receipts: plain data. */
+export type Facts = { readonly [Name in keyof Tables]: ReadonlyMap<string, Tables[Name]> }
+
+export function hopKey(provider: string, evidenceSha256: string | null): string {
+  return JSON.stringify([provider, evidenceSha256])
+}
+
+export const NO_FACTS: Facts = {
+  service: new Map(),
+  envelope: new Map(),
+  providers: new Map(),
+  channels: new Map(),
+  hops: new Map(),
+  routerHops: new Map(),
+}
+
+interface RowChanges<Row> {
+  readonly set: readonly (readonly [string, Row])[]
+  readonly gone: readonly string[]
+}
+
+/** What has changed. */
+export type FactChanges = { readonly [Name in keyof Tables]: RowChanges<Tables[Name]> }
+
+/** The changes from one state to the next; undefined where there are none. Rows that stay the same objects cost nothing. */
+export function changesOf(before: Facts, after: Facts): FactChanges | undefined {
+  const changes: FactChanges = {
+    service: rowChanges(before.service, after.service),
+    envelope: rowChanges(before.envelope, after.envelope),
+    providers: rowChanges(before.providers, after.providers),
+    channels: rowChanges(before.channels, after.channels),
+    hops: rowChanges(before.hops, after.hops),
+    routerHops: rowChanges(before.routerHops, after.routerHops),
+  }
+  const some = Object.values(changes).some(({ set, gone }) => set.length + gone.length > 0)
+  return some ? changes : undefined
+}
+
+function rowChanges<Row>(
+  before: ReadonlyMap<string, Row>,
+  after: ReadonlyMap<string, Row>,
+): RowChanges<Row> {
+  return {
+    set: [...after].filter(([key, row]) => !isDeepStrictEqual(before.get(key), row)),
+    gone: [...before.keys()].filter((key) => !after.has(key)),
+  }
+}
+
+/** The state after these changes; rows that did not change stay the same objects. */
+export function applied(before: Facts, changes: FactChanges): Facts {
+  return {
+    service: appliedRows(before.service, changes.service),
+    envelope: appliedRows(before.envelope, changes.envelope),
+    providers: appliedRows(before.providers, changes.providers),
+    channels: appliedRows(before.channels, changes.channels),
+    hops: appliedRows(before.hops, changes.hops),
+    routerHops: appliedRows(before.routerHops, changes.routerHops),
+  }
+}
+
+function appliedRows<Row>(
+  before: ReadonlyMap<string, Row>,
+  { set, gone }: RowChanges<Row>,
+): ReadonlyMap<string, Row> {
+  if (set.length + gone.length === 0) return before
+  const rows = new Map([...before, ...set])
+  for (const key of gone) rows.delete(key)
+  return rows
+}

@@ -1,0 +1,43 @@
+import type { LinkServerPlan } from '../../protocol/boot.ts'
+import type { TakenByThread } from '../egress/event-memory.ts'
+import type { ReceiptKeyParts } from '../keys/receipt-key.ts'
+import type { LinkReply } from '../link/answer.ts'
+import type { LogEvent, LogFields } from '../log.ts'
+import type { ChannelEvidence } from '../proofs.ts'
+import type { FactFeed } from './fact-channel.ts'
+
+/** The start parameters of a carrier. */
+export interface CarrierData {
+  readonly link: LinkServerPlan
+  readonly key: ReceiptKeyParts
+  readonly facts: FactFeed
+  /** Shared by all carriers. */
+  readonly eventMemory: TakenByThread
+  /** Its place among the carriers, from 0. */
+  readonly place: number
+}
+
+/** What a carrier asks of the main thread. */
+export type Question =
+  /** A call over the link whose route is there. */
+  | {
+      readonly type: 'call'
+      readonly method: string
+      readonly target: string
+      readonly body: Uint8Array
+    }
+  /** As `ProvenProviders.reverify`; what came of it is a fact by the time of the answer. */
+  | { readonly type: 'reverify'; readonly provider: string; readonly stale: ChannelEvidence }
+
+/** From the carrier. */
+export type FromCarrier =
+  | { readonly type: 'listening'; readonly port: number }
+  | { readonly type: 'asked'; readonly id: number; readonly question: Question }
+  | { readonly type: 'distrust'; readonly provider: string; readonly evidence: ChannelEvidence }
+  | { readonly type: 'log'; readonly event: LogEvent; readonly fields: LogFields }
+
+/** To the carrier: the answer to a question, of a call the reply. */
+export interface ToCarrier {
+  readonly id: number
+  readonly reply: LinkReply | undefined
+}

@@ -1,0 +1,37 @@
+import type { ProvenProviders } from '../proofs.ts'
+import { hopKey } from './facts.ts'
+import type { FactMirror } from './fact-channel.ts'
+import type { FromCarrier } from './messages.ts'
+import type { Questions } from './questions.ts'
+
+export interface MirroredDeps {
+  readonly mirror: Pick<FactMirror, 'facts'>
+  readonly questions: Pick<Questions, 'ask'>
+  readonly send: (message: FromCarrier) => void
+  /** Milliseconds. */
+  readonly now: () => number
+}
+
+/** The proofs of the main thread, for another one. Evidence that has expired here counts no more, whatever was told. */
+export function createMirroredProofs({
+  mirror,
+  questions,
+  send,
+  now,
+}: MirroredDeps): ProvenProviders {
+  const channelOf = (provider: string) => {
+    const channel = mirror.facts.channels.get(provider)
+    const end = (channel?.evidence.expires_at ?? 0) * 1000
+    return now() < end ? channel : undefined
+  }
+  return {
+    list: () => [...mirror.facts.providers].map(([provider, adapter]) => ({ provider, adapter })),
+    channel: channelOf,
+    async reverify(provider, stale) {
+      await questions.ask({ type: 'reverify', provider, stale })
+      return channelOf(provider)
+    },
+    distrust: (provider, evidence) => send({ type: 'distrust', provider, evidence }),
+    hop: (provider, evidenceSha256) => mirror.facts.hops.get(hopKey(provider, evidenceSha256)),
+  }
+}

@@ -1,0 +1,62 @@
+import type { Generation } from '../config/generations.ts'
+import { ENVELOPE_MAX_AGE_SECONDS } from '../envelope/build-envelope.ts'
+import type { Identity } from '../identity.ts'
+import type { ProviderChannel, ProviderProofs } from '../proofs.ts'
+import { hopKey, THE_ONE, type Facts } from './facts.ts'
+
+/** Where the facts are. */
+export interface FactSources {
+  readonly generation: () => Generation
+  readonly identity: Pick<Identity, 'envelopes' | 'routerHops'>
+  readonly proofs: Pick<ProviderProofs, 'list' | 'channel' | 'hops'>
+}
+
+/** The facts as of now. */
+export function readFacts({ generation, identity, proofs }: FactSources): Facts {
+  const { generation: number, config } = generation()
+  const { last } = identity.envelopes
+  const providers = proofs.list()
+  const service = { generation: number, connectMs: config.service.timeouts.connect_ms }
+  return {
+    service: new Map([[THE_ONE, service]]),
+    envelope: new Map(
+      last === undefined
+        ? []
+        : [
+            [
+              THE_ONE,
+              { sha256: last.sha256, until: last.capturedAt + ENVELOPE_MAX_AGE_SECONDS * 1000 },
+            ],
+          ],
+    ),
+    providers: new Map(providers.map(({ provider, adapter }) => [provider, adapter])),
+    channels: new Map(
+      providers.flatMap(({ provider }) => {
+        const channel = proofs.channel(provider)
+        return channel === undefined ? [] : [[provider, withoutDocuments(channel)] as const]
+      }),
+    ),
+    hops: new Map(
+      proofs
+        .hops()
+        .map(({ provider, evidenceSha256, hop }) => [hopKey(provider, evidenceSha256), hop]),
+    ),
+    routerHops: new Map(identity.routerHops().map((hop) => [hop.configurationSha256, hop])),
+  }
+}
+
+/** Raw evidence is long, and no call needs it. */
+function withoutDocuments({ evidence, ...reach }: ProviderChannel): ProviderChannel {
+  const {
+    attestation_strength,
+    binding: { tls_spki_sha256 },
+    evidence_digest,
+    expires_at,
+    verified_at,
+  } = evidence
+  const binding = { tls_spki_sha256 }
+  return {
+    ...reach,
+    evidence: { attestation_strength, binding, evidence_digest, expires_at, verified_at },
+  }
+}

@@ -1,0 +1,66 @@
+import type { DaemonBoot, DaemonReady, FromDaemon } from '../protocol/boot.ts'
+import type { LinkState } from '../protocol/link.ts'
+import { startCarriers } from './carrier/carriers.ts'
+import type { Changes } from './carrier/changes.ts'
+import { readFacts } from './carrier/read-facts.ts'
+import type { Generation } from './config/generations.ts'
+import type { Identity } from './identity.ts'
+import { receiptKeyOf, type ReceiptKeyParts } from './keys/receipt-key.ts'
+import { createCarrierRoutes } from './link/carrier-routes.ts'
+import { createDispatcher, type AnswerRoute } from './link/dispatch.ts'
+import { startLinkServer } from './link/server.ts'
+import type { Log } from './log.ts'
+import type { Upstream } from './upstream.ts'
+
+export interface LinksInputs {
+  readonly boot: DaemonBoot
+  readonly receiptKey: ReceiptKeyParts
+  /** The configuration in effect. */
+  readonly generation: () => Generation
+  readonly identity: Identity
+  readonly upstream: Upstream
+  /** What the main thread answers, whichever thread was asked. */
+  readonly routes: readonly AnswerRoute[]
+  /** Says when anything that carriers go by has changed. */
+  readonly changes: Changes
+  readonly log: Log
+  readonly notify: (message: FromDaemon) => void
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number
+}
+
+/** The ways to the daemon: one to the main thread, and one to each carrier. */
+export interface Links {
+  readonly ports: Pick<DaemonReady, 'linkPort' | 'carrierPorts'>
+  /** Ends the carrier of that port; a new one is started. */
+  endCarrier(port: number): void
+  close(): Promise<void>
+}
+
+/** @throws Error when a port cannot be opened */
+export async function openLinks(inputs: LinksInputs): Promise<Links> {
+  const { boot, receiptKey, generation, identity, upstream, routes, log } = inputs
+  const key = receiptKeyOf(receiptKey)
+  const state = (): LinkState => ({
+    generation: generation().generation,
+    kid: key.kid,
+    jwk: key.jwk,
+    envelope_sha256: identity.envelopes.current?.sha256 ?? null,
+  })
+  const signer = { key, ...upstream, routerHop: identity.routerHop }
+  const own = createCarrierRoutes({ state, signer, ...upstream })
+  const server = await startLinkServer(boot.link, createDispatcher([...own, ...routes], log))
+  const carriers = await startCarriers({
+    ...inputs,
+    ...upstream,
+    link: boot.link,
+    ports: boot.carrierPorts ?? [],
+    key: receiptKey,
+    facts: () => readFacts({ generation, identity, ...upstream }),
+  })
+  return {
+    ports: { linkPort: server.port, carrierPorts: carriers.ports },
+    endCarrier: (port) => carriers.end(port),
+    close: async () => void (await Promise.all([carriers.close(), server.close()])),
+  }
+}
