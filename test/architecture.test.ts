@@ -105,7 +105,17 @@ const WORKER_RANKS: Ranks = [
 ]
 
 const ENCLAVE_RANKS: Ranks = [
-  ['config', 'keys', 'outbound', 'provenance', 'simulated', 'telemetry', 'link-error.ts', 'log.ts'],
+  [
+    'config',
+    'keys',
+    'outbound',
+    'provenance',
+    'simulated',
+    'telemetry',
+    'link-error.ts',
+    'log.ts',
+    'unused-memory.ts',
+  ],
   ['clock', 'read-body.ts'],
   ['hpke', 'sealed', 'snp', 'open-egress.ts'],
   ['adapters', 'release', 'open-machine.ts'],

@@ -5,6 +5,7 @@ import { makeTlsIdentity } from './keys/tls-identity.ts'
 import { jsonLog } from './log.ts'
 import { Offers } from './sealed/offers.ts'
 import { openMachine } from './open-machine.ts'
+import { returnUnusedMemory } from './unused-memory.ts'
 
 const CLOCKS = { now: Date.now, monotonic: () => performance.now() }
 
@@ -25,7 +26,10 @@ function main(): void {
       Object.assign(env, message.boot.secrets)
       const tools = { env, ...CLOCKS, random: Math.random, notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
-      notify({ type: 'ready', ready: (await starting).ready })
+      const { ready } = await starting
+      // Loading the program leaves more garbage than the program is large.
+      returnUnusedMemory()
+      notify({ type: 'ready', ready })
     },
     async reload(message) {
       if (message.type === 'reload') Object.assign(env, message.secrets)

@@ -12,6 +12,10 @@ import {
  * Past the daemon, by a channel of its own, it says which fault it is about to commit.
  */
 const faults = new BroadcastChannel('faults of a hostile thread')
+faults.addEventListener('message', ({ data }) => {
+  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  if (data === 'is a thread there?') faults.postMessage('a thread is here')
+})
 // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const tell = (answer: ThreadAnswer) => parentPort?.postMessage(answer)
 setInterval(() => tell({ type: 'alive' }), HEARTBEAT_MS)

@@ -14,9 +14,12 @@ export interface ThreadLimits {
   readonly verifyMs: number
   readonly heapMb: number
   readonly stackMb: number
-  /** How long an idle thread is kept for the next verification. */
+  /** How long an idle thread is kept after a failure, for the next try. */
   readonly idleMs: number
 }
+
+/** How long it is kept after a success: the next verification is minutes away, and a thread takes 36 MiB. */
+const DONE_MS = 1_000
 
 export const THREAD_LIMITS: ThreadLimits = {
   silenceMs: 20_000,
@@ -88,10 +91,13 @@ class ThreadHost {
   async verify(request: VerifyRequest): Promise<Verified> {
     clearTimeout(this.#idle)
     const thread = (this.#thread ??= this.#start())
+    let keptMs = this.#deps.limits.idleMs
     try {
-      return await this.#request(thread, request)
+      const verified = await this.#request(thread, request)
+      keptMs = DONE_MS
+      return verified
     } finally {
-      this.#idle = setTimeout(() => this.close(), this.#deps.limits.idleMs).unref()
+      this.#idle = setTimeout(() => this.close(), keptMs).unref()
     }
   }
 

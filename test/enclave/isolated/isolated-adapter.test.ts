@@ -90,6 +90,18 @@ function committed(fault: string): Promise<void> {
   })
 }
 
+/** Whether a hostile thread says within half a second that it is there. */
+async function threadAnswers(): Promise<boolean> {
+  const faults = new BroadcastChannel('faults of a hostile thread')
+  const answered = new Promise<boolean>((resolve) => {
+    faults.addEventListener('message', () => resolve(true))
+    setTimeout(() => resolve(false), 500)
+  })
+  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  faults.postMessage('is a thread there?')
+  return answered.finally(() => faults.close())
+}
+
 describe('an adapter in a thread of its own', { timeout: PATIENCE }, () => {
   it('proves a provider as it would elsewhere', async () => {
     world = await startAttested({
@@ -136,6 +148,12 @@ describe('an adapter in a thread of its own', { timeout: PATIENCE }, () => {
     expect(reach(limit)).toBe(1)
     expect(await settled()).toMatchObject({ state: 'failed', reason })
     await expect.poll(() => standing().state, { timeout: PATIENCE }).toBe('verified')
+  })
+
+  it('ends once a document holds', async () => {
+    const { settled } = await startHostile({ documents: ['holds'] })
+    expect(await settled()).toMatchObject({ state: 'verified' })
+    await expect.poll(threadAnswers, { timeout: PATIENCE }).toBe(false)
   })
 
   it('is not counted silent before it has begun, nor while it says that it is alive', async () => {
