@@ -3,7 +3,7 @@ import { sweep } from '../worker/settle/sweep.ts'
 import { SWEEP_AFTER_WRITE_MS, type Statement } from '../worker/storage/database.ts'
 import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/storage/ledger-calls.ts'
 import { migrate } from '../worker/storage/migrate.ts'
-import { MIGRATIONS } from '../worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../worker/storage/migrations.ts'
 import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
 import { openReservations, ReservationLog } from './reservation-log.ts'
 import { openForWriting, type SqliteFile } from './sqlite-file.ts'
@@ -39,7 +39,7 @@ export class Writer {
    */
   static async open(path: string, now: () => number): Promise<Writer> {
     const file = openForWriting(path)
-    await migrate(sqliteDatabase(file), MIGRATIONS)
+    await migrate(sqliteDatabase(file), SQLITE_MIGRATIONS)
     const engine: EmbeddedLedger = new EmbeddedLedger(file, {
       later: (ms, work) => void setTimeout(() => void writer.#foldNow(work), ms),
     })

@@ -1,12 +1,12 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Database, Row, SqlValue, Storage } from '../../src/worker/storage/database.ts'
-import { MIGRATIONS } from '../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../src/worker/storage/migrations.ts'
 
 /** A real SQLite behind the storage port, with the whole schema, in memory unless a path is given. */
 export function openSqlite(path = ':memory:', { migrate = true } = {}): SqliteDatabase {
   const connection = new DatabaseSync(path)
   if (path !== ':memory:') connection.exec('PRAGMA journal_mode = WAL')
-  const schema = MIGRATIONS.flatMap(({ statements }) => statements)
+  const schema = SQLITE_MIGRATIONS.flatMap(({ statements }) => statements)
   for (const statement of migrate ? schema : []) connection.exec(statement)
   const prepared = new Map<string, StatementSync>()
 

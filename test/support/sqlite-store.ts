@@ -4,7 +4,7 @@ import type { Database } from '../../src/worker/storage/database.ts'
 import type { HeldReservation } from '../../src/worker/storage/ledger-engine.ts'
 import { ledgerBehind } from '../../src/worker/storage/ledger-calls.ts'
 import { migrate } from '../../src/worker/storage/migrate.ts'
-import { MIGRATIONS } from '../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../src/worker/storage/migrations.ts'
 import { sqliteDatabase } from '../../src/worker/storage/sqlite-batches.ts'
 import type { SyncStore } from '../../src/worker/storage/sync-store.ts'
 import { plainRow } from './sqlite-database.ts'
@@ -71,7 +71,7 @@ export async function openEmbedded(
   // A test ends its own process at most, and what that one wrote is kept by the system.
   if (path !== ':memory:') connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF')
   const store = wrap(nodeStore(connection))
-  await migrate(sqliteDatabase(store), MIGRATIONS)
+  await migrate(sqliteDatabase(store), SQLITE_MIGRATIONS)
   const due: { readonly ms: number; readonly work: () => Promise<void> }[] = []
   const ledgerEngine = new EmbeddedLedger(store, {
     later: (ms, work) => void due.push({ ms, work }),

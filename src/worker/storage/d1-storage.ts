@@ -2,7 +2,7 @@ import type { D1Database } from '@cloudflare/workers-types'
 import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { Database, Row, Statement, Storage } from './database.ts'
 import { migrate } from './migrate.ts'
-import { MIGRATIONS } from './migrations.ts'
+import { SQLITE_MIGRATIONS } from './migrations.ts'
 import { ReadGate } from './read-gate.ts'
 import { isRead } from './sql.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
@@ -25,7 +25,7 @@ export function d1Storage(binding: D1Database, now: () => number): Storage {
   const database: Database = {
     async batch(statements) {
       if (!migrated) {
-        await migrate(engine, MIGRATIONS)
+        await migrate(engine, SQLITE_MIGRATIONS)
         migrated = true
       }
       return engine.batch(statements)

@@ -11,6 +11,7 @@ import { statements as journal } from './migrations/0009-journal.ts'
 import { statements as receiptHeads } from './migrations/0010-receipt-heads.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
+import { statements as sqliteFewerUsageIndexes } from './migrations/sqlite-0001-fewer-usage-indexes.ts'
 
 /** Every step of the schema that all engines have, oldest first. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -24,6 +25,12 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0008-console', statements: operatorConsole },
   { id: '0009-journal', statements: journal },
   { id: '0010-receipt-heads', statements: receiptHeads },
+]
+
+/** The same for engines with SQLite, and then the steps that they alone have. */
+export const SQLITE_MIGRATIONS: readonly Migration[] = [
+  ...MIGRATIONS,
+  { id: 'sqlite-0001-fewer-usage-indexes', statements: sqliteFewerUsageIndexes },
 ]
 
 /** The same for PostgreSQL, and then the steps that it alone has. */

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { BatchOutcome } from './batch-outcome.ts'
 import { migrate } from './migrate.ts'
-import { MIGRATIONS } from './migrations.ts'
+import { SQLITE_MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
 import { isRead } from './sql.ts'
 import { durableObjectStore } from './durable-object-store.ts'
@@ -47,7 +47,7 @@ export function makeStoreObject(
       const isLocal = 'STORE_IS_LOCAL' in env && env.STORE_IS_LOCAL === true
       const held = isLocal ? local.replace(id) : []
       void ctx.blockConcurrencyWhile(async () => {
-        await migrate(sqliteDatabase(store), MIGRATIONS)
+        await migrate(sqliteDatabase(store), SQLITE_MIGRATIONS)
         await this.#ledger.open(held)
         this.#alarmAt = (await ctx.storage.getAlarm()) ?? Number.POSITIVE_INFINITY
         if (isLocal) local.offer(id, this.#ledger)

@@ -1,18 +1,18 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { Context, Handler } from '../context.ts'
-import { authenticate, readApiKey } from '../auth/authenticate.ts'
+import { authenticate } from '../auth/authenticate.ts'
 import { csvStream, wantsCsv } from '../http/csv.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonText } from '../http/reply.ts'
 import { pause } from '../routing/budget.ts'
-import { StorageUnavailable, type Database } from '../storage/database.ts'
+import { StorageUnavailable } from '../storage/database.ts'
 import { usageCsv } from './export.ts'
-import { readUsagePage, rowsBefore, type UsagePage } from './page.ts'
+import { readOf, readRowsBefore, readUsagePage, type Read, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
 /** A page of a thousand rows takes as much CPU time as four small requests. */
-export const READ_COST = 4
+const READ_COST = 4
 
 /** Ratio of the pause after a customer's query to the query's own duration, and the maximum pause, ms. */
 const REST_RATIO = 3
@@ -23,16 +23,12 @@ const RETRY_AFTER_SECONDS = 5
 /** `GET /v1/usage`: the caller's own ledger, newest first, in JSON or CSV. */
 export const listUsage: Handler = async (request, context) => {
   if (wantsCsv(request.headers)) return exportUsage(request, context)
-  const { customerId } = await readApiKey(request, context)
-  const { rows, total, limit, offset } = await withRest(customerId, context, () =>
-    context.inTurn(READ_COST, async () => {
-      await authenticate(request, context)
-      const query = readUsageQuery(new URL(request.url).searchParams)
-      const ledger = context.storage.customer(customerId)
-      return { ...query, ...(await queryLedger(ledger, customerId, query)) }
-    }),
+  const { customerId } = await context.inTurn(1, () => authenticate(request, context))
+  const query = readUsageQuery(new URL(request.url).searchParams)
+  const page = await queryLedger(() =>
+    readUsagePage(readWithRests(customerId, context), customerId, query),
   )
-  return usagePage({ rows, total }, { limit, offset })
+  return usagePage(page, query)
 }
 
 /** A page of the ledger in JSON; money with all its digits. */
@@ -50,23 +46,24 @@ async function exportUsage(request: Request, context: Context): Promise<Response
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
-  const ledger = context.storage.customer(customerId)
+  const read = readWithRests(customerId, context)
   const readBefore = (seq: number | undefined, count: number) =>
-    withRest(customerId, context, () =>
-      context.inTurn(READ_COST, async () => {
-        const [rows = []] = await ledger.batch([rowsBefore(customerId, query, { seq, count })])
-        return rows
-      }),
-    )
+    readRowsBefore(read, customerId, query, { seq, count })
   const limit = parameters.has('limit') ? query.limit : Number.POSITIVE_INFINITY
   return csvStream('usage.csv', usageCsv(readBefore, limit))
 }
 
 /**
- * Runs one query of a customer, whose next one waits for some time after it: a filter over hundreds of thousands of
- * rows takes the storage tens of milliseconds, in which no other request is served.
+ * Reads from a customer's ledger in turn with all customers. The customer's next read waits for some time after each: a part of
+ * a large ledger takes the storage tens of milliseconds, in which no other request is served.
  */
-export async function withRest<Result>(
+export function readWithRests(customerId: string, context: Context): Read {
+  const read = readOf(context.storage.customer(customerId))
+  return (statement) =>
+    withRest(customerId, context, () => context.inTurn(READ_COST, () => read(statement)))
+}
+
+async function withRest<Result>(
   customerId: string,
   { shared, now, waitUntil }: Context,
   query: () => Promise<Result>,
@@ -85,13 +82,9 @@ export async function withRest<Result>(
  * Runs the query. A failing query on a storage that answers is reported differently from a storage that does not
  * answer.
  */
-async function queryLedger(
-  ledger: Database,
-  customerId: string,
-  query: UsageQuery,
-): Promise<UsagePage> {
+async function queryLedger(query: () => Promise<UsagePage>): Promise<UsagePage> {
   try {
-    return await readUsagePage(ledger, customerId, query)
+    return await query()
   } catch (error) {
     if (error instanceof StorageUnavailable) throw error
     throw new ApiError('internal', 'The ledger could not be queried.', {

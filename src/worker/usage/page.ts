@@ -1,7 +1,7 @@
 import type { Database, Row, Statement } from '../storage/database.ts'
 import { numberOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
-import type { UsageQuery } from './query.ts'
+import { EARLIEST, LATEST, type UsageQuery } from './query.ts'
 
 /** One page of rows, newest first, and how many rows match on all pages. */
 export interface UsagePage {
@@ -9,29 +9,106 @@ export interface UsagePage {
   readonly total: number
 }
 
+/** Runs one statement that reads. */
+export type Read = (statement: Statement) => Promise<readonly Row[]>
+
+/** Reads from a ledger without pauses. */
+export function readOf(ledger: Database): Read {
+  return async (statement) => (await ledger.batch([statement]))[0] ?? []
+}
+
+/** Rows that a filter is applied to in one read: some tens of milliseconds, in which the engine may do nothing else. */
+const ROWS_AT_A_TIME = 10_000
+
 /**
- * Reads a page of a customer's ledger in one statement, so that rows and count are consistent.
+ * Reads a page of a customer's ledger.
  *
  * A customer's rows are numbered 1, 2, 3, ... without gaps and never dated before their predecessor, so a range of
  * times is a range of numbers: without `model` and `key_prefix` the count is a subtraction, any page is found by its
- * numbers, and later pages cost no more. With a filter the matching entries of one index are counted and skipped;
- * rows themselves are read for the page only (docs/storage.md has measurements).
+ * numbers, and later pages cost no more. With a filter all rows in the range of times are read, in parts up to the row that
+ * was the last at the beginning, so that rows and count are consistent (docs/storage.md has measurements).
  */
 export async function readUsagePage(
-  db: Database,
+  read: Read,
   customerId: string,
   query: UsageQuery,
+  rowsAtATime = ROWS_AT_A_TIME,
 ): Promise<UsagePage> {
-  const filtered = query.model !== undefined || query.keyPrefix !== undefined
-  const statement = filtered ? filteredPage(customerId, query) : numberedPage(customerId, query)
-  const [rows = []] = await db.batch([statement])
+  const { limit, offset } = query
+  const wanted = { limit, offset, rowsAtATime }
+  if (isFiltered(query)) return readMatching(read, customerId, query, wanted)
+  const rows = await read(numberedPage(customerId, query))
   const [first] = rows
-  if (!first) return { rows: [], total: 0 }
-  return { rows: rows.filter((row) => row['id'] !== null), total: numberOf(first, 'total') }
+  return { rows: rowsOf(rows), total: first === undefined ? 0 : numberOf(first, 'total') }
 }
 
-/** The result always has a first row, which carries the count even where the page is empty. */
-const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usage.region,
+/**
+ * The newest rows of a query with numbers below `seq`, at most `count`; without `seq` the newest of all, after the query's
+ * offset.
+ */
+export async function readRowsBefore(
+  read: Read,
+  customerId: string,
+  query: UsageQuery,
+  { seq, count }: { readonly seq: number | undefined; readonly count: number },
+  rowsAtATime = ROWS_AT_A_TIME,
+): Promise<readonly Row[]> {
+  const offset = seq === undefined ? query.offset : 0
+  const wanted = { below: seq, limit: count, offset, rowsAtATime }
+  if (!isFiltered(query)) return read(numberedRows(customerId, query, wanted))
+  return (await readMatching(read, customerId, query, { ...wanted, untilFull: true })).rows
+}
+
+interface Wanted {
+  readonly limit: number
+  readonly offset: number
+  /** Only rows with lower numbers. */
+  readonly below?: number | undefined
+}
+
+interface WantedMatches extends Wanted {
+  readonly rowsAtATime: number
+  readonly untilFull?: boolean
+}
+
+/** Reads rows that a filter leaves, and counts all of them, or with `untilFull` only until there are as many as wanted. */
+async function readMatching(
+  read: Read,
+  customerId: string,
+  query: UsageQuery,
+  { below, limit, offset, rowsAtATime, untilFull = false }: WantedMatches,
+): Promise<UsagePage> {
+  const [bounds] = await read(rangeOf(customerId, query))
+  if (bounds === undefined) return { rows: [], total: 0 }
+  const [first, last] = [numberOf(bounds, 'lo'), numberOf(bounds, 'hi')]
+  const rows: Row[] = []
+  let total = 0
+  for (
+    let to = Math.min(last, (below ?? Number.POSITIVE_INFINITY) - 1);
+    to >= first && !(untilFull && rows.length === limit);
+    to -= rowsAtATime
+  ) {
+    const range = { from: Math.max(first, to - rowsAtATime + 1), to }
+    const wanted = { limit: limit - rows.length, offset: Math.max(offset - total, 0) }
+    // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
+    const part = await read(matchingPart(customerId, query, range, wanted))
+    rows.push(...rowsOf(part))
+    total += part[0] === undefined ? 0 : numberOf(part[0], 'total')
+  }
+  return { rows, total }
+}
+
+function isFiltered({ model, keyPrefix }: UsageQuery): boolean {
+  return model !== undefined || keyPrefix !== undefined
+}
+
+/** Without the one that carries only the count. */
+function rowsOf(rows: readonly Row[]): readonly Row[] {
+  return rows.filter((row) => row['id'] !== null)
+}
+
+/** A page always has a first row, which carries the count even where there is no other. */
+const COLUMNS = raw(`usage.seq, usage.id, usage.model, usage.modality, usage.provider, usage.region,
   usage.billing_unit, usage.audio_seconds, usage.prompt_tokens, usage.completion_tokens,
   CAST(usage.cost_nano AS TEXT) AS cost_nano, usage.discount_pct, usage.receipt_id,
   usage.failover, usage.capped, usage.created_at, api_keys.key_prefix, api_keys.name AS key_name`)
@@ -39,19 +116,34 @@ const COLUMNS = raw(`usage.id, usage.model, usage.modality, usage.provider, usag
 export const LIVE_KEY = raw(`LEFT JOIN api_keys ON api_keys.customer_id = usage.customer_id
   AND api_keys.key_prefix = usage.key_prefix AND api_keys.deleted_at IS NULL`)
 
-/** Greater than every timestamp. */
-const BEYOND = raw(String(Number.MAX_SAFE_INTEGER))
+/** More than a customer ever has rows; a power of two. */
+const LARGEST_STEP = 2 ** 40
+
+/**
+ * How many of the first rows are dated before a time, or at it as well: a search by halves among the row numbers, which
+ * needs no index by time. It is exact because no row is dated before its predecessor.
+ */
+function rowsUntil(customerId: string, comparison: '<' | '<=', time: number): Statement {
+  return sql`(SELECT MAX(found) FROM (
+    WITH RECURSIVE steps(found, step) AS (
+      SELECT CAST(0 AS BIGINT), CAST(${raw(String(LARGEST_STEP))} AS BIGINT)
+      UNION ALL
+      SELECT found + CASE WHEN (SELECT created_at FROM usage WHERE customer_id = ${customerId}
+          AND seq = found + step) ${raw(comparison)} ${int64(time)} THEN step ELSE 0 END, step / 2
+      FROM steps WHERE step > 0)
+    SELECT found FROM steps) AS search)`
+}
 
 /** The number of the first row in the range of times. */
 function firstInRange(customerId: string, { start }: UsageQuery): Statement {
-  return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-    AND created_at >= ${int64(start)} ORDER BY created_at, seq LIMIT 1), ${BEYOND})`
+  return start <= EARLIEST ? raw('1') : sql`${rowsUntil(customerId, '<', start)} + 1`
 }
 
 /** The number of the last row in the range of times; less than the first where the range is empty. */
 function lastInRange(customerId: string, { end }: UsageQuery): Statement {
-  return sql`COALESCE((SELECT seq FROM usage WHERE customer_id = ${customerId}
-    AND created_at <= ${int64(end)} ORDER BY created_at DESC, seq DESC LIMIT 1), 0)`
+  return end >= LATEST
+    ? sql`COALESCE((SELECT MAX(seq) FROM usage WHERE customer_id = ${customerId}), 0)`
+    : rowsUntil(customerId, '<=', end)
 }
 
 /** The numbers of the first and the last row in the range of times; there is one between them only where `lo <= hi`. */
@@ -59,21 +151,17 @@ export function rangeOf(customerId: string, query: UsageQuery): Statement {
   return sql`SELECT ${firstInRange(customerId, query)} AS lo, ${lastInRange(customerId, query)} AS hi`
 }
 
-/** The newest rows of a query with numbers below `seq`; without `seq` the newest of all, after the query's offset. */
-export function rowsBefore(
+function numberedRows(
   customerId: string,
   query: UsageQuery,
-  { seq, count }: { readonly seq: number | undefined; readonly count: number },
+  { below, limit, offset }: Wanted,
 ): Statement {
-  const older = seq === undefined ? raw('') : sql`AND seq < ${int64(seq)}`
-  return sql`SELECT usage.seq, ${COLUMNS}
-    FROM (SELECT seq FROM usage WHERE customer_id = ${customerId}
-      AND seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
-      ${older} ${filters(customerId, query)} ORDER BY seq DESC
-      LIMIT ${count} OFFSET ${seq === undefined ? query.offset : 0}) AS page
-    JOIN usage ON usage.customer_id = ${customerId} AND usage.seq = page.seq
-    ${LIVE_KEY}
-    ORDER BY usage.seq DESC`
+  const older = below === undefined ? raw('') : sql`AND usage.seq < ${int64(below)}`
+  return sql`SELECT ${COLUMNS} FROM usage ${LIVE_KEY}
+    WHERE usage.customer_id = ${customerId}
+      AND usage.seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
+      ${older}
+    ORDER BY usage.seq DESC LIMIT ${limit} OFFSET ${offset}`
 }
 
 function numberedPage(customerId: string, query: UsageQuery): Statement {
@@ -88,11 +176,14 @@ function numberedPage(customerId: string, query: UsageQuery): Statement {
     ORDER BY usage.seq DESC`
 }
 
-function filteredPage(customerId: string, query: UsageQuery): Statement {
-  const { limit, offset } = query
+function matchingPart(
+  customerId: string,
+  query: UsageQuery,
+  { from, to }: { readonly from: number; readonly to: number },
+  { limit, offset }: Wanted,
+): Statement {
   const matching = sql`FROM usage WHERE customer_id = ${customerId}
-    AND seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
-    ${filters(customerId, query)}`
+    AND seq BETWEEN ${int64(from)} AND ${int64(to)} ${filters(customerId, query)}`
   return sql`SELECT counted.total, ${COLUMNS}
     FROM (SELECT COUNT(*) AS total ${matching}) AS counted
     LEFT JOIN (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${limit} OFFSET ${offset}) AS page

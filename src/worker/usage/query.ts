@@ -15,8 +15,8 @@ const DEFAULT_LIMIT = 100
 export const MAX_PAGE_SIZE = 1000
 
 /** Bounds of all timestamps. */
-const EARLIEST = 0
-const LATEST = Number.MAX_SAFE_INTEGER
+export const EARLIEST = 0
+export const LATEST = Number.MAX_SAFE_INTEGER
 
 /** Text that is compared exactly. PostgreSQL text cannot contain NUL, so no row can match one. */
 const EXACT: ParameterForm<string> = {

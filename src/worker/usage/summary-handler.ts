@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { utf8 } from '../../protocol/bytes.ts'
-import { authenticate, readApiKey } from '../auth/authenticate.ts'
+import { authenticate } from '../auth/authenticate.ts'
 import type { Handler } from '../context.ts'
 import { csvRecord, csvStream, wantsCsv } from '../http/csv.ts'
 import type { Operation } from '../http/operation.ts'
 import { readParameter, type ParameterForm } from '../http/query.ts'
 import { jsonText } from '../http/reply.ts'
-import { READ_COST, withRest } from './handler.ts'
+import { readWithRests } from './handler.ts'
 import { readUsageQuery, USAGE_PARAMETERS } from './query.ts'
 import {
   GROUPINGS,
@@ -30,24 +30,12 @@ export const GROUP_BY: ParameterForm<readonly Grouping[]> = {
 
 /** `GET /v1/usage/summary`: the caller's ledger added up by day (UTC), model, key or provider, in JSON or CSV. */
 export const summarizeUsage: Handler = async (request, context) => {
-  const { customerId } = await readApiKey(request, context)
+  const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
-  const ledger = context.storage.customer(customerId)
-  await context.inTurn(1, () => authenticate(request, context))
   const query = readUsageQuery(parameters)
   const groupings = readParameter(parameters, 'group_by', GROUP_BY) ?? ['day']
-  const summary = await summarize(
-    (statement) =>
-      withRest(customerId, context, () =>
-        context.inTurn(READ_COST, async () => {
-          const [rows = []] = await ledger.batch([statement])
-          return rows
-        }),
-      ),
-    customerId,
-    query,
-    groupings,
-  )
+  const read = readWithRests(customerId, context)
+  const summary = await summarize(read, customerId, query, groupings)
   const names = memberNames(groupings)
   return wantsCsv(request.headers)
     ? csvStream('usage-summary.csv', summaryCsv(summary, names))

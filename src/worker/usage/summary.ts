@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import type { Row, Statement } from '../storage/database.ts'
 import { bigintOf, numberOf, optionalNumberOf, optionalTextOf } from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
-import { filters, LIVE_KEY, rangeOf } from './page.ts'
+import { filters, LIVE_KEY, rangeOf, type Read } from './page.ts'
 import type { UsageQuery } from './query.ts'
 
 /** The properties by which a summary can be grouped, in any combination. */
@@ -68,7 +68,7 @@ export function memberNames(groupings: readonly Grouping[]): readonly string[] {
  * @throws ApiError `invalid_parameter` where there are too many groups
  */
 export async function summarize(
-  read: (statement: Statement) => Promise<readonly Row[]>,
+  read: Read,
   customerId: string,
   query: UsageQuery,
   groupings: readonly Grouping[],

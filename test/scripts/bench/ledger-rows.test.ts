@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { addLedgerRows } from '../../../scripts/bench/ledger-rows.ts'
-import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 
 let storageDir: string
 
@@ -22,7 +22,7 @@ function openFile(name: string): DatabaseSync {
 /** A storage object's file that holds these customers. */
 function makeFile(name: string, customers: readonly string[]): void {
   const database = openFile(name)
-  for (const { statements } of MIGRATIONS) for (const text of statements) database.exec(text)
+  for (const { statements } of SQLITE_MIGRATIONS) for (const text of statements) database.exec(text)
   for (const id of customers) {
     database
       .prepare(

@@ -8,10 +8,10 @@ import { quarantine, settleQuarantined } from '../../../src/worker/settle/quaran
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
 import { listCustomer } from '../../../src/worker/storage/directory.ts'
-import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { int64, raw, sql } from '../../../src/worker/storage/sql.ts'
 import { usageCsv } from '../../../src/worker/usage/export.ts'
-import { rowsBefore } from '../../../src/worker/usage/page.ts'
+import { readOf, readRowsBefore } from '../../../src/worker/usage/page.ts'
 import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { summarize } from '../../../src/worker/usage/summary.ts'
 import { queueNew } from '../../../src/worker/webhooks/outbox.ts'
@@ -31,7 +31,7 @@ import {
 type Instances = (id: string) => readonly [Database, Database]
 
 /** Every table that the migrations make. */
-const TABLES = MIGRATIONS.flatMap(({ statements }) =>
+const TABLES = SQLITE_MIGRATIONS.flatMap(({ statements }) =>
   statements.flatMap((statement) => /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? []),
 )
 
@@ -228,7 +228,7 @@ export function describeErasure(instances: Instances) {
           WHERE customer_id = 'export'`,
       ])
       const readBefore = async (seq: number | undefined, count: number) => {
-        const rows = await reader(right)(rowsBefore('export', everything, { seq, count }))
+        const rows = await readRowsBefore(readOf(right), 'export', everything, { seq, count })
         await settle(`export-later-${seq}`)
         return rows
       }

@@ -8,7 +8,7 @@ import {
 import { sweep, sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { migrate } from '../../../src/worker/storage/migrate.ts'
-import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import {
   addCustomer,
   askOf,
@@ -28,14 +28,14 @@ describeLedgerContract('SQLite in Node', async () => {
 
 test('a database of the first schema migrates with all that is in it', async () => {
   const db = openSqlite(':memory:', { migrate: false })
-  await migrate(db, MIGRATIONS.slice(0, 1))
+  await migrate(db, SQLITE_MIGRATIONS.slice(0, 1))
   const key = await addCustomer(db, { balance: 100n })
   db.connection
     .exec(`INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality,
       provider, billing_unit, prompt_tokens, completion_tokens, cost_nano, discount_pct, failover)
     VALUES ('old', 'acme', 1, 1, 'k', 'm', 'chat', 'p', 'token', 1, 1, 5, 0, 0);
     UPDATE customers SET usage_count = 1, balance_nano = 95, turn = 'a', turn_nano = 7`)
-  await migrate(db, MIGRATIONS)
+  await migrate(db, SQLITE_MIGRATIONS)
   await admit(db, askOf(key, 'r1', { nano: 80n }))
   await commitSettlement(db, settlementOf(key, 'r1', { nano: 30n, usageCapped: true }))
   expect(await readLedgerTotals(db)).toEqual({ balance: 65n, reserved: 0n, rows: 2, open: 0 })

@@ -6,7 +6,7 @@ import type {
   Statement,
   Storage,
 } from '../../../src/worker/storage/database.ts'
-import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import {
   findEnvelope,
   listSigningKeys,
@@ -69,7 +69,7 @@ function signingKey(kid: string, envelope: string): SigningKey {
 export function describeStorageContract(
   engine: string,
   start: () => Promise<EngineUnderTest>,
-  migrations = MIGRATIONS,
+  migrations = SQLITE_MIGRATIONS,
 ) {
   describe(`storage on ${engine}`, () => {
     let running: EngineUnderTest | undefined

@@ -10,7 +10,7 @@ import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import type { Database, Row } from '../../../src/worker/storage/database.ts'
 import { migrate } from '../../../src/worker/storage/migrate.ts'
-import { MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
+import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import { sqliteFiles } from '../../support/crash/ledger-access.ts'
 import { askOf, NOW, readLedgerTotals, rejectionOf, settlementOf } from '../../support/ledger.ts'
@@ -26,7 +26,7 @@ import { startWorkerd } from '../../support/workerd.ts'
 
 const WORKER = 'test/support/worker/storage-worker.ts'
 
-const [FIRST] = MIGRATIONS
+const [FIRST] = SQLITE_MIGRATIONS
 
 const customerRow = (id: string, billing: string, balance: number, reserved: number) =>
   `INSERT INTO customers (customer_id, name, plan, billing, balance_nano, reserved_nano,
@@ -85,7 +85,7 @@ const ENGINES: Readonly<Record<string, (old: readonly string[]) => Promise<Runni
   'SQLite in Node': async (old) => {
     const db = openSqlite(':memory:', { migrate: false })
     for (const statement of old) db.connection.exec(statement)
-    await migrate(db, MIGRATIONS)
+    await migrate(db, SQLITE_MIGRATIONS)
     return { db, stop: async () => db.connection.close() }
   },
 
