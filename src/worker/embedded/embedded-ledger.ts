@@ -12,15 +12,14 @@ import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { Accounts } from './accounts.ts'
-import { admitInMemory, BY_SQL, countInWindow } from './admission.ts'
+import { admitInMemory, BY_SQL } from './admission.ts'
 import { concernsLedger } from './concerns.ts'
-import { settlementEntrySchema } from './entry-schema.ts'
 import { writeTables } from './fold.ts'
 import { FormerJournal } from './former-journal.ts'
 import { Journal } from './journal.ts'
+import { JournalSettling, type SettleCall } from './journal-settling.ts'
 import { PendingBills } from './pending.ts'
-import { isAmount } from './ranges.ts'
-import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
+import { bringBack, holdAgain } from './take-over.ts'
 
 /** How long what was settled and reserved may wait for the tables, ms. */
 const FOLD_AFTER_MS = 1_000
@@ -38,8 +37,6 @@ const MAX_ACCOUNTS = 20_000
 interface FoldPlan {
   readonly leave: boolean
 }
-
-type SettleCall = Extract<LedgerCall, { kind: 'settle' }>
 
 /**
  * The ledger of an engine whose data has one owner: the object or the thread that holds the SQLite database.
@@ -59,6 +56,7 @@ export class EmbeddedLedger implements LedgerEngine {
   readonly #accounts: Accounts
   readonly #journal: Journal
   readonly #pending: PendingBills
+  readonly #settling: JournalSettling
   /** Ends when the work that has come so far has ended. Memory and tables are used by one at a time. */
   #last: Promise<unknown> = Promise.resolve()
   #isFoldDue = false
@@ -66,7 +64,6 @@ export class EmbeddedLedger implements LedgerEngine {
   #isFoldEarly = false
   #isAtWork = false
   #lastWriteFailed = false
-  #haveTablesAnswered = false
 
   constructor(store: SyncStore, deps: Parameters<OpenLedger>[1]) {
     this.#store = store
@@ -74,6 +71,9 @@ export class EmbeddedLedger implements LedgerEngine {
     this.#accounts = new Accounts(store)
     this.#journal = new Journal(store)
     this.#pending = new PendingBills(store)
+    const [accounts, journal, pending] = [this.#accounts, this.#journal, this.#pending]
+    const makeRoom = () => this.#fold({ leave: true })
+    this.#settling = new JournalSettling({ store, accounts, journal, pending, makeRoom })
   }
 
   /** All of it as a database, for maintenance beside it. */
@@ -89,7 +89,7 @@ export class EmbeddedLedger implements LedgerEngine {
   async open(held: readonly HeldReservation[] = []): Promise<void> {
     const former = new FormerJournal(this.#store)
     const formerTexts = former.read()
-    this.#bringBack([...formerTexts, ...this.#journal.read()])
+    bringBack([...formerTexts, ...this.#journal.read()], this.#accounts, this.#pending)
     // What a former journal holds is in the tables before its rows are gone.
     const store = formerTexts.length > 0 ? this.#folding({ leave: false }) : this.#store
     await store.transact(() => {
@@ -97,23 +97,8 @@ export class EmbeddedLedger implements LedgerEngine {
       this.#journal.create()
       this.#journal.tryWrite()
     })
-    this.#hold(held)
+    holdAgain(held, this.#accounts, this.#pending)
     this.#foldSoon()
-  }
-
-  #bringBack(texts: readonly string[]): void {
-    const entries = texts.map((text) => settlementEntrySchema.parse(JSON.parse(text)))
-    const { isSettled, hasReceipt } = this.#pending.lookUp(entries)
-    for (const entry of entries) {
-      if (isSettled(entry)) continue
-      if (hasReceipt(entry) || !isOrdinary(this.#accounts, entry)) {
-        throw new Error(
-          'internal error: the journal holds a settlement that the tables do not take',
-        )
-      }
-      keepEvidence(this.#accounts, entry)
-      this.#pending.add(billInMemory(this.#accounts, entry).bill)
-    }
   }
 
   /**
@@ -142,7 +127,11 @@ export class EmbeddedLedger implements LedgerEngine {
           if (outcome !== undefined) outcomes.set(call, outcome)
         }
       }
-      if (!this.#lastWriteFailed) await this.#settle(settlements, outcomes)
+      if (!this.#lastWriteFailed) {
+        const settled = await this.#settling.settle(settlements)
+        for (const [call, outcome] of settled) outcomes.set(call, outcome)
+        if ([...settled.values()].some(isUnavailable)) this.#lastWriteFailed = true
+      }
       const answers: LedgerOutcome[] = []
       for (const call of calls) answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
       return answers
@@ -170,21 +159,6 @@ export class EmbeddedLedger implements LedgerEngine {
     if (this.#isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
   }
 
-  /** Reserves again what is neither in the tables nor settled. */
-  #hold(held: readonly HeldReservation[]): void {
-    const { isSettled } = this.#pending.lookUp(held.map((one) => ({ ...one, receipt: null })))
-    for (const { requestId, customerId, ...reservation } of held) {
-      const account = this.#accounts.find(customerId)
-      const isGone = isSettled({ requestId }) || this.#accounts.holderOf(requestId) !== undefined
-      if (account === undefined || isGone) continue
-      if (!isAmount(account.reserved + reservation.amount)) continue
-      const terms = { ...reservation, surelyNew: false, stored: false }
-      this.#accounts.reserve(account, requestId, terms)
-      const key = this.#accounts.keyOf(account, reservation.keyPrefix)
-      if (key !== undefined) countInWindow(this.#accounts, account, key, reservation.createdAt)
-    }
-  }
-
   /** Whether all that an operation needs has been read. */
   #isInMemory(call: LedgerCall): call is Exclude<LedgerCall, SettleCall> {
     if (call.kind === 'settle') return false
@@ -205,76 +179,6 @@ export class EmbeddedLedger implements LedgerEngine {
     if (holder === undefined || holder.open.get(requestId)?.stored !== false) return undefined
     this.#accounts.endReservation(holder, requestId)
     return { ok: true, kind: 'release', released: true }
-  }
-
-  /** Settles in memory and journal what can be settled there, as much at once as the journal takes. */
-  async #settle(calls: readonly SettleCall[], outcomes: Map<LedgerCall, LedgerOutcome>) {
-    const texts = new Map<SettleCall, string>()
-    for (const call of calls) {
-      const text = call.entry.claim === null ? JSON.stringify(call.entry) : undefined
-      if (text !== undefined && this.#journal.takes(text)) texts.set(call, text)
-    }
-    for (const some of this.#journal.divide(texts)) {
-      // oxlint-disable-next-line no-await-in-loop -- one transaction after another
-      await this.#settleTogether(some, outcomes)
-    }
-  }
-
-  async #settleTogether(
-    calls: ReadonlyMap<SettleCall, string>,
-    outcomes: Map<LedgerCall, LedgerOutcome>,
-  ) {
-    const undo: (() => void)[] = []
-    const billed = new Map<LedgerCall, LedgerOutcome>()
-    try {
-      if (!this.#journal.hasRoom([...calls.values()])) await this.#fold({ leave: true })
-      const { isSettled, hasReceipt } = this.#lookUp([...calls.keys()])
-      const texts: string[] = []
-      for (const [call, text] of calls) {
-        const { entry } = call
-        const isNew = !isSettled(entry)
-        if (isNew && (hasReceipt(entry) || !isOrdinary(this.#accounts, entry))) continue
-        const missingEvidence = keepEvidence(this.#accounts, entry)
-        billed.set(call, {
-          ok: true,
-          kind: 'settle',
-          result: { outcome: 'settled', missingEvidence },
-        })
-        if (!isNew) continue
-        const { bill, undo: undoBill } = billInMemory(this.#accounts, entry)
-        this.#pending.add(bill)
-        undo.push(undoBill)
-        texts.push(text)
-      }
-      await this.#writeJournal(texts)
-    } catch (error) {
-      for (const takeBack of undo.toReversed()) {
-        takeBack()
-        this.#pending.removeLast()
-      }
-      for (const call of calls.keys()) outcomes.set(call, this.#failed(error))
-      return
-    }
-    for (const [call, outcome] of billed) outcomes.set(call, outcome)
-  }
-
-  /**
-   * Asks the tables only about requests that they can know, and once about any: a file that lacks a table must not have
-   * requests served until the next fold fails.
-   */
-  #lookUp(calls: readonly SettleCall[]) {
-    const entries = calls.map(({ entry }) => entry)
-    const unknown = entries.filter((entry) => !this.#accounts.isSurelyNew(entry))
-    const found = this.#pending.lookUp(this.#haveTablesAnswered ? unknown : entries)
-    this.#haveTablesAnswered = true
-    return found
-  }
-
-  async #writeJournal(texts: readonly string[]): Promise<void> {
-    if (texts.length === 0) return
-    const chunks = this.#journal.pack(texts)
-    await this.#store.transact(() => this.#journal.write(chunks))
-    this.#journal.wrote(chunks)
   }
 
   async #bySql(call: LedgerCall): Promise<LedgerOutcome> {
@@ -352,12 +256,6 @@ export class EmbeddedLedger implements LedgerEngine {
     this.#lastWriteFailed = false
   }
 
-  #failed(error: unknown): LedgerOutcome {
-    const outcome = failedCall(error)
-    if (!outcome.ok && outcome.unavailable) this.#lastWriteFailed = true
-    return outcome
-  }
-
   #exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
     const run = this.#last.then(async () => {
       this.#isAtWork = true
@@ -409,6 +307,10 @@ function requestIdOf(call: LedgerCall): string {
 function customerOf(call: LedgerCall): string | undefined {
   if (call.kind === 'release') return undefined
   return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
+}
+
+function isUnavailable(outcome: LedgerOutcome): boolean {
+  return !outcome.ok && outcome.unavailable
 }
 
 /** How an operation ended; undefined: it is undecided. */

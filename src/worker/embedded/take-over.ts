@@ -1,0 +1,49 @@
+import type { HeldReservation } from '../storage/ledger-engine.ts'
+import type { Accounts } from './accounts.ts'
+import { countInWindow } from './admission.ts'
+import { settlementEntrySchema } from './entry-schema.ts'
+import type { PendingBills } from './pending.ts'
+import { isAmount } from './ranges.ts'
+import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
+
+/** What a new ledger takes over from the one before it: settlements from the journal, reservations from its memory. */
+
+/**
+ * Bills again in memory what the journal holds and the tables do not.
+ * @param texts the entries of the journal, oldest first
+ * @throws Error when the journal holds what the tables do not take
+ */
+export function bringBack(
+  texts: readonly string[],
+  accounts: Accounts,
+  pending: PendingBills,
+): void {
+  const entries = texts.map((text) => settlementEntrySchema.parse(JSON.parse(text)))
+  const { isSettled, hasReceipt } = pending.lookUp(entries)
+  for (const entry of entries) {
+    if (isSettled(entry)) continue
+    if (hasReceipt(entry) || !isOrdinary(accounts, entry)) {
+      throw new Error('internal error: the journal holds a settlement that the tables do not take')
+    }
+    keepEvidence(accounts, entry)
+    pending.add(billInMemory(accounts, entry).bill)
+  }
+}
+
+/** Reserves again what is neither in the tables nor settled. */
+export function holdAgain(
+  held: readonly HeldReservation[],
+  accounts: Accounts,
+  pending: PendingBills,
+): void {
+  const { isSettled } = pending.lookUp(held.map((one) => ({ ...one, receipt: null })))
+  for (const { requestId, customerId, ...reservation } of held) {
+    const account = accounts.find(customerId)
+    const isGone = isSettled({ requestId }) || accounts.holderOf(requestId) !== undefined
+    if (account === undefined || isGone) continue
+    if (!isAmount(account.reserved + reservation.amount)) continue
+    accounts.reserve(account, requestId, { ...reservation, surelyNew: false, stored: false })
+    const key = accounts.keyOf(account, reservation.keyPrefix)
+    if (key !== undefined) countInWindow(accounts, account, key, reservation.createdAt)
+  }
+}
