@@ -81,11 +81,12 @@ async function readMatching(
   const [bounds] = await read(rangeOf(customerId, query))
   if (bounds === undefined) return { rows: [], total: 0 }
   const [first, last] = [numberOf(bounds, 'lo'), numberOf(bounds, 'hi')]
+  const enough = untilFull ? limit : Number.POSITIVE_INFINITY
   const rows: Row[] = []
   let total = 0
   for (
     let to = Math.min(last, (below ?? Number.POSITIVE_INFINITY) - 1);
-    to >= first && !(untilFull && rows.length === limit);
+    to >= first && rows.length < enough;
     to -= rowsAtATime
   ) {
     const range = { from: Math.max(first, to - rowsAtATime + 1), to }

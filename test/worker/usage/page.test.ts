@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Row } from '../../../src/worker/storage/database.ts'
 import { readOf, readRowsBefore, readUsagePage, type Read } from '../../../src/worker/usage/page.ts'
