@@ -1,4 +1,5 @@
 import { DOOR_NAMES } from './doors.ts'
+import { leastOf, limitsOf, moreCoresTable } from './more-cores.ts'
 import { section, type Section } from './page.ts'
 import type { Report, SystemReport } from './report.ts'
 import {
@@ -14,15 +15,25 @@ import {
   systemTable,
   type Figure,
 } from './table.ts'
-import { COMPARISON_TARGETS, targetTable } from './targets.ts'
+import { COMPARISON_TARGETS, targetTable, type Target } from './targets.ts'
 import { STREAM_KINDS, type WindowKind } from './windows.ts'
+
+const FRAMES_ON_MORE_CORES: Target = {
+  title: 'frames/s, pinned, on 16 cores, computed below',
+  atLeast: 200_000,
+  measure: (report) => leastOf(limitsOf(report, 'router-pinned', 'streams-512')),
+}
 
 /** The page of a comparison: every plot and every figure. */
 export function comparisonSections(report: Report): readonly Section[] {
   const doors = report.systems.filter(({ name }) => name === 'router' || DOOR_NAMES.includes(name))
   const others = report.systems.filter(({ name }) => !DOOR_NAMES.includes(name))
   return [
-    section('Targets', ['targets'], targetTable(report, COMPARISON_TARGETS)),
+    section(
+      'Targets',
+      ['targets'],
+      targetTable(report, [...COMPARISON_TARGETS, FRAMES_ON_MORE_CORES]),
+    ),
     section(
       'Whole answers',
       ['requests', 'cpu-per-request', 'latency'],
@@ -31,6 +42,12 @@ export function comparisonSections(report: Report): readonly Section[] {
       systemTable(report, LATENCY, others),
     ),
     section('Streams', ['frames', 'cpu-per-frame', 'gaps'], streamTable(report)),
+    section(
+      'More cores, computed for attested providers',
+      [],
+      moreCoresTable(report, 'router-pinned', 'whole-64'),
+      moreCoresTable(report, 'router-pinned', 'streams-512', 'frame'),
+    ),
     section('Front doors', ['doors'], systemTable(report, DOORS, doors)),
     section('Memory', [], systemTable(report, MEMORY, others)),
     section('Large bodies', [], sizeTable(report)),

@@ -2,48 +2,58 @@ import type { Report } from './report.ts'
 import { LEDGER } from './system.ts'
 import { markdownTable } from './table.ts'
 import { cpu, reader } from './targets.ts'
+import type { WindowKind } from './windows.ts'
 
-/** The host that is computed for. */
+/** The host that is computed for: a worker and a carrier of the daemon for each core. */
 const CORES = 16
 
-/** What bounds the requests/s of one host, from the CPU that its parts take for a request. */
+/** What bounds the requests/s or frames/s of one host, from the CPU that its parts take for each. */
 export interface Limit {
   readonly title: string
-  /** CPU of a request that counts against it, us; undefined where the part was not measured. */
+  /** CPU that counts against it, us; undefined where the part was not measured. */
   readonly us: number | undefined
   /** How many cores can do that work at a time. */
   readonly cores: number
 }
 
-/** Each limit of a system, by the parts of its CPU at 64 connections. */
-export function limitsOf(report: Report, system: string): readonly Limit[] {
+/** Each limit of a system, by the parts of its CPU in windows of that kind. */
+export function limitsOf(report: Report, system: string, kind: WindowKind): readonly Limit[] {
   const part = (name: string) =>
-    reader(report, 'whole-64', ({ cpuUsBy }) => cpuUsBy[name] ?? Number.NaN)(system)
-  return [
-    { title: 'all cores', us: reader(report, 'whole-64', cpu)(system), cores: CORES },
-    { title: 'one thread of the daemon', us: part('daemon'), cores: 1 },
+    reader(report, kind, ({ cpuUsBy }) => cpuUsBy[name] ?? Number.NaN)(system)
+  const parts = [
+    { title: `${CORES} threads of workers`, us: part('workerd'), cores: CORES },
+    { title: `${CORES} threads of the daemon`, us: part('daemon'), cores: CORES },
     { title: 'one thread of the ledger', us: part(LEDGER), cores: 1 },
+  ]
+  return [
+    { title: 'all cores', us: reader(report, kind, cpu)(system), cores: CORES },
+    ...parts.filter(({ us }) => us !== undefined && !Number.isNaN(us)),
   ]
 }
 
 const perSecond = ({ us, cores }: Limit) =>
-  us === undefined || Number.isNaN(us) ? undefined : (cores * 1_000_000) / us
+  us === undefined ? undefined : (cores * 1_000_000) / us
 
-/** Requests/s that no limit of a system lets it exceed; undefined where nothing was measured. */
+/** As many a second as no limit of a system lets it exceed; undefined where nothing was measured. */
 export function leastOf(limits: readonly Limit[]): number | undefined {
   const rates = limits.map(perSecond).filter((rate) => rate !== undefined)
   return rates.length === 0 ? undefined : Math.min(...rates)
 }
 
 /** What 16 cores give by each limit, as a table in Markdown. This is arithmetic, not a measurement. */
-export function moreCoresTable(report: Report, system: string): string {
-  const rows = limitsOf(report, system).map((limit) => [
+export function moreCoresTable(
+  report: Report,
+  system: string,
+  kind: WindowKind,
+  unit: 'request' | 'frame' = 'request',
+): string {
+  const rows = limitsOf(report, system, kind).map((limit) => [
     limit.title,
     limit.us?.toFixed(0) ?? '-',
     perSecond(limit)?.toFixed(0) ?? '-',
   ])
   return markdownTable(
-    [`${system}, computed for ${CORES} cores`, 'CPU per request, us', 'requests/s'],
+    [`${system}, computed for ${CORES} cores`, `CPU per ${unit}, us`, `${unit}s/s`],
     rows,
   )
 }

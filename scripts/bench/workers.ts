@@ -65,7 +65,7 @@ const WORKERS_TARGETS: readonly Target[] = [
   {
     title: 'sqlite: requests/s on 16 cores, computed below',
     atLeast: 12_000,
-    measure: (report) => leastOf(limitsOf(report, mostWorkers(report))),
+    measure: (report) => leastOf(limitsOf(report, mostWorkers(report), 'whole-64')),
   },
 ]
 
@@ -94,7 +94,7 @@ export const WORKERS: Exhibit = {
         ...partsOf(report, 'whole-64'),
       ]),
     ),
-    section('More cores, computed', [], moreCoresTable(report, mostWorkers(report))),
+    section('More cores, computed', [], moreCoresTable(report, mostWorkers(report), 'whole-64')),
   ],
   plots: () => ({}),
 }
