@@ -244,7 +244,7 @@ describe('the architecture', () => {
 
   it('reads the clock and makes ids and random numbers at the entries alone', () => {
     const entries =
-      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread|carrier\/carrier-thread)\.ts|ledger\/(main|writer-thread)\.ts|standin\/|host\/|cli\/)/
+      /^src\/(worker\/index\.ts|client\/runtime-deps\.ts|browser\/\w+\/main\.tsx|enclave\/(main|open-machine|isolated\/adapter-thread|carrier\/carrier-thread)\.ts|ledger\/main\.ts|standin\/|host\/|cli\/)/
     const source =
       /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandomUUID\b|\bMath\.random\b/
     const reading = SOURCES.filter(

@@ -1,14 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** The open locks; a connection that nothing refers to would be closed. */
-const held: DatabaseSync[] = []
-
 /**
  * Makes this process the only writer of a ledger until it ends. The lock is SQLite's own on a file beside it, because
  * the kernel releases it however the process ends.
+ * @returns releases it; to be kept, since a connection that nothing refers to would be closed
  * @throws Error when another process has it
  */
-export function lockLedger(path: string): void {
+export function lockLedger(path: string): () => void {
   const lock = new DatabaseSync(`${path}.lock`)
   try {
     lock.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
@@ -16,5 +14,5 @@ export function lockLedger(path: string): void {
     lock.close()
     throw new Error(`another process writes the ledger ${path}`, { cause })
   }
-  held.push(lock)
+  return () => lock.close()
 }

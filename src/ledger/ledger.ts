@@ -1,70 +1,72 @@
-import { concernsLedger } from '../worker/embedded/concerns.ts'
-import { startLedgerThread, type LedgerThread, type ThreadAnswer } from './ledger-thread.ts'
+import type { Statement } from '../worker/storage/database.ts'
+import { unpackBatches } from '../worker/storage/packed-batches.ts'
+import { unpackCalls } from '../worker/storage/packed-calls.ts'
+import { lockLedger } from './ledger-lock.ts'
+import { packBody, unpackBody } from './packed-body.ts'
+import { startReader, type LedgerAnswer, type Reader } from './reader.ts'
+import { Writer } from './writer.ts'
 
-/** The database of all workers of this host. */
+/** The database of all workers of this host. Bodies and answers are those of the link's calls. */
 export interface Ledger {
   /** Carries packed batches to the one writer. The outcomes, once they are on the disk. */
-  write(body: Uint8Array): Promise<ThreadAnswer>
+  write(body: Uint8Array): Promise<LedgerAnswer>
   /** Carries packed operations to the one writer. The outcomes; what was settled is on the disk. */
-  operate(body: Uint8Array): Promise<ThreadAnswer>
+  operate(body: Uint8Array): Promise<LedgerAnswer>
   /** Carries packed batches that only read to a thread that does nothing else. */
-  read(body: Uint8Array): Promise<ThreadAnswer>
+  read(body: Uint8Array): Promise<LedgerAnswer>
+  /** The same for those that read nothing that operations change. */
+  lookUp(body: Uint8Array): Promise<LedgerAnswer>
+  /** Resolves once the writer has answered. */
+  check(): Promise<void>
   close(): Promise<void>
+}
+
+export interface LedgerDeps {
+  /** Ms since the epoch. */
+  readonly now: () => number
+  /** Called when a thread ends by an error of the program. */
+  readonly died: (error: Error) => void
 }
 
 /** A long total occupies one of them for a second; short reads then have the other. */
 const READERS = 2
 
-const WRITER_THREAD = new URL('./writer-thread.ts', import.meta.url)
-const READER_THREAD = new URL('./reader-thread.ts', import.meta.url)
-
 /**
  * Opens the database, creating it if necessary, and applies the schema.
- * @param died called when a thread ends by an error of the program
+ *
+ * The writer has no thread of its own: it serves the link, too. Handing each call to another thread and its answer back
+ * costs as much as carrying it out.
  * @throws Error with the reason when it cannot be opened, or another process writes it
  */
-export async function openLedger(path: string, died: (error: Error) => void): Promise<Ledger> {
-  const writer = await startLedgerThread(WRITER_THREAD, path, died)
-  const readers = await Promise.all(
-    Array.from({ length: READERS }, () => startLedgerThread(READER_THREAD, path, died)),
-  )
-  let operations = 0
-  let folded = 0
-  /** Readers see the tables alone; what they ask for may still be in the memory of the writer. */
-  const isFolded = async (): Promise<boolean> => {
-    const now = operations
-    if (now === folded) return true
-    const done = (await writer.call('fold')) !== null
-    if (done) folded = Math.max(folded, now)
-    return done
-  }
+export async function openLedger(path: string, { now, died }: LedgerDeps): Promise<Ledger> {
+  const unlock = lockLedger(path)
+  const writer = await Writer.open(path, now)
+  const readers = await Promise.all(Array.from({ length: READERS }, () => startReader(path, died)))
+  const write = async (batches: readonly (readonly Statement[])[]) =>
+    (await writer.batches(batches)).map(({ outcome }) => outcome)
+  const lookUp = (body: Uint8Array) => leastBusy(readers).read(body)
   return {
-    write: (body) => writer.call('batches', body),
-    operate: (body) => {
-      operations += 1
-      return writer.call('operations', body)
-    },
-    read: async (body) => {
-      if (readsLedger(body) && !(await isFolded())) return null
-      return leastBusy(readers).call('batches', body)
-    },
+    write: (body) => answered(unpackBody(body, unpackBatches), write),
+    operate: (body) => answered(unpackBody(body, unpackCalls), (calls) => writer.operations(calls)),
+    // Readers see the tables alone; what they ask for may still be in the memory of the writer.
+    read: async (body) => ((await writer.fold()) ? lookUp(body) : null),
+    lookUp,
+    check: async () => void (await writer.batches([])),
     close: async () => {
-      await Promise.all([writer, ...readers].map((thread) => thread.close()))
+      await Promise.all(readers.map((reader) => reader.close()))
+      writer.close()
+      unlock()
     },
   }
 }
 
-/** Whether packed batches read what operations change. What is malformed is refused by the thread. */
-function readsLedger(body: Uint8Array): boolean {
-  const packed: unknown = JSON.parse(new TextDecoder().decode(body))
-  if (typeof packed !== 'object' || packed === null || !('texts' in packed)) return false
-  const { texts } = packed
-  return (
-    Array.isArray(texts) &&
-    texts.some((sql) => typeof sql === 'string' && concernsLedger({ sql, params: [] }))
-  )
+async function answered<Item>(
+  items: readonly Item[] | undefined,
+  carryOut: (items: readonly Item[]) => Promise<readonly unknown[]>,
+): Promise<LedgerAnswer> {
+  return items === undefined ? null : packBody(await carryOut(items))
 }
 
-function leastBusy(threads: readonly LedgerThread[]): LedgerThread {
-  return threads.reduce((best, thread) => (thread.waiting < best.waiting ? thread : best))
+function leastBusy(readers: readonly Reader[]): Reader {
+  return readers.reduce((best, reader) => (reader.waiting < best.waiting ? reader : best))
 }

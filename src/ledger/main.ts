@@ -28,7 +28,7 @@ async function boot(received: unknown): Promise<number> {
   const { directory, others, link } = ledgerBootSchema.parse(received)
   const other = others.map((name) => join(directory, name)).find((file) => existsSync(file))
   if (other !== undefined) throw new Error(`${other} is the ledger of another engine`)
-  const ledger = await openLedger(join(directory, LEDGER_FILE), fail)
+  const ledger = await openLedger(join(directory, LEDGER_FILE), { now: Date.now, died: fail })
   return (await serveLedger(ledger, link)).port
 }
 

@@ -1,11 +1,12 @@
 import { setPriority } from 'node:os'
 import { platform } from 'node:process'
-import { workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
+import { messageOf } from '../worker/storage/batch-outcome.ts'
 import { unpackBatches } from '../worker/storage/packed-batches.ts'
 import { runBatches } from '../worker/storage/sqlite-batches.ts'
-import { openForReading } from './sqlite-file.ts'
-import { threadPlanSchema } from './thread-messages.ts'
-import { answerCall, contentOf, serveThread } from './thread-port.ts'
+import { packBody, unpackBody } from './packed-body.ts'
+import { openForReading, type SqliteFile } from './sqlite-file.ts'
+import { threadPlanSchema, type FromThread, type ThreadCall } from './thread-messages.ts'
 
 /** A thread that reads the ledger on a connection of its own, so that no write ever waits for a read. */
 
@@ -13,19 +14,34 @@ import { answerCall, contentOf, serveThread } from './thread-port.ts'
 const NICENESS = 5
 if (platform === 'linux') setPriority(0, NICENESS)
 
-const { path } = threadPlanSchema.parse(workerData)
+function serve(file: SqliteFile): void {
+  // One read after another: a connection has one transaction.
+  let reads = Promise.resolve()
+  parentPort?.on('message', ({ id, body }: ThreadCall) => {
+    reads = reads.then(() => answer(file, { id, body }))
+  })
+  send({ type: 'ready' })
+}
 
-await serveThread(1, async () => {
-  const file = openForReading(path)
-  return async (calls) => {
-    for (const call of calls) {
-      const batches = contentOf(call, unpackBatches)
-      if (batches === undefined) continue
-      const answers = await runBatches(file, batches)
-      answerCall(
-        call,
-        answers.map(({ outcome }) => outcome),
-      )
-    }
-  }
-})
+async function answer(file: SqliteFile, { id, body }: ThreadCall): Promise<void> {
+  const outcomes = await read(file, body)
+  send({ type: 'answer', id, body: outcomes }, outcomes === null ? [] : [outcomes.buffer])
+}
+
+async function read(file: SqliteFile, body: Uint8Array): Promise<Uint8Array<ArrayBuffer> | null> {
+  const batches = unpackBody(body, unpackBatches)
+  if (batches === undefined) return null
+  const answers = await runBatches(file, batches)
+  return packBody(answers.map(({ outcome }) => outcome))
+}
+
+function send(message: FromThread, transferred: readonly ArrayBuffer[] = []): void {
+  // eslint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+  parentPort?.postMessage(message, [...transferred])
+}
+
+try {
+  serve(openForReading(threadPlanSchema.parse(workerData).path))
+} catch (error) {
+  send({ type: 'failed', reason: messageOf(error) })
+}

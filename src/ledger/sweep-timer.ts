@@ -35,6 +35,12 @@ export class SweepTimer {
     this.#schedule(this.#now() + this.#afterWriteMs)
   }
 
+  /** Runs no further round. */
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#at = Number.NEGATIVE_INFINITY
+  }
+
   #schedule(at: number): void {
     if (this.#at <= at) return
     clearTimeout(this.#timer)

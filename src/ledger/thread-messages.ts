@@ -6,14 +6,9 @@ export const threadPlanSchema = z.object({
   path: z.string(),
 })
 
-/** What a thread is asked for: batches or operations in the body of a call of the link, or a fold. */
-export type CallKind = 'batches' | 'operations' | 'fold'
-
-/** A call to a thread. */
+/** A call to a thread that reads: packed batches, as a worker sent them. */
 export interface ThreadCall {
   readonly id: number
-  readonly kind: CallKind
-  /** Of a fold empty. */
   readonly body: Uint8Array
 }
 
@@ -22,5 +17,5 @@ export type FromThread =
   | { readonly type: 'ready' }
   /** The database cannot be opened. */
   | { readonly type: 'failed'; readonly reason: string }
-  /** The answer to a call, JSON; null: it was not understood, or the fold failed. */
+  /** The answer to a call, JSON; null: it was not understood. */
   | { readonly type: 'answer'; readonly id: number; readonly body: Uint8Array | null }

@@ -5,19 +5,30 @@ import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/stora
 import { migrate } from '../worker/storage/migrate.ts'
 import { SQLITE_MIGRATIONS } from '../worker/storage/migrations.ts'
 import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
+import { Gathered } from './gathered.ts'
 import { openReservations, ReservationLog } from './reservation-log.ts'
 import { openForWriting, type SqliteFile } from './sqlite-file.ts'
 import { SweepTimer } from './sweep-timer.ts'
 
-/** The one writer of a ledger: the engine that a Durable Object has, over a file of this process. */
+/** A transaction delays those who come after it; a call of a worker is at most 4 MiB of them. */
+const MAX_CALLS = 64
+
+/**
+ * The one writer of a ledger: the engine that a Durable Object has, over a file of this process. What all workers sent in
+ * one moment, or while it committed, is its next round, so that they wait for the disk together.
+ */
 export class Writer {
   readonly #file: SqliteFile
   readonly #now: () => number
   readonly #engine: EmbeddedLedger
   readonly #reservations: ReservationLog
   readonly #sweeps: SweepTimer
-  /** Ends when the work that has come so far has ended: a note and its clearing must not cross. */
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #operations = new Gathered<LedgerCall, LedgerOutcome>()
+  readonly #batches = new Gathered<readonly Statement[], SqliteAnswer>()
+  readonly #folds = new Gathered<() => Promise<void>, boolean>()
+  /** Whether a round goes on, or begins once what has arrived is read. Rounds never overlap. */
+  #hasRound = false
+  #isClosed = false
 
   private constructor(
     file: SqliteFile,
@@ -41,7 +52,7 @@ export class Writer {
     const file = openForWriting(path)
     await migrate(sqliteDatabase(file), SQLITE_MIGRATIONS)
     const engine: EmbeddedLedger = new EmbeddedLedger(file, {
-      later: (ms, work) => void setTimeout(() => void writer.#foldNow(work), ms),
+      later: (ms, work) => writer.#later(ms, work),
     })
     const log = `${path}.reservations`
     const held = openReservations(log)
@@ -53,40 +64,84 @@ export class Writer {
     return writer
   }
 
+  /** Lets go of the files. What the tables do not have yet is in the journal. */
+  close(): void {
+    this.#isClosed = true
+    this.#sweeps.stop()
+    this.#reservations.close()
+    this.#file.close()
+  }
+
   /** Carries out operations, and commits them together. */
   operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
-    return this.#inTurn(async () => {
-      const outcomes = await this.#engine.operations(calls)
-      if (outcomes.some(({ ok }) => ok)) this.#sweeps.written()
-      return this.#noted(calls, outcomes)
-    })
+    return this.#next(this.#operations.add(calls))
   }
 
   /** Runs batches, and commits them together. */
   batches(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
-    return this.#inTurn(async () => {
-      const answers = await this.#engine.batches(batches)
-      if (answers.some(({ wrote }) => wrote)) this.#sweeps.written()
-      return answers
-    })
+    return this.#next(this.#batches.add(batches))
   }
 
-  /** Brings the tables up to date for readers. @throws Error when they cannot be written */
-  fold(): Promise<void> {
-    return this.#inTurn(() => this.#fold())
+  /** Brings the tables up to date for readers; returns false where they cannot be written. */
+  async fold(): Promise<boolean> {
+    return this.#foldAfter(async () => {})
+  }
+
+  #later(ms: number, work: () => Promise<void>): void {
+    setTimeout(() => {
+      if (!this.#isClosed) void this.#foldAfter(work)
+    }, ms)
+  }
+
+  async #foldAfter(work: () => Promise<void>): Promise<boolean> {
+    const [done = false] = await this.#next(this.#folds.add([work]))
+    return done
+  }
+
+  #next<Answers>(answers: Promise<Answers>): Promise<Answers> {
+    if (!this.#hasRound) {
+      this.#hasRound = true
+      setImmediate(() => void this.#round())
+    }
+    return answers
+  }
+
+  /** Folds last: whoever asked for one reads everything that was confirmed before it was answered. */
+  async #round(): Promise<void> {
+    await this.#operations.carryOut(MAX_CALLS, (calls) => this.#operate(calls))
+    await this.#batches.carryOut(MAX_CALLS, (batches) => this.#run(batches))
+    await this.#folds.carryOut(MAX_CALLS, (due) => this.#foldDue(due))
+    this.#hasRound = false
+    const waiting = [this.#operations, this.#batches, this.#folds].some(({ isEmpty }) => !isEmpty)
+    if (waiting) void this.#next(Promise.resolve())
+  }
+
+  async #operate(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
+    const outcomes = await this.#engine.operations(calls)
+    if (outcomes.some(({ ok }) => ok)) this.#sweeps.written()
+    return this.#noted(calls, outcomes)
+  }
+
+  async #run(batches: readonly (readonly Statement[])[]): Promise<readonly SqliteAnswer[]> {
+    const answers = await this.#engine.batches(batches)
+    if (answers.some(({ wrote }) => wrote)) this.#sweeps.written()
+    return answers
+  }
+
+  async #foldDue(due: readonly (() => Promise<void>)[]): Promise<readonly boolean[]> {
+    // oxlint-disable-next-line no-await-in-loop -- the engine's own fold is one at most
+    for (const work of due) await work()
+    // Where it fails, the reservations stay noted, and the engine tries again.
+    const done = await this.#fold().then(
+      () => true,
+      () => false,
+    )
+    return due.map(() => done)
   }
 
   async #fold(): Promise<void> {
     await this.#engine.fold()
     this.#reservations.clear()
-  }
-
-  #foldNow(due: () => Promise<void>): Promise<void> {
-    return this.#inTurn(async () => {
-      await due()
-      // Where it fails, the reservations stay noted, and the engine tries again.
-      await this.#fold().catch(() => {})
-    })
   }
 
   /** A round of maintenance. After the last one that was due, what it erased is not in the write-ahead log either. */
@@ -111,11 +166,5 @@ export class Writer {
         outcome.ok && outcome.kind === 'admit' ? failedCall(error) : outcome,
       )
     }
-  }
-
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const run = this.#last.then(work)
-    this.#last = run.catch(() => {})
-    return run
   }
 }

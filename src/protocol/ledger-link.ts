@@ -10,8 +10,10 @@ export const LEDGER_PATHS = {
   write: '/v1/write',
   /** POST packed operations: the outcome of each; what was settled is on the disk. */
   operate: '/v1/operate',
-  /** POST packed batches that only read. */
+  /** POST packed batches that only read; they see everything that was answered before. */
   read: '/v1/read',
+  /** POST packed batches that only read what no operation changes. */
+  lookUp: '/v1/look-up',
   /** GET: 200 once the writer has answered. */
   health: '/v1/health',
 } as const

@@ -17,14 +17,18 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 const open = () =>
-  openLedger(join(directory, LEDGER_FILE), (error) => {
-    throw error
+  openLedger(join(directory, LEDGER_FILE), {
+    now: Date.now,
+    died: (error) => {
+      throw error
+    },
   })
 
 /** The storage of a worker, with the link left out. */
 function storageOf(ledger: Ledger) {
   const carry = async (path: string, body: Uint8Array) => {
     if (path === LEDGER_PATHS.write) return ledger.write(body)
+    if (path === LEDGER_PATHS.lookUp) return ledger.lookUp(body)
     return path === LEDGER_PATHS.read ? ledger.read(body) : ledger.operate(body)
   }
   const fetch = async (url: string, init: RequestInit) => {

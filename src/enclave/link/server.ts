@@ -1,7 +1,7 @@
-import { createServer, type Server } from 'node:https'
+import { createServer, type Server as HttpsServer } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { X509Certificate } from 'node:crypto'
-import type { TLSSocket } from 'node:tls'
+import type { Server, TlsOptions, TLSSocket } from 'node:tls'
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
 
@@ -30,28 +30,35 @@ export async function startLinkServer(
   link: LinkServerPlan,
   listener: LinkListener,
 ): Promise<LinkServer> {
+  const server = createServer({ ...linkTls(link), keepAliveTimeout: KEEP_ALIVE_MS }, listener)
+  const port = await listenForPeer(server, link)
+  return { port, close: () => close(server) }
+}
+
+/** The TLS of a server of the link. */
+export function linkTls(link: LinkServerPlan): TlsOptions & { readonly noDelay: boolean } {
+  return {
+    cert: link.serverCertPem,
+    key: link.serverKeyPem,
+    ca: link.workerCertPem,
+    requestCert: true,
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.3',
+    maxVersion: 'TLSv1.3',
+    noDelay: true,
+  }
+}
+
+/** Lets a server listen, and destroys connections of any other peer before its own listeners see them. */
+export async function listenForPeer(server: Server, link: LinkServerPlan): Promise<number> {
   const expected = new X509Certificate(link.workerCertPem).raw
-  const server = createServer(
-    {
-      cert: link.serverCertPem,
-      key: link.serverKeyPem,
-      ca: link.workerCertPem,
-      requestCert: true,
-      rejectUnauthorized: true,
-      minVersion: 'TLSv1.3',
-      maxVersion: 'TLSv1.3',
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      noDelay: true,
-    },
-    listener,
-  )
   server.prependListener('secureConnection', (socket: TLSSocket) => {
     if (!isPeer(socket, expected)) socket.destroy()
   })
   await listen(server, link)
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('internal error: no port')
-  return { port: address.port, close: () => close(server) }
+  return address.port
 }
 
 function isPeer(socket: TLSSocket, expected: Uint8Array): boolean {
@@ -69,7 +76,7 @@ function listen(server: Server, { host, port }: LinkServerPlan): Promise<void> {
   })
 }
 
-function close(server: Server): Promise<void> {
+function close(server: HttpsServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
     server.closeAllConnections()

@@ -1,5 +1,6 @@
 import { sqlLedger } from '../settle/sql-ledger.ts'
 import { failedOutcome, messageOf, rowsOf } from '../storage/batch-outcome.ts'
+import { concernsLedger } from '../storage/concerns-ledger.ts'
 import type { Database, Statement } from '../storage/database.ts'
 import {
   carryOut,
@@ -13,7 +14,6 @@ import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { Accounts } from './accounts.ts'
 import { admitInMemory, BY_SQL } from './admission.ts'
-import { concernsLedger } from './concerns.ts'
 import { writeTables } from './fold.ts'
 import { FormerJournal } from './former-journal.ts'
 import { Journal } from './journal.ts'

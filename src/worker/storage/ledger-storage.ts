@@ -3,6 +3,7 @@ import type { BatchDeps } from '../batching/batcher.ts'
 import { startDeadline } from '../batching/deadline-timer.ts'
 import { storageError, type BatchOutcome } from './batch-outcome.ts'
 import { batchedStorage } from './batched-storage.ts'
+import { concernsLedger } from './concerns-ledger.ts'
 import type { Storage } from './database.ts'
 import type { LedgerOutcome } from './ledger-calls.ts'
 import type { PackedBatches } from './packed-batches.ts'
@@ -34,12 +35,18 @@ export function ledgerStorage(binding: LedgerBinding, { now, keepAlive }: BatchD
   return batchedStorage(
     {
       write: (packed) => callBatches(LEDGER_PATHS.write, packed, WRITE_TIMEOUT_MS),
-      read: (packed) => callBatches(LEDGER_PATHS.read, packed, READ_TIMEOUT_MS),
+      read: (packed) => callBatches(pathOfRead(packed), packed, READ_TIMEOUT_MS),
       operate: (calls) =>
         call<LedgerOutcome>(LEDGER_PATHS.operate, packCalls(calls), calls.length, WRITE_TIMEOUT_MS),
     },
     { now, keepAlive },
   )
+}
+
+/** A look-up of what no operation changes does not wait for the writer. */
+function pathOfRead({ texts }: PackedBatches): string {
+  const concerned = texts.some((sql) => concernsLedger({ sql, params: [] }))
+  return concerned ? LEDGER_PATHS.read : LEDGER_PATHS.lookUp
 }
 
 interface CallTerms {

@@ -1,5 +1,5 @@
-import { isRead } from '../storage/sql.ts'
-import type { Statement } from '../storage/database.ts'
+import { isRead } from './sql.ts'
+import type { Statement } from './database.ts'
 
 /** What a fold writes, by name: tables, and columns of a table that has others. */
 const FOLDED =

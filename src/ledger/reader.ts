@@ -1,33 +1,30 @@
 import { Worker } from 'node:worker_threads'
-import type { CallKind, FromThread, ThreadCall } from './thread-messages.ts'
+import type { FromThread, ThreadCall } from './thread-messages.ts'
 
-/** The answer to a call, JSON; null: it was not understood, or a fold failed. */
-export type ThreadAnswer = Uint8Array | null
+/** The answer to a call, JSON; null: it was not understood, or what it needed failed. */
+export type LedgerAnswer = Uint8Array | null
 
-const NOTHING = new Uint8Array()
-
-/** A thread with a connection to the ledger. */
-export interface LedgerThread {
+/** A thread that reads the ledger. */
+export interface Reader {
   /** Calls that have no answer yet. */
   readonly waiting: number
-  call(kind: CallKind, body?: Uint8Array): Promise<ThreadAnswer>
-  /** Ends it. What it commits right now is committed or not; calls without an answer get none. */
+  /** Runs packed batches that only read. */
+  read(body: Uint8Array): Promise<LedgerAnswer>
+  /** Ends it; calls without an answer get none. */
   close(): Promise<void>
 }
 
+const READER_THREAD = new URL('./reader-thread.ts', import.meta.url)
+
 /**
- * Starts a thread on a database.
+ * Starts a thread that reads a database.
  * @param died called when the thread ends by an error of the program; the process must end, too
  * @throws Error with the reason when the database cannot be opened
  */
-export async function startLedgerThread(
-  module: URL,
-  path: string,
-  died: (error: Error) => void,
-): Promise<LedgerThread> {
-  const thread = new Worker(module, { workerData: { path } })
+export async function startReader(path: string, died: (error: Error) => void): Promise<Reader> {
+  const thread = new Worker(READER_THREAD, { workerData: { path } })
   const ready = Promise.withResolvers<void>()
-  const waiting = new Map<number, (answer: ThreadAnswer) => void>()
+  const waiting = new Map<number, (answer: LedgerAnswer) => void>()
   let calls = 0
   const receive = {
     ready: () => ready.resolve(),
@@ -52,11 +49,11 @@ export async function startLedgerThread(
     get waiting() {
       return waiting.size
     },
-    call: (kind, body = NOTHING) =>
+    read: (body) =>
       new Promise((resolve) => {
         // A buffer may be a part of a larger one, which would be copied with it.
         const own = Uint8Array.from(body)
-        const call: ThreadCall = { id: calls++, kind, body: own }
+        const call: ThreadCall = { id: calls++, body: own }
         waiting.set(call.id, resolve)
         thread.postMessage(call, [own.buffer])
       }),

@@ -1,0 +1,35 @@
+interface List<Item, Answer> {
+  readonly items: readonly Item[]
+  readonly resolve: (answers: readonly Answer[]) => void
+}
+
+/** Lists of items, each asked for by itself, that are carried out as one. */
+export class Gathered<Item, Answer> {
+  readonly #lists: List<Item, Answer>[] = []
+
+  get isEmpty(): boolean {
+    return this.#lists.length === 0
+  }
+
+  /** Adds a list; resolves to its answers, in order. */
+  add(items: readonly Item[]): Promise<readonly Answer[]> {
+    const { promise, resolve } = Promise.withResolvers<readonly Answer[]>()
+    this.#lists.push({ items, resolve })
+    return promise
+  }
+
+  /** Carries out the lists that have come first, and answers each with its own part. @throws what `run` throws */
+  async carryOut(
+    atMost: number,
+    run: (items: readonly Item[]) => Promise<readonly Answer[]>,
+  ): Promise<void> {
+    const lists = this.#lists.splice(0, atMost)
+    if (lists.length === 0) return
+    const answers = await run(lists.flatMap(({ items }) => items))
+    let next = 0
+    for (const { items, resolve } of lists) {
+      resolve(answers.slice(next, next + items.length))
+      next += items.length
+    }
+  }
+}
