@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DaemonReady } from '../../../src/protocol/boot.ts'
+import { linkConfigSchema, linkStateSchema, type LinkState } from '../../../src/protocol/link.ts'
+import { startDaemonProcess, type DaemonProcess } from '../daemon-process.ts'
+
+/** A real daemon with two carriers: what one thread learns, the others go by. */
+
+const config = (name: string) => ({
+  service: { name, mode: 'local' },
+  providers: {
+    nova: { base_url: 'http://127.0.0.1:9/v1', attestation: { adapter: 'none' } },
+  },
+  routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
+})
+
+const CLAIMS = {
+  jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
+  iat: 1_700_000_000,
+  endpoint: '/v1/chat/completions',
+  requested_route: 'm',
+  routed_model: 'nova/m',
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  request_digest: 'a1'.repeat(32),
+  response_digest: 'a2'.repeat(32),
+  digest_version: 1,
+  failover: false,
+  client_request_digest: 'a3'.repeat(32),
+  client_response_digest: 'a4'.repeat(32),
+}
+
+let daemon: DaemonProcess
+let ready: DaemonReady
+
+beforeAll(async () => {
+  daemon = await startDaemonProcess(config('first'), {
+    carrierPorts: [0, 0],
+    configText: JSON.stringify(config('first')),
+  })
+  ;({ ready } = await daemon.next('ready'))
+}, 120_000)
+afterAll(() => daemon.stop())
+
+/** The daemon's answers on the link of each thread, the main thread's first. */
+const callAll = (path: string, init?: Parameters<DaemonProcess['call']>[2]) =>
+  Promise.all(
+    [ready.linkPort, ...ready.carrierPorts].map((linkPort) =>
+      daemon.call({ ...ready, linkPort }, path, init),
+    ),
+  )
+
+async function states(): Promise<LinkState[]> {
+  return (await callAll('/v1/state')).map((reply) => linkStateSchema.parse(reply.json()))
+}
+
+async function signed(): Promise<number[]> {
+  const [reply] = await callAll('/v1/config')
+  const { configuration_sha256: configurationSha256 } = linkConfigSchema.parse(reply?.json())
+  const receipt = {
+    claims: CLAIMS,
+    provider: 'nova',
+    configuration_sha256: configurationSha256,
+    evidence_sha256: null,
+  }
+  const body = JSON.stringify({ receipts: [receipt] })
+  return (await callAll('/v1/sign', { method: 'POST', body })).map(({ status }) => status)
+}
+
+describe('the carriers of a daemon', () => {
+  it('report the same state as its main thread, and sign for a provider without attestation', async () => {
+    const [main, ...others] = await states()
+    expect(others).toEqual([main, main])
+    expect(await signed()).toEqual([200, 200, 200])
+  })
+
+  it('go by a configuration from the moment that it is reported as loaded', async () => {
+    daemon.send({ type: 'reload', configText: JSON.stringify(config('second')) })
+    await daemon.next('reloaded')
+    expect((await states()).map(({ generation }) => generation)).toEqual([2, 2, 2])
+    expect(await signed()).toEqual([200, 200, 200])
+  })
+
+  it('name the envelope of a new TLS key from the moment that the key is reported', async () => {
+    const [before] = await states()
+    daemon.send({ type: 'renew_tls' })
+    await daemon.next('tls_renewed')
+    const digests = (await states()).map(({ envelope_sha256: sha256 }) => sha256)
+    expect(new Set(digests).size).toBe(1)
+    expect(digests[0]).not.toBe(before?.envelope_sha256)
+  })
+
+  it('are started again with the facts of then when the supervisor has one ended', async () => {
+    daemon.send({ type: 'end_carrier', port: ready.carrierPorts[1] ?? 0 })
+    expect((await daemon.next('carrier_lost')).reason).toBe('number 2')
+    expect((await daemon.next('carrier_restored')).reason).toBe('number 2')
+    const [main, ...others] = await states()
+    expect(others).toEqual([main, main])
+    expect(await signed()).toEqual([200, 200, 200])
+  })
+
+  it('end with it', async () => {
+    daemon.child.kill('SIGTERM')
+    expect(await daemon.exit).toBe(0)
+  })
+})
