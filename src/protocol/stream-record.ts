@@ -3,9 +3,55 @@ import { hex32 } from './hex-schema.ts'
 import { MAX_RESPONSE_ID_CHARS } from './link.ts'
 
 /**
- * A chat stream whose chunks the daemon writes: it reads the provider's answer, and sends the worker the bytes that the
+ * A stream whose chunks the daemon writes: it reads the provider's answer, and sends the worker the bytes that the
  * client is to receive, up to the last event, which the worker writes after settlement.
  */
+
+const count = z.int().min(0)
+
+/** Bytes that may precede the provider's request in the body of a call, for the daemon alone. */
+export const MAX_AHEAD_BYTES = 256 * 1024
+
+/** The format of the client's stream, by the endpoint that was asked, and what its chunks depend on. */
+const chunkFormatSchema = z.discriminatedUnion('door', [
+  z.strictObject({ door: z.literal('chat') }),
+  z.strictObject({ door: z.literal('messages'), prompt_estimate: count }),
+  z.strictObject({
+    door: z.literal('responses'),
+    encrypted_content: z.boolean(),
+    /** How long the `ResponsesAhead` is that the call's body begins with, as JSON in UTF-8. */
+    ahead_bytes: z.int().min(1).max(MAX_AHEAD_BYTES),
+  }),
+])
+
+export type ChunkFormat = z.output<typeof chunkFormatSchema>
+
+/** How a provider's function is shown to the client: the tool it was before it became a plain function. */
+const toolIdentitySchema = z.strictObject({
+  kind: z.enum(['function', 'custom']),
+  name: z.string(),
+  namespace: z.string().optional(),
+})
+
+export type ToolIdentity = z.output<typeof toolIdentitySchema>
+
+const responsesAheadSchema = z.strictObject({
+  /** The events before the first item, and how many they are. */
+  opening: z.strictObject({ text: z.string(), count }),
+  /** By the name that the provider knows. */
+  tools: z.array(z.tuple([z.string(), toolIdentitySchema])),
+})
+
+export type ResponsesAhead = z.output<typeof responsesAheadSchema>
+
+/** What precedes the provider's request; undefined when it is malformed. */
+export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
+  try {
+    return responsesAheadSchema.safeParse(JSON.parse(json)).data
+  } catch {
+    return undefined
+  }
+}
 
 /** In `EGRESS_CHUNKS_HEADER` of an egress call, as URI-encoded JSON. */
 export const chunkOrderSchema = z.strictObject({
@@ -13,7 +59,14 @@ export const chunkOrderSchema = z.strictObject({
   stream: z.uuid(),
   /** The head of every chunk. */
   head: z.strictObject({ id: z.string(), created: z.int(), model: z.string() }),
+  format: chunkFormatSchema,
   include_reasoning: z.boolean(),
+  /** What the counts that the client is shown are limited to and completed by, as they are billed. */
+  billing: z.strictObject({
+    prompt_estimate: count,
+    max_prompt_tokens: count,
+    max_completion_tokens: count,
+  }),
   /** How long the provider may be silent after the commit point. */
   idle_ms: z.int().min(1),
   /** A comment is sent to the client when it has received nothing for this long, from the commit point on. */
@@ -65,8 +118,6 @@ const brokenReasonSchema = z.enum([
 
 export type BrokenReason = z.output<typeof brokenReasonSchema>
 
-const count = z.int().min(0)
-
 const tallyCountsSchema = z.object({
   prompt: count,
   completion: count,
@@ -94,10 +145,24 @@ const streamEndingSchema = z.discriminatedUnion('kind', [
 
 export type StreamEnding = z.output<typeof streamEndingSchema>
 
+/** What the last event of a stream continues. A member that its format has no use for stays as it is at the start. */
+const answerTailSchema = z.object({
+  /** How many events were sent. */
+  events: count,
+  /** How many blocks were begun, and the kind of the one that is open. */
+  blocks: count,
+  open: z.enum(['reasoning', 'text', 'refusal', 'tool']).nullable(),
+  /** The whole items of the answer, which its last event repeats. */
+  output: z.array(z.custom<object>((item) => typeof item === 'object' && item !== null)),
+})
+
+export type AnswerTail = Readonly<z.output<typeof answerTailSchema>>
+
 /** What the worker settles a stream by. */
 export const streamRecordSchema = z.object({
   ending: streamEndingSchema,
   finish_reason: z.string().nullable(),
+  tail: answerTailSchema,
   counts: tallyCountsSchema,
   provider_response_id: z.string().max(MAX_RESPONSE_ID_CHARS).nullable(),
   /** Of all bytes of the provider's answer that were read. */

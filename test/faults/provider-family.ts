@@ -11,7 +11,7 @@ import { RATE_LIMIT_CASES } from './provider/rate-limits.ts'
 import { family, type AnyFamily, type Trial } from './trial.ts'
 import { openWorld, type World, type WorldOptions, type WorldRoute } from './world.ts'
 
-const CASES: readonly ProviderCase[] = [
+export const CASES: readonly ProviderCase[] = [
   ...CONNECTION_CASES,
   ...END_CASES,
   ...ERROR_CASES,

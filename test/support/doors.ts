@@ -1,7 +1,14 @@
-import { chatStreamEncoder, chatCompletionBody } from '../../src/worker/chat/encoder.ts'
+import { fromUtf8 } from '../../src/protocol/bytes.ts'
+import { chatFormat } from '../../src/worker/chat/encoder.ts'
 import type { AnswerFormat } from '../../src/worker/completion/format.ts'
-import { MessagesEncoder, messageBody } from '../../src/worker/messages/encoder.ts'
-import { ResponsesEncoder, responseBody } from '../../src/worker/responses/encoder.ts'
+import { ApiError } from '../../src/worker/http/errors.ts'
+import { messagesFormat } from '../../src/worker/messages/encoder.ts'
+import { responsesFormat } from '../../src/worker/responses/encoder.ts'
+import type { AnswerHead } from '../../src/worker/stream/answer-head.ts'
+import { AnswerStream } from '../../src/worker/stream/answer-stream.ts'
+import { billedUsage, type BillingBound } from '../../src/worker/stream/billed-usage.ts'
+import { BrokenStream } from '../../src/worker/stream/broken-stream.ts'
+import { SERVICE } from './golden-streams.ts'
 
 /** What a client can read of an answer, whichever front door it used. */
 export interface Reading {
@@ -30,11 +37,7 @@ export function eventsOf(text: string): Json[] {
 
 export const DOORS: Readonly<Record<string, ReadableDoor>> = {
   chat: {
-    format: {
-      idPrefix: 'chatcmpl-',
-      streamEncoder: (head) => chatStreamEncoder(head, true),
-      wholeBody: chatCompletionBody,
-    },
+    format: chatFormat(true),
     readStream: readChunks,
     readWhole: ({ choices: [{ message }] }) => ({
       reasoning: message.reasoning ?? '',
@@ -43,24 +46,46 @@ export const DOORS: Readonly<Record<string, ReadableDoor>> = {
     }),
   },
   responses: {
-    format: {
-      idPrefix: 'resp_',
-      streamEncoder: (head) => new ResponsesEncoder(head, responsesOptions),
-      wholeBody: (answer, head, usage, service) =>
-        responseBody(answer, head, usage, service, responsesOptions),
-    },
+    format: responsesFormat(responsesOptions),
     readStream: readResponseEvents,
     readWhole: readResponse,
   },
   messages: {
-    format: {
-      idPrefix: 'msg_',
-      streamEncoder: (head) => new MessagesEncoder(head, 7),
-      wholeBody: messageBody,
-    },
+    format: messagesFormat(7),
     readStream: readMessageEvents,
     readWhole: ({ content }) => readBlocks(content),
   },
+}
+
+export const BROKEN_OFF = new ApiError('bad_gateway', 'The provider broke off its answer.')
+
+/** What the answers here are billed by. */
+export const BOUND: BillingBound = {
+  promptEstimate: 7,
+  promptTokens: 1_000_000,
+  completionTokens: 1_000_000,
+}
+
+/** The text that a format has for provider bytes that come in these reads, written in the worker. */
+export function writtenHere(
+  format: AnswerFormat,
+  reads: readonly Uint8Array[],
+  options: AnswerHead & { readonly includeReasoning: boolean },
+): string {
+  const last = format.lastEvents(options)
+  const stream = new AnswerStream(options, format.chunkWriter(options), last)
+  let text = ''
+  try {
+    for (const read of reads) text += fromUtf8(stream.push(read))
+    text += fromUtf8(stream.end())
+    const { usage: billed } = billedUsage(stream, BOUND)
+    text += fromUtf8(stream.finish(billed))
+    return text + fromUtf8(stream.close(SERVICE, billed))
+  } catch (error) {
+    if (!(error instanceof BrokenStream)) throw error
+    text += fromUtf8(error.output)
+    return text + last.fail(stream.tail, BROKEN_OFF)
+  }
 }
 
 const nothing = (): Reading => ({ reasoning: '', text: '', calls: [] })

@@ -87,12 +87,14 @@ async function answer(
 
 /** Some text, and then the router's own last event, or nothing. */
 function sendBroken(response: ServerResponse, door: string, withEvent: boolean): void {
-  const encoder = DOORS[door]?.format.streamEncoder(OPTIONS)
-  if (encoder === undefined) return void response.destroy()
+  const format = DOORS[door]?.format
+  const writer = format?.chunkWriter(OPTIONS)
+  if (format === undefined || writer === undefined) return void response.destroy()
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const nothing = { reasoning: undefined, refusal: undefined, toolCalls: [], logprobs: null }
-  response.write(encoder.open() + encoder.delta({ content: 'half', ...nothing }))
-  const last = encoder.fail(new ApiError('bad_gateway', 'The provider broke off its answer.'))
+  response.write(writer.open() + writer.delta({ content: 'half', ...nothing }))
+  const error = new ApiError('bad_gateway', 'The provider broke off its answer.')
+  const last = format.lastEvents(OPTIONS).fail(writer.tail, error)
   if (withEvent) response.end(last)
   else setTimeout(() => response.destroy(), 100)
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { BrokenStream } from '../../src/worker/stream/broken-stream.ts'
-import { chatStreamEncoder, chatCompletionBody } from '../../src/worker/chat/encoder.ts'
+import { chatFormat } from '../../src/worker/chat/encoder.ts'
+import { chatCompletionBody } from '../../src/worker/stream/chat-completion.ts'
 import { AnswerStream } from '../../src/worker/stream/answer-stream.ts'
 import { runAtOnce } from '../../src/worker/json/steps.ts'
 import { decodeAnswer, parseJsonObject } from '../../src/worker/stream/json-object.ts'
@@ -61,7 +62,8 @@ export const OPTIONS: ChatStreamOptions = {
 
 /** The chat door's stage for one provider stream. */
 export function createChatStream(options: ChatStreamOptions): AnswerStream {
-  return new AnswerStream(options, chatStreamEncoder(options, options.includeUsage))
+  const format = chatFormat(options.includeUsage)
+  return new AnswerStream(options, format.chunkWriter(options), format.lastEvents(options))
 }
 
 /** A provider's whole answer as the chat door passes it on. */

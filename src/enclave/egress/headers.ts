@@ -8,10 +8,17 @@ const INTERNAL_HEADER = /^(x-cmr-|cf-)/
 
 /**
  * The headers sent to the provider. The body is requested without compression, so that digests cover the bytes sent.
+ * @param aheadBytes how much of the received body is not for the provider
  */
-export function requestHeaders(received: HeaderValues): HeaderValues {
+export function requestHeaders(received: HeaderValues, aheadBytes = 0): HeaderValues {
   const { host: _host, expect: _expect, ...rest } = endToEnd(received)
-  return { ...rest, 'accept-encoding': 'identity' }
+  const length = headerText(rest, 'content-length')
+  return {
+    ...rest,
+    'accept-encoding': 'identity',
+    ...(aheadBytes > 0 &&
+      length !== undefined && { 'content-length': String(Number(length) - aheadBytes) }),
+  }
 }
 
 /** The value of a header, those of several lines as one. */

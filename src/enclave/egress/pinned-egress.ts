@@ -12,6 +12,7 @@ import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
 import type { ChunkJoiner } from './chunk-joiner.ts'
 import { EventMemory } from './event-memory.ts'
 import { openPinned, unproven, type OpenConnection, type PinnedDeps } from './open-pinned.ts'
+import { aheadBytes, orderedChunks } from './ordered-chunks.ts'
 import { createPools } from './pools.ts'
 import { relay } from './relay.ts'
 import { bodyOf } from './request-body.ts'
@@ -69,12 +70,13 @@ async function carry(call: EgressCall, deps: CarryDeps): Promise<void> {
   const constraints = readConstraints(request.headers[EGRESS_REQUIRE_HEADER])
   const order = readOrder(request.headers[EGRESS_CHUNKS_HEADER])
   const channel = requireChannel(provider, deps.proofs)
-  const body = await bodyOf(request)
+  const body = await bodyOf(request, aheadBytes(order?.format))
   try {
+    const ordered = order && orderedChunks(order, body.ahead)
     const open = await openPinned(channel, deps)
     if (response.closed) return open.pool.release(open.connection)
     if (constraints !== undefined) requireConstraints(constraints, open)
-    await relay({ request, response, body, path, open, order, ...deps })
+    await relay({ request, response, body, path, open, ordered, ...deps })
   } catch (error) {
     body.discard()
     throw error

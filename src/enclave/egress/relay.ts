@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { EGRESS_CHUNKS_HEADER, EGRESS_EVIDENCE_HEADER } from '../../protocol/link.ts'
-import type { ChunkOrder } from '../../protocol/stream-record.ts'
 import { LinkError } from '../link-error.ts'
 import type { Log } from '../log.ts'
 import { MalformedAnswer } from '../outbound/final-status.ts'
@@ -9,6 +8,7 @@ import type { EventMemory } from './event-memory.ts'
 import { Exchange } from './exchange.ts'
 import { endToEnd, headerText, requestHeaders } from './headers.ts'
 import type { OpenConnection } from './open-pinned.ts'
+import type { OrderedChunks } from './ordered-chunks.ts'
 import type { ProviderAnswer } from './provider-answer.ts'
 import { relayAtOnce } from './relay-at-once.ts'
 import { isEventStream, relayStream } from './relay-stream.ts'
@@ -29,7 +29,7 @@ export interface RelayParts {
   /** For events of streams whose chunks are written here. */
   readonly memory: EventMemory
   /** Asks for the chunks of the client's stream instead of the provider's bytes. */
-  readonly order: ChunkOrder | undefined
+  readonly ordered: OrderedChunks | undefined
   readonly written: WrittenStreams
   /** Ms. */
   readonly now: () => number
@@ -59,7 +59,7 @@ export async function relay(parts: RelayParts): Promise<void> {
   const outgoing = {
     method: request.method ?? 'GET',
     path: `${basePath}${path}`,
-    headers: requestHeaders(request.headers),
+    headers: requestHeaders(request.headers, body.ahead.length),
     body: body.bytes,
   }
   connection.send(outgoing, exchange)
@@ -69,8 +69,8 @@ export async function relay(parts: RelayParts): Promise<void> {
 }
 
 function passOn(answer: ProviderAnswer, parts: RelayParts): void {
-  const { response, open, joiner, order } = parts
-  if (order !== undefined && isReadable(answer)) return writeChunks(order, answer, parts)
+  const { response, open, joiner, ordered } = parts
+  if (ordered !== undefined && isReadable(answer)) return writeChunks(ordered, answer, parts)
   const { statusCode, headers } = answer
   const evidenceSha256 = open.channel.evidence.evidence_digest
   try {
@@ -98,21 +98,21 @@ function isReadable({ statusCode, headers }: ProviderAnswer): boolean {
 }
 
 function writeChunks(
-  order: ChunkOrder,
+  ordered: OrderedChunks,
   answer: ProviderAnswer,
   { response, open, written, ...deps }: RelayParts,
 ): void {
-  if (written.has(order.stream)) {
+  if (written.has(ordered.order.stream)) {
     throw new LinkError('invalid_request', 'the stream is not new')
   }
-  written.add(order.stream, (ended) => {
+  written.add(ordered.order.stream, (ended) => {
     response.writeHead(200, {
       'content-type': 'text/event-stream',
       [EGRESS_EVIDENCE_HEADER]: open.channel.evidence.evidence_digest,
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()
-    return new WrittenStream(order, answer, response, { ...deps, ended })
+    return new WrittenStream(ordered, answer, response, { ...deps, ended })
   })
 }
 

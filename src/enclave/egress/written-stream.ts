@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import type { ChunkOrder, StreamEnding, StreamRecord } from '../../protocol/stream-record.ts'
 import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
+import { billedUsage } from '../../worker/stream/billed-usage.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
-import { chatChunks } from '../../worker/stream/chat-chunks.ts'
 import { KEEP_ALIVE } from '../../worker/stream/keep-alive.ts'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
 import { Stopwatch } from '../../worker/stream/stopwatch.ts'
@@ -14,6 +14,7 @@ import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
 import type { EventMemory, StreamMemory } from './event-memory.ts'
+import type { OrderedChunks } from './ordered-chunks.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
@@ -21,8 +22,11 @@ export interface WrittenStreamDeps {
   /** Ms. */
   readonly now: () => number
   readonly log: Log
-  /** Called once, when nothing more comes of the stream, with how long its record must be kept, ms. */
-  readonly ended: (record: StreamRecord, keptMs: number) => void
+  /**
+   * Called once, when nothing more comes of the stream, with how long its record must be kept, ms, and what to call when
+   * it is dropped.
+   */
+  readonly ended: (record: StreamRecord, keptMs: number, dropped: () => void) => void
 }
 
 /** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
@@ -32,8 +36,8 @@ const UNSENT_KEPT_MS = 60_000
 const PAST_OPENING = { over: true, read: () => {} }
 
 /**
- * A provider's chat stream on its way to the worker, which passes its bytes to the client unread: chunks are written here,
- * with the module that the worker has for other providers, and both the provider's bytes and the client's are digested.
+ * A provider's stream on its way to the worker, which passes its bytes to the client unread: chunks are written here,
+ * with the modules that the worker has for other providers, and both the provider's bytes and the client's are digested.
  * Nothing is sent before the commit point. It is read no faster than the worker takes it. The body ends after a
  * complete event, however the stream ended; the record says how.
  */
@@ -43,7 +47,10 @@ export class WrittenStream {
   readonly #response: Writable
   readonly #deps: WrittenStreamDeps
   readonly #chunks: AnswerChunks
+  /** For unfinished events. */
   readonly #memory: StreamMemory
+  /** For text of the answer, of which the record may hold all. */
+  readonly #textMemory: StreamMemory
   readonly #joined: JoinedStream
   readonly #clock: StageClock
   readonly #sinceSent: Stopwatch
@@ -58,16 +65,23 @@ export class WrittenStream {
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
   /** The head of the response was sent; nothing of the answer was read. */
-  constructor(order: ChunkOrder, answer: AnswerBody, response: Writable, deps: WrittenStreamDeps) {
+  constructor(
+    { order, openWriter }: OrderedChunks,
+    answer: AnswerBody,
+    response: Writable,
+    deps: WrittenStreamDeps,
+  ) {
     this.#order = order
     this.#answer = answer
     this.#response = response
     this.#deps = deps
     const { head, include_reasoning: includeReasoning } = order
     this.#memory = deps.memory.forStream()
+    this.#textMemory = deps.memory.forStream()
     const takeMemory = (bytes: number) => this.#memory.take(bytes)
     const reading = { id: head.id, includeReasoning, takeMemory }
-    this.#chunks = new AnswerChunks(reading, chatChunks(head))
+    const takeTextMemory = (bytes: number) => this.#textMemory.take(bytes)
+    this.#chunks = new AnswerChunks(reading, openWriter(takeTextMemory))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
     this.#sinceSent = new Stopwatch(deps.now)
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING)
@@ -94,6 +108,7 @@ export class WrittenStream {
     return {
       ending: this.#ending,
       finish_reason: finishReason ?? null,
+      tail: this.#chunks.tail,
       counts: tally.counts,
       provider_response_id: providerResponseId ?? null,
       ...this.#digests,
@@ -177,6 +192,7 @@ export class WrittenStream {
   #end(ending: StreamEnding): void {
     if (this.#ending !== undefined) return
     this.#ending = ending
+    if (ending.kind !== 'broken') this.#finish()
     this.#clock.stop()
     this.#memory.giveBack()
     clearTimeout(this.#keepAlive)
@@ -190,7 +206,26 @@ export class WrittenStream {
       provider_sha256: this.#providerHash.digest('hex'),
       client_sha256: this.#clientHash.digest('hex'),
     }
-    this.#deps.ended(this.#record(), this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS)
+    const keptMs = this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS
+    this.#deps.ended(this.#record(), keptMs, () => this.#textMemory.giveBack())
+  }
+
+  /** The events between the content and the last event, of an answer that is complete. */
+  #finish(): void {
+    const { finishReason, usage, uncountedTextBytes } = this.#chunks
+    if (finishReason === undefined) return
+    const { billing } = this.#order
+    const bound = {
+      promptEstimate: billing.prompt_estimate,
+      promptTokens: billing.max_prompt_tokens,
+      completionTokens: billing.max_completion_tokens,
+    }
+    try {
+      this.#push(this.#chunks.finish(billedUsage({ usage, uncountedTextBytes }, bound).usage))
+    } catch (error) {
+      if (!(error instanceof BrokenStream)) throw error
+      this.#ending = { kind: 'broken', reason: error.reason }
+    }
   }
 
   #scheduleKeepAlive(waitMs: number): void {

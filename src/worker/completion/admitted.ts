@@ -8,15 +8,11 @@ import type { ChatPlan, PlannedAttempt } from '../routing/plan.ts'
 import type { Admission } from '../settle/admit.ts'
 import type { AnswerFormat } from './format.ts'
 import type { ChatOptions } from './options.ts'
-import {
-  estimateCompletionTokens,
-  maxCompletionTokens,
-  maxPromptTokens,
-} from '../provider/estimate.ts'
+import { maxCompletionTokens, maxPromptTokens } from '../provider/estimate.ts'
 import type { Route } from '../provider/route.ts'
-import { capTokens, type UsageBound } from '../settle/cap-tokens.ts'
 import type { Exchange } from '../settle/exchange.ts'
-import type { TokenUsage } from '../stream/token-usage.ts'
+import { billedUsage, type BillingBound, type Produced } from '../stream/billed-usage.ts'
+import type { UsageBound } from '../stream/cap-tokens.ts'
 
 /** An admitted chat request, as the streamed and the unstreamed answer need it. */
 export interface AdmittedChat {
@@ -55,12 +51,9 @@ export function maxUsage(chat: ChatRequest, route: Route): UsageBound {
   }
 }
 
-/** What a provider has produced, as far as it was received, whether or not it was delivered to the client. */
-export interface Produced {
-  /** The provider's own count, if one was received. */
-  readonly usage: TokenUsage | undefined
-  /** UTF-8 bytes of text that this count does not cover, from which completion tokens are estimated. */
-  readonly uncountedTextBytes: number
+/** The bounds of what a request is billed on a route. */
+export function billingBound({ chat, promptEstimate }: AdmittedChat, route: Route): BillingBound {
+  return { ...maxUsage(chat, route), promptEstimate }
 }
 
 /**
@@ -74,17 +67,11 @@ export function chatExchange(
   produced: Produced,
 ): Exchange {
   const { context, plan, admission } = admitted
-  const { usage: counted, uncountedTextBytes } = produced
-  const claimed = {
-    promptTokens: counted?.promptTokens ?? admitted.promptEstimate,
-    completionTokens:
-      (counted?.completionTokens ?? 0) + estimateCompletionTokens(uncountedTextBytes),
-    cachedTokens: counted?.cachedTokens ?? 0,
-    cacheWriteTokens: counted?.cacheWriteTokens ?? 0,
-  }
-  const { usage, capped } = capTokens(claimed, maxUsage(admitted.chat, attempt.route))
+  const { usage, capped } = billedUsage(produced, billingBound(admitted, attempt.route))
   const facts = { request_id: context.requestId, route: attempt.route.id }
-  if (counted === undefined || uncountedTextBytes > 0) context.log('usage_estimated', facts)
+  if (produced.usage === undefined || produced.uncountedTextBytes > 0) {
+    context.log('usage_estimated', facts)
+  }
   if (capped) context.log('usage_capped', facts)
   return {
     requestId: context.requestId,

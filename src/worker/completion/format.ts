@@ -2,15 +2,26 @@ import type { Bytes } from '../../protocol/bytes.ts'
 import type { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
-import type { StreamEncoder } from '../stream/encoder.ts'
+import type { ChunkWriter, LastEvent } from '../stream/encoder.ts'
 import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
+import type { AnswerTail, ChunkFormat } from '../../protocol/stream-record.ts'
 
-/** Writes one streamed answer, and the event that ends it when it fails. */
-export interface AnswerEncoder extends StreamEncoder {
-  /** The last events of a stream that failed, whether or not anything was sent before. */
-  fail(error: ApiError): string
+/** Writes the last event of a stream, also of one that failed. */
+export interface LastEvents extends LastEvent {
+  /**
+   * The last events of a stream that failed, whether or not anything was sent before. The tail is undefined where
+   * something was, and only the daemon knew what.
+   */
+  fail(tail: AnswerTail | undefined, error: ApiError): string
+}
+
+/** A format as the daemon is told it. */
+export interface OrderedFormat {
+  readonly format: ChunkFormat
+  /** For the daemon, ahead of the provider's request. */
+  readonly ahead?: Bytes
 }
 
 /** How the answer to one request is written. */
@@ -19,9 +30,11 @@ export interface AnswerFormat {
   readonly idPrefix: string
   /** Memory for what the answer repeats of the request, bytes; 0 unless given. */
   readonly echoBytes?: number
-  streamEncoder(head: AnswerHead): AnswerEncoder
-  /** Where the last event of a stream does not depend on its chunks, the daemon may write them. */
-  readonly chunksByDaemon?: true
+  /** Writes the events of a stream here. */
+  chunkWriter(head: AnswerHead): ChunkWriter
+  /** Lets the daemon write the same events; undefined where it is not to. */
+  chunkFormat(head: AnswerHead): OrderedFormat | undefined
+  lastEvents(head: AnswerHead): LastEvents
   /** The body of an answer that is not streamed, to be written as JSON. */
   wholeBody(
     answer: ProviderAnswer,

@@ -1,9 +1,9 @@
 import { ApiError } from '../http/errors.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
+import type { Produced } from '../stream/billed-usage.ts'
 import type { StreamedAnswer } from '../stream/streamed-answer.ts'
-import type { Produced } from './admitted.ts'
-import type { AnswerEncoder } from './format.ts'
 
 /** The client's end of a stream. */
 export interface ClientEnd {
@@ -37,6 +37,8 @@ export interface RelayedStream {
   readonly providerDigest: () => Promise<string>
   /** SHA-256 in hex of what was sent to a client whose end does not see the bytes. */
   readonly clientDigest: string | undefined
+  /** The last events instead of those of a complete answer. */
+  readonly fail: (error: ApiError) => Bytes
 }
 
 /** A provider's stream that has reached the commit point: its first delta with content, or its finish. */
@@ -53,7 +55,6 @@ export interface CommittedStream {
 /** The attempt whose answer is relayed. */
 export interface OpenStream {
   readonly attempt: PlannedAttempt
-  readonly encoder: AnswerEncoder
   readonly source: CommittedStream
   readonly requestDigest: string
   readonly evidenceSha256: string | null

@@ -1,4 +1,4 @@
-import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import { concatBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { lostConnection } from '../provider/call.ts'
@@ -7,6 +7,7 @@ import type { AnswerStream } from '../stream/answer-stream.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
 import { tailLimitMs } from '../stream/tail-limits.ts'
+import type { LastEvents } from './format.ts'
 import { cutBy, type ClientEnd, type CommittedStream, type StreamEnd } from './open-stream.ts'
 
 /** A provider's stream that this worker reads. */
@@ -35,6 +36,7 @@ export async function readToCommit(
   stream: AnswerStream,
   clock: AttemptClock,
   idleMs: number,
+  last: LastEvents,
 ): Promise<CommittedStream> {
   const read = { clock, reader: body.getReader(), stream, digest: createDigest() }
   const opening = await readOpening(read)
@@ -46,6 +48,7 @@ export async function readToCommit(
       answer: stream,
       providerDigest: () => read.digest.finish(),
       clientDigest: undefined,
+      fail: (error) => utf8(last.fail(stream.tail, error)),
     }),
   }
 }

@@ -1,17 +1,18 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import type { ChunkOrder } from '../../protocol/stream-record.ts'
 import { callDeps } from '../context.ts'
 import { AttemptClock } from '../provider/attempt-clock.ts'
-import { callProvider, streamOf } from '../provider/call.ts'
+import { callProvider, streamOf, type OrderedChunks } from '../provider/call.ts'
 import { buildChatBody } from '../provider/chat-body.ts'
 import { classifyResponse } from '../provider/failure.ts'
+import type { Route } from '../provider/route.ts'
 import type { AttemptFn } from '../routing/attempt.ts'
 import type { Budget } from '../routing/budget.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import { AnswerStream } from '../stream/answer-stream.ts'
-import type { AdmittedChat } from './admitted.ts'
+import { billingBound, type AdmittedChat } from './admitted.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { answerHead } from './answer-head.ts'
+import type { LastEvents } from './format.ts'
 import type { AcceptedAttempt, CommittedStream, OpenStream } from './open-stream.ts'
 import { readToCommit } from './read-stream.ts'
 import { WrittenStream } from './written-stream.ts'
@@ -36,7 +37,7 @@ export function streamAttempt(
       const { route } = attempt
       const body = buildChatBody(chat, route, attempt.effort, admitted.cacheSalt)
       const head = answerHead(admitted, route.id)
-      const order = admitted.format.chunksByDaemon ? chunkOrder(admitted, head) : undefined
+      const ordered = route.provider.adapter === 'none' ? undefined : order(admitted, route, head)
       const reply = await callProvider({
         route,
         path: '/chat/completions',
@@ -45,35 +46,33 @@ export function streamAttempt(
         accept: 'text/event-stream',
         clock,
         constraints: admitted.constraints,
-        chunkOrder: order,
+        ordered,
         ...callDeps(context),
         classify: classifyResponse,
       })
       clock.enter(timeouts.first_delta_ms)
-      const encoder = admitted.format.streamEncoder(head)
+      const last = admitted.format.lastEvents(head)
       const commit = async (): Promise<CommittedStream> => {
-        if (order !== undefined && reply.chunksWritten) {
+        if (ordered !== undefined && reply.chunksWritten) {
           const { link } = context
-          const written = new WrittenStream(order, streamOf(reply), {
+          const written = new WrittenStream(ordered.order, streamOf(reply), {
             link,
             clock,
             budget: budget.signal,
-            encoder,
+            last,
           })
           onAccepted({ attempt, produced: () => written.produced() })
           await written.reachCommit()
           return written
         }
-        const { includeReasoning } = chat
-        const { takeMemory } = context
-        const stream = new AnswerStream({ id: head.id, includeReasoning, takeMemory }, encoder)
+        const stream = answerStream(admitted, head, last)
         onAccepted({ attempt, produced: async () => stream })
-        return readToCommit(streamOf(reply), stream, clock, timeouts.idle_ms)
+        return readToCommit(streamOf(reply), stream, clock, timeouts.idle_ms, last)
       }
       const source = await commit()
       const { evidenceSha256, decoded } = reply
       const requestDigest = await sha256Hex(body)
-      return { attempt, encoder, source, requestDigest, evidenceSha256, decoded }
+      return { attempt, source, requestDigest, evidenceSha256, decoded }
     } catch (error) {
       const reason = toAttemptFailure(error)
       clock.abort(reason)
@@ -84,23 +83,48 @@ export function streamAttempt(
   }
 }
 
+/** The stage for a stream that is read and written here. */
+function answerStream(
+  { context, chat, format }: AdmittedChat,
+  head: AnswerHead,
+  last: LastEvents,
+): AnswerStream {
+  const { includeReasoning } = chat
+  const { takeMemory } = context
+  const reading = { id: head.id, includeReasoning, takeMemory }
+  return new AnswerStream(reading, format.chunkWriter(head), last)
+}
+
 /** Beyond the time that a stream may last, ms. */
 const RECORD_SLACK_MS = 60_000
 
 /** The longest time that timers take, ms. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** What the daemon needs to write the chunks of this answer. */
-function chunkOrder({ context, chat }: AdmittedChat, head: AnswerHead): ChunkOrder {
+/** Orders the chunks of this answer from the daemon; undefined where it is not to write them. */
+function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedChunks | undefined {
+  const { context, chat, format } = admitted
+  const ordered = format.chunkFormat(head)
+  if (ordered === undefined) return undefined
   const { idle_ms, keep_alive_ms, stream_ms } = context.config.service.timeouts
   const { id, created, model } = head
+  const bound = billingBound(admitted, route)
   return {
-    stream: context.newId(),
-    head: { id, created, model },
-    include_reasoning: chat.includeReasoning,
-    idle_ms,
-    keep_alive_ms,
-    // A client may take as long for an answer as a stream may last.
-    record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
+    order: {
+      stream: context.newId(),
+      head: { id, created, model },
+      format: ordered.format,
+      include_reasoning: chat.includeReasoning,
+      billing: {
+        prompt_estimate: bound.promptEstimate,
+        max_prompt_tokens: bound.promptTokens,
+        max_completion_tokens: bound.completionTokens,
+      },
+      idle_ms,
+      keep_alive_ms,
+      // A client may take as long for an answer as a stream may last.
+      record_ms: Math.min(stream_ms + RECORD_SLACK_MS, MAX_TIMER_MS),
+    },
+    ahead: ordered.ahead,
   }
 }

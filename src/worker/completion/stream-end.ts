@@ -1,4 +1,4 @@
-import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import type { Bytes } from '../../protocol/bytes.ts'
 import { sha256Hex } from '../../protocol/digest.ts'
 import { settleDeps } from '../context.ts'
 import { errorFields } from '../http/error-fields.ts'
@@ -6,7 +6,7 @@ import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import { pause } from '../routing/budget.ts'
-import { serviceObject } from '../settle/service-object.ts'
+import { serviceObject } from '../stream/service-object.ts'
 import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
@@ -26,10 +26,10 @@ export async function endStream(
   relayed: RelayedStream,
   client: StreamClient,
 ): Promise<void> {
-  const { end, answer } = relayed
+  const { end, answer, fail } = relayed
   const exchange = chatExchange(admitted, open.attempt, answer)
   if (end.kind === 'complete') return endComplete(admitted, open, relayed, exchange, client)
-  if (end.kind === 'cut') return endCut(admitted, open, exchange, end, client)
+  if (end.kind === 'cut') return endCut(admitted, open, exchange, { ...end, fail }, client)
   logCut(admitted, open, end.kind)
   await settleUnreceipted(admitted, exchange)
 }
@@ -38,12 +38,12 @@ async function endCut(
   admitted: AdmittedChat,
   open: OpenStream,
   exchange: Exchange,
-  { failure, error }: Extract<StreamEnd, { kind: 'cut' }>,
+  { failure, error, fail }: Extract<StreamEnd, { kind: 'cut' }> & Pick<RelayedStream, 'fail'>,
   client: StreamClient,
 ): Promise<void> {
   const { context } = admitted
   logCut(admitted, open, failure?.kind ?? error.code)
-  const last = utf8(open.encoder.fail(error))
+  const last = fail(error)
   await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, last))
   if (failure !== null) context.health.failed(open.attempt.route, context.now(), failure)
   await client.finish(last)
@@ -71,7 +71,7 @@ async function withAnswer(
 async function endComplete(
   admitted: AdmittedChat,
   open: OpenStream,
-  { answer, providerDigest, clientDigest }: RelayedStream,
+  { answer, providerDigest, clientDigest, fail }: RelayedStream,
   exchange: Exchange,
   client: StreamClient,
 ): Promise<void> {
@@ -98,7 +98,7 @@ async function endComplete(
     }
   } catch (error) {
     context.log('settle_failed', { request_id: context.requestId, ...errorFields(error) })
-    const failed = utf8(open.encoder.fail(toApiError(error)))
+    const failed = fail(toApiError(error))
     await settleUnreceipted(admitted, await withAnswer(admitted, open, exchange, client, failed))
     await client.finish(failed)
     return

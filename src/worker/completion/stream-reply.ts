@@ -11,6 +11,7 @@ import { attemptRoutes } from '../routing/attempt.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
+import { NOTHING_WRITTEN } from '../stream/encoder.ts'
 import { answerHead } from './answer-head.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
@@ -131,8 +132,8 @@ class StreamReply {
     const { log, requestId } = this.#admitted.context
     log('stream_failed', { request_id: requestId, ...errorFields(error) })
     const model = this.#admitted.plan.requestedRoute
-    const encoder = this.#admitted.format.streamEncoder(answerHead(this.#admitted, model))
-    await this.#client.finish(utf8(encoder.fail(answer)))
+    const last = this.#admitted.format.lastEvents(answerHead(this.#admitted, model))
+    await this.#client.finish(utf8(last.fail(NOTHING_WRITTEN, answer)))
   }
 
   #startClient(): void {

@@ -1,3 +1,4 @@
+import { utf8 } from '../../protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
@@ -7,8 +8,9 @@ import { AttemptFailure } from '../provider/failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { countedAnswer, type StreamedAnswer } from '../stream/streamed-answer.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
-import type { Produced } from './admitted.ts'
-import type { AnswerEncoder } from './format.ts'
+import type { Produced } from '../stream/billed-usage.ts'
+import { NOTHING_WRITTEN } from '../stream/encoder.ts'
+import type { LastEvents } from './format.ts'
 import {
   cutBy,
   type ClientEnd,
@@ -22,7 +24,7 @@ export interface WrittenStreamDeps {
   readonly clock: AttemptClock
   /** The request's budget. */
   readonly budget: AbortSignal
-  readonly encoder: AnswerEncoder
+  readonly last: LastEvents
 }
 
 const timedOut = () => new AttemptFailure({ kind: 'timeout' })
@@ -96,6 +98,7 @@ export class WrittenStream implements CommittedStream {
       answer: this.#answer(record),
       providerDigest: async () => record?.provider_sha256 ?? unknownDigest(),
       clientDigest: client.seesBytes ? undefined : record?.client_sha256,
+      fail: (error) => utf8(this.#deps.last.fail(record?.tail, error)),
     }
   }
 
@@ -116,8 +119,9 @@ export class WrittenStream implements CommittedStream {
         finishReason: record?.finish_reason ?? undefined,
         tally: record === undefined ? new UsageTally() : UsageTally.of(record.counts),
         providerResponseId: record?.provider_response_id ?? undefined,
+        tail: record?.tail ?? NOTHING_WRITTEN,
       },
-      this.#deps.encoder,
+      this.#deps.last,
     )
   }
 }

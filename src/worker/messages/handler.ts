@@ -1,6 +1,6 @@
 import { serveCompletions } from '../completion/handler.ts'
 import { estimatePromptTokens } from '../provider/estimate.ts'
-import { MessagesEncoder, messageBody } from './encoder.ts'
+import { messagesFormat } from './encoder.ts'
 import { parseMessagesRequest } from './request.ts'
 
 /** POST /v1/messages. */
@@ -8,14 +8,6 @@ export const createMessage = serveCompletions({
   endpoint: '/v1/messages',
   decode: (body) => {
     const { chat, dropped } = parseMessagesRequest(body)
-    return {
-      chat,
-      dropped,
-      format: {
-        idPrefix: 'msg_',
-        streamEncoder: (head) => new MessagesEncoder(head, estimatePromptTokens(chat)),
-        wholeBody: messageBody,
-      },
-    }
+    return { chat, dropped, format: messagesFormat(estimatePromptTokens(chat)) }
   },
 })

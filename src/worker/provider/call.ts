@@ -13,6 +13,12 @@ import { watchConnect, type ProbeConnect } from './connect-watch.ts'
 import { AttemptFailure, type Failure } from './failure.ts'
 import type { Provider, Route } from './route.ts'
 
+/** An order for chunks, and what the daemon is given for it ahead of the provider's request. */
+export interface OrderedChunks {
+  readonly order: ChunkOrder
+  readonly ahead?: Bytes | undefined
+}
+
 /** One call of a provider's endpoint. */
 export interface ProviderCall {
   readonly route: Route
@@ -30,7 +36,7 @@ export interface ProviderCall {
   /** What the provider must meet; the daemon checks it again on the connection that carries the request. */
   readonly constraints: Constraints | undefined
   /** Lets the daemon write the chunks of the client's stream, where the provider is reached through it. */
-  readonly chunkOrder?: ChunkOrder | undefined
+  readonly ordered?: OrderedChunks | undefined
   /** Classifies an answer other than 200 of this endpoint. */
   readonly classify: (status: number, headers: Headers, body: Bytes, now: number) => Failure
 }
@@ -123,23 +129,29 @@ function lengthOf(headers: Headers): number | undefined {
   return declared === null ? undefined : Number(declared)
 }
 
-function requestInit({ route, constraints, chunkOrder, ...call }: ProviderCall): RequestInit {
+function requestInit({ route, constraints, ordered, ...call }: ProviderCall): RequestInit {
   const { adapter, apiKey } = route.provider
   const pinned = adapter !== 'none'
   return {
     method: 'POST',
     headers: {
       ...(pinned && constraints && { [EGRESS_REQUIRE_HEADER]: formatConstraints(constraints) }),
-      ...(pinned && chunkOrder && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(chunkOrder) }),
+      ...(pinned && ordered && { [EGRESS_CHUNKS_HEADER]: printChunkOrder(ordered.order) }),
       'content-type': call.contentType,
       accept: call.accept,
       'accept-encoding': 'identity',
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     },
-    body: call.body,
+    body: pinned ? withAhead(call.body, ordered?.ahead) : call.body,
     redirect: 'manual',
     signal: call.clock.signal,
   }
+}
+
+function withAhead(body: ProviderCall['body'], ahead: Bytes | undefined): ProviderCall['body'] {
+  if (ahead === undefined) return body
+  if (body instanceof ReadableStream) throw new Error('internal error: a stream with an order')
+  return concatBytes(ahead, body)
 }
 
 async function callDirectly(call: ProviderCall): Promise<Response> {

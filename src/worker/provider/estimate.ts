@@ -1,3 +1,4 @@
+import { BYTES_PER_TOKEN } from '../stream/estimate-text.ts'
 import { MEDIA_KINDS, PASSED_MEMBERS, type ChatRequest } from './chat-request.ts'
 import type { Range } from '../json/scan.ts'
 import type { Route } from './route.ts'
@@ -7,8 +8,6 @@ import type { Route } from './route.ts'
  * count.
  */
 
-/** Bytes per token assumed in estimates: few current tokenizers have shorter tokens on average, in any language. */
-const BYTES_PER_TOKEN = 3
 const TOKENS_PER_MESSAGE = 16
 const TOKENS_PER_IMAGE = 4096
 
@@ -21,11 +20,6 @@ export function estimatePromptTokens(request: ChatRequest): number {
     TOKENS_PER_MESSAGE * messages.count +
     TOKENS_PER_IMAGE * MEDIA_KINDS.reduce((sum, kind) => sum + messages.media[kind], 0)
   )
-}
-
-/** ceil(UTF-8 bytes of content, reasoning and tool arguments / 3). */
-export function estimateCompletionTokens(producedBytes: number): number {
-  return Math.ceil(producedBytes / BYTES_PER_TOKEN)
 }
 
 /** Base64 of the slowest codec, 6 kbit/s, has 20 characters for each token of an encoder that produces 50 a second. */

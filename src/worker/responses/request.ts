@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import { EFFORTS, parseEffort } from '../../protocol/effort.ts'
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { attestationOfBody } from '../http/attestation-member.ts'
@@ -11,7 +12,7 @@ import type { ChatRequest } from '../provider/chat-request.ts'
 import type { JsonObject } from '../stream/json-object.ts'
 import { readInput } from './input.ts'
 import { RESPONSES_RULES } from './members.ts'
-import { chooseTools, readTools, type ToolIdentity } from './tools.ts'
+import { chooseTools, readTools } from './tools.ts'
 
 /** A parsed request to `/v1/responses`. */
 export interface ResponsesRequest {

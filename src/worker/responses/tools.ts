@@ -1,15 +1,9 @@
 import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 import type { JsonObject } from '../stream/json-object.ts'
+import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import { CheckedMember } from '../completion/checked-member.ts'
 import { hasText, listOf } from '../completion/list-schema.ts'
-
-/** How a provider's function is shown to the client: the tool it was before it became a plain function. */
-export interface ToolIdentity {
-  readonly kind: 'function' | 'custom'
-  readonly name: string
-  readonly namespace: string | undefined
-}
 
 /** The tools of a request, as functions. */
 export interface ToolSet {
@@ -151,19 +145,6 @@ function grammarNote(format: z.output<typeof customTool>['format']): string {
 /** The arguments that carry a custom tool's input. */
 export function customArguments(input: string): string {
   return JSON.stringify({ input })
-}
-
-/**
- * The input of a custom tool from a function's arguments; arguments that are not that object are taken as the input.
- */
-export function customInput(args: string): string {
-  try {
-    const value: unknown = JSON.parse(args)
-    const parsed = z.object({ input: z.string() }).safeParse(value)
-    return parsed.success ? parsed.data.input : args
-  } catch {
-    return args
-  }
 }
 
 /** How `allowed_tools` names a tool. */

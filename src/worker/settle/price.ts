@@ -10,7 +10,7 @@ import {
 } from '../../protocol/money.ts'
 import type { Route } from '../provider/route.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
-import type { AudioBound, UsageBound } from './cap-tokens.ts'
+import type { AudioBound, UsageBound } from '../stream/cap-tokens.ts'
 
 /** The billable usage of one exchange. */
 export interface BilledUsage {

@@ -1,19 +1,21 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
+import type { AnswerTail } from '../../protocol/stream-record.ts'
 import { BrokenStream } from './broken-stream.ts'
 import type { Delta } from './delta.ts'
 import type { ChunkWriter } from './encoder.ts'
 import { ProviderStream, type ReadOptions } from './provider-stream.ts'
+import { answerEnd } from './streamed-answer.ts'
 import type { TokenUsage } from './token-usage.ts'
 import type { UsageTally } from './usage-tally.ts'
 
 const NOTHING: Bytes = new Uint8Array(0)
 
 /**
- * One provider stream on its way to the client, up to its last events: decoded into deltas and written in the client's
+ * One provider stream on its way to the client, up to its last event: decoded into deltas and written in the client's
  * format, in a single synchronous stage. Worker and daemon both run it.
  *
  * Until the commit point, which is the first delta with content or the finish reason, `push` returns nothing, and the
- * attempt can still be abandoned without the client noticing. The finish reason is kept for the last events. The result does
+ * attempt can still be abandoned without the client noticing. The finish reason is kept for the events at the end. The result does
  * not depend on how the provider's bytes were split into reads.
  */
 export class AnswerChunks {
@@ -101,6 +103,19 @@ export class AnswerChunks {
       throw this.#withOutput(error)
     }
     return this.#release()
+  }
+
+  /**
+   * The events between the content and the last event; to be called once a finish reason is known. `billed` are the
+   * counts to show; without it the provider's.
+   */
+  finish(billed?: TokenUsage): Bytes {
+    return utf8(this.#writer.finish(answerEnd(this, billed)))
+  }
+
+  /** What the last event continues. */
+  get tail(): AnswerTail {
+    return this.#writer.tail
   }
 
   #commit(): void {

@@ -41,14 +41,17 @@ interface ToolBlock {
  */
 export class Blocks {
   readonly #sink: BlockSink
+  readonly #hold: (text: string) => void
   readonly #tools = new Map<number, ToolBlock>()
   #open: TextKind | ToolBlock | undefined
   /** Whether the open call was announced. Its name is complete only when arguments arrive. */
   #announced = false
   #waiting: (TextBlock | ToolBlock)[] = []
 
-  constructor(sink: BlockSink) {
+  /** @param hold called with each piece of text that waits for its block */
+  constructor(sink: BlockSink, hold: (text: string) => void = () => {}) {
     this.#sink = sink
+    this.#hold = hold
   }
 
   /** The kind of the open block. */
@@ -74,14 +77,9 @@ export class Blocks {
     this.#waiting = []
   }
 
-  /** Ends the open block, and discards those that wait, which may be incomplete. */
-  abandon(): void {
-    this.#waiting = []
-    this.#close()
-  }
-
   #text(kind: TextKind, text: string, logprobs: Logprobs | null): void {
     if (typeof this.#open === 'object') {
+      this.#hold(text)
       const last = this.#waiting.at(-1)
       if (last?.kind === kind) last.pieces.push({ text, logprobs })
       else this.#waiting.push({ kind, pieces: [{ text, logprobs }] })
@@ -106,6 +104,7 @@ export class Blocks {
     block.name += called.name ?? ''
     if (called.arguments === '') return
     if (block !== this.#open) {
+      this.#hold(called.arguments)
       block.pieces.push({ text: called.arguments, logprobs: null })
       return
     }

@@ -1,6 +1,6 @@
 import type { AnswerHead } from './answer-head.ts'
 import type { Delta } from './delta.ts'
-import type { ChunkWriter } from './encoder.ts'
+import { NOTHING_WRITTEN, type ChunkWriter } from './encoder.ts'
 import type { Logprobs } from './logprobs.ts'
 
 /** The chunks of a streamed chat completion before the last, and how each of them starts. */
@@ -22,6 +22,9 @@ export function chatChunks({ id, created, model }: AnswerHead): ChatChunks {
     open: () => chunk({ role: 'assistant', content: '' }, null),
     plainText: (text) => `${start}{"content":"${text}"},"finish_reason":null}]}\n\n`,
     delta: (delta) => chunk(deltaMembers(delta), delta.logprobs),
+    finish: () => '',
+    // The last chunk is the same whatever precedes it.
+    tail: NOTHING_WRITTEN,
   }
 }
 

@@ -1,3 +1,4 @@
+import type { AnswerTail } from '../../protocol/stream-record.ts'
 import type { Delta } from './delta.ts'
 import type { UsageReport } from './usage-tally.ts'
 
@@ -9,20 +10,24 @@ export interface AnswerEnd {
 }
 
 /**
- * Writes what comes of an answer as the server-sent events of one format. Each method returns the text of complete
- * events, in the order of the calls: `open` once, then any number of `plainText` and `delta`.
+ * Writes an answer as the server-sent events of one format, all but the last. Each method returns the text of complete
+ * events, in the order of the calls: `open` once, then any number of `plainText` and `delta`, then `finish` once.
  */
 export interface ChunkWriter {
   open(): string
   /** Content alone, of characters that need no escaping in a JSON string. */
   plainText(text: string): string
   delta(delta: Delta): string
+  /** The events between the content and the last event. */
+  finish(end: AnswerEnd): string
+  /** What the last event continues, at any time. */
+  readonly tail: AnswerTail
 }
 
-/** Writes a whole answer: after its chunks `finish` once and `close` once. */
-export interface StreamEncoder extends ChunkWriter {
-  /** The events before the last one. */
-  finish(end: AnswerEnd): string
-  /** The last event, which alone carries the extension object `service`. */
-  close(end: AnswerEnd, service: object): string
+/** The tail of an answer of which nothing was written. */
+export const NOTHING_WRITTEN: AnswerTail = { events: 0, blocks: 0, open: null, output: [] }
+
+/** Writes the last event of a whole answer, which alone carries the extension object `service`. */
+export interface LastEvent {
+  close(tail: AnswerTail, end: AnswerEnd, service: object): string
 }

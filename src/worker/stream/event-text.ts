@@ -7,6 +7,11 @@ export class EventText {
     this.#text += `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
   }
 
+  /** Adds events that are written already. */
+  append(events: string): void {
+    this.#text += events
+  }
+
   /** The text of all events since the last call. */
   take(): string {
     const text = this.#text

@@ -1,5 +1,6 @@
 import { utf8, type Bytes } from '../../protocol/bytes.ts'
-import type { AnswerEnd, StreamEncoder } from './encoder.ts'
+import type { AnswerTail } from '../../protocol/stream-record.ts'
+import type { AnswerEnd, LastEvent } from './encoder.ts'
 import type { TokenUsage } from './token-usage.ts'
 import type { UsageTally } from './usage-tally.ts'
 
@@ -13,7 +14,7 @@ export interface StreamedAnswer {
   /** The first `id` in the provider's answer. */
   readonly providerResponseId: string | undefined
   /**
-   * The events before the last one. `billed` are the counts to show; without it the provider's. To be called once a
+   * The events before the last one that were not sent yet. `billed` are the counts to show; without it the provider's. To be called once a
    * finish reason is known.
    */
   finish(billed?: TokenUsage): Bytes
@@ -21,23 +22,26 @@ export interface StreamedAnswer {
   close(service: object, billed?: TokenUsage): Bytes
 }
 
-/** What was counted of an answer whose chunks were written elsewhere. */
+/** What is known of an answer whose events were written elsewhere, all but the last. */
 export interface CountedAnswer {
   readonly finishReason: string | undefined
   readonly tally: UsageTally
   readonly providerResponseId: string | undefined
+  readonly tail: AnswerTail
 }
 
-/** The answer whose chunks were written elsewhere, with the last events of this encoder. */
-export function countedAnswer(counted: CountedAnswer, encoder: StreamEncoder): StreamedAnswer {
-  const { finishReason, tally, providerResponseId } = counted
+const NOTHING: Bytes = new Uint8Array(0)
+
+/** The answer whose events were written elsewhere, with the last one of this format. */
+export function countedAnswer(counted: CountedAnswer, last: LastEvent): StreamedAnswer {
+  const { finishReason, tally, providerResponseId, tail } = counted
   return {
     finishReason,
     usage: tally.tokens,
     uncountedTextBytes: tally.uncountedTextBytes,
     providerResponseId,
-    finish: (billed) => utf8(encoder.finish(answerEnd(counted, billed))),
-    close: (service, billed) => utf8(encoder.close(answerEnd(counted, billed), service)),
+    finish: () => NOTHING,
+    close: (service, billed) => utf8(last.close(tail, answerEnd(counted, billed), service)),
   }
 }
 

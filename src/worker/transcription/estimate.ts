@@ -1,7 +1,7 @@
 import { utf8 } from '../../protocol/bytes.ts'
-import { estimateCompletionTokens } from '../provider/estimate.ts'
+import { estimateTextTokens } from '../stream/estimate-text.ts'
 import type { Route } from '../provider/route.ts'
-import type { AudioBound } from '../settle/cap-tokens.ts'
+import type { AudioBound } from '../stream/cap-tokens.ts'
 import type { TokenUsage } from '../stream/token-usage.ts'
 import type { TranscriptionRequest } from './request.ts'
 import { maxSeconds } from './seconds-bounds.ts'
@@ -52,5 +52,5 @@ function promptTextTokens({ prompt = '' }: TranscriptionRequest): number {
 }
 
 function textTokens(text: string): number {
-  return estimateCompletionTokens(utf8(text).length)
+  return estimateTextTokens(utf8(text).length)
 }

@@ -281,6 +281,8 @@ describe('carriers', () => {
     const order = printChunkOrder({
       stream,
       head: { id: 'x', created: 1, model: 'm' },
+      format: { door: 'chat' },
+      billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
       include_reasoning: false,
       idle_ms: 60_000,
       keep_alive_ms: 60_000,

@@ -79,6 +79,8 @@ const chunkOrder = (): OutgoingHttpHeaders => ({
   'x-cmr-chunks': printChunkOrder({
     stream: randomUUID(),
     head: { id: 'chatcmpl-1', created: 1, model: 'm' },
+    format: { door: 'chat' },
+    billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
     include_reasoning: true,
     idle_ms: 1_000,
     keep_alive_ms: 1_000,

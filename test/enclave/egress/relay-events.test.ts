@@ -119,6 +119,8 @@ describe('a stream of events whose chunks are joined', () => {
     const stream = '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1'
     const head = { id: 'chatcmpl-1', created: 1, model: 'nova/глм' }
     const limits = {
+      format: { door: 'chat' as const },
+      billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
       include_reasoning: true,
       idle_ms: 60_000,
       keep_alive_ms: 60_000,
@@ -143,6 +145,37 @@ describe('a stream of events whose chunks are joined', () => {
     const forged = await link.post('nova', PROMPT)
     expect(forged.headers).not.toHaveProperty('x-cmr-chunks')
   })
+
+  it.each([100, 200_000])(
+    'keeps what precedes the request for itself, and refuses a call that ends before it (a body of %i bytes)',
+    async (length) => {
+      await set((request, response) => {
+        request.resume()
+        request.on('end', () => response.writeHead(500).end())
+      })
+      const ahead = JSON.stringify({ opening: { text: 'event: x\n\n', count: 1 }, tools: [] })
+      const orderFor = (ahead_bytes: number) => ({
+        'x-cmr-chunks': printChunkOrder({
+          stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+          head: { id: 'resp_1', created: 1, model: 'm' },
+          format: { door: 'responses', encrypted_content: false, ahead_bytes },
+          billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
+          include_reasoning: true,
+          idle_ms: 60_000,
+          keep_alive_ms: 60_000,
+          record_ms: 60_000,
+        }),
+      })
+      const prompt = 'p'.repeat(length)
+      const answer = await link.post('nova', ahead + prompt, orderFor(ahead.length))
+      expect(answer.status).toBe(500)
+      expect(provider.received()).toContain(`content-length: ${length}`)
+      expect(provider.received().endsWith(`\r\n\r\n${prompt}`)).toBe(true)
+      const short = await link.post('nova', prompt, orderFor(length + 1))
+      const error = { code: 'invalid_request', message: 'the request broke off' }
+      expect(short).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
+    },
+  )
 
   it.each(['', '%', '%7B%7D', 'written'])(
     'with the malformed order %j is refused',

@@ -4,12 +4,19 @@ import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
+import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
-import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
-import { chatStreamEncoder } from '../../../src/worker/chat/encoder.ts'
+import {
+  streamRecordSchema,
+  type ChunkOrder,
+  type StreamRecord,
+} from '../../../src/protocol/stream-record.ts'
+import type { AnswerFormat, LastEvents } from '../../../src/worker/completion/format.ts'
+import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
 import { countedAnswer } from '../../../src/worker/stream/streamed-answer.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
+import { BOUND, BROKEN_OFF, DOORS, writtenHere } from '../../support/doors.ts'
 import {
   goldenStreams,
   OPTIONS,
@@ -21,11 +28,20 @@ import {
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
-function orderOf(options: ChatStreamOptions = OPTIONS, limits: Partial<ChunkOrder> = {}) {
+function orderOf(
+  options: ChatStreamOptions = OPTIONS,
+  limits: Partial<ChunkOrder> = {},
+): ChunkOrder {
   const { id, created, model, includeReasoning } = options
   return {
     stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
     head: { id, created, model },
+    format: { door: 'chat' },
+    billing: {
+      prompt_estimate: BOUND.promptEstimate,
+      max_prompt_tokens: BOUND.promptTokens,
+      max_completion_tokens: BOUND.completionTokens,
+    },
     include_reasoning: includeReasoning,
     idle_ms: 60_000,
     keep_alive_ms: 60_000,
@@ -40,6 +56,7 @@ function open(
   room?: number,
   joiner = new ChunkJoiner({ now: Date.now }),
   memory = new EventMemory(),
+  ahead: Uint8Array = new Uint8Array(0),
 ) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
@@ -54,12 +71,17 @@ function open(
   })
   let ends = 0
   const logged: string[] = []
-  const stream = new WrittenStream(order, answer, response, {
+  const dropped: (() => void)[] = []
+  const ordered = orderedChunks(order, ahead)
+  const stream = new WrittenStream(ordered, answer, response, {
     joiner,
     memory,
     now: Date.now,
     log: (event) => logged.push(event),
-    ended: () => (ends += 1),
+    ended: (_record, _ms, drop) => {
+      ends += 1
+      dropped.push(drop)
+    },
   })
   return {
     answer,
@@ -68,6 +90,10 @@ function open(
     logged,
     give: (bytes: Uint8Array) => void answer.emit('data', Buffer.from(bytes)),
     over: () => void answer.emit('end'),
+    /** Its record is forgotten. */
+    drop: () => {
+      for (const drop of dropped.splice(0)) drop()
+    },
     /** Lets the worker take what was written. */
     drain: () => {
       for (const done of taken.splice(0)) done()
@@ -81,59 +107,74 @@ function open(
   }
 }
 
-/** What a client sees of a stream that was read in these pieces, with the last events that the worker adds. */
-function written(pieces: readonly Uint8Array[], options: ChatStreamOptions) {
-  const opened = open(orderOf(options))
+/** What a client sees of a stream that was read in these pieces, with the last event that the worker adds. */
+function written(
+  format: AnswerFormat,
+  pieces: readonly Uint8Array[],
+  options: ChatStreamOptions,
+  byDefault?: string,
+) {
+  const ordered = format.chunkFormat(options)
+  if (ordered === undefined) throw new Error('the daemon may write this')
+  const order = orderOf(options, { format: ordered.format })
+  const opened = open(order, undefined, undefined, undefined, ordered.ahead)
   for (const piece of pieces) opened.give(piece)
   opened.over()
-  const record = opened.stream.stop()
+  const record = streamRecordSchema.parse(JSON.parse(JSON.stringify(opened.stream.stop())))
   const { ending } = record
   const broken = ending.kind === 'broken'
   // Of a broken stream the provider's digest has no use.
   const digested =
     record.client_sha256 === sha256(utf8(opened.text)) &&
     (broken || record.provider_sha256 === sha256(Buffer.concat(pieces)))
+  // Where the first output and an error come in one read, nothing is sent, so that another route can be tried.
+  const untried = broken && opened.text === '' ? byDefault : undefined
   return {
-    text: opened.text + (broken ? '' : lastEvents(record, options)),
+    text: untried ?? opened.text + lastEvent(record, format.lastEvents(options)),
     facts: { outcome: broken ? ending.reason : ending.kind, digested, ends: opened.ends },
   }
 }
 
-function lastEvents(record: StreamRecord, options: ChatStreamOptions): string {
+function lastEvent(record: StreamRecord, last: LastEvents): string {
+  if (record.ending.kind === 'broken') return last.fail(record.tail, BROKEN_OFF)
   const counted = {
     finishReason: record.finish_reason ?? undefined,
     tally: UsageTally.of(record.counts),
     providerResponseId: record.provider_response_id ?? undefined,
+    tail: record.tail,
   }
-  const answer = countedAnswer(counted, chatStreamEncoder(options, options.includeUsage))
-  return fromUtf8(answer.finish()) + fromUtf8(answer.close(SERVICE))
+  const answer = countedAnswer(counted, last)
+  const { usage } = billedUsage(answer, BOUND)
+  expect(answer.finish(usage)).toHaveLength(0)
+  return fromUtf8(answer.close(SERVICE, usage))
 }
 
-describe.each(goldenStreams())('the golden stream $file', (golden) => {
-  const options = { ...OPTIONS, ...golden.options }
-  const bytes = providerBytes(golden)
-  const whole = replay([bytes], options)
-  const outcome = 'broken' in whole.outcome ? whole.outcome.broken : 'complete'
-  const right = { outcome, digested: true, ends: 1 }
+/** test/worker/stream/golden.test.ts cuts at every byte what both read. */
+const CUT_AT: Readonly<Record<string, number>> = { chat: 5, responses: 37, messages: 37 }
 
-  // test/worker/stream/golden.test.ts cuts at every byte what both read.
-  it('is written as the worker would write it, with a cut at every fifth byte', () => {
-    const seen = new Set<string>()
-    const facts = new Set<string>()
-    for (let cut = 0; cut <= bytes.length; cut += 5) {
-      const halves = written([bytes.subarray(0, cut), bytes.subarray(cut)], options)
-      seen.add(halves.text)
-      facts.add(JSON.stringify(halves.facts))
-    }
-    // Where the first output and an error come in one read, nothing is sent, so that another route can be tried.
-    const expected = outcome === 'complete' ? [whole.text] : ['', whole.text]
-    expect([...seen].filter((text) => !expected.includes(text))).toEqual([])
-    expect([...facts]).toEqual([JSON.stringify(right)])
-  })
+describe.each(Object.entries(DOORS))('over the door %s', (door, { format }) => {
+  describe.each(goldenStreams())('the golden stream $file', (golden) => {
+    const options = { ...OPTIONS, ...golden.options }
+    const bytes = providerBytes(golden)
+    const whole = writtenHere(format, [bytes], options)
+    const { outcome: known } = replay([bytes], options)
+    const outcome = 'broken' in known ? known.broken : 'complete'
+    const right = { text: whole, facts: { outcome, digested: true, ends: 1 } }
 
-  it('is written the same when its bytes come one by one', () => {
-    const bytewise = Array.from(bytes, (byte) => Uint8Array.of(byte))
-    expect(written(bytewise, options)).toEqual({ text: whole.text, facts: right })
+    it('is written as the worker would write it, wherever it is cut', () => {
+      const step = CUT_AT[door] ?? 1
+      const seen = new Set<string>()
+      for (let cut = 0; cut <= bytes.length; cut += step) {
+        const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
+        seen.add(JSON.stringify(written(format, pieces, options, whole)))
+      }
+      expect([...seen]).toEqual([JSON.stringify(right)])
+    })
+
+    it('is written the same when its bytes come one by one', () => {
+      const bytewise = Array.from(bytes, (byte) => Uint8Array.of(byte))
+      expect(written(format, bytewise, options, whole)).toEqual(right)
+    })
   })
 })
 
@@ -266,4 +307,46 @@ describe('events too large for what every stream may hold', () => {
     expect(one.stream.stop().ending).toEqual({ kind: how })
     expect(() => memory.forStream().take(3 * MIB)).not.toThrow()
   })
+})
+
+describe('text that is held until the end of an answer', () => {
+  const MIB = 1024 * 1024
+
+  /** A response of which `characters` were sent, in pieces that are no large events. */
+  function held(memory: EventMemory, characters: number) {
+    const ordered = DOORS['responses']?.format.chunkFormat(OPTIONS)
+    if (ordered === undefined) throw new Error('the daemon may write this')
+    const order = orderOf(OPTIONS, { format: ordered.format })
+    const opened = open(order, undefined, undefined, memory, ordered.ahead)
+    const piece = chunk({ content: 'x'.repeat(10_000) })
+    for (let sent = 0; sent < characters; sent += 10_000) opened.give(piece)
+    return opened
+  }
+
+  it('counts in the total, and the stream that exceeds it is cut after complete events', () => {
+    const memory = new EventMemory(MIB)
+    const { stream, text } = held(memory, 2_000_000)
+    const { ending, tail } = stream.stop()
+    expect(ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+    expect(text.endsWith('\n\n')).toBe(true)
+    expect(text.split('event: ')).toHaveLength(tail.events + 1)
+  })
+
+  it('gives its memory back when the record is dropped, not before', () => {
+    const memory = new EventMemory(MIB)
+    const opened = held(memory, 500_000)
+    opened.give(STOP)
+    opened.over()
+    expect(opened.stream.stop().ending).toEqual({ kind: 'complete' })
+    expect(() => memory.forStream().take(MIB)).toThrow('no memory is left')
+    opened.drop()
+    expect(() => memory.forStream().take(MIB)).not.toThrow()
+  })
+})
+
+it('an order whose opening is malformed is refused', () => {
+  const format = { door: 'responses', encrypted_content: false, ahead_bytes: 2 } as const
+  expect(() => orderedChunks(orderOf(OPTIONS, { format }), utf8('{}'))).toThrow(
+    'what the order for chunks needs is malformed',
+  )
 })

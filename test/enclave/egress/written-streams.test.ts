@@ -9,15 +9,16 @@ const RECORD: StreamRecord = {
   ending: { kind: 'complete' },
   finish_reason: 'stop',
   counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  tail: { events: 0, blocks: 0, open: null, output: [] },
   provider_response_id: null,
   provider_sha256: 'a'.repeat(64),
   client_sha256: 'b'.repeat(64),
 }
 
 /** A stream that has ended, and whose record must be kept for so long. */
-function ended(keptMs: number): WrittenStreams {
+function ended(keptMs: number, dropped = () => {}): WrittenStreams {
   const streams = new WrittenStreams()
-  let end: (record: StreamRecord, ms: number) => void = () => {}
+  let end: (record: StreamRecord, ms: number, dropped: () => void) => void = () => {}
   streams.add('one', (onEnd) => {
     end = onEnd
     return {
@@ -26,7 +27,7 @@ function ended(keptMs: number): WrittenStreams {
       },
     }
   })
-  end(RECORD, keptMs)
+  end(RECORD, keptMs, dropped)
   return streams
 }
 
@@ -50,7 +51,7 @@ test('of a stream that the worker ends is given again, too', () => {
   const stopped = { ...RECORD, ending: { kind: 'stopped' as const } }
   streams.add('one', (onEnd) => ({
     stop: () => {
-      onEnd(stopped, 60_000)
+      onEnd(stopped, 60_000, () => {})
       return stopped
     },
   }))
@@ -58,10 +59,14 @@ test('of a stream that the worker ends is given again, too', () => {
   expect(streams.end('one')).toEqual(stopped)
 })
 
-test('and is forgotten when its time is over', () => {
-  const streams = ended(60_000)
+test('and is forgotten when its time is over, which is said once', () => {
+  const dropped = vi.fn<() => void>()
+  const streams = ended(60_000, dropped)
   expect(streams.has('one')).toBe(true)
-  vi.advanceTimersByTime(60_000)
+  vi.advanceTimersByTime(59_999)
+  expect(dropped).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
   expect(streams.has('one')).toBe(false)
+  expect(dropped).toHaveBeenCalledOnce()
   expect(streams.end('one')).toBeUndefined()
 })

@@ -1,11 +1,14 @@
 import { createParser } from 'eventsource-parser'
 import { expect, test } from 'vitest'
-import { chatStreamEncoder } from '../../../src/worker/chat/encoder.ts'
+import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
+import { NOTHING_WRITTEN } from '../../../src/worker/stream/encoder.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
+const LAST = chatFormat(true).lastEvents(OPTIONS)
+
 test('an error is one data event, with nothing after it', () => {
-  const text = chatStreamEncoder(OPTIONS, true).fail(new ApiError('bad_gateway', 'a\nb'))
+  const text = LAST.fail(NOTHING_WRITTEN, new ApiError('bad_gateway', 'a\nb'))
   const events: string[] = []
   createParser({ onEvent: ({ data }) => void events.push(data) }).feed(text)
   expect(events.map((data): unknown => JSON.parse(data))).toEqual([
@@ -26,7 +29,7 @@ test('the shown total is the sum of what is billed; details stand only where the
   const usageOf = (details: object) => {
     const usage = { ...THREE, ...NO_DETAILS, ...details }
     const end = { finishReason: 'stop', usage } as const
-    const [event = ''] = chatStreamEncoder(OPTIONS, true).close(end, {}).split('\n\n')
+    const [event = ''] = LAST.close(NOTHING_WRITTEN, end, {}).split('\n\n')
     return JSON.parse(event.slice('data: '.length)).usage
   }
   const counts = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 }

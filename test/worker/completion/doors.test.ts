@@ -1,12 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
-import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
-import { BrokenStream } from '../../../src/worker/stream/broken-stream.ts'
+import { NOTHING_WRITTEN } from '../../../src/worker/stream/encoder.ts'
 import { runAtOnce } from '../../../src/worker/json/steps.ts'
 import { parseJsonObject } from '../../../src/worker/stream/json-object.ts'
 import { readProviderAnswer } from '../../../src/worker/stream/provider-answer.ts'
-import { DOORS, eventsOf, type Reading, type ReadableDoor } from '../../support/doors.ts'
+import {
+  DOORS,
+  eventsOf,
+  writtenHere,
+  type Reading,
+  type ReadableDoor,
+} from '../../support/doors.ts'
 import { OPTIONS, SERVICE, goldenStreams, providerBytes } from '../../support/golden-streams.ts'
 import { frame, streamOf, toolDelta } from '../../support/provider-frames.ts'
 
@@ -18,19 +23,7 @@ const OTHERS = Object.entries(DOORS).filter(([name]) => name !== 'chat')
 
 /** The text that a door sends for provider bytes that come in these reads. */
 function sent({ format }: ReadableDoor, reads: readonly Uint8Array[], options = OPTIONS): string {
-  const encoder = format.streamEncoder(options)
-  const stream = new AnswerStream(options, encoder)
-  let text = ''
-  try {
-    for (const read of reads) text += fromUtf8(stream.push(read))
-    text += fromUtf8(stream.end())
-    text += fromUtf8(stream.finish())
-    return text + fromUtf8(stream.close(SERVICE))
-  } catch (error) {
-    if (!(error instanceof BrokenStream)) throw error
-    text += fromUtf8(error.output)
-    return text + encoder.fail(new ApiError('bad_gateway', 'The provider broke off its answer.'))
-  }
+  return writtenHere(format, reads, options)
 }
 
 /** An empty call is an empty object at the doors whose clients parse it at once. */
@@ -112,8 +105,8 @@ describe.each(OTHERS)('%s', (_, door) => {
   })
 
   test('a failure before anything was sent is reported in complete events', () => {
-    const encoder = door.format.streamEncoder(OPTIONS)
-    const events = eventsOf(encoder.fail(new ApiError('routes_unavailable', 'No route.')))
+    const error = new ApiError('routes_unavailable', 'No route.')
+    const events = eventsOf(door.format.lastEvents(OPTIONS).fail(NOTHING_WRITTEN, error))
     expect(JSON.stringify(events.at(-1))).toContain('No route.')
   })
 
@@ -158,3 +151,16 @@ const KNOWN_EVENTS = [
   'response.incomplete',
   'response.failed',
 ]
+
+test('a failure whose tail only a lost daemon knew is the last in order, and ends no block', () => {
+  const failed = (name: string) => {
+    const last = DOORS[name]?.format.lastEvents(OPTIONS)
+    return eventsOf(last?.fail(undefined, new ApiError('bad_gateway', 'It broke.')) ?? '')
+  }
+  expect(failed('responses')).toMatchObject([
+    { type: 'response.failed', sequence_number: 2_147_483_647, response: { output: [] } },
+  ])
+  expect(failed('messages')).toEqual([
+    { type: 'error', error: { type: 'incomplete_response_error', message: 'It broke.' } },
+  ])
+})

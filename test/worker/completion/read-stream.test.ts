@@ -7,7 +7,7 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { toAttemptFailure } from '../../../src/worker/provider/attempt-failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
-import { chatStreamEncoder } from '../../../src/worker/chat/encoder.ts'
+import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 const IDLE_MS = 60_000
@@ -24,12 +24,15 @@ function withoutMemory(...pieces: string[]) {
   const takeMemory = () => {
     throw new Error('no memory')
   }
+  const format = chatFormat(false)
+  const last = format.lastEvents(OPTIONS)
   const stream = new AnswerStream(
     { id: OPTIONS.id, includeReasoning: true, takeMemory },
-    chatStreamEncoder(OPTIONS, false),
+    format.chunkWriter(OPTIONS),
+    last,
   )
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
-  return { clock, committed: readToCommit(body, stream, clock, IDLE_MS) }
+  return { clock, committed: readToCommit(body, stream, clock, IDLE_MS, last) }
 }
 
 /** What `text` is in two reads, so that its first part must be held. */

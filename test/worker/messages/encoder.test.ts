@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ApiError, type ErrorCode } from '../../../src/worker/http/errors.ts'
-import { MessagesEncoder } from '../../../src/worker/messages/encoder.ts'
+import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import type { Delta } from '../../../src/worker/stream/delta.ts'
 import { eventsOf } from '../../support/doors.ts'
 
@@ -17,9 +17,12 @@ const call = (index: number, args: string): Delta => ({
 
 /** The events after `message_start` and `ping`, by their types; of the error also its own. */
 function ended(deltas: readonly Delta[], code: ErrorCode): string[] {
-  const encoder = new MessagesEncoder({ id: 'msg_1', created: 1, model: 'm' }, 7)
-  const sent = encoder.open() + deltas.map((delta) => encoder.delta(delta)).join('')
-  const events = eventsOf(sent + encoder.fail(new ApiError(code, 'It broke.')))
+  const head = { id: 'msg_1', created: 1, model: 'm' }
+  const format = messagesFormat(7)
+  const writer = format.chunkWriter(head)
+  const sent = writer.open() + deltas.map((delta) => writer.delta(delta)).join('')
+  const cause = new ApiError(code, 'It broke.')
+  const events = eventsOf(sent + format.lastEvents(head).fail(writer.tail, cause))
   return events.slice(2).map(({ type, error }) => (error === undefined ? type : error.type))
 }
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { fromUtf8 } from '../../../src/protocol/bytes.ts'
 import { printInParts } from '../../../src/worker/json/print-in-parts.ts'
 import { runAtOnce } from '../../../src/worker/json/steps.ts'
-import { messageBody } from '../../../src/worker/messages/encoder.ts'
-import { stopReason } from '../../../src/worker/messages/message-json.ts'
-import { incompleteReason } from '../../../src/worker/responses/response-json.ts'
+import { stopReason } from '../../../src/worker/formats/message-json.ts'
+import { incompleteReason } from '../../../src/worker/formats/response-json.ts'
+import { messagesFormat } from '../../../src/worker/messages/encoder.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
 
 /** The message that a provider's call of a tool becomes, as it is sent. */
@@ -22,7 +22,8 @@ function messageOfCall(args: string) {
   }
   const answer = { choices: [choice], tally: new UsageTally(), providerResponseId: undefined }
   const head = { id: 'msg_1', created: 1, model: 'm' }
-  return JSON.parse(fromUtf8(runAtOnce(printInParts(messageBody(answer, head, undefined, {})))))
+  const body = messagesFormat(7).wholeBody(answer, head, undefined, {})
+  return JSON.parse(fromUtf8(runAtOnce(printInParts(body))))
 }
 
 describe('arguments of a call', () => {

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import {
-  estimateCompletionTokens,
-  estimatePromptTokens,
-} from '../../../src/worker/provider/estimate.ts'
+import { estimatePromptTokens } from '../../../src/worker/provider/estimate.ts'
+import { estimateTextTokens } from '../../../src/worker/stream/estimate-text.ts'
 import { chatRequest } from '../../support/chat-fixtures.ts'
 
 const PAGE = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf8')
@@ -39,7 +37,7 @@ describe('what docs/api.md says of estimates is what the router counts', () => {
   })
 
   it('for an answer', () => {
-    expect(estimateCompletionTokens(answerBytes * 100)).toBe(100)
-    expect(estimateCompletionTokens(answerBytes * 100 + 1)).toBe(101)
+    expect(estimateTextTokens(answerBytes * 100)).toBe(100)
+    expect(estimateTextTokens(answerBytes * 100 + 1)).toBe(101)
   })
 })

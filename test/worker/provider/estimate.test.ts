@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
-  estimateCompletionTokens,
   estimatePromptTokens,
   maxCompletionTokens,
   maxPromptTokens,
 } from '../../../src/worker/provider/estimate.ts'
+import { estimateTextTokens } from '../../../src/worker/stream/estimate-text.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 
 const estimate = (messages: unknown[], members = {}) =>
@@ -60,14 +60,14 @@ describe('estimatePromptTokens', () => {
   })
 })
 
-describe('estimateCompletionTokens', () => {
+describe('estimateTextTokens', () => {
   it.each([
     [0, 0],
     [1, 1],
     [3, 1],
     [4, 2],
   ])('takes %d bytes for %d tokens', (bytes, tokens) => {
-    expect(estimateCompletionTokens(bytes)).toBe(tokens)
+    expect(estimateTextTokens(bytes)).toBe(tokens)
   })
 })
 

@@ -1,5 +1,3 @@
-import type { Exchange } from './exchange.ts'
-
 /** The extension object `service` of an answer (see docs/api.md). */
 export interface ServiceObject {
   readonly receipt_id?: string
@@ -8,15 +6,24 @@ export interface ServiceObject {
   readonly failover: boolean
 }
 
+/** How a request was routed. */
+export interface Routed {
+  /** The requested primary route in canonical form. */
+  readonly requestedRoute: string
+  /** The concrete route that served. */
+  readonly route: { readonly id: string }
+  readonly failover: boolean
+}
+
 /** The `service` object of an exchange; without a receipt it has no `receipt_id` member at all. */
 export function serviceObject(
-  exchange: Pick<Exchange, 'requestedRoute' | 'route' | 'failover'>,
+  { requestedRoute, route, failover }: Routed,
   receiptId: string | null,
 ): ServiceObject {
   return {
     ...(receiptId === null ? {} : { receipt_id: receiptId }),
-    requested_route: exchange.requestedRoute,
-    routed_model: exchange.route.id,
-    failover: exchange.failover,
+    requested_route: requestedRoute,
+    routed_model: route.id,
+    failover,
   }
 }

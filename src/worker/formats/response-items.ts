@@ -1,6 +1,7 @@
+import type { ToolIdentity } from '../../protocol/stream-record.ts'
 import type { BlockHead } from '../stream/blocks.ts'
 import type { Logprobs } from '../stream/logprobs.ts'
-import { customInput, type ToolIdentity } from './tools.ts'
+import { customInput } from './custom-input.ts'
 
 /** One item of an answer's `output` while it is being written. */
 export interface OutputItem {

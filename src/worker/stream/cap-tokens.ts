@@ -1,4 +1,4 @@
-import type { TokenUsage } from '../stream/token-usage.ts'
+import type { TokenUsage } from './token-usage.ts'
 
 /** Maximum usage of a request on a route. The reservation covers it, so no bill exceeds its reservation. */
 export interface UsageBound {

@@ -2,6 +2,7 @@ import type { AnswerHead } from '../stream/answer-head.ts'
 import type { AnswerEnd } from '../stream/encoder.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { JsonObject } from '../stream/json-object.ts'
+import { SequencedEvents } from './sequenced-events.ts'
 
 /** The members that differ between the states of one response. */
 export interface ResponseState {
@@ -57,4 +58,19 @@ export function incompleteReason({
   finishReason,
 }: Pick<AnswerEnd, 'finishReason'>): ResponseState['incomplete'] {
   return INCOMPLETE.get(finishReason)
+}
+
+/** The events before the first item of a streamed response. */
+export interface OpeningEvents {
+  readonly text: string
+  readonly count: number
+}
+
+/** The events that open a streamed response; they depend on the request alone. */
+export function openingEvents(head: AnswerHead, echo: JsonObject): OpeningEvents {
+  const response = responseJson(head, echo, { status: 'in_progress', output: [] })
+  const events = new SequencedEvents()
+  events.add('response.created', { response })
+  events.add('response.in_progress', { response })
+  return { text: events.take(), count: events.count }
 }

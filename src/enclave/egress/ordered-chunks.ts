@@ -1,0 +1,54 @@
+import {
+  parseResponsesAhead,
+  type ChunkFormat,
+  type ChunkOrder,
+} from '../../protocol/stream-record.ts'
+import { MessagesChunks } from '../../worker/formats/messages-chunks.ts'
+import { ResponsesChunks } from '../../worker/formats/responses-chunks.ts'
+import { chatChunks } from '../../worker/stream/chat-chunks.ts'
+import type { ChunkWriter } from '../../worker/stream/encoder.ts'
+import type { TakeMemory } from '../../worker/stream/event-framer.ts'
+import { LinkError } from '../link-error.ts'
+
+/** A stream that a worker has ordered. */
+export interface OrderedChunks {
+  readonly order: ChunkOrder
+  /** Opens its writer, which takes memory for text that it holds until the end. */
+  readonly openWriter: (takeMemory: TakeMemory) => ChunkWriter
+}
+
+/** How many bytes of the call's body precede the provider's request. */
+export function aheadBytes(format: ChunkFormat | undefined): number {
+  return format?.door === 'responses' ? format.ahead_bytes : 0
+}
+
+/**
+ * The stream that an order describes.
+ * @param ahead what preceded the provider's request
+ * @throws LinkError `invalid_request` when that is malformed
+ */
+export function orderedChunks(order: ChunkOrder, ahead: Uint8Array): OrderedChunks {
+  return { order, openWriter: writerOpener(order, ahead) }
+}
+
+function writerOpener(
+  { head, format }: ChunkOrder,
+  ahead: Uint8Array,
+): OrderedChunks['openWriter'] {
+  if (format.door === 'chat') return () => chatChunks(head)
+  if (format.door === 'messages') {
+    const { prompt_estimate: promptEstimate } = format
+    return (takeMemory) => new MessagesChunks(head, { promptEstimate, takeMemory })
+  }
+  const given = parseResponsesAhead(Buffer.from(ahead).toString('utf8'))
+  if (given === undefined) {
+    throw new LinkError('invalid_request', 'what the order for chunks needs is malformed')
+  }
+  const options = {
+    answerId: head.id,
+    tools: new Map(given.tools),
+    encryptedContent: format.encrypted_content,
+    opening: () => given.opening,
+  }
+  return (takeMemory) => new ResponsesChunks({ ...options, takeMemory })
+}

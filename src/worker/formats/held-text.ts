@@ -1,0 +1,39 @@
+import { BrokenStream } from '../stream/broken-stream.ts'
+import type { TakeMemory } from '../stream/event-framer.ts'
+
+/** What the text of one answer may hold without asking for memory, bytes. Nearly all answers are smaller. */
+const UNASKED_BYTES = 64 * 1024
+
+/** How much is asked for at a time, bytes. */
+const STEP_BYTES = 64 * 1024
+
+/** What a piece takes besides its characters, bytes. */
+const PIECE_BYTES = 48
+
+/** Counts the text that is held until the end of its answer, and takes memory for it. */
+export class HeldText {
+  readonly #takeMemory: TakeMemory | undefined
+  #held = 0
+  #allowed = UNASKED_BYTES
+
+  /** Without `takeMemory` the text is not limited here. */
+  constructor(takeMemory: TakeMemory | undefined) {
+    this.#takeMemory = takeMemory
+  }
+
+  /**
+   * Adds a piece of so many characters.
+   * @throws BrokenStream `no_memory` when there is none for it
+   */
+  add(characters: number): void {
+    this.#held += characters + PIECE_BYTES
+    if (this.#held <= this.#allowed) return
+    const bytes = Math.max(STEP_BYTES, this.#held - this.#allowed)
+    try {
+      this.#takeMemory?.(bytes)
+    } catch {
+      throw new BrokenStream('no_memory')
+    }
+    this.#allowed += bytes
+  }
+}

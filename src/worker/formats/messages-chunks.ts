@@ -1,0 +1,100 @@
+import type { AnswerTail } from '../../protocol/stream-record.ts'
+import type { AnswerHead } from '../stream/answer-head.ts'
+import { Blocks, type BlockHead } from '../stream/blocks.ts'
+import { textDelta, type Delta } from '../stream/delta.ts'
+import type { AnswerEnd, ChunkWriter } from '../stream/encoder.ts'
+import type { TakeMemory } from '../stream/event-framer.ts'
+import { EventText } from '../stream/event-text.ts'
+import { HeldText } from './held-text.ts'
+import { blockEnd, blockJson, messageJson, messageUsage, stopReason } from './message-json.ts'
+
+/** What the chunks of a message depend on. */
+export interface MessagesChunksOptions {
+  /** The router's own estimate of the prompt, shown until the provider's count is known. */
+  readonly promptEstimate: number
+  /** Takes memory for text that waits for its block; without it that is not limited here. */
+  readonly takeMemory?: TakeMemory | undefined
+}
+
+/** Writes the events of a streamed message up to its last: start, each block from start to stop, then the message's delta. */
+export class MessagesChunks implements ChunkWriter {
+  readonly #head: AnswerHead
+  readonly #promptEstimate: number
+  readonly #blocks: Blocks
+  readonly #contains = { tool: false, refusal: false }
+  #index = -1
+  #kind: BlockHead['kind'] = 'text'
+  readonly #events = new EventText()
+  /** The constant part of the open block's text events; serialised once for each block. */
+  #textStart = ''
+
+  constructor(head: AnswerHead, { promptEstimate, takeMemory }: MessagesChunksOptions) {
+    this.#head = head
+    this.#promptEstimate = promptEstimate
+    const held = new HeldText(takeMemory)
+    const sink = {
+      start: (block: BlockHead) => this.#start(block),
+      piece: (text: string) => this.#piece(text),
+      end: () => this.#events.append(blockEnd(this.#index, this.#kind)),
+    }
+    this.#blocks = new Blocks(sink, (text) => held.add(text.length))
+  }
+
+  open(): string {
+    const nothing = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: undefined }
+    const usage = { promptTokens: this.#promptEstimate, completionTokens: 0, ...nothing }
+    const { id, model } = this.#head
+    const message = messageJson({ id, model, content: [], stop: null, usage })
+    this.#events.add('message_start', { message })
+    this.#events.add('ping', {})
+    return this.#events.take()
+  }
+
+  plainText(text: string): string {
+    if (this.#blocks.open !== 'text') {
+      return this.delta(textDelta(text))
+    }
+    return `${this.#textStart}"${text}"}}\n\n`
+  }
+
+  delta(delta: Delta): string {
+    this.#blocks.take(delta)
+    return this.#events.take()
+  }
+
+  finish({ finishReason, usage }: AnswerEnd): string {
+    this.#blocks.finish()
+    const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
+    this.#events.add('message_delta', { delta, usage: messageUsage(usage) })
+    return this.#events.take()
+  }
+
+  get tail(): AnswerTail {
+    return { events: 0, blocks: this.#index + 1, open: this.#blocks.open ?? null, output: [] }
+  }
+
+  #start(block: BlockHead): void {
+    this.#index += 1
+    this.#kind = block.kind
+    if (block.kind === 'tool') this.#contains.tool = true
+    if (block.kind === 'refusal') this.#contains.refusal = true
+    const index = this.#index
+    this.#events.add('content_block_start', { index, content_block: blockJson(block, '') })
+    const type = 'content_block_delta'
+    const start = JSON.stringify({ type, index, delta: { type: 'text_delta' } }).slice(0, -2)
+    this.#textStart = `event: ${type}\ndata: ${start},"text":`
+  }
+
+  #piece(text: string): void {
+    if (text === '') return
+    const { type, member } = PIECES[this.#kind]
+    this.#events.add('content_block_delta', { index: this.#index, delta: { type, [member]: text } })
+  }
+}
+
+const PIECES = {
+  reasoning: { type: 'thinking_delta', member: 'thinking' },
+  text: { type: 'text_delta', member: 'text' },
+  refusal: { type: 'text_delta', member: 'text' },
+  tool: { type: 'input_json_delta', member: 'partial_json' },
+}
