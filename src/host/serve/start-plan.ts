@@ -9,6 +9,7 @@ import {
   STORAGE_SECRETS,
 } from '../../protocol/storage-engines.ts'
 import { webhookSecretNames } from '../../protocol/webhook-config.ts'
+import { carriersFor } from '../stack/carrier-plan.ts'
 import { choosePlatform, hasReportInterface } from '../stack/platform.ts'
 import { readRouterConfig, type RouterConfigFile } from '../stack/router-config.ts'
 import type { StorageSettings } from '../stack/settings.ts'
@@ -97,12 +98,6 @@ export function planStart(
     dataDiskKey: config.config.service.data_disk ? secrets.values[DATA_DISK_KEY] : undefined,
     providerSecrets: Object.fromEntries(present.map((name) => [name, secrets.values[name] ?? ''])),
   }
-}
-
-/** A second thread is of no use to one worker, nor a third to two. */
-function carriersFor(workers: number, asked = workers): number {
-  const threads = Math.min(workers, asked)
-  return threads === 1 ? 0 : threads
 }
 
 /** Refuses names that the configuration does not use: a misspelt name would leave the intended secret missing. */

@@ -14,6 +14,7 @@ import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
 import type { Fronts } from './fronts.ts'
 import { openRequestsFor } from '../front/limits.ts'
 import { daemonDir } from './accounts.ts'
+import { carrierOf } from './carrier-plan.ts'
 import type { Child } from './child.ts'
 import type { Started } from './process-restarter.ts'
 import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
@@ -23,7 +24,7 @@ import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link
 import type { RouterConfigFile } from './router-config.ts'
 import type { Settings } from './settings.ts'
 import { openFilesLimit } from './runtime-check.ts'
-import { workerNumber, type WorkerName } from './worker-name.ts'
+import type { WorkerName } from './worker-name.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
 import { startLedger } from './start-ledger.ts'
 import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
@@ -243,10 +244,9 @@ export class Parts {
     return join(this.#logDir, `${name}.log`)
   }
 
-  /** A worker's way to the daemon: always the same carrier, because streams and records are in one thread. */
+  /** A worker's way to the daemon. */
   #linkOf(name: WorkerName): LinkEnd | undefined {
-    const { carrierLinks } = this
-    return carrierLinks[workerNumber(name) % carrierLinks.length] ?? this.daemonLink
+    return carrierOf(name, this.carrierLinks) ?? this.daemonLink
   }
 
   /**

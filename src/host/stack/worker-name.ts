@@ -5,8 +5,3 @@ export function workerNames(count: number): WorkerName[] {
   const further = Array.from({ length: count - 1 }, (_, index) => `worker-${index + 2}` as const)
   return ['worker', ...further]
 }
-
-/** Its place in `workerNames`. */
-export function workerNumber(name: WorkerName): number {
-  return name === 'worker' ? 0 : Number(name.slice('worker-'.length)) - 1
-}
