@@ -60,10 +60,7 @@ function fileOf(connection: DatabaseSync): SqliteFile {
       }
     })
   return {
-    run: (sql, params) => ({
-      rows: rowsOf(prepare(sql), params),
-      wrote: !isRead({ sql, params }),
-    }),
+    run: (sql, params) => answerOf(prepare(sql), params),
     snapshot: (work) => within('BEGIN', work),
     transact: async (work) => within('BEGIN IMMEDIATE', work),
     emptyLog: () =>
@@ -80,25 +77,40 @@ function fileOf(connection: DatabaseSync): SqliteFile {
   }
 }
 
+interface Prepared {
+  readonly statement: StatementSync
+  readonly reads: boolean
+  /** Whether it answers rows. */
+  readonly answers: boolean
+}
+
 /** Keeps prepared statements; the one that was not used for longest makes room. */
-function preparing(connection: DatabaseSync): (sql: string) => StatementSync {
-  const prepared = new Map<string, StatementSync>()
+function preparing(connection: DatabaseSync): (sql: string) => Prepared {
+  const prepared = new Map<string, Prepared>()
   return (sql) => {
     const known = prepared.get(sql)
     if (known !== undefined && prepared.size < MAX_PREPARED) return known
-    const statement = known ?? connection.prepare(sql)
+    const made = known ?? preparedOf(connection, sql)
     prepared.delete(sql)
-    prepared.set(sql, statement)
+    prepared.set(sql, made)
     const [oldest] = prepared.keys()
     if (prepared.size > MAX_PREPARED && oldest !== undefined) prepared.delete(oldest)
-    return statement
+    return made
   }
 }
 
-function rowsOf(statement: StatementSync, params: readonly SqlValue[]): readonly Row[] {
+function preparedOf(connection: DatabaseSync, sql: string): Prepared {
+  const statement = connection.prepare(sql)
+  const answers = statement.columns().length > 0
+  return { statement, reads: isRead({ sql, params: [] }), answers }
+}
+
+function answerOf({ statement, reads, answers }: Prepared, params: readonly SqlValue[]) {
+  if (!answers) return { rows: [], wrote: statement.run(...params).changes > 0 }
   // The schema has no BLOB, and integers beyond 2^53 are read as text.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return statement.all(...params) as unknown as readonly Row[]
+  const rows = statement.all(...params) as unknown as readonly Row[]
+  return { rows, wrote: !reads && rows.length > 0 }
 }
 
 /** SQLite's result codes (sqlite.org/rescode.html), by number. */

@@ -19,13 +19,12 @@ export function nodeStore(connection: DatabaseSync): SyncStore {
   }
   return {
     run: (sql, params) => {
-      const reads = /^\s*SELECT\b/i.test(sql)
-      return {
-        rows: prepare(sql)
-          .all(...params)
-          .map(plainRow),
-        wrote: !reads,
+      const statement = prepare(sql)
+      if (statement.columns().length === 0) {
+        return { rows: [], wrote: statement.run(...params).changes > 0 }
       }
+      const rows = statement.all(...params).map(plainRow)
+      return { rows, wrote: rows.length > 0 && !/^\s*SELECT\b/i.test(sql) }
     },
     snapshot: (work) => work(),
     transact: async (work) => {

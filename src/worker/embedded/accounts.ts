@@ -178,6 +178,12 @@ export class Accounts {
     this.#holders.clear()
   }
 
+  /** Forgets the accounts that were read first. The tables must agree with the memory. */
+  forgetEarliest(count: number): void {
+    const earliest = Array.from(this.#known.keys()).slice(0, count)
+    for (const customerId of earliest) this.forget(customerId)
+  }
+
   /** Forgets one account, where it is known. The tables must agree with the memory. */
   forget(customerId: string): void {
     const account = this.#known.get(customerId)

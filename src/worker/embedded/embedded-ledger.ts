@@ -1,6 +1,6 @@
 import { sqlLedger } from '../settle/sql-ledger.ts'
 import { failedOutcome, messageOf, rowsOf } from '../storage/batch-outcome.ts'
-import { concernsLedger } from '../storage/concerns-ledger.ts'
+import { changesAccounts, concernsLedger } from '../storage/concerns-ledger.ts'
 import type { Database, Statement } from '../storage/database.ts'
 import {
   carryOut,
@@ -30,7 +30,7 @@ const FOLD_AFTER_MS = 1_000
  */
 const MANY_BILLS = 256
 
-/** Accounts beyond this are forgotten with a fold, so that memory does not grow with the number of customers. */
+/** With more of them, those that were read first are forgotten with a fold: memory does not grow with the number of customers. */
 const MAX_ACCOUNTS = 20_000
 
 /** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
@@ -201,12 +201,15 @@ export class EmbeddedLedger implements LedgerEngine {
     }
   }
 
-  /** Runs batches of other parts of the program, of which at least one writes: any account may be changed by them. */
+  /** Runs batches of other parts of the program, of which at least one writes. One that changes accounts may change any. */
   async #writeAndForget(batches: readonly (readonly Statement[])[]) {
     const concerned = batches.some((batch) => batch.some(concernsLedger))
     if (!concerned) return this.#write(this.#store, batches)
     const answers = await this.#write(this.#folding({ leave: false }), batches)
-    if (answers.some(({ wrote }) => wrote)) this.#accounts.forgetAll()
+    const changed = answers.some(
+      ({ wrote }, index) => wrote && batches[index]?.some(changesAccounts),
+    )
+    if (changed) this.#accounts.forgetAll()
     return answers
   }
 
@@ -241,7 +244,7 @@ export class EmbeddedLedger implements LedgerEngine {
       this.#lastWriteFailed = true
       throw error
     }
-    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.forgetAll()
+    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.forgetEarliest(MAX_ACCOUNTS / 4)
   }
 
   /** Whether the memory has something that the tables have not. */

@@ -2,6 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { creditCustomer } from '../../../src/worker/admin/customers.ts'
+import { Accounts } from '../../../src/worker/embedded/accounts.ts'
+import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import {
   commitSettlement,
@@ -71,6 +74,49 @@ test('the tables are not asked about a request that was admitted here and is you
   await settle('r1')
   await releaseReservation(db, 'r1')
   expect(await readLedgerTotals(db)).toEqual({ balance: 979n, reserved: 0n, rows: 3, open: 0 })
+  db.connection.close()
+})
+
+test('accounts stay in memory where others write nothing, or only to what accounts are not made of', async () => {
+  const { wrap, take } = watched()
+  const db = await openEmbedded(':memory:', wrap)
+  const key = await addCustomer(db, { balance: 1_000n })
+  const readsOfAccount = () => take(/FROM (customers|api_keys) WHERE/).length
+  const sweepAt = async (now: number) => {
+    const { expired, cleared } = await sweepAll(db, now)
+    take(/./)
+    return expired + cleared
+  }
+  await admit(db, askOf(key, 'r1', { nano: 10n }))
+  expect(readsOfAccount()).toBeGreaterThan(0)
+  const receipt = { ...receiptOf('of r1'), expiresAtMs: NOW + 1_000 }
+  await commitSettlement(db, settlementOf(key, 'r1', { nano: 7n, receipt }))
+  take(/./)
+  expect(await sweepAt(NOW)).toBe(0)
+  await admit(db, askOf(key, 'r2', { nano: 10n }))
+  expect(await sweepAt(NOW + 1_000)).toBe(2)
+  await admit(db, askOf(key, 'r3', { nano: 10n }))
+  expect(readsOfAccount()).toBe(0)
+
+  await creditCustomer(db, key.customerId, { reference: 'c1', amountNano: 1n }, NOW)
+  await admit(db, askOf(key, 'r4', { nano: 10n }))
+  expect(readsOfAccount()).toBeGreaterThan(0)
+  db.connection.close()
+})
+
+test('of too many accounts those that were read first are forgotten', async () => {
+  const { wrap, take } = watched()
+  const db = await openEmbedded(':memory:', wrap)
+  for (const id of ['a', 'b', 'c']) await addCustomer(db, { id })
+  const accounts = new Accounts(db.store)
+  for (const id of ['a', 'b', 'c']) accounts.find(id)
+  take(/./)
+  accounts.forgetEarliest(2)
+  expect(accounts.size).toBe(1)
+  accounts.find('c')
+  expect(take(/FROM customers WHERE/)).toHaveLength(0)
+  accounts.find('b')
+  expect(take(/FROM customers WHERE/)).toHaveLength(1)
   db.connection.close()
 })
 
