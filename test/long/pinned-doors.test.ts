@@ -68,6 +68,20 @@ async function ask(door: Door, model: string, more: object = {}, headers: object
   return `${answer.status} ${await answer.text()}`
 }
 
+/** What came of one trial, over pinned egress and where the worker writes. */
+interface Seen {
+  readonly pinned: string
+  readonly direct: string
+  readonly digests: readonly unknown[]
+}
+
+async function run({ fault, door, model }: (typeof TRIALS)[number]): Promise<Seen> {
+  const more = 'more' in fault ? fault.more : {}
+  const pinned = await ask(door, `${model}-p`, more)
+  const direct = await ask(door, `${model}-d`, more)
+  return { pinned, direct, digests: await digestsOf(pinned) }
+}
+
 /** An answer without what differs from request to request: its ids, its time, its route, and the comments in between. */
 function comparable(answer: string): string {
   return answer
@@ -93,23 +107,25 @@ async function digestsOf(answer: string): Promise<readonly unknown[]> {
 }
 
 describe('a stream that the daemon writes for another door', () => {
-  const seen = new Map<string, { pinned: string; direct: string; digests: readonly unknown[] }>()
+  const seen = new Map<string, Seen>()
 
   beforeAll(async () => {
-    await together(TRIALS, 8, async ({ fault, door, model }) => {
-      const more = 'more' in fault ? fault.more : {}
-      const pinned = await ask(door, `${model}-p`, more)
-      const direct = await ask(door, `${model}-d`, more)
-      seen.set(model, { pinned, direct, digests: await digestsOf(pinned) })
-    })
+    await together(TRIALS, 8, async (trial) => seen.set(trial.model, await run(trial)))
   }, 400_000)
 
-  test.each(TRIALS)('$door, where the provider has this fault: $fault.name', ({ model }) => {
-    const { pinned = '', direct = '', digests = [] } = seen.get(model) ?? {}
-    expect(comparable(pinned)).toBe(comparable(direct))
-    expect(pinned).not.toBe('')
-    expect(digests[0]).toBe(digests[1])
-  })
+  // Clocks of two seconds are short on a busy machine, so a trial is repeated with its test.
+  test.for(TRIALS)(
+    '$door, where the provider has this fault: $fault.name',
+    { timeout: 60_000 },
+    async (trial, { task }) => {
+      const repeated = (task.result?.retryCount ?? 0) > 0
+      const result = repeated ? await run(trial) : seen.get(trial.model)
+      const { pinned = '', direct = '', digests = [] } = result ?? {}
+      expect(comparable(pinned)).toBe(comparable(direct))
+      expect(pinned).not.toBe('')
+      expect(digests[0]).toBe(digests[1])
+    },
+  )
 
   test.each(DOORS)('%s: most of what a provider sends ends well or in an event', (door) => {
     const answers = TRIALS.filter((trial) => trial.door === door).map(({ model }) =>
