@@ -9,12 +9,13 @@ const VALUES_AT_ONCE = 4_096
  * that are undefined, which are left out.
  */
 export function* printInParts(value: object): Steps<Bytes> {
-  const parts: Uint8Array[] = []
+  const parts: Bytes[] = []
   yield* printValue(value, parts)
-  return concatBytes(...parts)
+  const [only] = parts
+  return only !== undefined && parts.length === 1 ? only : concatBytes(...parts)
 }
 
-function* printValue(value: unknown, parts: Uint8Array[]): Steps<void> {
+function* printValue(value: unknown, parts: Bytes[]): Steps<void> {
   if (!isContainer(value) || count(value, VALUES_AT_ONCE) < VALUES_AT_ONCE) {
     if (parts.length > 0) yield
     parts.push(utf8(JSON.stringify(value)))
@@ -22,7 +23,7 @@ function* printValue(value: unknown, parts: Uint8Array[]): Steps<void> {
   else yield* printObject(value, parts)
 }
 
-function* printObject(value: object, parts: Uint8Array[]): Steps<void> {
+function* printObject(value: object, parts: Bytes[]): Steps<void> {
   let separator = '{'
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue
@@ -34,7 +35,7 @@ function* printObject(value: object, parts: Uint8Array[]): Steps<void> {
 }
 
 /** Writes an array by runs of elements, and large elements by themselves. */
-function* printArray(value: readonly unknown[], parts: Uint8Array[]): Steps<void> {
+function* printArray(value: readonly unknown[], parts: Bytes[]): Steps<void> {
   let separator = '['
   for (let from = 0; from < value.length;) {
     parts.push(utf8(separator))
