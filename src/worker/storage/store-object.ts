@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { BatchOutcome } from './batch-outcome.ts'
+import { EarliestAlarm } from './earliest-alarm.ts'
 import { migrate } from './migrate.ts'
 import { SQLITE_MIGRATIONS } from './migrations.ts'
 import { unpackBatches, type PackedBatches } from './packed-batches.ts'
@@ -29,15 +30,13 @@ export function makeStoreObject(
   afterWriteMs = SWEEP_AFTER_WRITE_MS,
 ) {
   return class StoreObject extends DurableObject {
-    readonly #storage: DurableObjectStorage
     readonly #ledger: LedgerEngine
-    /** When the alarm is set to go off; infinity while none is set. */
-    #alarmAt = Number.POSITIVE_INFINITY
+    readonly #alarm: EarliestAlarm
     readonly #reads = new ReadTurns()
 
     constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
       super(ctx, env)
-      this.#storage = ctx.storage
+      this.#alarm = new EarliestAlarm((time) => ctx.storage.setAlarm(time))
       const store = durableObjectStore(ctx.storage)
       const later = (ms: number, work: () => Promise<void>) => {
         setTimeout(() => void this.#runDue(work), ms)
@@ -49,7 +48,7 @@ export function makeStoreObject(
       void ctx.blockConcurrencyWhile(async () => {
         await migrate(sqliteDatabase(store), SQLITE_MIGRATIONS)
         await this.#ledger.open(held)
-        this.#alarmAt = (await ctx.storage.getAlarm()) ?? Number.POSITIVE_INFINITY
+        this.#alarm.isAlready(await ctx.storage.getAlarm())
         if (isLocal) local.offer(id, this.#ledger)
       })
     }
@@ -60,34 +59,28 @@ export function makeStoreObject(
       const run = () => this.#ledger.batches(batches)
       const reads = batches.every((batch) => batch.every(isRead))
       const answers = await (reads ? this.#reads.run(run) : run())
-      if (answers.some(({ wrote }) => wrote)) await this.#scheduleAlarm(now() + afterWriteMs)
+      if (answers.some(({ wrote }) => wrote)) await this.#alarm.schedule(now() + afterWriteMs)
       return answers.map(({ outcome }) => outcome)
     }
 
     /** Carries out operations on the ledger that arrived together. Never throws for what they did. */
     async operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
       const outcomes = await this.#ledger.operations(calls)
-      if (outcomes.some(({ ok }) => ok)) await this.#scheduleAlarm(now() + afterWriteMs)
+      if (outcomes.some(({ ok }) => ok)) await this.#alarm.schedule(now() + afterWriteMs)
       return outcomes
     }
 
     /** Runs one round of maintenance. workerd repeats an alarm that throws, with back-off. */
     override async alarm(): Promise<void> {
-      this.#alarmAt = Number.POSITIVE_INFINITY
+      this.#alarm.wentOff()
       const { next } = await sweep(this.#ledger.database, now())
-      if (next !== undefined) await this.#scheduleAlarm(Math.max(next, now() + SWEEP_PAUSE_MS))
+      if (next !== undefined) await this.#alarm.schedule(Math.max(next, now() + SWEEP_PAUSE_MS))
     }
 
     /** What was reserved without a call of this object makes work for a round of maintenance, too. */
     async #runDue(work: () => Promise<void>): Promise<void> {
       await work()
-      await this.#scheduleAlarm(now() + afterWriteMs)
-    }
-
-    async #scheduleAlarm(time: number): Promise<void> {
-      if (this.#alarmAt <= time) return
-      this.#alarmAt = time
-      await this.#storage.setAlarm(time)
+      await this.#alarm.schedule(now() + afterWriteMs)
     }
   }
 }
