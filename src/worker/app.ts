@@ -198,7 +198,7 @@ export class App {
    */
   async sweep(now: number): Promise<void> {
     const { storage } = (this.#parts ??= this.#openParts())
-    const report = await sweepAll(storage.directory(), now, MAX_ROUNDS_PER_TRIGGER)
+    const report = await sweepAll(storage.directory(), now, { rounds: MAX_ROUNDS_PER_TRIGGER })
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 

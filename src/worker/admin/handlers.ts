@@ -188,7 +188,7 @@ export const maintenance = audited(
       const message = 'Only in local mode may maintenance run at another time.'
       throw new ApiError('invalid_request_error', message, { param: 'now' })
     }
-    const report = await maintain(context.storage, body.now ?? context.now())
+    const report = await maintain(context.storage, body.now ?? context.now(), context.now())
     context.log('sweep', { count: report.released + report.expired + report.cleared })
     return { answer: report }
   },

@@ -11,8 +11,12 @@ export interface MaintenanceReport {
   readonly cleared: number
 }
 
-/** Sweeps until nothing is due at `now` (ms since the epoch). */
-export async function maintain(storage: Storage, now: number): Promise<MaintenanceReport> {
-  const { released, expired, cleared } = await sweepAll(storage.directory(), now)
+/** Sweeps until nothing is due at `now`; what routers use is left by the time of the `clock` (both ms since the epoch). */
+export async function maintain(
+  storage: Storage,
+  now: number,
+  clock: number,
+): Promise<MaintenanceReport> {
+  const { released, expired, cleared } = await sweepAll(storage.directory(), now, { clock })
   return { released, expired, cleared }
 }

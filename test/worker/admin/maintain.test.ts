@@ -15,7 +15,21 @@ describe('maintenance', () => {
       ])
     }
     const storage = sharedStorage(db)
-    expect(await maintain(storage, 9)).toEqual({ released: 0, expired: 0, cleared: 0 })
-    expect(await maintain(storage, 11)).toEqual({ released: 2, expired: 0, cleared: 0 })
+    expect(await maintain(storage, 9, 9)).toEqual({ released: 0, expired: 0, cleared: 0 })
+    expect(await maintain(storage, 11, 11)).toEqual({ released: 2, expired: 0, cleared: 0 })
+  })
+
+  it('at another time keeps the heads of receipts, which routers take for stored, and still ends', async () => {
+    const db = openSqlite()
+    const heads = async () =>
+      (await db.batch([sql`SELECT sha256 FROM receipt_heads ORDER BY sha256`]))[0]
+    await db.batch([
+      sql`INSERT INTO receipt_heads (sha256, head, expires_at) VALUES ('in use', 'x', 1000), ('over', 'x', 10)`,
+    ])
+    const storage = sharedStorage(db)
+    await maintain(storage, 5000, 20)
+    expect(await heads()).toEqual([{ sha256: 'in use' }])
+    await maintain(storage, 1000, 1000)
+    expect(await heads()).toEqual([])
   })
 })
