@@ -9,6 +9,11 @@ import { LocalLedger } from './storage/local-ledger.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
+// V8 keeps the functions and receivers of an error's stack with the error, and workerd keeps the error of a stream that was
+// broken off as long as the stream: each would hold the other, and with them the whole request, for ever. Nothing reads
+// the stacks of errors here.
+Object.assign(Error, { stackTraceLimit: 0 })
+
 /** Joins the storage object and the requests of its isolate. */
 const localLedger = new LocalLedger()
 
