@@ -6,6 +6,8 @@ import { startLinkListener } from './link-listener.ts'
 import type { LedgerAnswer } from './reader.ts'
 
 const LIMITS = {
+  /** Longer than a worker waits for any answer. */
+  maxHandshakeMs: 60_000,
   maxHeadBytes: 16 * 1024,
   /** Beyond what any worker sends at once (`MAX_BATCH_CHARACTERS`, or one settlement with all its evidence). */
   maxBodyBytes: 64 * 1024 * 1024,

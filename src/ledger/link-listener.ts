@@ -13,6 +13,12 @@ export interface LinkAnswer {
 /** Answers a request. Where it rejects, the process must end. */
 export type AnswerRequest = (request: LinkRequest) => Promise<LinkAnswer>
 
+/** What a connection may take. */
+export interface ListenerLimits extends ReaderLimits {
+  /** Of its handshake, ms. */
+  readonly maxHandshakeMs: number
+}
+
 const REASONS = { 200: 'OK', 400: 'Bad Request', 404: 'Not Found' } as const
 
 const EMPTY = new Uint8Array()
@@ -20,12 +26,13 @@ const EMPTY = new Uint8Array()
 /** Listens for the workers, and answers the requests of each of their connections, one after another. */
 export async function startLinkListener(
   link: LinkServerPlan,
-  limits: ReaderLimits,
+  limits: ListenerLimits,
   answer: AnswerRequest,
 ): Promise<LinkServer> {
   const open = new Set<TLSSocket>()
   let isClosed = false
-  const server = createServer(linkTls(link), (socket) => {
+  const tls = { ...linkTls(link), handshakeTimeout: limits.maxHandshakeMs }
+  const server = createServer(tls, (socket) => {
     // Not the peer, or its handshake went on while the server was closed.
     if (isClosed) socket.destroy()
     if (socket.destroyed) return
@@ -33,6 +40,8 @@ export async function startLinkListener(
     socket.on('close', () => open.delete(socket))
     serveConnection(socket, limits, answer)
   })
+  // Node only reports a handshake that takes too long. Any process of the host can begin one, and never end it.
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
   const port = await listenForPeer(server, link)
   return {
     port,

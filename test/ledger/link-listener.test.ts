@@ -1,12 +1,16 @@
 import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startLinkListener, type LinkAnswer } from '../../src/ledger/link-listener.ts'
 import type { LinkServer } from '../../src/enclave/link/server.ts'
+import type { LinkServerPlan } from '../../src/protocol/boot.ts'
 import { callLink, type LinkClientOptions } from '../enclave/link-client.ts'
 import { makeCertificatePair, type CertificatePair } from '../enclave/link-material.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
+
+const LIMITS = { maxHandshakeMs: 60_000, maxHeadBytes: 8_192, maxBodyBytes: MAX_BODY_BYTES }
 
 let server: LinkServer
 let own: CertificatePair
@@ -21,20 +25,25 @@ beforeAll(async () => {
     makeCertificatePair('worker'),
     makeCertificatePair('worker'),
   ])
-  const { certPem: serverCertPem, keyPem: serverKeyPem } = own
-  const plan = { port: 0, host: '127.0.0.1' as const, serverCertPem, serverKeyPem }
-  server = await startLinkListener(
-    { ...plan, workerCertPem: worker.certPem },
-    { maxHeadBytes: 8_192, maxBodyBytes: MAX_BODY_BYTES },
-    async ({ path, body }) => {
-      served += 1
-      if (path === '/slow') return slow.promise
-      return path === '/echo' ? { status: 200, body } : { status: 404 }
-    },
-  )
+  server = await startLinkListener(plan(), LIMITS, async ({ path, body }) => {
+    served += 1
+    if (path === '/slow') return slow.promise
+    return path === '/echo' ? { status: 200, body } : { status: 404 }
+  })
 })
 
 afterAll(() => server.close())
+
+function plan(): LinkServerPlan {
+  const { certPem: serverCertPem, keyPem: serverKeyPem } = own
+  return {
+    port: 0,
+    host: '127.0.0.1',
+    serverCertPem,
+    serverKeyPem,
+    workerCertPem: worker.certPem,
+  }
+}
 
 const link = (more: Partial<LinkClientOptions> = {}): LinkClientOptions => {
   return { port: server.port, serverCertPem: own.certPem, client: worker, ...more }
@@ -154,6 +163,16 @@ describe('the listener of the ledger', () => {
     const { port, serverCertPem } = link()
     await expect(callLink({ port, serverCertPem }, '/echo')).rejects.toBeInstanceOf(Error)
     expect(served).toBe(before)
+  })
+
+  it('ends a connection whose handshake takes too long', async () => {
+    const limits = { ...LIMITS, maxHandshakeMs: 50 }
+    const impatient = await startLinkListener(plan(), limits, async () => ({ status: 404 }))
+    const socket = connectTcp(impatient.port, '127.0.0.1').resume()
+    socket.on('error', () => {})
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(socket.destroyed).toBe(true)
+    await impatient.close()
   })
 
   it('closes every connection when it is closed', async () => {

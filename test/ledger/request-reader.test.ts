@@ -81,6 +81,16 @@ describe('the reader of requests', () => {
     expect(() => read([text])).toThrow(message)
   })
 
+  it('takes a length between blanks', () => {
+    expect(resultOf('POST / HTTP/1.1\r\nContent-Length:\t 2 \t\r\n\r\nab')).toBe('/ 2')
+  })
+
+  it('refuses a long line of blanks without trying every way to divide them', () => {
+    const text = `GET / HTTP/1.1\r\na:${' '.repeat(5_000)}\u0001\r\n\r\n`
+    const limits = { ...LIMITS, maxHeadBytes: 16_384 }
+    expect(() => read([text], limits)).toThrow('a line that is no header field')
+  })
+
   it('takes no bytes at random for a request', () => {
     // A fixed sequence: the numbers of Park and Miller.
     let seed = 7
