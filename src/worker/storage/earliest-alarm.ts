@@ -37,4 +37,9 @@ export class EarliestAlarm {
       throw error
     }
   }
+
+  /** The same after a write, which is answered as what it is where the alarm cannot be set: the next call tries again. */
+  async scheduleAfterWrite(time: number): Promise<void> {
+    await this.schedule(time).catch(() => {})
+  }
 }

@@ -59,14 +59,14 @@ export function makeStoreObject(
       const run = () => this.#ledger.batches(batches)
       const reads = batches.every((batch) => batch.every(isRead))
       const answers = await (reads ? this.#reads.run(run) : run())
-      if (answers.some(({ wrote }) => wrote)) await this.#alarm.schedule(now() + afterWriteMs)
+      if (answers.some(({ wrote }) => wrote)) await this.#sweepSoon()
       return answers.map(({ outcome }) => outcome)
     }
 
     /** Carries out operations on the ledger that arrived together. Never throws for what they did. */
     async operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
       const outcomes = await this.#ledger.operations(calls)
-      if (outcomes.some(({ ok }) => ok)) await this.#alarm.schedule(now() + afterWriteMs)
+      if (outcomes.some(({ ok }) => ok)) await this.#sweepSoon()
       return outcomes
     }
 
@@ -80,7 +80,11 @@ export function makeStoreObject(
     /** What was reserved without a call of this object makes work for a round of maintenance, too. */
     async #runDue(work: () => Promise<void>): Promise<void> {
       await work()
-      await this.#alarm.schedule(now() + afterWriteMs)
+      await this.#sweepSoon()
+    }
+
+    #sweepSoon(): Promise<void> {
+      return this.#alarm.scheduleAfterWrite(now() + afterWriteMs)
     }
   }
 }

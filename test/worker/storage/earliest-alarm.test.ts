@@ -39,6 +39,15 @@ test('an alarm that could not be set is set by the next call, to the earliest ti
   expect(attempts).toEqual([20, 20, 20])
 })
 
+test('a write is not failed by an alarm that could not be set, and the next one sets it', async () => {
+  const { alarm, attempts, failures } = open()
+  failures.push(new Error('the disk is full'))
+  await alarm.scheduleAfterWrite(20)
+  await alarm.scheduleAfterWrite(30)
+  await alarm.scheduleAfterWrite(30)
+  expect(attempts).toEqual([20, 20])
+})
+
 test('a later time that is asked for while the alarm is being set does not take its place', async () => {
   const { alarm, attempts } = open()
   await Promise.all([alarm.schedule(10), alarm.schedule(20)])
