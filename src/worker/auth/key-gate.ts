@@ -40,7 +40,7 @@ export interface KeyGateDeps {
 
 /**
  * Admits only requests whose key exists, before a byte of their body is read or memory is reserved for them. Results
- * are cached for a short time, so that a known key costs no storage call.
+ * are remembered, so that a known key costs no storage call.
  */
 export class KeyGate {
   readonly #deps: KeyGateDeps
