@@ -10,8 +10,8 @@ import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
 // V8 keeps the functions and receivers of an error's stack with the error, and workerd keeps the error of a stream that was
-// broken off as long as the stream: each would hold the other, and with them the whole request, for ever. Nothing reads
-// the stacks of errors here.
+// broken off as long as the stream: each would hold the other, and with them the whole request, for ever. So the log
+// has no frames of unexpected errors of the worker.
 Object.assign(Error, { stackTraceLimit: 0 })
 
 /** Joins the storage object and the requests of its isolate. */

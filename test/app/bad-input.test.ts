@@ -182,6 +182,26 @@ describe('a request is refused', () => {
     },
   )
 
+  test.each([
+    '/v1/chat/completions?a=1',
+    '/v1/chat/completions?next=/v1/models',
+    '/v1/chat/completions/',
+  ])('by the endpoint of its path, however that is written: %s', async (target) => {
+    const answer = await stack.fetch(target, { method: 'POST', body: '{}' })
+    expect(await refusalOf(answer)).toEqual(refusal(400, 'missing_field', 'model'))
+  })
+
+  test.each([
+    ['POST', '/v1/chat', 404, 'unsupported_endpoint'],
+    ['POST', '/v1/chat/completions/more', 404, 'unsupported_endpoint'],
+    ['POST', '//v1/chat/completions', 404, 'not_found'],
+    ['GET', '/?/v1/models', 404, 'not_found'],
+    ['DELETE', '/v1/models', 405, 'method_not_allowed'],
+  ])('by no endpoint: %s %s', async (method, target, status, code) => {
+    const answer = await stack.fetch(target, { method })
+    expect(await refusalOf(answer)).toEqual(refusal(status, code))
+  })
+
   test('for a receipt without an id', async () => {
     const answer = await stack.fetch('/v1/receipts/')
     expect(await refusalOf(answer)).toEqual(refusal(400, 'missing_field', 'id'))

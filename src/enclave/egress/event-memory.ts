@@ -30,12 +30,13 @@ export class EventMemory {
     this.#own = own
   }
 
-  forStream(): StreamMemory {
+  /** @param most how much the stream may take, bytes; all that there is unless given */
+  forStream(most = this.#total): StreamMemory {
     let taken = 0
     return {
       take: (bytes) => {
         Atomics.add(this.#taken, this.#own, bytes)
-        if (this.#sum() > this.#total) {
+        if (taken + bytes > most || this.#sum() > this.#total) {
           Atomics.sub(this.#taken, this.#own, bytes)
           throw new Error('no memory is left for events')
         }

@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Writable } from 'node:stream'
-import type { ChunkOrder, StreamEnding, StreamRecord } from '../../protocol/stream-record.ts'
+import type {
+  BrokenReason,
+  ChunkOrder,
+  StreamEnding,
+  StreamRecord,
+} from '../../protocol/stream-record.ts'
 import { AnswerChunks } from '../../worker/stream/answer-chunks.ts'
 import { billedUsage } from '../../worker/stream/billed-usage.ts'
 import { BrokenStream } from '../../worker/stream/broken-stream.ts'
@@ -31,6 +36,12 @@ export interface WrittenStreamDeps {
 
 /** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
 const UNSENT_KEPT_MS = 60_000
+
+/**
+ * The most that the text of one answer may take, bytes. Its last events repeat it several times, and one provider must not
+ * take what all streams share.
+ */
+const MAX_TEXT_BYTES = 64 * 1024 * 1024
 
 /** The first bytes of a written stream are the first output, and later ones may be joined. */
 const PAST_OPENING = { over: true, read: () => {} }
@@ -77,7 +88,7 @@ export class WrittenStream {
     this.#deps = deps
     const { head, include_reasoning: includeReasoning } = order
     this.#memory = deps.memory.forStream()
-    this.#textMemory = deps.memory.forStream()
+    this.#textMemory = deps.memory.forStream(MAX_TEXT_BYTES)
     const takeMemory = (bytes: number) => this.#memory.take(bytes)
     const reading = { id: head.id, includeReasoning, takeMemory }
     const takeTextMemory = (bytes: number) => this.#textMemory.take(bytes)
@@ -149,10 +160,14 @@ export class WrittenStream {
         if (this.#begun) this.#push(error.output)
         this.#end({ kind: 'broken', reason: error.reason })
       } else {
-        this.#deps.log('link_failed', { path: LINK_PATHS.streams, ...traceError(error) })
+        this.#logUnexpected(error)
         this.#end(this.#unlessFinished({ kind: 'lost' }))
       }
     }
+  }
+
+  #logUnexpected(error: unknown): void {
+    this.#deps.log('link_failed', { path: LINK_PATHS.streams, ...traceError(error) })
   }
 
   #push({ buffer, byteOffset, length }: Uint8Array): void {
@@ -207,7 +222,9 @@ export class WrittenStream {
       client_sha256: this.#clientHash.digest('hex'),
     }
     const keptMs = this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS
-    this.#deps.ended(this.#record(), keptMs, () => this.#textMemory.giveBack())
+    // Nothing else of the stream is kept with its record.
+    const textMemory = this.#textMemory
+    this.#deps.ended(this.#record(), keptMs, () => textMemory.giveBack())
   }
 
   /** The events between the content and the last event, of an answer that is complete. */
@@ -223,9 +240,15 @@ export class WrittenStream {
     try {
       this.#push(this.#chunks.finish(billedUsage({ usage, uncountedTextBytes }, bound).usage))
     } catch (error) {
-      if (!(error instanceof BrokenStream)) throw error
-      this.#ending = { kind: 'broken', reason: error.reason }
+      this.#ending = { kind: 'broken', reason: this.#reasonOf(error) }
     }
+  }
+
+  /** Whatever failed, the stream ends. What is not expected is text that is longer than a string can be. */
+  #reasonOf(error: unknown): BrokenReason {
+    if (error instanceof BrokenStream) return error.reason
+    this.#logUnexpected(error)
+    return 'no_memory'
   }
 
   #scheduleKeepAlive(waitMs: number): void {

@@ -78,6 +78,7 @@ export class ResponsesChunks implements ChunkWriter {
   }
 
   #start(block: BlockHead): void {
+    this.#held.add(ITEM_BYTES)
     const item = newItem(block, this.#done.length, this.#options)
     this.#item = item
     const output_index = this.#done.length
@@ -162,6 +163,9 @@ const PIECES = {
   refusal: { type: 'response.refusal', index: { content_index: 0 }, text: 'refusal' },
   tool: { type: 'response.function_call_arguments', index: {}, text: 'arguments' },
 }
+
+/** About what an item takes besides its text, bytes. */
+const ITEM_BYTES = 512
 
 /** About what a token and one of its alternatives take, bytes. */
 const LOGPROB_BYTES = 128

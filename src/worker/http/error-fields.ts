@@ -2,7 +2,10 @@ import { traceError } from '../../protocol/error-trace.ts'
 import type { LogFields } from './log.ts'
 import { toApiError } from './to-api-error.ts'
 
-/** The fields that log an error: the public code, and for unexpected errors also where they were thrown. */
+/**
+ * The fields that log an error: the public code, and for unexpected errors also their class, and where they were thrown if
+ * errors keep stacks.
+ */
 export function errorFields(error: unknown): LogFields {
   const { code } = toApiError(error)
   return code === 'internal' ? { code, ...traceError(error) } : { code }

@@ -14,6 +14,7 @@ import {
 } from '../../../src/protocol/stream-record.ts'
 import type { AnswerFormat, LastEvents } from '../../../src/worker/completion/format.ts'
 import { billedUsage } from '../../../src/worker/stream/billed-usage.ts'
+import { chatChunks } from '../../../src/worker/stream/chat-chunks.ts'
 import { countedAnswer } from '../../../src/worker/stream/streamed-answer.ts'
 import { UsageTally } from '../../../src/worker/stream/usage-tally.ts'
 import { BOUND, BROKEN_OFF, DOORS, writtenHere } from '../../support/doors.ts'
@@ -57,6 +58,7 @@ function open(
   joiner = new ChunkJoiner({ now: Date.now }),
   memory = new EventMemory(),
   ahead: Uint8Array = new Uint8Array(0),
+  ordered = orderedChunks(order, ahead),
 ) {
   const answer = new Readable({ read: () => {} })
   const sent: Buffer[] = []
@@ -72,7 +74,6 @@ function open(
   let ends = 0
   const logged: string[] = []
   const dropped: (() => void)[] = []
-  const ordered = orderedChunks(order, ahead)
   const stream = new WrittenStream(ordered, answer, response, {
     joiner,
     memory,
@@ -312,15 +313,20 @@ describe('events too large for what every stream may hold', () => {
 describe('text that is held until the end of an answer', () => {
   const MIB = 1024 * 1024
 
-  /** A response of which `characters` were sent, in pieces that are no large events. */
-  function held(memory: EventMemory, characters: number) {
+  /** A response of which nothing was sent yet. */
+  function opened(memory: EventMemory) {
     const ordered = DOORS['responses']?.format.chunkFormat(OPTIONS)
     if (ordered === undefined) throw new Error('the daemon may write this')
     const order = orderOf(OPTIONS, { format: ordered.format })
-    const opened = open(order, undefined, undefined, memory, ordered.ahead)
-    const piece = chunk({ content: 'x'.repeat(10_000) })
-    for (let sent = 0; sent < characters; sent += 10_000) opened.give(piece)
-    return opened
+    return open(order, undefined, undefined, memory, ordered.ahead)
+  }
+
+  /** A response of which `characters` were sent, in pieces that are no large events unless `size` makes them such. */
+  function held(memory: EventMemory, characters: number, size = 10_000) {
+    const response = opened(memory)
+    const piece = chunk({ content: 'x'.repeat(size) })
+    for (let sent = 0; sent < characters; sent += size) response.give(piece)
+    return response
   }
 
   it('counts in the total, and the stream that exceeds it is cut after complete events', () => {
@@ -334,14 +340,47 @@ describe('text that is held until the end of an answer', () => {
 
   it('gives its memory back when the record is dropped, not before', () => {
     const memory = new EventMemory(MIB)
-    const opened = held(memory, 500_000)
-    opened.give(STOP)
-    opened.over()
-    expect(opened.stream.stop().ending).toEqual({ kind: 'complete' })
+    const response = held(memory, 500_000)
+    response.give(STOP)
+    response.over()
+    expect(response.stream.stop().ending).toEqual({ kind: 'complete' })
     expect(() => memory.forStream().take(MIB)).toThrow('no memory is left')
-    opened.drop()
+    response.drop()
     expect(() => memory.forStream().take(MIB)).not.toThrow()
   })
+
+  it('counts items, too, however short they are', () => {
+    const response = opened(new EventMemory(MIB))
+    for (let item = 0; item < 2_000; item += 1) {
+      response.give(chunk({ reasoning: 'r' }))
+      response.give(chunk({ content: 'c' }))
+    }
+    expect(response.stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+  })
+
+  it('is 64 MiB at most for one answer, whatever is left', () => {
+    const memory = new EventMemory()
+    const { stream } = held(memory, 70 * MIB, MIB)
+    expect(stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+    expect(() => memory.forStream().take(190 * MIB)).not.toThrow()
+  })
+})
+
+it('a stream whose closing events cannot be written ends all the same, as broken', () => {
+  const order = orderOf()
+  const openWriter = () => ({
+    ...chatChunks(order.head),
+    finish: () => {
+      throw new RangeError('Invalid string length')
+    },
+  })
+  const opened = open(order, undefined, undefined, undefined, undefined, { order, openWriter })
+  opened.give(TEXT)
+  opened.give(STOP)
+  opened.over()
+  expect(opened.stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+  expect(opened.response.writableEnded).toBe(true)
+  expect([opened.ends, opened.logged]).toEqual([1, ['link_failed']])
 })
 
 it('an order whose opening is malformed is refused', () => {
