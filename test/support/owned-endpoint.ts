@@ -7,7 +7,7 @@ import { openKeyring } from './keyring.ts'
 import type { PresentedKey } from '../../src/worker/auth/api-key.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
 import { pause } from '../../src/worker/routing/budget.ts'
-import { openSharedLimits } from '../../src/worker/limits/shared-limits.ts'
+import { openSharedLimits, type SharedLimits } from '../../src/worker/limits/shared-limits.ts'
 import type { Database, Statement } from '../../src/worker/storage/database.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
 import { addCustomer, NOW, type NewCustomer } from './ledger.ts'
@@ -22,6 +22,7 @@ export interface Owner extends PresentedKey {
 export interface OwnedEndpoints {
   readonly db: SqliteDatabase
   readonly clock: { now: number }
+  readonly shared: SharedLimits
   /** Statements that reached the storage since the last look. */
   readonly statements: Statement[]
   /** What the storage does instead of its work, if anything. */
@@ -76,6 +77,7 @@ export function ownedEndpoints(): OwnedEndpoints {
   return {
     db,
     clock,
+    shared,
     statements,
     fault,
     open,

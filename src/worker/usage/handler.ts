@@ -80,13 +80,13 @@ async function withRest<Result>(
 
 /**
  * Runs the query. A failing query on a storage that answers is reported differently from a storage that does not
- * answer.
+ * answer, and from a read whose turn does not come.
  */
 async function queryLedger(query: () => Promise<UsagePage>): Promise<UsagePage> {
   try {
     return await query()
   } catch (error) {
-    if (error instanceof StorageUnavailable) throw error
+    if (error instanceof StorageUnavailable || error instanceof ApiError) throw error
     throw new ApiError('internal', 'The ledger could not be queried.', {
       retryAfter: RETRY_AFTER_SECONDS,
     })

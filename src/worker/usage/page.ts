@@ -43,8 +43,8 @@ export async function readUsagePage(
 }
 
 /**
- * The newest rows of a query with numbers below `seq`, at most `count`; without `seq` the newest of all, after the query's
- * offset.
+ * The newest rows of a query that are older than its row `seq`, at most `count`; without `seq` the newest of all, after the
+ * query's offset.
  */
 export async function readRowsBefore(
   read: Read,
@@ -62,16 +62,17 @@ export async function readRowsBefore(
 interface Wanted {
   readonly limit: number
   readonly offset: number
-  /** Only rows with lower numbers. */
+  /** The number of a row in the query's range of times: only older ones are wanted. */
   readonly below?: number | undefined
+  /** Whether rows that match are counted only until there are as many as wanted. */
+  readonly untilFull?: boolean
 }
 
 interface WantedMatches extends Wanted {
   readonly rowsAtATime: number
-  readonly untilFull?: boolean
 }
 
-/** Reads rows that a filter leaves, and counts all of them, or with `untilFull` only until there are as many as wanted. */
+/** Reads rows that a filter leaves, and counts them. */
 async function readMatching(
   read: Read,
   customerId: string,
@@ -90,7 +91,7 @@ async function readMatching(
     to -= rowsAtATime
   ) {
     const range = { from: Math.max(first, to - rowsAtATime + 1), to }
-    const wanted = { limit: limit - rows.length, offset: Math.max(offset - total, 0) }
+    const wanted = { limit: limit - rows.length, offset: Math.max(offset - total, 0), untilFull }
     // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
     const part = await read(matchingPart(customerId, query, range, wanted))
     rows.push(...rowsOf(part))
@@ -157,12 +158,15 @@ function numberedRows(
   query: UsageQuery,
   { below, limit, offset }: Wanted,
 ): Statement {
-  const older = below === undefined ? raw('') : sql`AND usage.seq < ${int64(below)}`
+  // By numbers alone: OFFSET would read every row that it leaves out.
+  const newest =
+    below === undefined
+      ? sql`${lastInRange(customerId, query)} - ${int64(offset)}`
+      : int64(below - 1)
   return sql`SELECT ${COLUMNS} FROM usage ${LIVE_KEY}
     WHERE usage.customer_id = ${customerId}
-      AND usage.seq BETWEEN ${firstInRange(customerId, query)} AND ${lastInRange(customerId, query)}
-      ${older}
-    ORDER BY usage.seq DESC LIMIT ${limit} OFFSET ${offset}`
+      AND usage.seq BETWEEN ${firstInRange(customerId, query)} AND ${newest}
+    ORDER BY usage.seq DESC LIMIT ${limit}`
 }
 
 function numberedPage(customerId: string, query: UsageQuery): Statement {
@@ -181,12 +185,15 @@ function matchingPart(
   customerId: string,
   query: UsageQuery,
   { from, to }: { readonly from: number; readonly to: number },
-  { limit, offset }: Wanted,
+  { limit, offset, untilFull = false }: Wanted,
 ): Statement {
   const matching = sql`FROM usage WHERE customer_id = ${customerId}
     AND seq BETWEEN ${int64(from)} AND ${int64(to)} ${filters(customerId, query)}`
+  const counted = untilFull
+    ? sql`FROM (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${offset + limit}) AS enough`
+    : matching
   return sql`SELECT counted.total, ${COLUMNS}
-    FROM (SELECT COUNT(*) AS total ${matching}) AS counted
+    FROM (SELECT COUNT(*) AS total ${counted}) AS counted
     LEFT JOIN (SELECT seq ${matching} ORDER BY seq DESC LIMIT ${limit} OFFSET ${offset}) AS page
       ON 1 = 1
     LEFT JOIN usage ON usage.customer_id = ${customerId} AND usage.seq = page.seq

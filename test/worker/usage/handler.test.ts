@@ -169,6 +169,27 @@ describe('what fails', () => {
     })
   })
 
+  test.each(['', '?model=nova/glm-5'])(
+    'a query while too many of the customer wait is refused as such (%s)',
+    async (search) => {
+      const endless = { now: () => NOW, pause: () => new Promise<void>(() => {}) }
+      for (let count = 0; count < 17; count++) {
+        void endpoints.shared.queries.enter(owner.customerId, 1, endless)
+      }
+      const { status, headers, json } = await usage(search)
+      expect(status).toBe(429)
+      expect(headers.get('retry-after')).toBe('1')
+      expect(json).toEqual({
+        error: {
+          message: 'Too many reads are in progress. Try again in a second, with fewer at a time.',
+          type: 'rate_limit_error',
+          code: 'rate_limit_exceeded',
+          param: null,
+        },
+      })
+    },
+  )
+
   test('a storage that does not answer is unavailable', async () => {
     endpoints.fault.of = () => new StorageUnavailable('away')
     const { status, headers, json } = await usage()

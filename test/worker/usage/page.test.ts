@@ -61,6 +61,11 @@ function matches({ createdAt, model, keyPrefix }: UsageRow, query: UsageQuery): 
   )
 }
 
+const manyRows = () =>
+  Array.from({ length: 500 }, (_, index) => {
+    return { seq: index + 1, createdAt: index * 10, model: 'a/x', keyPrefix: 'cmr_k1' }
+  })
+
 const idsOf = (rows: readonly Row[]) => rows.map(({ id }) => id)
 
 describe('a page of the ledger', () => {
@@ -116,10 +121,7 @@ describe('a page of the ledger', () => {
     '?key_prefix=cmr_k1',
     '?start=1970-01-01T00:00:01Z&end=1970-01-02T00:00:00Z',
   ])('reads rows of no other customer, and none one by one (%s)', async (search) => {
-    const rows = Array.from({ length: 500 }, (_, index) => {
-      return { seq: index + 1, createdAt: index * 10, model: 'a/x', keyPrefix: 'cmr_k1' }
-    })
-    const db = ledgerOf(rows)
+    const db = ledgerOf(manyRows())
     const plans: string[] = []
     const read: Read = async (statement) => {
       const plan = { ...statement, sql: `EXPLAIN QUERY PLAN ${statement.sql}` }
@@ -138,6 +140,36 @@ describe('a page of the ledger', () => {
         /SEARCH usage USING (COVERING )?INDEX usage_order \(customer_id=\?( AND seq.*)?\)/,
       )
     }
+    db.connection.close()
+  })
+
+  it('counts no further than a part of an export needs', async () => {
+    const db = ledgerOf(manyRows())
+    const totals: unknown[] = []
+    const read: Read = async (statement) => {
+      const rows = await readOf(db)(statement)
+      totals.push(...new Set(rows.flatMap(({ total = [] }) => total)))
+      return rows
+    }
+    const query = readUsageQuery(new URLSearchParams('?model=a/x&offset=20'))
+    await readRowsBefore(read, 'acme', query, { seq: undefined, count: 100 })
+    await readRowsBefore(read, 'acme', query, { seq: 300, count: 100 })
+    expect(totals).toEqual([120, 100])
+    db.connection.close()
+  })
+
+  it('finds rows without a filter by their numbers, and passes over none', async () => {
+    const db = ledgerOf(manyRows())
+    const texts: string[] = []
+    const read: Read = (statement) => {
+      texts.push(statement.sql)
+      return readOf(db)(statement)
+    }
+    const query = readUsageQuery(new URLSearchParams('?offset=498'))
+    const { rows } = await readUsagePage(read, 'acme', query)
+    const exported = await readRowsBefore(read, 'acme', query, { seq: undefined, count: 100 })
+    for (const found of [rows, exported]) expect(idsOf(found)).toEqual(['acme-2', 'acme-1'])
+    expect(texts.filter((text) => text.includes('OFFSET'))).toEqual([])
     db.connection.close()
   })
 })
