@@ -29,6 +29,8 @@ export function openForWriting(path: string): SqliteFile {
   const connection = translated(() => {
     const opened = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+    // Former bytes of rows are zeroed in the pages that are written anyway.
+    opened.exec('PRAGMA secure_delete = FAST')
     return opened
   })
   return fileOf(connection)

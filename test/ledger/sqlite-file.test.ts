@@ -1,0 +1,28 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openForWriting } from '../../src/ledger/sqlite-file.ts'
+
+test('a row that is deleted, or grows and moves, leaves no bytes in the file', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'cmr-test-sqlite-file-'))
+  try {
+    const path = join(directory, 'a.sqlite')
+    const file = openForWriting(path)
+    file.run('CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT, more TEXT)', [])
+    const insert = "INSERT INTO names (id, name, more) VALUES (?, ?, '')"
+    for (let id = 0; id < 9; id++) file.run(insert, [id, `the-name-of-${id}`])
+    file.run("UPDATE names SET more = 'longer than before' WHERE id = 4", [])
+    file.run("UPDATE names SET name = '0' WHERE id = 4", [])
+    file.run('DELETE FROM names WHERE id = 6', [])
+    file.emptyLog()
+    file.close()
+    const bytes = await readFile(path, 'latin1')
+    const left = Array.from({ length: 9 }, (_, id) => id).filter((id) =>
+      bytes.includes(`name-of-${id}`),
+    )
+    expect(left).toEqual([0, 1, 2, 3, 5, 7, 8])
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+})
