@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm'
 export function returnUnusedMemory(): void {
   // The collector is only visible to contexts that begin while this flag is set (nodejs.org/api/v8.html, nodejs.org/api/globals.html).
   setFlagsFromString('--expose-gc')
-  const collect: unknown = runInNewContext('gc')
+  const collect: unknown = runInNewContext('globalThis.gc')
   setFlagsFromString('--no-expose-gc')
   if (typeof collect !== 'function') return
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })

@@ -64,17 +64,20 @@ export class CarrierHost {
   async start(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const thread = this.#open()
+    let hasListened = false
     thread.on('message', (message: FromCarrier) => {
       if (message.type !== 'listening') return this.#receive(thread, message)
       this.#port = message.port
+      hasListened = true
       return resolve()
     })
     thread.once('exit', () => {
       if (this.#thread === thread) this.#forget()
-      reject(new Error('a carrier ended before it listened'))
+      // Where the main thread was busy, both are reported in the same moment.
+      if (hasListened) this.#onEnd()
+      else reject(new Error('a carrier ended before it listened'))
     })
     await promise
-    thread.once('exit', () => this.#onEnd())
   }
 
   /** Makes the carrier go by these facts from now on. */
@@ -148,7 +151,7 @@ export class CarrierHost {
   async #restart(): Promise<void> {
     try {
       await this.start()
-      this.#deps.onRestored()
+      if (this.#thread !== undefined) this.#deps.onRestored()
     } catch {
       if (!this.#closed) this.#restartLater()
     }
