@@ -4,6 +4,7 @@ import type { SimulatedChipKeys } from '../../src/protocol/boot.ts'
 import { openFronts, type Fronts } from '../../src/host/stack/fronts.ts'
 import { writeWorkerBundle } from '../../src/host/worker-bundle.ts'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
+import { carriersFor } from '../../src/host/stack/carrier-plan.ts'
 import { untilHealthy } from '../../src/host/stack/healthy.ts'
 import type { Started } from '../../src/host/stack/process-restarter.ts'
 import { makeLinkCertificates } from '../../src/host/stack/link-certificates.ts'
@@ -114,6 +115,7 @@ async function makeParts(criteria: RouterOptions, fronts: Fronts): Promise<Parts
     platform: 'simulated',
     ownUrl: `http://127.0.0.1:${fronts.httpPort}`,
     fronts,
+    carriers: carriersFor(workers),
     probe: workers > 1,
     state: openStateDir(join(directory, 'state')),
     config: readRouterConfig(configPath),
