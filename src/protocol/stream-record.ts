@@ -57,6 +57,8 @@ export function parseResponsesAhead(json: string): ResponsesAhead | undefined {
 export const chunkOrderSchema = z.strictObject({
   /** Names the stream for `LINK_PATHS.streams`; random. */
   stream: z.uuid(),
+  /** The customer, among whom memory for large events is shared out. */
+  owner: z.string().min(1).max(64),
   /** The head of every chunk. */
   head: z.strictObject({ id: z.string(), created: z.int(), model: z.string() }),
   format: chunkFormatSchema,

@@ -3,7 +3,7 @@ const TOTAL_BYTES = 256 * 1024 * 1024
 
 /** What one stream has taken. */
 export interface StreamMemory {
-  /** @throws Error when there is not as much left */
+  /** @throws Error when there is not as much left, or not for this owner */
   take(bytes: number): void
   /** Gives back everything; nothing may be taken after that. */
   giveBack(): void
@@ -17,11 +17,16 @@ export function countersFor(threads: number): TakenByThread {
   return new Int32Array(new SharedArrayBuffer(Math.max(1, threads) * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** The memory that large events of many streams share, in all threads together. */
+/**
+ * The memory that large events of many streams share, in all threads together. In each thread an owner holds at most as
+ * much as is still free in all of them, so that something is always left for the next one.
+ */
 export class EventMemory {
   readonly #total: number
   readonly #taken: TakenByThread
   readonly #own: number
+  /** What each owner holds in this thread, bytes. */
+  readonly #held = new Map<string, number>()
 
   /** @param own the place of this thread in `taken` */
   constructor(totalBytes = TOTAL_BYTES, taken: TakenByThread = countersFor(1), own = 0) {
@@ -31,22 +36,35 @@ export class EventMemory {
   }
 
   /** @param most how much the stream may take, bytes; all that there is unless given */
-  forStream(most = this.#total): StreamMemory {
+  forStream(owner: string, most = this.#total): StreamMemory {
     let taken = 0
     return {
       take: (bytes) => {
+        const held = this.#heldBy(owner)
         Atomics.add(this.#taken, this.#own, bytes)
-        if (taken + bytes > most || this.#sum() > this.#total) {
+        const left = this.#total - this.#sum()
+        if (taken + bytes > most || held > left) {
           Atomics.sub(this.#taken, this.#own, bytes)
           throw new Error('no memory is left for events')
         }
+        this.#hold(owner, held + bytes)
         taken += bytes
       },
       giveBack: () => {
         Atomics.sub(this.#taken, this.#own, taken)
+        this.#hold(owner, this.#heldBy(owner) - taken)
         taken = 0
       },
     }
+  }
+
+  #heldBy(owner: string): number {
+    return this.#held.get(owner) ?? 0
+  }
+
+  #hold(owner: string, bytes: number): void {
+    if (bytes > 0) this.#held.set(owner, bytes)
+    else this.#held.delete(owner)
   }
 
   #sum(): number {

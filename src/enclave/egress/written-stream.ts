@@ -87,8 +87,8 @@ export class WrittenStream {
     this.#response = response
     this.#deps = deps
     const { head, include_reasoning: includeReasoning } = order
-    this.#memory = deps.memory.forStream()
-    this.#textMemory = deps.memory.forStream(MAX_TEXT_BYTES)
+    this.#memory = deps.memory.forStream(order.owner)
+    this.#textMemory = deps.memory.forStream(order.owner, MAX_TEXT_BYTES)
     const takeMemory = (bytes: number) => this.#memory.take(bytes)
     const reading = { id: head.id, includeReasoning, takeMemory }
     const takeTextMemory = (bytes: number) => this.#textMemory.take(bytes)

@@ -112,6 +112,7 @@ function order(admitted: AdmittedChat, route: Route, head: AnswerHead): OrderedC
   return {
     order: {
       stream: context.newId(),
+      owner: admitted.admission.customerId,
       head: { id, created, model },
       format: ordered.format,
       include_reasoning: chat.includeReasoning,

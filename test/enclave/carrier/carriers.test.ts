@@ -280,6 +280,7 @@ describe('carriers', () => {
     const stream = '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d'
     const order = printChunkOrder({
       stream,
+      owner: 'cus_1',
       head: { id: 'x', created: 1, model: 'm' },
       format: { door: 'chat' },
       billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },

@@ -78,6 +78,7 @@ async function call(sent: OutgoingHttpHeaders = {}): Promise<string> {
 const chunkOrder = (): OutgoingHttpHeaders => ({
   'x-cmr-chunks': printChunkOrder({
     stream: randomUUID(),
+    owner: 'cus_1',
     head: { id: 'chatcmpl-1', created: 1, model: 'm' },
     format: { door: 'chat' },
     billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },

@@ -119,6 +119,7 @@ describe('a stream of events whose chunks are joined', () => {
     const stream = '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1'
     const head = { id: 'chatcmpl-1', created: 1, model: 'nova/глм' }
     const limits = {
+      owner: 'cus_1',
       format: { door: 'chat' as const },
       billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
       include_reasoning: true,
@@ -157,6 +158,7 @@ describe('a stream of events whose chunks are joined', () => {
       const orderFor = (ahead_bytes: number) => ({
         'x-cmr-chunks': printChunkOrder({
           stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+          owner: 'cus_1',
           head: { id: 'resp_1', created: 1, model: 'm' },
           format: { door: 'responses', encrypted_content: false, ahead_bytes },
           billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },

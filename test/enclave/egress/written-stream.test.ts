@@ -36,6 +36,7 @@ function orderOf(
   const { id, created, model, includeReasoning } = options
   return {
     stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+    owner: 'cus_1',
     head: { id, created, model },
     format: { door: 'chat' },
     billing: {
@@ -287,7 +288,9 @@ describe('events too large for what every stream may hold', () => {
 
   it('share a total, and the stream that exceeds it ends as broken, without output', () => {
     const memory = new EventMemory(3 * MIB)
-    const streams = [1, 2, 3, 4].map(() => open(orderOf(), undefined, undefined, memory))
+    const streams = ['cus_1', 'cus_2', 'cus_3', 'cus_4'].map((owner) =>
+      open(orderOf(OPTIONS, { owner }), undefined, undefined, memory),
+    )
     for (const stream of streams) stream.give(begun)
     const [first, second, third, fourth] = streams
     if (!first || !second || !third || !fourth) throw new Error('four streams were opened')
@@ -299,6 +302,24 @@ describe('events too large for what every stream may hold', () => {
     expect(first.stream.stop().ending).toEqual({ kind: 'complete' })
   })
 
+  it('leave something for the next customer, however many one customer has', () => {
+    const memory = new EventMemory(3 * MIB)
+    const openFor = (owner: string) =>
+      open(orderOf(OPTIONS, { owner }), undefined, undefined, memory)
+    const streams = [1, 2, 3, 4].map(() => openFor('cus_1'))
+    for (const stream of streams) stream.give(begun)
+    const next = openFor('cus_2')
+    next.give(utf8('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n'))
+    next.give(begun.subarray(0, 500_000))
+    expect(next.stream.stop().ending).toEqual({ kind: 'stopped' })
+    expect(streams.map(({ stream }) => stream.stop().ending.kind)).toEqual([
+      'stopped',
+      'stopped',
+      'broken',
+      'broken',
+    ])
+  })
+
   it.each(['complete', 'stopped'])('give their memory back when the stream is %s', (how) => {
     const memory = new EventMemory(3 * MIB)
     const one = open(orderOf(), undefined, undefined, memory)
@@ -306,7 +327,7 @@ describe('events too large for what every stream may hold', () => {
     if (how === 'complete') one.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
     if (how === 'complete') one.over()
     expect(one.stream.stop().ending).toEqual({ kind: how })
-    expect(() => memory.forStream().take(3 * MIB)).not.toThrow()
+    expect(() => memory.forStream('cus_2').take(3 * MIB)).not.toThrow()
   })
 })
 
@@ -344,9 +365,9 @@ describe('text that is held until the end of an answer', () => {
     response.give(STOP)
     response.over()
     expect(response.stream.stop().ending).toEqual({ kind: 'complete' })
-    expect(() => memory.forStream().take(MIB)).toThrow('no memory is left')
+    expect(() => memory.forStream('cus_2').take(MIB)).toThrow('no memory is left')
     response.drop()
-    expect(() => memory.forStream().take(MIB)).not.toThrow()
+    expect(() => memory.forStream('cus_2').take(MIB)).not.toThrow()
   })
 
   it('counts items, too, however short they are', () => {
@@ -362,7 +383,7 @@ describe('text that is held until the end of an answer', () => {
     const memory = new EventMemory()
     const { stream } = held(memory, 70 * MIB, MIB)
     expect(stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
-    expect(() => memory.forStream().take(190 * MIB)).not.toThrow()
+    expect(() => memory.forStream('cus_2').take(190 * MIB)).not.toThrow()
   })
 })
 
