@@ -1,8 +1,9 @@
+import type { EventEmitter } from 'node:events'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../protocol/boot.ts'
 import { startChild, type Child } from './child.ts'
-import { firstMessage } from './first-message.ts'
+import { orFailure } from './first-message.ts'
 import type { Started } from './process-restarter.ts'
 
 const DAEMON = fileURLToPath(new URL('../../enclave/main.ts', import.meta.url))
@@ -24,15 +25,29 @@ export async function startDaemon(
     stdin: 'ignore',
     extra: 'ipc',
   })
-  const answer = firstMessage<FromDaemon>(child)
+  const outcome = startOutcome(child.process, said)
   sendToDaemon(child, { type: 'boot', boot })
-  const message = await answer
-  if (message.type === 'ready') {
-    child.process.on('message', (later: FromDaemon) => said(later))
-    return { child, ready: message.ready }
-  }
+  const message = await orFailure(child, outcome)
+  if (message.type === 'ready') return { child, ready: message.ready }
   await child.stop(0)
-  throw new Error(message.type === 'refused' ? message.reason : `said "${message.type}" first`)
+  throw new Error(message.reason)
+}
+
+type StartOutcome = Extract<FromDaemon, { type: 'ready' | 'refused' }>
+
+/** How the start of a daemon ends. Whatever else it says, before or after that, is passed on. */
+export function startOutcome(
+  daemon: Pick<EventEmitter, 'on'>,
+  said: (message: FromDaemon) => void,
+): Promise<StartOutcome> {
+  const { promise, resolve } = Promise.withResolvers<StartOutcome>()
+  let isOver = false
+  daemon.on('message', (message: FromDaemon) => {
+    if (isOver || (message.type !== 'ready' && message.type !== 'refused')) return said(message)
+    isOver = true
+    return resolve(message)
+  })
+  return promise
 }
 
 /** Sends one message to a daemon; it is lost if the daemon has just ended. */
