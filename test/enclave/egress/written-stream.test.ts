@@ -287,16 +287,16 @@ describe('events too large for what every stream may hold', () => {
   const begun = utf8(`data: {"choices":[{"delta":{"content":"${'x'.repeat(900_000)}`)
 
   it('share a total, and the stream that exceeds it ends as broken, without output', () => {
-    const memory = new EventMemory(3 * MIB)
-    const streams = ['cus_1', 'cus_2', 'cus_3', 'cus_4'].map((owner) =>
-      open(orderOf(OPTIONS, { owner }), undefined, undefined, memory),
+    const memory = new EventMemory(6 * MIB)
+    const [first, ...others] = Array.from({ length: 8 }, (_, index) =>
+      open(orderOf(OPTIONS, { owner: `cus_${index}` }), undefined, undefined, memory),
     )
-    for (const stream of streams) stream.give(begun)
-    const [first, second, third, fourth] = streams
-    if (!first || !second || !third || !fourth) throw new Error('four streams were opened')
-    expect(fourth.stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
-    expect(fourth.text).toBe('')
-    for (const { stream } of [second, third]) expect(stream.stop().ending.kind).toBe('stopped')
+    const last = others.pop()
+    if (!first || !last) throw new Error('eight streams were opened')
+    for (const stream of [first, ...others, last]) stream.give(begun)
+    expect(last.stream.stop().ending).toEqual({ kind: 'broken', reason: 'no_memory' })
+    expect(last.text).toBe('')
+    for (const { stream } of others) expect(stream.stop().ending.kind).toBe('stopped')
     first.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
     first.over()
     expect(first.stream.stop().ending).toEqual({ kind: 'complete' })
@@ -321,13 +321,13 @@ describe('events too large for what every stream may hold', () => {
   })
 
   it.each(['complete', 'stopped'])('give their memory back when the stream is %s', (how) => {
-    const memory = new EventMemory(3 * MIB)
+    const memory = new EventMemory(6 * MIB)
     const one = open(orderOf(), undefined, undefined, memory)
     one.give(begun)
     if (how === 'complete') one.give(utf8('"},"finish_reason":"stop"}]}\n\n'))
     if (how === 'complete') one.over()
     expect(one.stream.stop().ending).toEqual({ kind: how })
-    expect(() => memory.forStream('cus_2').take(3 * MIB)).not.toThrow()
+    expect(() => memory.forStream('cus_2').take(6 * MIB)).not.toThrow()
   })
 })
 
