@@ -89,6 +89,7 @@ describe('the link', () => {
       provider_response_id: null,
       provider_sha256: 'a'.repeat(64),
       client_sha256: 'b'.repeat(64),
+      tail: { events: 3, blocks: 0, open: null, output: [] },
     }
     const lost = () => Promise.reject(new TypeError('connection reset'))
     const healed = linkTo(lost, () => Response.json(record))
