@@ -92,7 +92,8 @@ export class WrittenStream implements CommittedStream {
     const record = await this.#end().catch(() => undefined)
     const end = clientDisconnected.aborted
       ? ({ kind: 'client_gone' } as const)
-      : endOf(taken ? record : undefined, aborted)
+      : // Whoever used up the time that a stream may last, it is not the route's failure.
+        endOf(taken ? record : undefined, budget.aborted ? budget.reason : aborted)
     return {
       end,
       answer: this.#answer(record),

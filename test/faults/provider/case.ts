@@ -111,3 +111,10 @@ export function cut(
   }
   return { alone: outcome, paired: outcome }
 }
+
+/** The answer used up the time that a stream may last, which is not taken for a failure of the route. */
+export function overdue(): Expectation {
+  const { alone } = cut('timeout', { code: 'upstream_timeout' })
+  const outcome = { ...alone, health: 'closed' }
+  return { alone: outcome, paired: outcome }
+}

@@ -17,7 +17,7 @@ import {
   usageFrame,
 } from '../answers.ts'
 import { PROMPT_ESTIMATE } from '../ask.ts'
-import { cut, served, TIMED_OUT, UNCLASSIFIED, type ProviderCase } from './case.ts'
+import { cut, overdue, served, TIMED_OUT, UNCLASSIFIED, type ProviderCase } from './case.ts'
 
 const STREAM = ROLE + TEXT + STOP + usageFrame() + DONE
 const WHOLE = JSON.stringify(completion())
@@ -148,7 +148,7 @@ export const FRAMING_CASES: readonly ProviderCase[] = [
         await delay(100)
       }
     },
-    stream: cut('timeout', { code: 'upstream_timeout' }),
+    stream: overdue(),
     long: true,
   },
   {
