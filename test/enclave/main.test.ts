@@ -10,6 +10,7 @@ import { hpkeAnswerSchema, linkConfigSchema, linkStateSchema } from '../../src/p
 import { receiptClaimsSchema } from '../../src/protocol/receipt.ts'
 import { publishedTrustBundleSchema } from '../../src/protocol/trust-bundle.ts'
 import { readEnvelope, verifyEnvelopeHardware } from '../../src/verify/envelope-hardware.ts'
+import { CLAIMS } from './claims-to-sign.ts'
 import { startDaemonProcess, type DaemonProcess } from './daemon-process.ts'
 import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 import { wholeReceipts } from '../support/signed-receipts.ts'
@@ -34,22 +35,6 @@ function config(service: Json = {}): Json {
     },
     routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
   }
-}
-
-const CLAIMS = {
-  jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
-  iat: 1_700_000_000,
-  endpoint: '/v1/chat/completions' as const,
-  requested_route: 'm',
-  routed_model: 'nova/m',
-  prompt_tokens: 1,
-  completion_tokens: 1,
-  request_digest: 'a1'.repeat(32),
-  response_digest: 'a2'.repeat(32),
-  digest_version: 1,
-  failover: false,
-  client_request_digest: 'a3'.repeat(32),
-  client_response_digest: 'a4'.repeat(32),
 }
 
 /** Handed to later daemons, which are ready sooner without making keys of RSA-4096. */

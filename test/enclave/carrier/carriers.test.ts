@@ -14,6 +14,7 @@ import type { ChannelEvidence, ProviderChannel } from '../../../src/enclave/proo
 import { describeInferenceHop } from '../../../src/enclave/proofs/inference-hop.ts'
 import { evidenceFor } from '../../support/proven-channel.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
+import { CLAIMS } from '../claims-to-sign.ts'
 import { callLink } from '../link-client.ts'
 import { makeCertificatePair, type CertificatePair } from '../link-material.ts'
 
@@ -151,24 +152,9 @@ const chat = (index: number) =>
   call(index, '/v1/egress/nova/chat/completions', { method: 'POST', body: '{}' })
 
 function receipt(index: number) {
-  const claims = {
-    jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
-    iat: 1_700_000_000,
-    endpoint: '/v1/chat/completions',
-    requested_route: 'm',
-    routed_model: 'nova/m',
-    prompt_tokens: 1,
-    completion_tokens: 1,
-    request_digest: 'a1'.repeat(32),
-    response_digest: 'a2'.repeat(32),
-    digest_version: 1,
-    failover: false,
-    client_request_digest: 'a3'.repeat(32),
-    client_response_digest: 'a4'.repeat(32),
-  }
   const evidenceSha256 = proven.evidence.evidence_digest
   const one = {
-    claims,
+    claims: CLAIMS,
     provider: 'nova',
     configuration_sha256: CONFIGURATION,
     evidence_sha256: evidenceSha256,

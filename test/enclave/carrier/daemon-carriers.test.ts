@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DaemonReady } from '../../../src/protocol/boot.ts'
 import { linkConfigSchema, linkStateSchema, type LinkState } from '../../../src/protocol/link.ts'
+import { CLAIMS } from '../claims-to-sign.ts'
 import { startDaemonProcess, type DaemonProcess } from '../daemon-process.ts'
 
 /** A real daemon with two carriers: what one thread learns, the others go by. */
@@ -12,22 +13,6 @@ const config = (name: string) => ({
   },
   routes: [{ model_key: 'm', provider: 'nova', upstream_model: 'x', type: 'chat' }],
 })
-
-const CLAIMS = {
-  jti: '2f1c6a3e-8f5b-4c1e-9c55-0d9f1b2a3c4d',
-  iat: 1_700_000_000,
-  endpoint: '/v1/chat/completions',
-  requested_route: 'm',
-  routed_model: 'nova/m',
-  prompt_tokens: 1,
-  completion_tokens: 1,
-  request_digest: 'a1'.repeat(32),
-  response_digest: 'a2'.repeat(32),
-  digest_version: 1,
-  failover: false,
-  client_request_digest: 'a3'.repeat(32),
-  client_response_digest: 'a4'.repeat(32),
-}
 
 let daemon: DaemonProcess
 let ready: DaemonReady
