@@ -16,6 +16,8 @@ export interface Env extends StorageEnv {
   readonly CONSOLE_PAGE?: string
   /** Whether the console is a file, where the lines of a moment may be written in one piece. */
   readonly CONSOLE_IS_FILE?: boolean
+  /** Whether the runtime leaves async functions that wait out of the stacks of errors (V8's `--no-async-stack-traces`). */
+  readonly NO_ASYNC_STACKS?: boolean
   /** Maximum number of open requests of keyed endpoints; absent where the host limits them itself. */
   readonly MAX_OPEN_REQUESTS?: string
 }

@@ -9,9 +9,13 @@ import { LocalLedger } from './storage/local-ledger.ts'
 import { makePostgresPool } from './storage/postgres-pool.ts'
 import { makeStoreObject } from './storage/store-object.ts'
 
+/** Stack frames an error keeps, where keeping them is safe; the log has at most eight. */
+const STACK_FRAMES = 8
+
 // V8 keeps the functions and receivers of an error's stack with the error, and workerd keeps the error of a stream that was
-// broken off as long as the stream: each would hold the other, and with them the whole request, for ever. So the log
-// has no frames of unexpected errors of the worker.
+// broken off as long as the stream. It makes such errors outside the program, so their stacks are only the async functions
+// that wait for the stream: each would hold the other, and with them the whole request, for ever. Unless the runtime leaves
+// those out, errors have no stacks.
 Object.assign(Error, { stackTraceLimit: 0 })
 
 /** Joins the storage object and the requests of its isolate. */
@@ -35,7 +39,11 @@ function createWorker(): ExportedHandler<Env> {
     keepAlive: waitUntil,
     localLedger,
   }
-  const appOf = (env: Env) => (app ??= new App(env, deps))
+  const open = (env: Env) => {
+    if (env.NO_ASYNC_STACKS) Object.assign(Error, { stackTraceLimit: STACK_FRAMES })
+    return new App(env, deps)
+  }
+  const appOf = (env: Env) => (app ??= open(env))
   return {
     fetch: (request, env, execution) => appOf(env).handle(request, execution),
     scheduled: ({ scheduledTime }, env) => appOf(env).sweep(scheduledTime),

@@ -7,11 +7,11 @@ import type { Customer } from '../faults/world.ts'
 import { openLoadWorld, type LoadWorld } from '../load/load-world.ts'
 import { becomesTrue } from '../support/stack.ts'
 
-const CLIENTS = 400
+const CLIENTS = 800
 const AT_A_TIME = 10
 const DELTA = content('x'.repeat(200_000))
-/** What 1,200 answers that stay in memory exceed by far. */
-const MAX_GROWTH_MIB = 200
+/** What 2,400 answers that stay in memory exceed by far. */
+const MAX_GROWTH_MIB = 250
 
 let world: LoadWorld
 let reached = 0

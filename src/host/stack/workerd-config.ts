@@ -47,6 +47,9 @@ export const WORKERD = workerd.default
 
 const COMPATIBILITY_DATE = '2026-11-17'
 
+/** Without this, errors that the platform keeps would keep the requests that met them (src/worker/index.ts). */
+const V8_FLAGS = ['--no-async-stack-traces']
+
 /**
  * The binary configuration for `workerd serve --binary -`. workerd's own compiler builds it from a text in a
  * temporary directory; private keys and passwords are substituted afterwards, in memory.
@@ -100,6 +103,7 @@ function configText(plan: WorkerdPlan, seal: Seal): string {
         ? [{ name: 'probe', address: '127.0.0.1:0', http: {}, service: 'router' }]
         : []),
     ],
+    v8Flags: V8_FLAGS,
   }
   const schema = 'using Workerd = import "/workerd/workerd.capnp";'
   return `${schema}\nconst config :Workerd.Config = ${capnpText(config)};\n`
@@ -116,6 +120,8 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'STORAGE', text: plan.storage.engine },
       // The supervisor sends it to one (`startWorker`).
       { name: 'CONSOLE_IS_FILE', json: 'true' },
+      // As `V8_FLAGS` says.
+      { name: 'NO_ASYNC_STACKS', json: 'true' },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
       ...(plan.consolePage === undefined
         ? []
