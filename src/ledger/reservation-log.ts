@@ -74,7 +74,7 @@ export function openReservations(path: string): readonly HeldReservation[] {
 }
 
 function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | undefined {
-  if (outcome?.ok !== true) return undefined
+  if (outcome?.ok !== true || call.kind === 'find') return undefined
   if (call.kind === 'release') return { ended: call.requestId }
   const { requestId } = call.entry
   if (call.kind === 'settle') return { ended: requestId }

@@ -1,7 +1,12 @@
 import { EmbeddedLedger } from '../worker/embedded/embedded-ledger.ts'
 import { sweep } from '../worker/settle/sweep.ts'
 import { SWEEP_AFTER_WRITE_MS, type Statement } from '../worker/storage/database.ts'
-import { failedCall, type LedgerCall, type LedgerOutcome } from '../worker/storage/ledger-calls.ts'
+import {
+  failedCall,
+  haveChanged,
+  type LedgerCall,
+  type LedgerOutcome,
+} from '../worker/storage/ledger-calls.ts'
 import { migrate } from '../worker/storage/migrate.ts'
 import { SQLITE_MIGRATIONS } from '../worker/storage/migrations.ts'
 import { sqliteDatabase, type SqliteAnswer } from '../worker/storage/sqlite-batches.ts'
@@ -118,7 +123,7 @@ export class Writer {
 
   async #operate(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
     const outcomes = await this.#engine.operations(calls)
-    if (outcomes.some(({ ok }) => ok)) this.#sweeps.written()
+    if (haveChanged(outcomes)) this.#sweeps.written()
     return this.#noted(calls, outcomes)
   }
 

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../protocol/digest.ts'
-import type { Row, Statement, Storage } from '../storage/database.ts'
+import type { Database, Row, Statement, Storage } from '../storage/database.ts'
+import type { KeyFacts } from '../storage/ledger-operations.ts'
 import { optionalNumberOf, textOf } from '../storage/row.ts'
 import { sql } from '../storage/sql.ts'
 import { isExpired, parseApiKey, type PresentedKey } from './api-key.ts'
@@ -57,14 +58,24 @@ export interface AuthDeps extends KeyReading {
 }
 
 /**
- * The caller of an endpoint that needs no admission: one storage read.
+ * The owner of the presented key: one storage read. An engine that keeps accounts in its memory reads what the key's
+ * admissions need at the same time, so that they need no read of their own.
  * @throws ApiError `unauthorized` or `key_expired`
  * @throws StorageUnavailable when the storage does not answer
  */
 export async function authenticate(request: Request, context: AuthDeps): Promise<Caller> {
   const key = await readApiKey(request, context)
-  const { caller } = await readAsCaller(key, context, [])
-  return caller
+  return callerOf(key, await findKey(context.storage.customer(key.customerId), key), context.now())
+}
+
+/**
+ * Finds a key in its customer's storage, whether it has expired or not. Undefined: there is no such key.
+ * @throws StorageUnavailable when the storage does not answer
+ */
+export async function findKey(db: Database, key: PresentedKey): Promise<KeyFacts | undefined> {
+  if (db.ledger?.findKey !== undefined) return db.ledger.findKey(key)
+  const [keys = []] = await db.batch([selectKey(key)])
+  return factsOf(keys)
 }
 
 /**
@@ -77,18 +88,37 @@ export async function readAsCaller(
   { storage, now }: Pick<AuthDeps, 'storage' | 'now'>,
   statements: readonly Statement[],
 ): Promise<{ readonly caller: Caller; readonly rows: readonly (readonly Row[])[] }> {
-  const { customerId, keyPrefix } = key
-  const [keys = [], ...rows] = await storage.customer(customerId).batch([
-    sql`SELECT name, expires_at, ${endOfFormer(key)} AS ends_at FROM api_keys
-      WHERE customer_id = ${customerId} AND key_prefix = ${keyPrefix} AND ${wasEverKey(key)}
-        AND deleted_at IS NULL`,
-    ...statements,
-  ])
-  const [row] = keys
-  if (row === undefined) throw invalidKey()
-  const ends = [optionalNumberOf(row, 'expires_at'), optionalNumberOf(row, 'ends_at')]
-  if (ends.some((end) => isExpired(end, now()))) throw keyExpired()
-  return { caller: { customerId, keyPrefix, keyName: textOf(row, 'name') }, rows }
+  const db = storage.customer(key.customerId)
+  const [keys = [], ...rows] = await db.batch([selectKey(key), ...statements])
+  return { caller: callerOf(key, factsOf(keys), now()), rows }
+}
+
+function selectKey(key: PresentedKey): Statement {
+  return sql`SELECT name, expires_at, ${endOfFormer(key)} AS ends_at FROM api_keys
+    WHERE customer_id = ${key.customerId} AND key_prefix = ${key.keyPrefix} AND ${wasEverKey(key)}
+      AND deleted_at IS NULL`
+}
+
+function factsOf([row]: readonly Row[]): KeyFacts | undefined {
+  return (
+    row && {
+      keyName: textOf(row, 'name'),
+      expiresAt: optionalNumberOf(row, 'expires_at'),
+      secretEndsAt: optionalNumberOf(row, 'ends_at'),
+    }
+  )
+}
+
+/** @throws ApiError `unauthorized` or `key_expired` */
+function callerOf(
+  { customerId, keyPrefix }: PresentedKey,
+  facts: KeyFacts | undefined,
+  now: number,
+): Caller {
+  if (facts === undefined) throw invalidKey()
+  const { keyName, expiresAt, secretEndsAt } = facts
+  if (isExpired(expiresAt, now) || isExpired(secretEndsAt, now)) throw keyExpired()
+  return { customerId, keyPrefix, keyName }
 }
 
 /** The same answer for a key that is malformed, invented, unknown or deleted. */

@@ -1,4 +1,4 @@
-import type { AdmissionEntry, AdmissionFacts } from '../storage/ledger-operations.ts'
+import type { AdmissionEntry, AdmissionFacts, LedgerKey } from '../storage/ledger-operations.ts'
 import { WINDOW_MS } from '../settle/admit-sql.ts'
 import { periodOf } from '../settle/key-limits.ts'
 import { amountOf, termsOfPlan, UNLIMITED } from '../settle/plan-terms.ts'
@@ -18,19 +18,16 @@ export function admitInMemory(
   entry: AdmissionEntry,
 ): AdmissionFacts | undefined | typeof BY_SQL {
   if (entry.claim !== null) return BY_SQL
-  const { requestId, key: presented, now } = entry
-  const account = accounts.find(presented.customerId)
-  const key = account && accounts.keyOf(account, presented.keyPrefix)
-  if (account === undefined || key === undefined || key.deleted) return undefined
-  const isCurrent = key.keyHash === presented.keyHash
-  const secretEndsAt = key.formerSecrets.get(presented.keyHash) ?? null
-  if (!isCurrent && secretEndsAt === null) return undefined
+  const { requestId, now } = entry
+  const found = findInMemory(accounts, entry.key)
+  if (found === undefined) return undefined
+  const { account, key, secretEndsAt } = found
   const amount = BigInt(amountOf(entry, account))
   const isElsewhere = (accounts.knownHolderOf(requestId) ?? account) !== account
   if (isElsewhere || !isAmount(account.reserved + amount)) return BY_SQL
 
   const overLimit = isOverLimit(account, key, amount, now)
-  const isValid = isCurrent || (secretEndsAt !== null && secretEndsAt > now)
+  const isValid = secretEndsAt === null || secretEndsAt > now
   const isKnown = account.open.has(requestId)
   const mayEnter = () =>
     isValid &&
@@ -56,6 +53,16 @@ export function admitInMemory(
     overLimit: !enters && overLimit,
     openRequests: enters ? 0 : openRequestsOf(account, key.keyPrefix, now),
   }
+}
+
+/** Finds a key that exists, by its current secret or a former one. */
+export function findInMemory(accounts: Accounts, { customerId, keyPrefix, keyHash }: LedgerKey) {
+  const account = accounts.find(customerId)
+  const key = account && accounts.keyOf(account, keyPrefix)
+  if (account === undefined || key === undefined || key.deleted) return undefined
+  if (key.keyHash === keyHash) return { account, key, secretEndsAt: null }
+  const secretEndsAt = key.formerSecrets.get(keyHash)
+  return secretEndsAt === undefined ? undefined : { account, key, secretEndsAt }
 }
 
 function termsOf(account: Account, key: AccountKey) {

@@ -5,6 +5,8 @@ import type { Database, Statement } from '../storage/database.ts'
 import {
   carryOut,
   failedCall,
+  type ChangingCall,
+  type FailedCall,
   type LedgerCall,
   type LedgerOutcome,
 } from '../storage/ledger-calls.ts'
@@ -13,7 +15,7 @@ import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { Accounts } from './accounts.ts'
-import { admitInMemory, BY_SQL } from './admission.ts'
+import { admitInMemory, BY_SQL, findInMemory } from './admission.ts'
 import { writeTables } from './fold.ts'
 import { FormerJournal } from './former-journal.ts'
 import { Journal } from './journal.ts'
@@ -32,6 +34,8 @@ const MANY_BILLS = 256
 
 /** With more of them, those that were read first are forgotten with a fold: memory does not grow with the number of customers. */
 const MAX_ACCOUNTS = 20_000
+
+type FindCall = Extract<LedgerCall, { kind: 'find' }>
 
 /** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
 interface FoldPlan {
@@ -107,6 +111,7 @@ export class EmbeddedLedger implements LedgerEngine {
    * only the store's owner may arrange the next one.
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined {
+    if (call.kind === 'find') return this.#isInMemory(call) ? this.#find(call) : undefined
     if (this.#isAtWork || !this.#isFoldDue || !this.#isInMemory(call)) return undefined
     return outcomeIn(() => this.#inMemory(call))
   }
@@ -122,7 +127,7 @@ export class EmbeddedLedger implements LedgerEngine {
       const settlements: SettleCall[] = []
       for (const call of calls) {
         if (call.kind === 'settle') settlements.push(call)
-        else {
+        else if (call.kind !== 'find') {
           const outcome = outcomeIn(() => this.#inMemory(call))
           if (outcome !== undefined) outcomes.set(call, outcome)
         }
@@ -133,7 +138,10 @@ export class EmbeddedLedger implements LedgerEngine {
         if ([...settled.values()].some(isUnavailable)) this.#lastWriteFailed = true
       }
       const answers: LedgerOutcome[] = []
-      for (const call of calls) answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
+      for (const call of calls) {
+        if (call.kind === 'find') answers.push(this.#find(call))
+        else answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
+      }
       return answers
     })
   }
@@ -163,11 +171,22 @@ export class EmbeddedLedger implements LedgerEngine {
   #isInMemory(call: LedgerCall): call is Exclude<LedgerCall, SettleCall> {
     if (call.kind === 'settle') return false
     if (call.kind === 'release') return this.#accounts.knownHolderOf(call.requestId) !== undefined
-    const { customerId, keyPrefix } = call.entry.key
+    const { customerId, keyPrefix } = call.kind === 'find' ? call.key : call.entry.key
     return this.#accounts.knowsKey(customerId, keyPrefix)
   }
 
-  #inMemory(call: Exclude<LedgerCall, SettleCall>): LedgerOutcome | undefined {
+  /** Memory and tables together always know: what is not in memory is in the tables as it was written last. */
+  #find({ key: presented }: FindCall): LedgerOutcome {
+    return outcomeIn(() => {
+      const found = findInMemory(this.#accounts, presented)
+      if (found === undefined) return { ok: true, kind: 'find', facts: null }
+      const { name: keyName, expiresAt } = found.key
+      const facts = { keyName, expiresAt, secretEndsAt: found.secretEndsAt }
+      return { ok: true, kind: 'find', facts }
+    })
+  }
+
+  #inMemory(call: Exclude<ChangingCall, SettleCall>): LedgerOutcome | undefined {
     if (this.#lastWriteFailed) return undefined
     if (call.kind === 'admit') {
       const facts = admitInMemory(this.#accounts, call.entry)
@@ -181,7 +200,7 @@ export class EmbeddedLedger implements LedgerEngine {
     return { ok: true, kind: 'release', released: true }
   }
 
-  async #bySql(call: LedgerCall): Promise<LedgerOutcome> {
+  async #bySql(call: ChangingCall): Promise<LedgerOutcome> {
     const ledger = sqlLedger({
       batch: async (batch) =>
         rowsOf(outcomeOf(await this.#write(this.#folding({ leave: true }), [batch]))),
@@ -303,11 +322,11 @@ function outcomeOf([answer]: readonly SqliteAnswer[]) {
   return answer.outcome
 }
 
-function requestIdOf(call: LedgerCall): string {
+function requestIdOf(call: ChangingCall): string {
   return call.kind === 'release' ? call.requestId : call.entry.requestId
 }
 
-function customerOf(call: LedgerCall): string | undefined {
+function customerOf(call: ChangingCall): string | undefined {
   if (call.kind === 'release') return undefined
   return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
 }
@@ -317,7 +336,9 @@ function isUnavailable(outcome: LedgerOutcome): boolean {
 }
 
 /** How an operation ended; undefined: it is undecided. */
-function outcomeIn(operation: () => LedgerOutcome | undefined): LedgerOutcome | undefined {
+function outcomeIn<Outcome extends LedgerOutcome | undefined>(
+  operation: () => Outcome,
+): Outcome | FailedCall {
   try {
     return operation()
   } catch (error) {

@@ -2,6 +2,8 @@ import { failedOutcome, messageOf, storageError, type BatchOutcome } from './bat
 import type {
   AdmissionEntry,
   AdmissionFacts,
+  KeyFacts,
+  LedgerKey,
   LedgerOperations,
   SettlementEntry,
   SettlementResult,
@@ -9,7 +11,10 @@ import type {
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 /** One operation on the ledger, as it is sent to where the ledger is. */
-export type LedgerCall =
+export type LedgerCall = ChangingCall | { readonly kind: 'find'; readonly key: LedgerKey }
+
+/** An operation that every engine has, if only as SQL. */
+export type ChangingCall =
   | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
   | { readonly kind: 'settle'; readonly entry: SettlementEntry }
   | { readonly kind: 'release'; readonly requestId: string }
@@ -19,9 +24,10 @@ export type LedgerOutcome =
   | { readonly ok: true; readonly kind: 'admit'; readonly facts: AdmissionFacts | null }
   | { readonly ok: true; readonly kind: 'settle'; readonly result: SettlementResult }
   | { readonly ok: true; readonly kind: 'release'; readonly released: boolean }
+  | { readonly ok: true; readonly kind: 'find'; readonly facts: KeyFacts | null }
   | FailedCall
 
-type FailedCall = Extract<BatchOutcome, { ok: false }>
+export type FailedCall = Extract<BatchOutcome, { ok: false }>
 
 /** The outcome of an operation that failed with this error. */
 export function failedCall(error: unknown): FailedCall {
@@ -29,10 +35,15 @@ export function failedCall(error: unknown): FailedCall {
   return failedOutcome(message, isSqliteRefusal(message))
 }
 
+/** Whether operations may have changed something. */
+export function haveChanged(outcomes: readonly LedgerOutcome[]): boolean {
+  return outcomes.some((outcome) => outcome.ok && outcome.kind !== 'find')
+}
+
 /** Carries out a call. @throws what the operation throws */
 export async function carryOut(
   operations: LedgerOperations,
-  call: LedgerCall,
+  call: ChangingCall,
 ): Promise<LedgerOutcome> {
   if (call.kind === 'admit') {
     return { ok: true, kind: 'admit', facts: (await operations.admit(call.entry)) ?? null }
@@ -65,6 +76,11 @@ export function ledgerBehind(call: (call: LedgerCall) => Promise<LedgerOutcome>)
       const outcome = await ask({ kind: 'release', requestId })
       if (outcome.kind !== 'release') throw mismatched()
       return outcome.released
+    },
+    findKey: async (key) => {
+      const outcome = await ask({ kind: 'find', key })
+      if (outcome.kind !== 'find') throw mismatched()
+      return outcome.facts ?? undefined
     },
   }
 }

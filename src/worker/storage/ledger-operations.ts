@@ -23,16 +23,34 @@ export interface LedgerOperations {
    * @throws StorageUnavailable when the engine does not answer
    */
   release(requestId: string): Promise<boolean>
+  /**
+   * Finds a key and brings what its admissions need into the memory of the engine. Undefined: there is no such key. Absent
+   * where an engine has no such memory.
+   * @throws StorageUnavailable when the engine does not answer
+   */
+  readonly findKey?: ((key: LedgerKey) => Promise<KeyFacts | undefined>) | undefined
+}
+
+/** A key as it was presented. */
+export interface LedgerKey {
+  readonly customerId: string
+  readonly keyPrefix: string
+  /** SHA-256 of the whole key, lowercase hex. */
+  readonly keyHash: string
+}
+
+/** What is known of a key that exists. */
+export interface KeyFacts {
+  readonly keyName: string
+  /** When the key expires; null: never. */
+  readonly expiresAt: number | null
+  /** When the presented secret of a rotated key expires; null: it is the current one. */
+  readonly secretEndsAt: number | null
 }
 
 export interface AdmissionEntry {
   readonly requestId: string
-  readonly key: {
-    readonly customerId: string
-    readonly keyPrefix: string
-    /** SHA-256 of the whole key, lowercase hex. */
-    readonly keyHash: string
-  }
+  readonly key: LedgerKey
   /** The plans of the configuration; `termsOfPlan` finds a customer's among them. */
   readonly plans: RouterConfig['plans']
   /** The most that the request may cost, by the discount of a plan in whole percent: one for each discount of `plans`. */
@@ -57,18 +75,13 @@ export interface Claim {
 }
 
 /** The key's and its customer's terms, and the state of the limits after the decision. */
-export interface AdmissionFacts {
+export interface AdmissionFacts extends KeyFacts {
   /** Whether the request has a reservation. */
   readonly admitted: boolean
   readonly customerName: string
-  readonly keyName: string
   readonly plan: string
   readonly receiptRetentionDays: number | null
   readonly suspended: boolean
-  /** When the key expires; null: never. */
-  readonly expiresAt: number | null
-  /** When the presented secret of a rotated key expires; null: it is the current one. */
-  readonly secretEndsAt: number | null
   /** JSON array of selectors; null: all models. */
   readonly models: string | null
   readonly minAttestation: string | null

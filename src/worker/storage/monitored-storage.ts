@@ -17,11 +17,15 @@ export function monitoredStorage(
       throw error
     }
   }
-  const watchedLedger = (ledger: LedgerOperations): LedgerOperations => ({
-    admit: (entry) => watch(ledger.admit(entry)),
-    settle: (entry) => watch(ledger.settle(entry)),
-    release: (requestId) => watch(ledger.release(requestId)),
-  })
+  const watchedLedger = (ledger: LedgerOperations): LedgerOperations => {
+    const { findKey } = ledger
+    return {
+      admit: (entry) => watch(ledger.admit(entry)),
+      settle: (entry) => watch(ledger.settle(entry)),
+      release: (requestId) => watch(ledger.release(requestId)),
+      findKey: findKey && ((key) => watch(findKey(key))),
+    }
+  }
   const watched = (database: Database): Database => ({
     batch: (statements) => watch(database.batch(statements)),
     ...(database.ledger !== undefined && { ledger: watchedLedger(database.ledger) }),

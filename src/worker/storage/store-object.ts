@@ -9,7 +9,7 @@ import { durableObjectStore } from './durable-object-store.ts'
 import { sqliteDatabase } from './sqlite-batches.ts'
 import { ReadTurns } from './read-turns.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Sweep } from './database.ts'
-import type { LedgerCall, LedgerOutcome } from './ledger-calls.ts'
+import { haveChanged, type LedgerCall, type LedgerOutcome } from './ledger-calls.ts'
 import type { LedgerEngine, OpenLedger } from './ledger-engine.ts'
 import type { LocalLedger } from './local-ledger.ts'
 
@@ -66,7 +66,7 @@ export function makeStoreObject(
     /** Carries out operations on the ledger that arrived together. Never throws for what they did. */
     async operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
       const outcomes = await this.#ledger.operations(calls)
-      if (outcomes.some(({ ok }) => ok)) await this.#sweepSoon()
+      if (haveChanged(outcomes)) await this.#sweepSoon()
       return outcomes
     }
 

@@ -1,6 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
 import { openEmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
+import { findKey } from '../../../src/worker/auth/authenticate.ts'
 import { ledgerOf } from '../../../src/worker/settle/sql-ledger.ts'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
@@ -86,6 +87,10 @@ function createWorker() {
       })
     opened.set(ask.instance, storage)
     const db = ask.customer === null ? storage.directory() : storage.customer(ask.customer)
+    if (ask.call?.kind === 'find') {
+      const facts = (await findKey(db, ask.call.key)) ?? null
+      return { outcome: { ok: true, kind: 'find', facts } }
+    }
     if (ask.call !== undefined) return { outcome: await carryOut(ledgerOf(db), ask.call) }
     return { rows: await db.batch(ask.statements ?? []) }
   }

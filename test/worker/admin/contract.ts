@@ -4,12 +4,14 @@ import { enterAction, enterOutcome, listActions } from '../../../src/worker/admi
 import { changeCustomer } from '../../../src/worker/admin/customers.ts'
 import { listKeysOf, rotateKey, updateKey } from '../../../src/worker/admin/keys.ts'
 import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
+import { findKey } from '../../../src/worker/auth/authenticate.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
 import {
   addCustomer,
   askOf,
+  deleteKey,
   NOW,
   readLedgerTotals,
   rejectionOf,
@@ -105,6 +107,24 @@ export function describeAdministration(instances: Instances) {
       await admit(right, askOf(key, 'rotated-7', over))
       const [listed] = (await listKeysOf(left, 'rotated', NOW + 60_000)) ?? []
       expect(listed?.former_ends_at).toBe(null)
+    })
+
+    test('is found by both secrets with the ends of their time, until it is deleted', async () => {
+      const [left, right] = instances('found')
+      const old = await addCustomer(left, { id: 'found', billing: 'postpaid' })
+      const facts = { keyName: 'name of k1', expiresAt: null, secretEndsAt: null }
+      expect(await findKey(left, old)).toEqual(facts)
+      await updateKey(right, 'found', old.keyPrefix, { expires_at: NOW + 90_000 }, NOW)
+      const { key } = await rotated(right, old, 'new', 60_000)
+      const changed = { ...facts, expiresAt: NOW + 90_000 }
+      expect(await findKey(left, key)).toEqual(changed)
+      expect(await findKey(left, old)).toEqual({ ...changed, secretEndsAt: NOW + 60_000 })
+      expect(await findKey(left, { ...key, keyHash: 'of another' })).toBeUndefined()
+      expect(await findKey(left, { ...key, keyPrefix: 'cmr_found_k2' })).toBeUndefined()
+      expect(await findKey(left, { ...key, customerId: 'nobody' })).toBeUndefined()
+      await deleteKey(right, key)
+      expect(await findKey(left, key)).toBeUndefined()
+      expect(await findKey(left, old)).toBeUndefined()
     })
 
     test('that is rotated twice at once has two new secrets of which one is current', async () => {

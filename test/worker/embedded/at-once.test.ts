@@ -1,13 +1,20 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
+import { findKey } from '../../../src/worker/auth/authenticate.ts'
 import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import type { Database } from '../../../src/worker/storage/database.ts'
 import { ledgerBehind, type LedgerCall } from '../../../src/worker/storage/ledger-calls.ts'
 import { LocalLedger } from '../../../src/worker/storage/local-ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
-import { addCustomer, askOf, readLedgerTotals, settlementOf } from '../../support/ledger.ts'
+import {
+  addCustomer,
+  askOf,
+  deleteKey,
+  readLedgerTotals,
+  settlementOf,
+} from '../../support/ledger.ts'
 import { openEmbedded, type EmbeddedDatabase } from '../../support/sqlite-store.ts'
 
 /** A store whose transactions take some turns of the event loop, and may be told to fail. */
@@ -197,4 +204,38 @@ test('an object that gets a new instance offers nothing until that is open, and 
   expect(local.atOnce('object', admissionOf(key, 'later'))).toBeUndefined()
   // The next instance could not be opened either.
   expect(local.replace('object')).toMatchObject(held)
+})
+
+test('a key that was found is admitted at once, and found at once even while a fold is under way', async () => {
+  const db = await openEmbedded(':memory:', slowStore(2))
+  const first = await addCustomer(db, { id: 'first', balance: 100n })
+  const second = await addCustomer(db, { id: 'second', balance: 100n })
+  await db.ledgerEngine.operations([admissionOf(first, 'r1')])
+  const find = (key: PresentedKey): LedgerCall => ({ kind: 'find', key })
+  expect(db.ledgerEngine.atOnce(find(second))).toBeUndefined()
+  expect(await findKey(localTo(db), second)).toMatchObject({ keyName: 'name of k1' })
+  expect(db.ledgerEngine.atOnce(admissionOf(second, 'r2'))).toMatchObject({ ok: true })
+  const folding = db.passTime()
+  await turnOfEventLoop()
+  expect(db.ledgerEngine.atOnce(find(second))).toMatchObject({ ok: true })
+  await folding
+  await deleteKey(db, second)
+  expect(db.ledgerEngine.atOnce(find(second))).toBeUndefined()
+  expect(await findKey(localTo(db), second)).toBeUndefined()
+})
+
+test('keys are found after a write has failed, too', async () => {
+  let broken = false
+  const db = await openEmbedded(
+    ':memory:',
+    slowStore(0, () => broken),
+  )
+  const first = await addCustomer(db, { id: 'first', balance: 100n })
+  const second = await addCustomer(db, { id: 'second', balance: 100n })
+  await db.ledgerEngine.operations([admissionOf(first, 'r1')])
+  broken = true
+  await db.passTime()
+  for (const key of [first, second]) {
+    expect(await findKey(localTo(db), key)).toMatchObject({ secretEndsAt: null })
+  }
 })
