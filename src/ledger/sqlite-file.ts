@@ -21,6 +21,12 @@ const MAX_PREPARED = 1_000
 const BUSY_TIMEOUT_MS = 5_000
 
 /**
+ * Pages of the write-ahead log (16 MiB) after which it is written to the database, in a commit. Folds change the same pages of
+ * the indexes again and again: with SQLite's own 1,000 each of them is written to the database several times a second.
+ */
+const CHECKPOINT_PAGES = 4_000
+
+/**
  * Opens the database for writing, creating it if necessary. A commit is in the write-ahead log on the disk before it
  * returns (WAL with synchronous=FULL, sqlite.org/pragma.html).
  * @throws Error with SQLite's code in its message
@@ -31,6 +37,7 @@ export function openForWriting(path: string): SqliteFile {
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
     // Former bytes of rows are zeroed in the pages that are written anyway.
     opened.exec('PRAGMA secure_delete = FAST')
+    opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     return opened
   })
   return fileOf(connection)
