@@ -4,7 +4,7 @@ import { amountOf } from '../worker/settle/plan-terms.ts'
 import type { LedgerCall, LedgerOutcome } from '../worker/storage/ledger-calls.ts'
 import type { HeldReservation } from '../worker/storage/ledger-engine.ts'
 
-/** A reservation whose admission was answered, or the end of its request. */
+/** A reservation whose admission was answered, or the end of a request that was not settled. */
 const lineSchema = z.union([
   z.strictObject({
     requestId: z.string(),
@@ -60,7 +60,8 @@ export class ReservationLog {
   }
 }
 
-/** The reservations in a log whose requests had not ended, oldest first. */
+/** The reservations in a log whose requests were not released, oldest first.
+ * Some may be settled. */
 export function openReservations(path: string): readonly HeldReservation[] {
   if (!existsSync(path)) return []
   const open = new Map<string, HeldReservation>()
@@ -76,10 +77,13 @@ export function openReservations(path: string): readonly HeldReservation[] {
 function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | undefined {
   if (outcome?.ok !== true || call.kind === 'find') return undefined
   if (call.kind === 'release') return { ended: call.requestId }
-  const { requestId } = call.entry
-  if (call.kind === 'settle') return { ended: requestId }
+  if (call.kind === 'settle') {
+    // What is settled, the journal or the tables have, so it is not held again (`take-over.ts`).
+    const isSettled = outcome.kind === 'settle' && outcome.result.outcome === 'settled'
+    return isSettled ? undefined : { ended: call.entry.requestId }
+  }
   if (outcome.kind !== 'admit' || outcome.facts?.admitted !== true) return undefined
-  const { key, now: createdAt, expiresAt } = call.entry
+  const { requestId, key, now: createdAt, expiresAt } = call.entry
   const amount = amountOf(call.entry, outcome.facts)
   const { customerId, keyPrefix } = key
   return { requestId, customerId, keyPrefix, amount, createdAt, expiresAt }

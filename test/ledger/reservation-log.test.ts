@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openReservations, ReservationLog } from '../../src/ledger/reservation-log.ts'
 import type { LedgerCall, LedgerOutcome } from '../../src/worker/storage/ledger-calls.ts'
+import type { SettlementEntry } from '../../src/worker/storage/ledger-operations.ts'
 
 let directory = ''
 beforeAll(() => {
@@ -17,6 +18,31 @@ const admission = (requestId: string): LedgerCall => ({
   kind: 'admit',
   entry: { ...TERMS, requestId },
 })
+
+const SETTLEMENT: Omit<SettlementEntry, 'requestId'> = {
+  customerId: 'acme',
+  keyPrefix: 'k',
+  claim: null,
+  usage: {
+    model: 'nova/glm-5',
+    modality: 'chat',
+    provider: 'nova',
+    region: null,
+    billingUnit: 'token',
+    audioSeconds: null,
+    promptTokens: 1,
+    completionTokens: 1,
+    costNano: '5',
+    discountPct: 0,
+    usdEur: null,
+    capped: false,
+    failover: false,
+    createdAtMs: 1,
+  },
+  receipt: null,
+  answer: null,
+  alertBelowNano: null,
+}
 
 const facts = {
   admitted: true,
@@ -65,5 +91,26 @@ test('a note that a full disk cuts short has failed, and spoils none before or a
   expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['after'])
   log.clear()
   expect(openReservations(path)).toEqual([])
+  log.close()
+})
+
+test('a settlement that stored nothing ends a reservation; one that is settled needs no note', () => {
+  const path = join(directory, 'settled')
+  const log = new ReservationLog(path)
+  const settlement = (requestId: string): LedgerCall => ({
+    kind: 'settle',
+    entry: { ...SETTLEMENT, requestId },
+  })
+  const ended = (outcome: 'settled' | 'claim_lost'): LedgerOutcome => ({
+    ok: true,
+    kind: 'settle',
+    result: { outcome, missingEvidence: [] },
+  })
+  log.note([admission('lost'), admission('settled')], [admitted, admitted])
+  const before = statSync(path).size
+  log.note([settlement('settled')], [ended('settled')])
+  expect(statSync(path).size).toBe(before)
+  log.note([settlement('lost')], [ended('claim_lost')])
+  expect(openReservations(path).map(({ requestId }) => requestId)).toEqual(['settled'])
   log.close()
 })
