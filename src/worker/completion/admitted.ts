@@ -39,6 +39,8 @@ export interface AdmittedChat {
   readonly clientRequest: Bytes
   /** Of a request with an `Idempotency-Key`. */
   readonly once: Once | undefined
+  /** Of a stream whose daemon is asked meanwhile: rejects when it is not alive. Nothing may be delivered before it resolves. */
+  readonly daemonAlive: Promise<unknown> | undefined
   /** Aborts when the client disconnects. */
   readonly clientSignal: AbortSignal
 }

@@ -10,6 +10,7 @@ import { planChat, type ChatPlan } from '../routing/plan.ts'
 import { receiptHeader } from '../http/receipt-option.ts'
 import { readOnce } from '../idempotency/once.ts'
 import { maxUsage, type AdmittedChat } from './admitted.ts'
+import { askDaemon } from './ask-daemon.ts'
 import type { AnswerFormat, ChatApi } from './format.ts'
 import { withHeaderMembers } from './header-members.ts'
 import { checkOcrRequest } from './ocr-rules.ts'
@@ -54,7 +55,10 @@ async function admit(
   const plan = planByHealth(context, chat)
   if (plan.ocr) checkOcrRequest(chat)
   else checkReasoningMembers(chat)
-  await daemonAlive(context, chat.stream || !options.receipt)
+  const { beside: daemonAlive } = await askDaemon(context, plan, {
+    isStream: chat.stream,
+    hasReceipt: options.receipt,
+  })
 
   const acceptable = await attemptsAccepted(context, chat.constraints, plan.attempts)
   const { service } = context.config
@@ -93,6 +97,7 @@ async function admit(
     cacheSalt,
     clientRequest,
     once,
+    daemonAlive,
     clientSignal: request.signal,
   }
 }
@@ -104,14 +109,6 @@ function heldBesides(
   { echoBytes = 0 }: AnswerFormat,
 ): number {
   return echoBytes + (bytes === clientRequest ? 0 : bytes.length)
-}
-
-/**
- * Refuses the request while the daemon is unreachable. Where a signature precedes the answer, a cached state is
- * enough; an answer that is delivered before it is signed, or without a receipt, needs a current one.
- */
-async function daemonAlive({ link, now }: Context, deliversUnsigned: boolean): Promise<void> {
-  await (deliversUnsigned ? link.stateReadAfter(now()) : link.state())
 }
 
 const takesSalt = (route: Route) => route.config.cache_salt_field !== undefined

@@ -51,6 +51,8 @@ export function streamAttempt(
         classify: classifyResponse,
       })
       clock.enter(timeouts.first_delta_ms)
+      // While the provider works, so that no delta waits for it.
+      const requestDigest = await sha256Hex(body)
       const last = admitted.format.lastEvents(head)
       const commit = async (): Promise<CommittedStream> => {
         if (ordered !== undefined && reply.chunksWritten) {
@@ -70,8 +72,8 @@ export function streamAttempt(
         return readToCommit(streamOf(reply), stream, clock, timeouts.idle_ms, last)
       }
       const source = await commit()
+      await admitted.daemonAlive
       const { evidenceSha256, decoded } = reply
-      const requestDigest = await sha256Hex(body)
       return { attempt, source, requestDigest, evidenceSha256, decoded }
     } catch (error) {
       const reason = toAttemptFailure(error)

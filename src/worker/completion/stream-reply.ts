@@ -97,6 +97,7 @@ class StreamReply {
     const headers = setTimeout(() => this.#startClient(), timeouts.stream_headers_after_ms)
     try {
       this.#budget.limit(timeouts.stream_open_ms, openingTimedOut)
+      this.#admitted.daemonAlive?.catch((error: unknown) => this.#budget.abort(error))
       const deps = streamAttemptDeps(this.#admitted.context, this.#budget, CHAT_FAILURE_MAPPING)
       const attempt = streamAttempt(this.#admitted, this.#budget, (accepted) => {
         this.#accepted = accepted
