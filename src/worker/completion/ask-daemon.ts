@@ -1,6 +1,9 @@
 import type { Context } from '../context.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 
+/** With more open requests than this, streams that come through the daemon let it take its turn first. */
+const CROWD = 16
+
 /** What decides how certain it must be that the daemon is alive. */
 interface Delivery {
   readonly isStream: boolean
@@ -11,33 +14,33 @@ interface Delivery {
 interface DaemonAsked {
   /**
    * Resolves once the daemon has shown that it was alive when it was asked; nothing may be delivered before. It may reject
-   * without being waited for. Absent: it has shown that already.
+   * without being waited for. Absent: nothing more is to be waited for.
    */
   readonly beside?: Promise<unknown>
 }
 
 /**
  * Refuses a request while the daemon is unreachable. Where a signature precedes the answer, a cached state is enough; an
- * answer that is delivered before it is signed, or without a receipt, needs a current one. A stream of providers that are
- * called directly does not wait for it before its provider is asked, but before its first event: a state that was read a
- * moment ago has let it in, as it does a whole answer. One that may come through the daemon waits at once, so that hundreds
- * that begin together do not overrun it.
+ * answer that is delivered before it is signed, or without a receipt, needs a current one.
+ *
+ * A stream waits for that beside its provider, and only its first event after it: a state that was read a moment ago has
+ * let it in, as it does a whole answer. One that can only come through the daemon need not ask at all, since its first byte
+ * shows that the daemon is alive. But where many requests are open, streams that come through the daemon ask first: hundreds
+ * that begin together would overrun it.
  * @throws LinkUnavailable
  */
 export async function askDaemon(
-  { link, now }: Pick<Context, 'link' | 'now'>,
+  { link, now, openRequests }: Pick<Context, 'link' | 'now' | 'openRequests'>,
   { attempts }: { readonly attempts: readonly Pick<PlannedAttempt, 'route'>[] },
   { isStream, hasReceipt }: Delivery,
 ): Promise<DaemonAsked> {
-  if (!isStream && hasReceipt) {
-    await link.state()
-    return {}
-  }
-  if (!isStream || attempts.some(isPinned)) {
+  const mustAskFirst = isStream ? attempts.some(isPinned) && openRequests() > CROWD : !hasReceipt
+  if (mustAskFirst) {
     await link.stateReadAfter(now())
     return {}
   }
   await link.state()
+  if (!isStream || attempts.every(isPinned)) return {}
   const beside = link.stateReadAfter(now())
   beside.catch(() => {})
   return { beside }

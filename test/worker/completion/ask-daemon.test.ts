@@ -9,7 +9,7 @@ const PINNED = {
 }
 
 /** A link that notes how current a state it was asked for, and answers as it is told. */
-function linkThat(recent: () => Promise<void>, current: () => Promise<void>) {
+function linkThat(recent: () => Promise<void>, current: () => Promise<void>, open = 1) {
   const asked: string[] = []
   // Only what is asked here.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -23,7 +23,7 @@ function linkThat(recent: () => Promise<void>, current: () => Promise<void>) {
       return current()
     },
   } as unknown as Link
-  return { asked, context: { link, now: () => 7 } }
+  return { asked, context: { link, now: () => 7, openRequests: () => open } }
 }
 
 const answers = async () => {}
@@ -34,12 +34,12 @@ test.each([
   ['a whole answer with a receipt', [DIRECT], { isStream: false, hasReceipt: true }, ['recent']],
   ['a whole answer without', [DIRECT], { isStream: false, hasReceipt: false }, ['after 7']],
   ['a direct stream', [DIRECT], { isStream: true, hasReceipt: true }, ['recent', 'after 7']],
-  ['a pinned stream', [PINNED], { isStream: true, hasReceipt: true }, ['after 7']],
+  ['a pinned stream', [PINNED, PINNED], { isStream: true, hasReceipt: true }, ['recent']],
   [
-    'a stream that may come through the daemon',
-    [DIRECT, PINNED],
-    { isStream: true, hasReceipt: false },
-    ['after 7'],
+    'a stream that may be direct',
+    [PINNED, DIRECT],
+    { isStream: true, hasReceipt: true },
+    ['recent', 'after 7'],
   ],
 ] as const)('%s asks the daemon for no more than it needs', async (_, attempts, delivery, asks) => {
   const { asked, context } = linkThat(answers, answers)
@@ -47,21 +47,45 @@ test.each([
   expect(asked).toEqual(asks)
 })
 
-test('only a direct stream goes on before a current state is there', async () => {
-  const never = () => new Promise<void>(() => {})
-  const { context } = linkThat(answers, never)
-  const direct = await askDaemon(
-    context,
-    { attempts: [DIRECT] },
-    { isStream: true, hasReceipt: true },
-  )
-  expect(direct.beside).toBeInstanceOf(Promise)
-  const others = [
-    askDaemon(context, { attempts: [PINNED] }, { isStream: true, hasReceipt: true }),
-    askDaemon(context, { attempts: [DIRECT] }, { isStream: false, hasReceipt: false }),
-  ]
-  const first = await Promise.race([...others, Promise.resolve('none of them')])
-  expect(first).toBe('none of them')
+test.each([
+  ['direct', [DIRECT], 17, ['recent', 'after 7']],
+  ['pinned', [PINNED], 16, ['recent']],
+  ['pinned', [PINNED], 17, ['after 7']],
+  ['perhaps pinned', [DIRECT, PINNED], 17, ['after 7']],
+] as const)(
+  'a %s stream (%o) with %d open requests asks for %o',
+  async (_, attempts, open, asks) => {
+    const { asked, context } = linkThat(answers, answers, open)
+    await askDaemon(context, { attempts }, { isStream: true, hasReceipt: true })
+    expect(asked).toEqual(asks)
+  },
+)
+
+test.each([
+  ['a whole answer without a receipt', DIRECT, { isStream: false, hasReceipt: false }],
+  ['a pinned stream among many', PINNED, { isStream: true, hasReceipt: true }],
+] as const)(
+  '%s waits for a current state before its provider is asked',
+  async (_, attempt, delivery) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { context } = linkThat(answers, () => promise, 17)
+    let isLetIn = false
+    const asking = askDaemon(context, { attempts: [attempt] }, delivery).then(({ beside }) => {
+      isLetIn = true
+      return beside
+    })
+    await new Promise((done) => setImmediate(done))
+    expect(isLetIn).toBe(false)
+    resolve()
+    expect(await asking).toBeUndefined()
+  },
+)
+
+test('a direct stream goes on before it is there', async () => {
+  const { context } = linkThat(answers, () => new Promise<void>(() => {}))
+  const terms = { isStream: true, hasReceipt: true }
+  const { beside } = await askDaemon(context, { attempts: [DIRECT] }, terms)
+  expect(beside).toBeInstanceOf(Promise)
 })
 
 test('a daemon that is known not to answer refuses a direct stream at once', async () => {
