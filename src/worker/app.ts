@@ -10,7 +10,6 @@ import type { PresentedKey, Random } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
 import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
-import { ApiError } from './http/errors.ts'
 import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
 import { Refusals } from './limits/refusals.ts'
@@ -156,12 +155,11 @@ export class App {
     const answer: Promise<Response> = this.#router.fetch(request, {
       openContext: () => this.#openContext(request, requestId, execution, state),
       matched: (endpoint) => (state.endpoint = endpoint),
-      failed: (error) => {
-        state.error = error
-        if (state.key !== undefined && error instanceof ApiError)
-          this.#gate.refused(state.key, error)
+      failed: async (error) => {
         // A refused client may take long to read its answer; it holds no permit meanwhile.
         state.permit?.leave()
+        state.error = await this.#judge(error, state)
+        return state.error
       },
       encrypted: (endpoint) => encryptedExchange(request, endpoint, this.#ehbp),
       deliver: (answered) => {
@@ -246,6 +244,12 @@ export class App {
       signingKeys,
       receiptHeads: new ReceiptHeads(storage, this.#deps.now),
     }
+  }
+
+  /** The error to answer to a request that failed. */
+  async #judge(error: unknown, { key }: RequestState): Promise<unknown> {
+    if (key === undefined) return error
+    return this.#gate.judge(key, error, (this.#parts ??= this.#openParts()))
   }
 
   async #openContext(

@@ -11,7 +11,8 @@ import { toApiError } from './http/to-api-error.ts'
 export interface Scope {
   readonly openContext: () => Promise<Context>
   readonly matched: (endpoint: Endpoint) => void
-  readonly failed: (error: unknown) => void
+  /** Takes note of a failure; returns the error to answer. */
+  readonly failed: (error: unknown) => Promise<unknown>
   /**
    * The encrypted exchange that the request begins, if it does.
    * @throws ApiError `invalid_encryption` where the endpoint takes no encrypted bodies
@@ -84,9 +85,8 @@ function routeOf(endpoint: Endpoint): Route {
       const answer = await endpoint.handler(plain ?? request, context, params)
       return await seal(scope.deliver(answer))
     } catch (error) {
-      scope.failed(error)
+      const answer = toApiError(await scope.failed(error))
       await scope.drain(request.body)
-      const answer = toApiError(error)
       const { unavailable } = endpoint
       return seal(
         unavailable && answer.status >= 500 ? unavailable() : errorReply(answer, endpoint.errors),

@@ -152,7 +152,7 @@ describe('a request is refused', () => {
     }
   })
 
-  test('with a deleted key', async () => {
+  test('with a deleted key, also where the request itself is wrong', async () => {
     const admin = { authorization: `Bearer ${stack.local.admin_token}` }
     const keys = `/admin/customers/${stack.local.customer_id}/keys`
     const made = await stack.fetch(keys, {
@@ -165,6 +165,9 @@ describe('a request is refused', () => {
     expect((await chat(JSON.stringify(OK), { authorization })).status).toBe(200)
     const deleted = await stack.fetch(`${keys}/${prefix}`, { method: 'DELETE', headers: admin })
     expect(deleted.ok).toBe(true)
+    // It is never served; that it is gone may take a second to show where the request is wrong.
+    const wrong = async () => refusalOf(await chat('{}', { authorization }))
+    await expect.poll(wrong, { timeout: 30_000 }).toEqual(UNAUTHORIZED)
     expect(await refusalOf(await chat(JSON.stringify(OK), { authorization }))).toEqual(UNAUTHORIZED)
   })
 

@@ -88,6 +88,12 @@ describe('two instances on one PostgreSQL', () => {
     const admin = new AdminApi(left.local.base_url, left.local.admin_token)
     const prefix = customer.key.split('_').slice(0, 3).join('_')
     await admin.call('DELETE', `/admin/customers/${customer.id}/keys/${prefix}`)
+    const wrong = async () => {
+      const answer = await chatAs(routerOf(right), customer, { ...CHAT, max_tokens: 'many' })
+      return answer.status
+    }
+    expect(await wrong()).toBeOneOf([400, 401])
+    await expect.poll(wrong, { timeout: 30_000 }).toBe(401)
     expect((await chatAs(routerOf(right), customer, CHAT)).status).toBe(401)
   })
 

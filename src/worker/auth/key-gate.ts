@@ -1,8 +1,14 @@
-import { ApiError } from '../http/errors.ts'
+import { ApiError, ERROR_TYPES } from '../http/errors.ts'
 import { sourceOf } from '../http/source.ts'
 import { SourceBudget, type BudgetLimits } from '../http/source-budget.ts'
 import type { Storage } from '../storage/database.ts'
-import { authenticate, invalidKey, readApiKey, readApiKeyText } from './authenticate.ts'
+import {
+  authenticate,
+  invalidKey,
+  readApiKey,
+  readApiKeyText,
+  readAsCaller,
+} from './authenticate.ts'
 import type { PresentedKey } from './api-key.ts'
 import type { Keyring } from './keyring.ts'
 
@@ -12,6 +18,9 @@ import type { Keyring } from './keyring.ts'
  * never come into existence later, because its secret is random.
  */
 const REMEMBERED_MS = 300_000
+
+/** How long a key that was found counts as valid for a request that is wrong in itself, ms. */
+const CERTAIN_MS = 1_000
 
 /** Enough for every customer of a busy service: a key that is not remembered costs a call of the storage. */
 const MAX_FOUND_KEYS = 50_000
@@ -88,8 +97,7 @@ export class KeyGate {
     } catch (error) {
       const isMissing = error instanceof ApiError && error.code === 'unauthorized'
       if (isMissing) {
-        this.#found.delete(key.keyHash)
-        remember(this.#missing, key.keyHash, this.#now(), MAX_MISSING_KEYS)
+        this.#noteMissing(key)
         this.#misses.spend(guesser)
       }
       throw error
@@ -98,13 +106,37 @@ export class KeyGate {
   }
 
   /**
-   * Takes note of the error of an operation for a key that was let in: where it refuses the key, the storage is asked about the
-   * key's next request.
+   * The error to answer to a request whose key was let in: `error`, or that of the key where it is no longer valid. An operation
+   * checks the key itself, and where it refuses the key, the storage is asked about the key's next request. A request that
+   * was wrong in itself may not have got as far as an operation, so the storage is asked now.
    */
-  refused({ keyHash }: PresentedKey, { code }: ApiError): void {
-    if (code !== 'unauthorized' && code !== 'key_expired') return
-    // It stays known as one that was there: its holder, who tries again, is not guessing.
-    if (this.#found.has(keyHash)) this.#found.set(keyHash, Number.NEGATIVE_INFINITY)
+  async judge(
+    key: PresentedKey,
+    error: unknown,
+    { storage }: { readonly storage: Storage },
+  ): Promise<unknown> {
+    if (!(error instanceof ApiError)) return error
+    if (refusesKey(error)) {
+      // It stays known as one that was there: its holder, who tries again, is not guessing.
+      if (this.#found.has(key.keyHash)) this.#found.set(key.keyHash, Number.NEGATIVE_INFINITY)
+      return error
+    }
+    const isFresh = this.#isWithin(CERTAIN_MS, this.#found.get(key.keyHash))
+    if (isFresh || ERROR_TYPES[error.status] !== 'invalid_request_error') return error
+    try {
+      await readAsCaller(key, { storage, now: this.#now }, [])
+      remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
+      return error
+    } catch (refusal) {
+      if (!(refusal instanceof ApiError)) return error
+      if (refusal.code === 'unauthorized') this.#noteMissing(key)
+      return refusal
+    }
+  }
+
+  #noteMissing({ keyHash }: PresentedKey): void {
+    this.#found.delete(keyHash)
+    remember(this.#missing, keyHash, this.#now(), MAX_MISSING_KEYS)
   }
 
   #isWithin(ms: number, at: number | undefined): boolean {
@@ -133,6 +165,10 @@ export class KeyGate {
       this.#texts.delete(text)
     }
   }
+}
+
+function refusesKey({ code }: ApiError): boolean {
+  return code === 'unauthorized' || code === 'key_expired'
 }
 
 interface KeptText {

@@ -12,6 +12,8 @@ import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
 const INVALID = { code: 'unauthorized', message: 'The API key is not valid.' }
 
+const WRONG = new ApiError('missing_field', 'There is no model.')
+
 let now = 0
 let reads = 0
 let failing = false
@@ -84,18 +86,68 @@ describe('the gate before a request', () => {
   it('asks about a key again once an operation has refused it, and about no other refusal', async () => {
     expect(await admit()).toBe(customerId)
     const key = await readApiKey(request, context)
-    gate.refused(key, new ApiError('rate_limit_exceeded', 'Wait.'))
+    await gate.judge(key, new ApiError('rate_limit_exceeded', 'Wait.'), context)
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(1)
-    gate.refused(key, new ApiError('key_expired', 'The API key has expired.'))
+    const expired = new ApiError('key_expired', 'The API key has expired.')
+    expect(await gate.judge(key, expired, context)).toBe(expired)
     expect(await admit()).toBe(customerId)
     expect(reads).toBe(2)
     await markKeyDeleted(context.storage.customer(customerId), customerId, prefix, now)
-    gate.refused(key, invalidKey())
+    await gate.judge(key, invalidKey(), context)
     reads = 0
     expect(await admit()).toEqual(INVALID)
     expect(await admit()).toEqual(INVALID)
     expect(reads).toBe(1)
+  })
+
+  it('answers a wrong request of a deleted key as one of a deleted key, however long it was known', async () => {
+    expect(await admit()).toBe(customerId)
+    const key = await readApiKey(request, context)
+    await markKeyDeleted(context.storage.customer(customerId), customerId, prefix, now)
+    now = 1_000
+    expect(await admit()).toBe(customerId)
+    expect(await gate.judge(key, WRONG, context)).toMatchObject(INVALID)
+    reads = 0
+    expect(await admit()).toEqual(INVALID)
+    expect(reads).toBe(0)
+  })
+
+  it('answers a wrong request of a key that has expired meanwhile as one of an expired key', async () => {
+    const ending = { ...context.keyring.newApiKey(customerId), name: 'e', expires_at: 500 }
+    await insertKey(context.storage.customer(customerId), customerId, ending, now)
+    const headers = { authorization: `Bearer ${ending.key}` }
+    const key = await gate.admit(new Request('http://router/', { headers }), context)
+    now = 1_000
+    expect(await gate.judge(key, WRONG, context)).toMatchObject({ code: 'key_expired' })
+  })
+
+  it('asks once a second about a key of wrong requests, and not at all about other failures', async () => {
+    expect(await admit()).toBe(customerId)
+    const key = await readApiKey(request, context)
+    reads = 0
+    for (now = 0; now < 3_000; now += 100) {
+      expect(await gate.judge(key, WRONG, context)).toBe(WRONG)
+    }
+    expect(reads).toBe(2)
+    const others = [
+      new ApiError('insufficient_balance', 'No balance.'),
+      new ApiError('bad_gateway', 'The provider failed.'),
+      new StorageUnavailable('away'),
+      new TypeError('a defect'),
+    ]
+    for (const other of others) expect(await gate.judge(key, other, context)).toBe(other)
+    expect(reads).toBe(2)
+  })
+
+  it('answers a wrong request as such where the storage cannot say whether its key is valid', async () => {
+    expect(await admit()).toBe(customerId)
+    const key = await readApiKey(request, context)
+    now = 1_000
+    failing = true
+    expect(await gate.judge(key, WRONG, context)).toBe(WRONG)
+    failing = false
+    expect(await admit()).toBe(customerId)
   })
 
   it('asks the storage about each of 12,000 keys in use once in five minutes', async () => {
