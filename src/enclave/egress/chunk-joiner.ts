@@ -102,23 +102,32 @@ export class ChunkJoiner {
   #push(stream: Stream, chunk: Buffer): void {
     const now = this.#deps.now()
     stream.arrivedAt = now
+    if (this.#mayWait(stream, now, chunk.length)) return this.#hold(stream, chunk)
+    if (stream.heldBytes === 0) {
+      // Nearly every chunk, where streams are few.
+      stream.sentAt = now
+      stream.send(chunk)
+    } else {
+      stream.held.push(chunk)
+      stream.heldBytes += chunk.length
+      this.#release(stream, now)
+    }
+    if (!stream.opening.over) stream.opening.read(chunk)
+  }
+
+  #hold(stream: Stream, chunk: Buffer): void {
     stream.held.push(chunk)
     stream.heldBytes += chunk.length
-    if (!this.#mayWait(stream, now)) {
-      this.#release(stream, now)
-      if (!stream.opening.over) stream.opening.read(chunk)
-      return
-    }
     this.#holding.add(stream)
     this.#stopTimer ??= this.#deps.every(Math.ceil(this.#windowMs / 8), () => this.#releaseDue())
   }
 
-  #mayWait(stream: Stream, now: number): boolean {
+  #mayWait(stream: Stream, now: number, bytes: number): boolean {
     const windowMs = this.#window(now)
     return (
       windowMs >= MIN_WINDOW_MS &&
       isWithin(now - stream.sentAt, windowMs) &&
-      stream.heldBytes < MAX_HELD_BYTES &&
+      stream.heldBytes + bytes < MAX_HELD_BYTES &&
       stream.opening.over
     )
   }

@@ -13,6 +13,7 @@ import type { ProviderAnswer } from './provider-answer.ts'
 import { relayAtOnce } from './relay-at-once.ts'
 import { isEventStream, relayStream } from './relay-stream.ts'
 import { isSmall, type RequestBody } from './request-body.ts'
+import { chunkedBody } from './worker-body.ts'
 import { WrittenStream } from './written-stream.ts'
 import type { WrittenStreams } from './written-streams.ts'
 
@@ -112,7 +113,7 @@ function writeChunks(
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()
-    return new WrittenStream(ordered, answer, response, { ...deps, ended })
+    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, ended })
   })
 }
 

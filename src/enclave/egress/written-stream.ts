@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-import type { Writable } from 'node:stream'
 import type {
   BrokenReason,
   ChunkOrder,
@@ -18,8 +16,10 @@ import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
 import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
+import { CollectedHash } from './collected-hash.ts'
 import type { EventMemory, StreamMemory } from './event-memory.ts'
 import type { OrderedChunks } from './ordered-chunks.ts'
+import type { WorkerBody } from './worker-body.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
@@ -55,7 +55,7 @@ const PAST_OPENING = { over: true, read: () => {} }
 export class WrittenStream {
   readonly #order: ChunkOrder
   readonly #answer: AnswerBody
-  readonly #response: Writable
+  readonly #response: WorkerBody
   readonly #deps: WrittenStreamDeps
   readonly #chunks: AnswerChunks
   /** For unfinished events. */
@@ -65,8 +65,8 @@ export class WrittenStream {
   readonly #joined: JoinedStream
   readonly #clock: StageClock
   readonly #sinceSent: Stopwatch
-  readonly #providerHash = createHash('sha256')
-  readonly #clientHash = createHash('sha256')
+  readonly #providerHash = new CollectedHash()
+  readonly #clientHash = new CollectedHash()
   #keepAlive: NodeJS.Timeout | undefined
   /** Whether the commit point has been passed on. */
   #begun = false
@@ -79,7 +79,7 @@ export class WrittenStream {
   constructor(
     { order, openWriter }: OrderedChunks,
     answer: AnswerBody,
-    response: Writable,
+    response: WorkerBody,
     deps: WrittenStreamDeps,
   ) {
     this.#order = order
@@ -218,8 +218,8 @@ export class WrittenStream {
     }
     if (!this.#answer.readableEnded) this.#answer.destroy()
     this.#digests = {
-      provider_sha256: this.#providerHash.digest('hex'),
-      client_sha256: this.#clientHash.digest('hex'),
+      provider_sha256: this.#providerHash.finish(),
+      client_sha256: this.#clientHash.finish(),
     }
     const keptMs = this.#begun ? this.#order.record_ms : UNSENT_KEPT_MS
     // Nothing else of the stream is kept with its record.
