@@ -57,7 +57,7 @@ export async function admitRequest(
 ): Promise<Admission> {
   const { requestId, log, config } = context
   const usdEur = config.service.usd_eur
-  const ledger = context.storage.customer(key.customerId)
+  const ledger = context.storage.customer(key.customerId, context.aside)
   const now = context.now()
   try {
     const admission = await admit(ledger, {
@@ -157,6 +157,6 @@ export async function attemptsAllowed(
 
 /** Releases the reservation of a request that costs nothing. */
 export function releaseAdmission(context: Context, { customerId }: Admission): Promise<void> {
-  const { requestId, storage, log } = context
-  return release(requestId, { ledger: storage.customer(customerId), log })
+  const { requestId, storage, log, aside } = context
+  return release(requestId, { ledger: storage.customer(customerId, aside), log })
 }

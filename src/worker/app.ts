@@ -16,6 +16,7 @@ import { Refusals } from './limits/refusals.ts'
 import { joinedLines } from './http/joined-lines.ts'
 import { lineLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
+import { RequestTurns } from './limits/request-turns.ts'
 import { SourceBudget } from './http/source-budget.ts'
 import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
@@ -267,18 +268,16 @@ export class App {
     }
     const { permit, key: presentedKey } = state
     const owner = presentedKey?.customerId ?? ''
+    const turns = new RequestTurns(this.#shared.turns, owner, { now: this.#deps.now, pause })
     return {
       ...this.#commonContext(settings, parts),
       requestId,
       after: oneTimer(this.#deps.now),
       owner,
       presentedKey,
-      inTurn: (cost, work) =>
-        this.#shared.turns.begin(
-          { owner, cost, client: request.signal },
-          { now: this.#deps.now, pause },
-          work,
-        ),
+      inTurn: (cost, work) => turns.begin({ cost, client: request.signal }, work),
+      finishInTurn: (work) => turns.finish(work),
+      aside: (wait) => turns.aside(wait),
       takeMemory: (bytes) => permit?.takeMemory(bytes),
       waitUntil: (work) => {
         // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
@@ -320,7 +319,15 @@ function print(text: string): void {
 /** The part of a context that does not depend on the request. */
 type CommonContext = Omit<
   Context,
-  'requestId' | 'after' | 'owner' | 'presentedKey' | 'inTurn' | 'takeMemory' | 'waitUntil'
+  | 'requestId'
+  | 'after'
+  | 'owner'
+  | 'presentedKey'
+  | 'inTurn'
+  | 'finishInTurn'
+  | 'aside'
+  | 'takeMemory'
+  | 'waitUntil'
 >
 
 /** The parts that need the bindings. */

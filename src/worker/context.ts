@@ -23,7 +23,7 @@ import type { ReceiptHeads } from './settle/receipt-heads.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
-import type { Storage } from './storage/database.ts'
+import type { Aside, Storage } from './storage/database.ts'
 
 /** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
 export interface Context extends Settings {
@@ -73,6 +73,10 @@ export interface Context extends Settings {
     cost: number,
     work: (moreCost: (cost: number) => void) => Promise<Result>,
   ) => Promise<Result>
+  /** Runs the settlement of a request when it is the customer's turn; never refused. */
+  readonly finishInTurn: <Result>(work: () => Promise<Result>) => Promise<Result>
+  /** Makes a wait that may take seconds without the customer's turn, so that others have theirs. */
+  readonly aside: Aside
   /**
    * Reserves memory for bytes of the request's body.
    * @throws ApiError when there is none left
@@ -148,11 +152,8 @@ export function readingTurn({ shared, now }: Context, customerId: string): Readi
 export function settleDeps(context: Context, customerId: string): SettleDeps {
   const { link, log, now, signingKeys, receiptHeads, config, configurationSha256 } = context
   return {
-    coalesce: (group, work) =>
-      context.shared.turns.finish({ owner: customerId, cost: 1 }, { now, pause }, () =>
-        context.coalesceSettlements(group, work),
-      ),
-    ledger: context.storage.customer(customerId),
+    coalesce: (group, work) => context.finishInTurn(() => context.coalesceSettlements(group, work)),
+    ledger: context.storage.customer(customerId, context.aside),
     link,
     log,
     rememberKey: (kid) => signingKeys.remember(kid),

@@ -1,4 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs'
+import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import type { Database } from '../../src/worker/storage/database.ts'
@@ -73,16 +74,39 @@ async function openRequests(db: Database): Promise<number> {
   return numberOf(await one(db, sql`SELECT COUNT(*) AS open FROM reservations`), 'open')
 }
 
+/** How many transactions wait for a lock of another one. */
+async function waitsForLock(db: Database): Promise<number> {
+  const waiting = sql`SELECT COUNT(*) AS n FROM pg_locks WHERE NOT granted`
+  return numberOf(await one(db, waiting), 'n')
+}
+
+/** Locks the row of a customer as another host's transaction does; returns how to end it. */
+async function lockCustomer(databaseUrl: string, customerId: string): Promise<() => Promise<void>> {
+  const connection = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  const [locked, unlock] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = connection.begin(async (tx) => {
+    await tx`SELECT 1 FROM customers WHERE customer_id = ${customerId} FOR UPDATE`
+    locked.resolve()
+    await unlock.promise
+  })
+  await Promise.race([locked.promise, holding])
+  return async () => {
+    unlock.resolve()
+    await holding
+    await connection.end()
+  }
+}
+
 describe('while PostgreSQL', () => {
-  let postgres: PostgresServer
+  let server: PostgresServer
   let databaseUrl = ''
   let proxy: TcpProxy
   let stack: Stack
   let customer: TestCustomer
 
   beforeAll(async () => {
-    postgres = await startPostgres()
-    databaseUrl = await postgres.createDatabase()
+    server = await startPostgres()
+    databaseUrl = await server.createDatabase()
     proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
     const throughProxy = new URL(databaseUrl)
     throughProxy.port = String(proxy.port)
@@ -91,7 +115,7 @@ describe('while PostgreSQL', () => {
   afterAll(async () => {
     await stack.stop()
     await proxy.close()
-    await postgres.stop()
+    await server.stop()
   })
 
   test('cannot be reached, every answer is 503 and nothing is served or billed', async () => {
@@ -152,6 +176,31 @@ describe('while PostgreSQL', () => {
     expect(await unlucky.show()).toMatchObject(untouched)
     expect((await chatAs(routerOf(stack), unlucky, CHAT)).status).toBe(200)
   }, 120_000)
+
+  test('keeps the row of one customer locked, its requests delay no other in the same worker', async () => {
+    const router = routerOf(stack)
+    const fields = { balance_eur: OPENING_EUR }
+    const held = await newCustomer(router, fields)
+    const free = await newCustomer(router, fields)
+    const ended: string[] = []
+    const send = async (name: string, by: TestCustomer) => {
+      const { status } = await chatAs(router, by, CHAT)
+      ended.push(`${name} ${status}`)
+    }
+    await send('free', free)
+    const unlock = await lockCustomer(databaseUrl, held.id)
+    const waiting = Array.from({ length: 6 }, () => send('held', held))
+    await until(async () => (await inPostgres(databaseUrl, waitsForLock)) > 0)
+    await Promise.all(Array.from({ length: 3 }, () => send('free', free)))
+    const served = [...ended]
+    await unlock()
+    await Promise.all(waiting)
+    expect(served).toEqual(['free 200', 'free 200', 'free 200', 'free 200'])
+    expect(ended.slice(4)).toEqual(Array.from({ length: 6 }, () => 'held 200'))
+    for (const customer of [held, free]) {
+      expect(await customer.show()).toMatchObject({ reserved_eur: '0.00' })
+    }
+  })
 
   test('refuses a query of the ledger, the answer is 500 and nothing is billed', async () => {
     customer = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })

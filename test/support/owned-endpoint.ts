@@ -7,6 +7,7 @@ import { openKeyring } from './keyring.ts'
 import type { PresentedKey } from '../../src/worker/auth/api-key.ts'
 import { toApiError } from '../../src/worker/http/to-api-error.ts'
 import { pause } from '../../src/worker/routing/budget.ts'
+import { RequestTurns } from '../../src/worker/limits/request-turns.ts'
 import { openSharedLimits, type SharedLimits } from '../../src/worker/limits/shared-limits.ts'
 import type { Database, Statement } from '../../src/worker/storage/database.ts'
 import { sql } from '../../src/worker/storage/sql.ts'
@@ -62,7 +63,7 @@ export function ownedEndpoints(): OwnedEndpoints {
   const now = () => clock.now
   const shared = openSharedLimits(now)
   const inTurn: Context['inTurn'] = (cost, work) =>
-    shared.turns.begin({ owner: '', cost, client: stays }, { now, pause }, work)
+    new RequestTurns(shared.turns, '', { now, pause }).begin({ cost, client: stays }, work)
   const waitUntil = (work: Promise<unknown>) => void work
   const parts: Partial<Context> = { storage, keyring, shared, now, inTurn, waitUntil }
   // The endpoints under test take no other part of a context.

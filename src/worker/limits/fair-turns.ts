@@ -24,8 +24,18 @@ export interface Turn {
   readonly cost: number
 }
 
-/** What runs in a turn. It calls `moreCost` with what it turns out to cost besides the cost of its turn. */
-type Work<Result> = (moreCost: (cost: number) => void) => Promise<Result>
+/** The turn of a request at work. */
+export interface HeldTurn {
+  /** Adds what the work turns out to cost besides the cost of its turn. */
+  readonly moreCost: (cost: number) => void
+  /**
+   * Lets others run during a wait of maybe seconds. After it the work goes on at once, even beside as many as may run: it has
+   * had its turn, and little of it is left.
+   */
+  readonly aside: <Result>(wait: () => Promise<Result>) => Promise<Result>
+}
+
+type Work<Result> = (held: HeldTurn) => Promise<Result>
 
 /** Bytes that are read and digested in the CPU time of a small request. */
 const BYTES_PER_COST = 64 * 1024
@@ -166,12 +176,33 @@ export class FairTurns {
   }
 
   async #run<Result>(owner: Owner, deps: WaitDeps, work: Work<Result>): Promise<Result> {
+    let waits = 0
+    let hasEnded = false
+    let counts = true
+    const update = () => {
+      const isAtWork = !hasEnded && waits === 0
+      if (isAtWork === counts) return
+      counts = isAtWork
+      const change = isAtWork ? 1 : -1
+      owner.atWork += change
+      this.#atWork += change
+      if (!isAtWork) this.#callNext(deps.now())
+    }
+    const aside: HeldTurn['aside'] = async (wait) => {
+      waits += 1
+      update()
+      try {
+        return await wait()
+      } finally {
+        waits -= 1
+        update()
+      }
+    }
     try {
-      return await work((cost) => (owner.served += cost))
+      return await work({ moreCost: (cost) => (owner.served += cost), aside })
     } finally {
-      owner.atWork -= 1
-      this.#atWork -= 1
-      this.#callNext(deps.now())
+      hasEnded = true
+      update()
     }
   }
 

@@ -25,9 +25,15 @@ export interface Database {
   readonly ledger?: LedgerOperations
 }
 
+/** Makes a wait of maybe seconds for what another transaction has locked. */
+export type Aside = <Result>(wait: () => Promise<Result>) => Promise<Result>
+
 export interface Storage {
-  /** The rows of one customer. The id must have passed its MAC check before. */
-  customer(id: string): Database
+  /**
+   * The rows of one customer. The id must have passed its MAC check before.
+   * @param aside makes waits in which others need not wait, too; by default nothing is done about them
+   */
+  customer(id: string, aside?: Aside): Database
   /** Data of no single customer (the directory secret, customer ids, signing keys), in the same database. */
   directory(): Database
 }

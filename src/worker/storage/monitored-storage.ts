@@ -33,7 +33,7 @@ export function monitoredStorage(
   const directory = watched(storage.directory())
   return {
     ...storage,
-    customer: (id) => watched(storage.customer(id)),
+    customer: (id, aside) => watched(storage.customer(id, aside)),
     directory: () => directory,
   }
 }

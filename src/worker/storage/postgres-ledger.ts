@@ -19,7 +19,10 @@ export interface PostgresLedger {
    * locked is not carried out. It never rejects.
    */
   together(name: LedgerFunction, items: readonly LedgerItem[]): Promise<readonly LedgerAnswer[]>
-  /** Carries out one operation, which waits for its row as long as an operation may take. It never rejects. */
+  /**
+   * Carries out one operation that was answered `locked`: it waits as long as an operation may take, for its row or for the one
+   * of its customer that does. It never rejects.
+   */
   alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd>
 }
 
@@ -49,6 +52,8 @@ const PROBE_WAIT_MS = 1
 
 const LOCKED: LedgerAnswer = { locked: true }
 
+const TOO_SLOW: LedgerEnd = { ok: false, unavailable: true, message: 'the database is too slow' }
+
 /** A call delays others by some tens of milliseconds at most. */
 const MAX_ITEMS = 128
 const MAX_CHARACTERS = 4 * 1024 * 1024
@@ -60,24 +65,21 @@ const MAX_CONNECTIONS = 3
  * The ledger's operations in calls of the database's functions: one round trip and one commit for all that wait.
  *
  * Where the call is refused, or the row of one customer stays locked, each operation is carried out by itself, so that none
- * fails or waits because of another. One whose row is locked then waits alone; meanwhile later ones of its customer join no
- * others. Every operation may be repeated, so one whose connection is lost is.
+ * fails or waits because of another. One whose row is locked then waits alone, and others of its customer wait for it, on no
+ * connection; once it has ended, they join all others again. Every operation may be repeated, so one whose connection is lost is.
  */
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
-  /** How many operations of a customer wait alone. */
-  const waiting = new Map<string, number>()
+  /** The customers of whom an operation waits for the row, and its end. */
+  const waiting = new Map<string, Promise<LedgerEnd>>()
 
-  async function alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
+  async function waitForRow(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
     const { customerId } = item
-    waiting.set(customerId, (waiting.get(customerId) ?? 0) + 1)
+    const end = callFor(deps, name, item, deps.deadlineMs).catch(failureOf)
+    waiting.set(customerId, end)
     try {
-      return await callFor(deps, name, item, deps.deadlineMs)
-    } catch (error) {
-      return failureOf(error)
+      return await end
     } finally {
-      const left = (waiting.get(customerId) ?? 0) - 1
-      if (left > 0) waiting.set(customerId, left)
-      else waiting.delete(customerId)
+      waiting.delete(customerId)
     }
   }
 
@@ -89,19 +91,56 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
       maxSize: MAX_CHARACTERS,
       sizeOf: ({ entry }) => entry.length,
       deadlineMs: deps.deadlineMs,
-      late: { ok: false, unavailable: true, message: 'the database is too slow' },
+      late: TOO_SLOW,
     })
   const lanes = { admit: laneOf('admit'), settle: laneOf('settle'), release: laneOf('release') }
 
+  const together: PostgresLedger['together'] = async (name, items) => {
+    const free = items.filter(({ customerId }) => !waiting.has(customerId))
+    const answers = await lanes[name](free)
+    if (free.length === items.length) return answers
+    const known = new Map(free.map((item, index) => [item, answers[index]]))
+    return items.map((item) => (known.has(item) ? (known.get(item) ?? missing()) : LOCKED))
+  }
+
+  async function alone(
+    name: LedgerFunction,
+    item: LedgerItem,
+    isLate: () => boolean,
+  ): Promise<LedgerEnd> {
+    while (!isLate()) {
+      const ahead = waiting.get(item.customerId)
+      // oxlint-disable no-await-in-loop -- after the wait the row may be locked again
+      if (ahead === undefined) return await waitForRow(name, item)
+      await ahead
+      const [answer = missing()] = isLate() ? [TOO_SLOW] : await together(name, [item])
+      // oxlint-enable no-await-in-loop
+      if (!('locked' in answer)) return answer
+    }
+    return TOO_SLOW
+  }
+
   return {
-    alone,
-    async together(name, items) {
-      const free = items.filter(({ customerId }) => !waiting.has(customerId))
-      const answers = await lanes[name](free)
-      if (free.length === items.length) return answers
-      const known = new Map(free.map((item, index) => [item, answers[index]]))
-      return items.map((item) => (known.has(item) ? (known.get(item) ?? missing()) : LOCKED))
-    },
+    together,
+    alone: (name, item) => inTime(deps.deadlineMs, (isLate) => alone(name, item, isLate)),
+  }
+}
+
+/** The end of an operation, or a failure once its time is up. */
+async function inTime(
+  deadlineMs: number,
+  operation: (isLate: () => boolean) => Promise<LedgerEnd>,
+): Promise<LedgerEnd> {
+  const { promise: late, resolve } = Promise.withResolvers<LedgerEnd>()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    resolve(TOO_SLOW)
+  }, deadlineMs)
+  try {
+    return await Promise.race([operation(() => isLate), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -1,6 +1,12 @@
 import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
 import { rowsOf, storageError, type BatchOutcome } from './batch-outcome.ts'
-import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
+import {
+  StorageUnavailable,
+  type Aside,
+  type Database,
+  type Statement,
+  type Storage,
+} from './database.ts'
 import {
   admissionItem,
   readAdmission,
@@ -41,10 +47,10 @@ const JOIN_TIMEOUT_MS = 10_000
 export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Storage {
   const operate = operations(namespace, host)
   const plansText = createPlansText()
-  const database = (customerId: string | null): Database => ({
+  const database = (customerId: string | null, aside: Aside = atOnce): Database => ({
     batch: async (statements) =>
       rowsOf(await callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))),
-    ledger: ledgerOf(operate, plansText, customerId ?? ''),
+    ledger: ledgerOf((name, item) => operate(name, item, aside), plansText, customerId ?? ''),
   })
   const directory = database(null)
   return { customer: database, directory: () => directory }
@@ -55,7 +61,9 @@ type Plans = AdmissionEntry['plans']
 /** Carries out one operation, together with others of its moment. */
 type Operate = (name: LedgerFunction, item: LedgerItem) => Promise<string | null>
 
-function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Operate {
+const atOnce: Aside = (wait) => wait()
+
+function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps) {
   const batcherOf = (name: LedgerFunction) =>
     createBatcher<LedgerItem, LedgerAnswer>(host, {
       run: (items) => callObject(namespace, OBJECT, (target) => target.ledger(name, items)),
@@ -69,13 +77,12 @@ function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Op
     settle: batcherOf('settle'),
     release: batcherOf('release'),
   }
-  return async (name, item) => {
+  const alone = (name: LedgerFunction, item: LedgerItem) =>
+    callObject(namespace, OBJECT, (target) => target.ledgerAlone(name, item))
+  return async (...[name, item, aside]: [...Parameters<Operate>, Aside]) => {
     const answer = await batchers[name](item)
     // The row is locked: only this operation waits for it, not those that joined it.
-    const end =
-      'locked' in answer
-        ? await callObject(namespace, OBJECT, (target) => target.ledgerAlone(name, item))
-        : answer
+    const end = 'locked' in answer ? await aside(() => alone(name, item)) : answer
     if (end.ok) return end.answer
     throw storageError(end.message, !end.unavailable)
   }

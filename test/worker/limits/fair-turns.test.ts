@@ -170,6 +170,54 @@ describe('turns', () => {
     next.end()
   })
 
+  it('leave a place to others during a wait that may take long, and count again after it', async () => {
+    const limits = { capacity: 1, activeMs: Number.MAX_SAFE_INTEGER }
+    const { turns, deps, order, atWork, open, settle } = opened(limits)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const turn = { owner: 'waits', cost: 1, client: stays }
+    const waiting = turns.begin(turn, deps, async ({ aside }) => {
+      // Two waits at a time give back one place.
+      await Promise.all([aside(() => promise), aside(() => promise)])
+      order.push('goes on')
+      await aside(() => Promise.reject(new Error('the wait failed'))).catch(() => {})
+    })
+    await settle()
+    const others = ['a', 'b', 'c'].map((name) => open('other', { name }))
+    await settle()
+    expect(atWork).toEqual(['a'])
+    others[0]?.end()
+    await settle()
+    expect(atWork).toEqual(['b'])
+    resolve()
+    await waiting
+    await settle()
+    expect([order, atWork]).toEqual([['a', 'b', 'goes on'], ['b']])
+    others[1]?.end()
+    await settle()
+    expect(atWork).toEqual(['c'])
+    others[2]?.end()
+    await settle()
+    expect(atWork).toEqual([])
+    for (const name of ['last', 'one more']) open('other', { name })
+    await settle()
+    expect(atWork).toEqual(['last'])
+  })
+
+  it('are given back once where a wait outlasts the work', async () => {
+    const limits = { capacity: 1, activeMs: Number.MAX_SAFE_INTEGER }
+    const { turns, deps, atWork, open, settle } = opened(limits)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let waiting: Promise<void> | undefined
+    await turns.begin({ owner: 'leaves', cost: 1, client: stays }, deps, async ({ aside }) => {
+      waiting = aside(() => promise)
+    })
+    resolve()
+    await waiting
+    for (const name of ['a', 'b', 'c']) open('other', { name })
+    await settle()
+    expect(atWork).toEqual(['a'])
+  })
+
   it('let all requests be in progress while there are fewer of them than owners', async () => {
     const { atWork, order, open, settle } = opened()
     for (let count = 0; count < 100; count += 1) open(`owner ${count}`).end()

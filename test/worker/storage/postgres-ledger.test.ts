@@ -1,5 +1,5 @@
 import type postgres from 'postgres'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { PoolUser } from '../../../src/worker/storage/connection-pool.ts'
 import type { LedgerItem } from '../../../src/worker/storage/postgres-calls.ts'
 import { createPostgresLedger } from '../../../src/worker/storage/postgres-ledger.ts'
@@ -86,6 +86,52 @@ describe('calls of the ledger functions', () => {
     expect(await alone).toEqual(answered('held'))
     await ledger.together('admit', items('held', 'free'))
     expect(calls[5]?.customers).toEqual(['held', 'free'])
+  })
+
+  it('of a customer whose row is locked wait for one of them on no connection, and join all others after it', async () => {
+    const unlock = Promise.withResolvers<void>()
+    const { ledger, calls } = startLedger(async ({ customers, lockMs }) => {
+      if (customers.includes('held') && lockMs === DEADLINE_MS) await unlock.promise
+    })
+    const first = ledger.alone('admit', itemOf('held'))
+    const later = [ledger.alone('settle', itemOf('held')), ledger.alone('settle', itemOf('held'))]
+    const other = await ledger.alone('release', itemOf('other'))
+    expect(other).toEqual(answered('other'))
+    expect(calls.map(({ owner }) => owner)).toEqual(['held', 'other'])
+    unlock.resolve()
+    expect(await Promise.all([first, ...later])).toEqual(Array(3).fill(answered('held')))
+    expect(calls.slice(2)).toEqual(
+      Array(2).fill({
+        owner: 'function settle',
+        customers: ['held'],
+        lockMs: 250,
+        waits: undefined,
+      }),
+    )
+  })
+
+  it('of a customer whose row stays locked wait for it one after another, none longer than an operation may take', async () => {
+    vi.useFakeTimers()
+    try {
+      const { ledger, calls } = startLedger(async ({ lockMs }) => {
+        await new Promise((resolve) => setTimeout(resolve, lockMs))
+        throw failure('55P03')
+      })
+      const first = ledger.alone('admit', itemOf('held'))
+      await vi.advanceTimersByTimeAsync(1_000)
+      const second = ledger.alone('admit', itemOf('held'))
+      await vi.advanceTimersByTimeAsync(DEADLINE_MS - 1_000)
+      expect(await first).toMatchObject({ ok: false, unavailable: true })
+      await vi.advanceTimersByTimeAsync(1_000)
+      expect(await second).toEqual({
+        ok: false,
+        unavailable: true,
+        message: 'the database is too slow',
+      })
+      expect(calls.map(({ lockMs }) => lockMs)).toEqual([DEADLINE_MS, 250, 1, DEADLINE_MS])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('go apart where one is refused, which alone fails', async () => {

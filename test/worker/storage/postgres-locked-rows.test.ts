@@ -2,6 +2,9 @@ import type { DurableObjectId } from '@cloudflare/workers-types'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
+import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
+import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
+import { pause } from '../../../src/worker/routing/budget.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
 import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
@@ -39,6 +42,21 @@ afterAll(async () => {
   await server?.stop()
 })
 
+/** Locks a customer's row as another host's transaction does; returns how to end it. */
+async function lock(customerId: string): Promise<() => Promise<void>> {
+  const [locked, unlocked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = outside.begin(async (tx) => {
+    await tx`SELECT 1 FROM customers WHERE customer_id = ${customerId} FOR UPDATE`
+    locked.resolve()
+    await unlocked.promise
+  })
+  await Promise.race([locked.promise, holding])
+  return async () => {
+    unlocked.resolve()
+    await holding
+  }
+}
+
 test('a row that another host has locked delays no other customer, neither its admission nor its settled answer', async () => {
   const held = await addCustomer(storage.customer('held'), { id: 'held', balance: 100n })
   const free = await addCustomer(storage.customer('free'), { id: 'free', balance: 100n })
@@ -57,14 +75,7 @@ test('a row that another host has locked delays no other customer, neither its a
     })
   await Promise.all([admitted('held', 'first'), admitted('free', 'first')])
 
-  const unlock = Promise.withResolvers<void>()
-  const locked = Promise.withResolvers<void>()
-  const holding = outside.begin(async (tx) => {
-    await tx`SELECT 1 FROM customers WHERE customer_id = 'held' FOR UPDATE`
-    locked.resolve()
-    await unlock.promise
-  })
-  await locked.promise
+  const unlock = await lock('held')
   const ended: string[] = []
   const works = [
     settled('held').then(() => ended.push('settled held')),
@@ -74,11 +85,47 @@ test('a row that another host has locked delays no other customer, neither its a
   ]
   await Promise.all([works[1], works[3]])
   expect(ended.toSorted()).toEqual(['admitted free', 'settled free'])
-  unlock.resolve()
-  await Promise.all([...works, holding])
+  await unlock()
+  await Promise.all(works)
   expect(ended).toHaveLength(4)
   for (const id of ['held', 'free']) {
     const ledger = { balance: 96n, reserved: 10n, rows: 1, open: 1 }
     expect(await readLedgerTotals(storage.customer(id), id)).toEqual(ledger)
   }
+}, 120_000)
+
+test('many requests that wait for such a row hold no turn of the worker, and all get what they wait for', async () => {
+  const owners = ['queued', 'quick'] as const
+  const [queued, quick] = await Promise.all(
+    owners.map((id) => addCustomer(storage.customer(id), { id, balance: 1_000n })),
+  )
+  if (!queued || !quick) return expect.unreachable('two customers')
+  const { turns: shared } = openSharedLimits(Date.now)
+  const admitted = (id: (typeof owners)[number], request: number) => {
+    const turns = new RequestTurns(shared, id, { now: Date.now, pause })
+    const db = storage.customer(id, (wait) => turns.aside(wait))
+    const key = id === 'queued' ? queued : quick
+    return turns.begin({ cost: 1, client: new AbortController().signal }, () =>
+      admit(db, askOf(key, `${id}-${request}`, { nano: 10n })),
+    )
+  }
+  await admitted('quick', 0)
+
+  const unlock = await lock('queued')
+  let ended = 0
+  const waiting = Array.from({ length: 20 }, async (_, request) => {
+    await admitted('queued', request)
+    ended += 1
+  })
+  for (let request = 1; request <= 5; request += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- each with a turn of its own
+    await admitted('quick', request)
+  }
+  expect(ended).toBe(0)
+  await unlock()
+  await Promise.all(waiting)
+  expect(await readLedgerTotals(storage.customer('queued'), 'queued')).toMatchObject({
+    reserved: 200n,
+    open: 20,
+  })
 }, 120_000)

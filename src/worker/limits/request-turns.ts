@@ -1,0 +1,50 @@
+import type { WaitDeps } from './fair-limiter.ts'
+import type { FairTurns, HeldTurn } from './fair-turns.ts'
+
+/** The turns of one request, which holds one at a time at most. */
+export class RequestTurns {
+  readonly #turns: FairTurns
+  readonly #owner: string
+  readonly #deps: WaitDeps
+  #held: HeldTurn | undefined
+
+  constructor(turns: FairTurns, owner: string, deps: WaitDeps) {
+    this.#turns = turns
+    this.#owner = owner
+    this.#deps = deps
+  }
+
+  /**
+   * Runs the first part of the request's work, unless its client leaves before its turn comes; see `FairTurns.begin`.
+   * @throws ApiError when it waited too long, too many are waiting, or the client has left
+   */
+  begin<Result>(
+    turn: { readonly cost: number; readonly client: AbortSignal },
+    work: (moreCost: HeldTurn['moreCost']) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#turns.begin({ ...turn, owner: this.#owner }, this.#deps, (held) =>
+      this.#during(held, () => work(held.moreCost)),
+    )
+  }
+
+  /** Runs the last part of the request's work: never refused, and ahead of what its owner begins. */
+  finish<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#turns.finish({ owner: this.#owner, cost: 1 }, this.#deps, (held) =>
+      this.#during(held, work),
+    )
+  }
+
+  /** Makes a wait that may take seconds without the turn that the request holds, if it holds one. */
+  aside<Result>(wait: () => Promise<Result>): Promise<Result> {
+    return this.#held === undefined ? wait() : this.#held.aside(wait)
+  }
+
+  async #during<Result>(held: HeldTurn, work: () => Promise<Result>): Promise<Result> {
+    this.#held = held
+    try {
+      return await work()
+    } finally {
+      this.#held = undefined
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { FairTurns } from '../../../src/worker/limits/fair-turns.ts'
+import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
+
+const client = new AbortController().signal
+const deps = { now: () => 0, pause: () => new Promise<never>(() => {}) }
+
+function limitedToOne(): FairTurns {
+  return new FairTurns({
+    capacity: 1,
+    activeMs: 1_000,
+    maxWaiting: 10,
+    maxWaitMs: 1_000,
+    refusal: () => expect.unreachable('nothing is refused'),
+    left: () => expect.unreachable('no client leaves'),
+  })
+}
+
+test.each(['begin', 'finish'] as const)(
+  'a request that waits aside while it works (%s) lets those of others begin',
+  async (part) => {
+    const shared = limitedToOne()
+    const [waits, works, begins] = ['waits', 'works', 'begins'].map(
+      (owner) => new RequestTurns(shared, owner, deps),
+    )
+    if (!waits || !works || !begins) return expect.unreachable('three owners')
+    const events: string[] = []
+    const freed = Promise.withResolvers<void>()
+    const worked = Promise.withResolvers<void>()
+    const work = async () => {
+      await waits.aside(() => freed.promise)
+      events.push('waited')
+    }
+    const waiting = part === 'begin' ? waits.begin({ cost: 1, client }, work) : waits.finish(work)
+    const working = works.begin({ cost: 1, client }, async () => {
+      events.push('works')
+      await worked.promise
+    })
+    const beginning = begins.begin({ cost: 1, client }, async () => void events.push('begins'))
+    worked.resolve()
+    await Promise.all([working, beginning])
+    expect(events).toEqual(['works', 'begins'])
+    freed.resolve()
+    await waiting
+    expect(events).toEqual(['works', 'begins', 'waited'])
+  },
+)
+
+test('a request without a turn waits as it is', async () => {
+  const turns = new RequestTurns(limitedToOne(), 'owner', deps)
+  await turns.finish(async () => {})
+  expect(await turns.aside(async () => 'waited')).toBe('waited')
+})
