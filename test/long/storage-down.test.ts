@@ -197,8 +197,8 @@ describe('while PostgreSQL', () => {
     await Promise.all(waiting)
     expect(served).toEqual(['free 200', 'free 200', 'free 200', 'free 200'])
     expect(ended.slice(4)).toEqual(Array.from({ length: 6 }, () => 'held 200'))
-    for (const customer of [held, free]) {
-      expect(await customer.show()).toMatchObject({ reserved_eur: '0.00' })
+    for (const settled of [held, free]) {
+      expect(await settled.show()).toMatchObject({ reserved_eur: '0.00' })
     }
   })
 

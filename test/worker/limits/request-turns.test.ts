@@ -20,10 +20,9 @@ test.each(['begin', 'finish'] as const)(
   'a request that waits aside while it works (%s) lets those of others begin',
   async (part) => {
     const shared = limitedToOne()
-    const [waits, works, begins] = ['waits', 'works', 'begins'].map(
-      (owner) => new RequestTurns(shared, owner, deps),
-    )
-    if (!waits || !works || !begins) return expect.unreachable('three owners')
+    const waits = new RequestTurns(shared, 'waits', deps)
+    const works = new RequestTurns(shared, 'works', deps)
+    const begins = new RequestTurns(shared, 'begins', deps)
     const events: string[] = []
     const freed = Promise.withResolvers<void>()
     const worked = Promise.withResolvers<void>()

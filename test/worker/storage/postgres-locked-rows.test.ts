@@ -95,13 +95,10 @@ test('a row that another host has locked delays no other customer, neither its a
 }, 120_000)
 
 test('many requests that wait for such a row hold no turn of the worker, and all get what they wait for', async () => {
-  const owners = ['queued', 'quick'] as const
-  const [queued, quick] = await Promise.all(
-    owners.map((id) => addCustomer(storage.customer(id), { id, balance: 1_000n })),
-  )
-  if (!queued || !quick) return expect.unreachable('two customers')
+  const queued = await addCustomer(storage.customer('queued'), { id: 'queued', balance: 1_000n })
+  const quick = await addCustomer(storage.customer('quick'), { id: 'quick', balance: 1_000n })
   const { turns: shared } = openSharedLimits(Date.now)
-  const admitted = (id: (typeof owners)[number], request: number) => {
+  const admitted = (id: 'queued' | 'quick', request: number) => {
     const turns = new RequestTurns(shared, id, { now: Date.now, pause })
     const db = storage.customer(id, (wait) => turns.aside(wait))
     const key = id === 'queued' ? queued : quick
