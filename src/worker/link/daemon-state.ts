@@ -1,7 +1,14 @@
+import type { BatchDeps } from '../batching/batcher.ts'
 import { LinkUnavailable } from './link.ts'
 
 /** Maximum age of the cached state, ms. */
 const STATE_MAX_AGE_MS = 250
+
+/**
+ * A state of this age is fetched anew by a request that does not wait for it, ms. So while requests keep coming none waits for
+ * the state: those that waited would each wake up alone, and then sign and store alone.
+ */
+const REFRESH_FROM_MS = STATE_MAX_AGE_MS / 2
 
 /** How often a request checks whether the state that another request fetches has arrived. */
 const POLL_INTERVAL_MS = 5
@@ -15,18 +22,21 @@ interface KnownState<State> {
 
 const UNKNOWN_STATE: KnownState<never> = { answer: undefined, at: 0, askedAt: 0 }
 
+/** What keeping the state needs of the runtime. */
+type Host = Pick<BatchDeps, 'now' | 'keepAlive'>
+
 /** The daemon's state, or a part of it, fetched once for all concurrent requests. */
 export class DaemonState<State> {
   readonly #fetch: () => Promise<State>
-  readonly #now: () => number
+  readonly #host: Host
   readonly #timeoutMs: number
   #requestedSince: number | undefined
   #state: KnownState<State> | undefined
 
   /** @param timeoutMs timeout of a fetch */
-  constructor(fetchState: () => Promise<State>, now: () => number, timeoutMs: number) {
+  constructor(fetchState: () => Promise<State>, host: Host, timeoutMs: number) {
     this.#fetch = fetchState
-    this.#now = now
+    this.#host = host
     this.#timeoutMs = timeoutMs
   }
 
@@ -40,7 +50,13 @@ export class DaemonState<State> {
     const answer = this.#isFresh() ? this.#state?.answer : undefined
     if (answer === undefined) return this.fresh()
     if (answer instanceof LinkUnavailable) throw answer
+    if (this.#age() >= REFRESH_FROM_MS && !this.#isRequesting()) this.#refresh()
     return answer
+  }
+
+  /** Its failure is kept like any other, for the requests that follow. */
+  #refresh(): void {
+    this.#host.keepAlive(Promise.allSettled([this.fresh()]))
   }
 
   /**
@@ -60,7 +76,7 @@ export class DaemonState<State> {
   }
 
   async fresh(): Promise<State> {
-    const askedAt = this.#now()
+    const askedAt = this.#host.now()
     this.#requestedSince = askedAt
     try {
       return this.#keep(await this.#fetch(), askedAt)
@@ -73,18 +89,22 @@ export class DaemonState<State> {
   }
 
   #isFresh(): boolean {
-    const age = this.#now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
+    const age = this.#age()
     return age >= 0 && age < STATE_MAX_AGE_MS
   }
 
+  #age(): number {
+    return this.#host.now() - (this.#state?.at ?? Number.NEGATIVE_INFINITY)
+  }
+
   #isRequesting(): boolean {
-    const since = this.#now() - (this.#requestedSince ?? Number.NEGATIVE_INFINITY)
+    const since = this.#host.now() - (this.#requestedSince ?? Number.NEGATIVE_INFINITY)
     return since >= 0 && since < this.#timeoutMs
   }
 
   /** A failure is cached as well, so that a request does not wait for a frozen daemon twice. */
   #keep<Answer extends State | LinkUnavailable>(answer: Answer, askedAt: number): Answer {
-    this.#state = { answer, at: this.#now(), askedAt }
+    this.#state = { answer, at: this.#host.now(), askedAt }
     return answer
   }
 }

@@ -93,8 +93,8 @@ export class HttpLink implements Link {
     this.#now = host.now
     this.#origin = origin
     const fetchState = () => this.#json(LINK_PATHS.state, linkStateSchema)
-    this.#daemonState = new DaemonState(fetchState, host.now, CALL_TIMEOUT_MS)
-    this.#proofs = new DaemonState(() => this.providers(), host.now, CALL_TIMEOUT_MS)
+    this.#daemonState = new DaemonState(fetchState, host, CALL_TIMEOUT_MS)
+    this.#proofs = new DaemonState(() => this.providers(), host, CALL_TIMEOUT_MS)
     this.sign = batchedSigning(
       host,
       (request) => this.#sign(request),

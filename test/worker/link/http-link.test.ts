@@ -22,24 +22,55 @@ function linkTo(...answers: (() => Response | Promise<Response>)[]) {
     },
   }
   const failures: string[] = []
-  const link = new HttpLink(binding, { now: () => clock.now, keepAlive: () => {} }, (failure) =>
-    failures.push(failure),
-  )
-  return { link, clock, asked, failures }
+  const kept: Promise<unknown>[] = []
+  const host = { now: () => clock.now, keepAlive: (work: Promise<unknown>) => void kept.push(work) }
+  const link = new HttpLink(binding, host, (failure) => failures.push(failure))
+  return { link, clock, asked, failures, kept }
 }
 
 const state = () => Response.json(STATE)
 
 describe('the link', () => {
-  it('asks for the state once in a quarter of a second', async () => {
+  it('takes no state that is older than a quarter of a second', async () => {
     const { link, clock, asked } = linkTo(state, state)
     await link.state()
-    clock.now += 249
+    clock.now += 124
     await link.state()
     expect(asked).toHaveLength(1)
-    clock.now += 1
+    clock.now += 126
     await link.state()
     expect(asked).toHaveLength(2)
+  })
+
+  it('asks for the next state before the known one is too old, and lets no caller wait for it', async () => {
+    const next = Promise.withResolvers<Response>()
+    const { link, clock, asked, kept } = linkTo(state, () => next.promise)
+    await link.state()
+    clock.now += 125
+    const crowd = await Promise.all(Array.from({ length: 50 }, () => link.state()))
+    expect(new Set(crowd.map(({ generation }) => generation))).toEqual(new Set([1]))
+    expect(asked).toHaveLength(2)
+    next.resolve(Response.json({ ...STATE, generation: 2 }))
+    await Promise.all(kept)
+    await expect(link.state()).resolves.toMatchObject({ generation: 2 })
+    clock.now += 124
+    await expect(link.state()).resolves.toMatchObject({ generation: 2 })
+    expect(asked).toHaveLength(2)
+  })
+
+  it('refuses once the next state could not be fetched, also before the known one is too old', async () => {
+    const gone = () => Promise.reject(new TypeError('gone'))
+    const { link, clock, asked, kept } = linkTo(state, gone, state)
+    await link.state()
+    clock.now += 125
+    await expect(link.state()).resolves.toEqual(STATE)
+    await expect(Promise.all(kept)).resolves.toHaveLength(1)
+    await expect(link.state()).rejects.toThrow('the enclave daemon cannot be reached')
+    clock.now += 249
+    await expect(link.state()).rejects.toBeInstanceOf(LinkUnavailable)
+    expect(asked).toHaveLength(2)
+    clock.now += 1
+    await expect(link.state()).resolves.toEqual(STATE)
   })
 
   it('asks once for many concurrent callers, and once more when that has failed', async () => {
