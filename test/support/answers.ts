@@ -19,7 +19,7 @@ const usageListSchema = z.object({
   total_count: z.int(),
 })
 
-const errorSchema = z.object({
+export const errorSchema = z.object({
   error: z.looseObject({
     message: z.string().min(1),
     type: z.string(),

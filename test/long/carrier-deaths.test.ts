@@ -1,0 +1,154 @@
+import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { AdminApi } from '../../src/host/stack/admin-api.ts'
+import { errorSchema, usageOf } from '../support/answers.ts'
+import { chatAs, newCustomer, type TestCustomer } from '../support/customer.ts'
+import type { CarrierOrder } from '../support/mortal-carrier.ts'
+import { ADMIN_TOKEN, startServe, type Serving } from '../support/serve.ts'
+import { until } from '../support/stack.ts'
+import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
+
+/**
+ * Two workers, and two threads of the daemon that carry for them and sign: one of these runs out of memory, or stands still,
+ * in the middle of a call. Its worker can then sign no receipt, so another provider would be of no use to the request.
+ */
+
+const pricing = { currency: 'eur', input_per_mtok: 100, output_per_mtok: 1_000 }
+const route = { upstream_model: 'zai-org/GLM-5', type: 'chat', pricing }
+
+const CONFIG = {
+  service: {
+    name: 'r',
+    trust_bundle_url: TRUST_BUNDLE_URL,
+    allow_simulated: true,
+    allow_unattested: ['vega'],
+    workers: 2,
+  },
+  providers: {
+    nova: {
+      base_url: 'https://standin.localhost/nova/v1',
+      attestation: {
+        adapter: 'envelope',
+        root_key: { standin: 'release root' },
+        environments: ['local'],
+      },
+    },
+    vega: {
+      base_url: 'http://standin.localhost/vega/v1',
+      attestation: { adapter: 'none' },
+    },
+  },
+  routes: [
+    { model_key: 'pinned', provider: 'nova', ...route },
+    { model_key: 'either', provider: 'nova', ...route },
+    { model_key: 'either', provider: 'vega', ...route },
+  ],
+}
+
+/** Longer than the supervisor waits for a sign of life. */
+const PATIENCE = 300_000
+
+let directory: string
+let orders: string
+let router: Serving
+let customer: TestCustomer
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'cmr-orders-'))
+  // The daemon may run under an account of its own.
+  chmodSync(directory, 0o777)
+  orders = join(directory, 'order.json')
+  const preload = new URL('../support/mortal-carriers.ts', import.meta.url)
+  const env = { NODE_OPTIONS: `--import=${preload.href}`, CARRIER_ORDERS: orders }
+  router = await startServe({ config: CONFIG, env })
+  const admin = new AdminApi(router.at.http_url, ADMIN_TOKEN)
+  await until(async () =>
+    JSON.stringify(await admin.call('GET', '/admin/providers').catch(() => '')).includes(
+      '"verified"',
+    ),
+  )
+  customer = await newCustomer(address(), { balance_eur: '100.00' })
+})
+afterAll(async () => {
+  await router?.remove()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const address = () => ({ baseUrl: router.at.http_url, adminToken: ADMIN_TOKEN })
+
+function order(what: CarrierOrder): void {
+  writeFileSync(`${orders}.new`, JSON.stringify(what))
+  renameSync(`${orders}.new`, orders)
+}
+
+/** On a connection of its own, so that the kernel chooses its worker. */
+async function ask(
+  model: 'pinned' | 'either',
+  stream: boolean,
+): Promise<{ status: number; text: string }> {
+  const headers = { connection: 'close' }
+  const answer = await chatAs(address(), customer, { model, stream, max_tokens: 100 }, { headers })
+  return { status: answer.status, text: await answer.text() }
+}
+
+/** What the customer was billed for so far. */
+async function billed() {
+  const { balance_eur: balance, reserved_eur: reserved } = await customer.show()
+  const headers = { authorization: `Bearer ${customer.key}` }
+  const { total_count: rows } = await usageOf(await router.fetch('/v1/usage', { headers }))
+  return { balance, reserved, rows }
+}
+
+/** How often the supervisor was told this. */
+const told = (event: 'lost' | 'restored') =>
+  router.output().split(`enclave  carrier ${event}: number `).length - 1
+
+/** Of every eight requests at once some come to each worker, and so to each carrier. */
+async function untilBothCarry(): Promise<void> {
+  await until(async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask('pinned', true)))
+    return answers.every(({ status, text }) => status === 200 && text.includes('[DONE]'))
+  })
+}
+
+describe.each(['out of memory', 'frozen'] as const)('A carrier that is %s', (how) => {
+  test(
+    'before it passes an answer on fails that request, which is not billed, and is replaced',
+    async () => {
+      const before = await billed()
+      const [lost, restored] = [told('lost'), told('restored')]
+      order({ at: 'answered', how })
+      const { status, text } = await ask('either', false)
+      expect(status).toBe(503)
+      expect(errorSchema.parse(JSON.parse(text)).error.code).toBe('service_unavailable')
+      expect(await billed()).toEqual(before)
+      await until(() => told('restored') > restored)
+      expect(told('lost')).toBeGreaterThan(lost)
+      await untilBothCarry()
+    },
+    PATIENCE,
+  )
+
+  test(
+    'in the middle of a stream ends it with an error, bills what was delivered once, and is replaced',
+    async () => {
+      const before = await billed()
+      const [lost, restored] = [told('lost'), told('restored')]
+      order({ at: 'begun', how })
+      const { status, text } = await ask('either', true)
+      expect(status).toBe(200)
+      expect(text).toContain('"content":')
+      expect(text).toContain('"error":')
+      expect(text).not.toContain('[DONE]')
+      const { reserved, rows } = await billed()
+      expect(reserved).toBe('0.00')
+      expect(rows).toBe(before.rows + 1)
+      await until(() => told('restored') > restored)
+      expect(told('lost')).toBeGreaterThan(lost)
+      await untilBothCarry()
+    },
+    PATIENCE,
+  )
+})

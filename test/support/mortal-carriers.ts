@@ -1,0 +1,29 @@
+import { syncBuiltinESMExports } from 'node:module'
+import threads, { type WorkerOptions } from 'node:worker_threads'
+
+/**
+ * Loaded into a daemon (`NODE_OPTIONS=--import=…`): its carriers then run `mortal-carrier.ts`, which ends as a test orders
+ * in the file `CARRIER_ORDERS`, with little memory so that they run out of it soon. Every other thread is as ever.
+ */
+const CARRIER = /\/carrier-thread\.ts$/
+const HEAP_MB = 64
+
+const { Worker } = threads
+const orders = process.env['CARRIER_ORDERS']
+
+class MortalWorker extends Worker {
+  constructor(program: string | URL, options: WorkerOptions = {}) {
+    if (orders === undefined || !CARRIER.test(String(program))) {
+      super(program, options)
+      return
+    }
+    super(new URL('mortal-carrier.ts', import.meta.url), {
+      ...options,
+      env: { CARRIER_ORDERS: orders },
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
+  }
+}
+
+threads.Worker = MortalWorker
+syncBuiltinESMExports()
