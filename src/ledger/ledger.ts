@@ -1,8 +1,6 @@
 import type { Statement } from '../worker/storage/database.ts'
-import { unpackBatches } from '../worker/storage/packed-batches.ts'
-import { unpackCalls } from '../worker/storage/packed-calls.ts'
 import { lockLedger } from './ledger-lock.ts'
-import { packBody, unpackBody } from './packed-body.ts'
+import { batchesIn, callsIn, packBody } from './packed-body.ts'
 import { startReader, type LedgerAnswer, type Reader } from './reader.ts'
 import { Writer } from './writer.ts'
 
@@ -46,8 +44,8 @@ export async function openLedger(path: string, { now, died }: LedgerDeps): Promi
     (await writer.batches(batches)).map(({ outcome }) => outcome)
   const lookUp = (body: Uint8Array) => leastBusy(readers).read(body)
   return {
-    write: (body) => answered(unpackBody(body, unpackBatches), write),
-    operate: (body) => answered(unpackBody(body, unpackCalls), (calls) => writer.operations(calls)),
+    write: (body) => answered(batchesIn(body), write),
+    operate: (body) => answered(callsIn(body), (calls) => writer.operations(calls)),
     // Readers see the tables alone; what they ask for may still be in the memory of the writer.
     read: async (body) => ((await writer.fold()) ? lookUp(body) : null),
     lookUp,

@@ -1,15 +1,29 @@
+import type { Statement } from '../worker/storage/database.ts'
+import type { LedgerCall } from '../worker/storage/ledger-calls.ts'
+import { unpackBatches, type PackedBatches } from '../worker/storage/packed-batches.ts'
+import { unpackCalls } from '../worker/storage/packed-calls.ts'
+
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** What a worker packed into a body; undefined where it is malformed. */
-export function unpackBody<Content>(
+/** The batches that a worker packed into a body; undefined where it is malformed. */
+export function batchesIn(body: Uint8Array): readonly (readonly Statement[])[] | undefined {
+  // The worker is the same program, behind a pinned certificate.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return contentOf(body, (text) => unpackBatches(JSON.parse(text) as PackedBatches))
+}
+
+/** The same for operations. */
+export function callsIn(body: Uint8Array): readonly LedgerCall[] | undefined {
+  return contentOf(body, unpackCalls)
+}
+
+function contentOf<Content>(
   body: Uint8Array,
-  unpack: (packed: never) => Content,
+  unpack: (text: string) => Content,
 ): Content | undefined {
   try {
-    // The worker is the same program, behind a pinned certificate.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return unpack(JSON.parse(decoder.decode(body)) as never)
+    return unpack(decoder.decode(body))
   } catch {
     return undefined
   }

@@ -2,9 +2,8 @@ import { setPriority } from 'node:os'
 import { platform } from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../worker/storage/batch-outcome.ts'
-import { unpackBatches } from '../worker/storage/packed-batches.ts'
 import { runBatches } from '../worker/storage/sqlite-batches.ts'
-import { packBody, unpackBody } from './packed-body.ts'
+import { batchesIn, packBody } from './packed-body.ts'
 import { openForReading, type SqliteFile } from './sqlite-file.ts'
 import { threadPlanSchema, type FromThread, type ThreadCall } from './thread-messages.ts'
 
@@ -29,7 +28,7 @@ async function answer(file: SqliteFile, { id, body }: ThreadCall): Promise<void>
 }
 
 async function read(file: SqliteFile, body: Uint8Array): Promise<Uint8Array<ArrayBuffer> | null> {
-  const batches = unpackBody(body, unpackBatches)
+  const batches = batchesIn(body)
   if (batches === undefined) return null
   const answers = await runBatches(file, batches)
   return packBody(answers.map(({ outcome }) => outcome))

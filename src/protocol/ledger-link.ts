@@ -3,7 +3,8 @@ import { linkServerSchema } from './boot.ts'
 
 /**
  * The link between workers and the ledger process of their host: JSON over HTTP/1.1 inside TLS 1.3, pinned on both ends.
- * The bodies are packed batches and their outcomes (src/worker/storage); a call that is not understood is answered 400.
+ * The bodies are packed batches, or packed operations, and their outcomes (src/worker/storage: `packed-batches.ts`,
+ * `packed-calls.ts`); a call that is not understood is answered 400.
  */
 export const LEDGER_PATHS = {
   /** POST packed batches: the outcome of each, once all of them are on the disk. */

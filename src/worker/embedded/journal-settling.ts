@@ -37,7 +37,7 @@ export class JournalSettling {
     const outcomes: Outcomes = new Map()
     const texts = new Map<SettleCall, string>()
     for (const call of calls) {
-      const text = call.entry.claim === null ? JSON.stringify(call.entry) : undefined
+      const text = call.entry.claim === null ? (call.text ?? JSON.stringify(call.entry)) : undefined
       if (text !== undefined && journal.takes(text)) texts.set(call, text)
     }
     for (const some of journal.divide(texts)) {

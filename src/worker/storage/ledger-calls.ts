@@ -16,7 +16,12 @@ export type LedgerCall = ChangingCall | { readonly kind: 'find'; readonly key: L
 /** An operation that every engine has, if only as SQL. */
 export type ChangingCall =
   | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
-  | { readonly kind: 'settle'; readonly entry: SettlementEntry }
+  | {
+      readonly kind: 'settle'
+      readonly entry: SettlementEntry
+      /** The entry as JSON, where it came as that. */
+      readonly text?: string
+    }
   | { readonly kind: 'release'; readonly requestId: string }
 
 /** How it ended. Error classes do not survive such a call, so the kind of failure is transferred as data. */

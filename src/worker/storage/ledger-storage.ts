@@ -28,10 +28,10 @@ const READ_TIMEOUT_MS = 30_000
  * share a call, and those of all workers a commit.
  */
 export function ledgerStorage(binding: LedgerBinding, { now, keepAlive }: BatchDeps): Storage {
-  const call = <Outcome>(path: string, packed: object, count: number, timeoutMs: number) =>
-    callLedger<Outcome>(binding, path, packed, { count, timeoutMs, now })
+  const call = <Outcome>(path: string, body: string, count: number, timeoutMs: number) =>
+    callLedger<Outcome>(binding, path, body, { count, timeoutMs, now })
   const callBatches = (path: string, packed: PackedBatches, timeoutMs: number) =>
-    call<BatchOutcome>(path, packed, packed.batches.length, timeoutMs)
+    call<BatchOutcome>(path, JSON.stringify(packed), packed.batches.length, timeoutMs)
   return batchedStorage(
     {
       write: (packed) => callBatches(LEDGER_PATHS.write, packed, WRITE_TIMEOUT_MS),
@@ -60,7 +60,7 @@ interface CallTerms {
 async function callLedger<Outcome>(
   binding: LedgerBinding,
   path: string,
-  packed: object,
+  body: string,
   { count, timeoutMs, now }: CallTerms,
 ): Promise<readonly Outcome[]> {
   const controller = new AbortController()
@@ -68,7 +68,7 @@ async function callLedger<Outcome>(
   try {
     const answer = await binding.fetch(ORIGIN + path, {
       method: 'POST',
-      body: JSON.stringify(packed),
+      body,
       signal: controller.signal,
     })
     if (answer.status !== 200) throw new Error(`status ${answer.status}`)

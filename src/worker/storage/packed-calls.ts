@@ -1,42 +1,70 @@
 import type { LedgerCall } from './ledger-calls.ts'
-import type { AdmissionEntry } from './ledger-operations.ts'
+import type { AdmissionEntry, SettlementEntry } from './ledger-operations.ts'
 
-/** Operations in a call to a ledger process. Admissions of one moment have the same plans, which are sent once. */
-export interface PackedCalls {
+/** Of the first line. Admissions of one moment have the same plans, which are sent once. */
+interface Packed {
   readonly plans: readonly AdmissionEntry['plans'][]
   readonly calls: readonly PackedCall[]
 }
 
 type PackedCall =
-  | Exclude<LedgerCall, { readonly kind: 'admit' }>
+  | Exclude<LedgerCall, { readonly kind: 'admit' | 'settle' }>
+  | { readonly kind: 'settle' }
   | {
       readonly kind: 'admit'
       readonly entry: Omit<AdmissionEntry, 'plans'>
       readonly plans: number
     }
 
-/** Packs operations, in order. */
-export function packCalls(calls: readonly LedgerCall[]): PackedCalls {
+/** Ends a line; JSON text contains none. */
+const END = '\n'
+
+/**
+ * Packs operations, in order, for a call to a ledger process. The entry of each settlement is a line of its own after the first,
+ * so that the ledger has the text that its journal takes without writing it again.
+ */
+export function packCalls(calls: readonly LedgerCall[]): string {
   const indexes = new Map<AdmissionEntry['plans'], number>()
   const indexOf = (plans: AdmissionEntry['plans']) => {
     const index = indexes.get(plans) ?? indexes.size
     indexes.set(plans, index)
     return index
   }
+  const entries: string[] = []
   const packed = calls.map((call): PackedCall => {
+    if (call.kind === 'settle') {
+      entries.push(JSON.stringify(call.entry))
+      return { kind: 'settle' }
+    }
     if (call.kind !== 'admit') return call
     const { plans, ...entry } = call.entry
     return { kind: 'admit', entry, plans: indexOf(plans) }
   })
-  return { plans: [...indexes.keys()], calls: packed }
+  const first: Packed = { plans: [...indexes.keys()], calls: packed }
+  return [JSON.stringify(first), ...entries].join(END)
 }
 
-/** Restores the operations. */
-export function unpackCalls({ plans, calls }: PackedCalls): readonly LedgerCall[] {
+/**
+ * Restores the operations.
+ * @throws Error when the text is malformed
+ */
+export function unpackCalls(text: string): readonly LedgerCall[] {
+  const [first = '', ...entries] = text.split(END)
+  // The worker is the same program, behind a pinned certificate.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const { plans, calls } = JSON.parse(first) as Packed
+  let next = 0
   return calls.map((call) => {
+    if (call.kind === 'settle') return settlementIn(entries[next++])
     if (call.kind !== 'admit') return call
     const own = plans[call.plans]
     if (own === undefined) throw new Error('internal error: an admission without its plans')
     return { kind: 'admit', entry: { ...call.entry, plans: own } }
   })
+}
+
+function settlementIn(text: string | undefined): LedgerCall {
+  if (text === undefined) throw new Error('internal error: a settlement without its entry')
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return { kind: 'settle', entry: JSON.parse(text) as SettlementEntry, text }
 }
