@@ -75,7 +75,7 @@ export function openReservations(path: string): readonly HeldReservation[] {
 }
 
 function lineOf(call: LedgerCall, outcome: LedgerOutcome | undefined): Line | undefined {
-  if (outcome?.ok !== true || call.kind === 'find') return undefined
+  if (outcome?.ok !== true || call.kind === 'find' || call.kind === 'evidence') return undefined
   if (call.kind === 'release') return { ended: call.requestId }
   if (call.kind === 'settle') {
     // What is settled, the journal or the tables have, so it is not held again (`take-over.ts`).

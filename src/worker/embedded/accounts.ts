@@ -30,7 +30,7 @@ const READ_HOLDER = 'SELECT customer_id FROM reservations WHERE request_id = ?'
 
 const READ_EVIDENCE = 'SELECT sha256, expires_at FROM evidence WHERE customer_id = ?'
 
-/** A later expiry of a piece of evidence. */
+/** Until when a piece of evidence is kept, ms. */
 export interface EvidenceRetention {
   readonly customerId: string
   readonly sha256: string
@@ -133,6 +133,13 @@ export class Accounts {
       ]),
     )
     return account.evidence
+  }
+
+  /** Records that the tables have a piece of evidence until this time, or longer. */
+  noteEvidence({ customerId, sha256, expiresAt }: EvidenceRetention): void {
+    const stored = this.#known.get(customerId)?.evidence
+    // Where the customer's evidence was not read yet, it will be.
+    stored?.set(sha256, Math.max(expiresAt, stored.get(sha256) ?? 0))
   }
 
   reserve(account: Account, requestId: string, reservation: Reservation): void {

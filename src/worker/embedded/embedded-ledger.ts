@@ -5,7 +5,7 @@ import type { Database, Statement } from '../storage/database.ts'
 import {
   carryOut,
   failedCall,
-  type ChangingCall,
+  type AccountCall,
   type FailedCall,
   type LedgerCall,
   type LedgerOutcome,
@@ -18,6 +18,7 @@ import { Accounts } from './accounts.ts'
 import { admitInMemory, BY_SQL, findInMemory } from './admission.ts'
 import { writeTables } from './fold.ts'
 import { FormerJournal } from './former-journal.ts'
+import { storeEvidence, type EvidenceCall } from './evidence-storing.ts'
 import { Journal } from './journal.ts'
 import { JournalSettling, type SettleCall } from './journal-settling.ts'
 import { PendingBills } from './pending.ts'
@@ -112,7 +113,8 @@ export class EmbeddedLedger implements LedgerEngine {
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined {
     if (call.kind === 'find') return this.#isInMemory(call) ? this.#find(call) : undefined
-    if (this.#isAtWork || !this.#isFoldDue || !this.#isInMemory(call)) return undefined
+    if (call.kind === 'evidence' || this.#isAtWork || !this.#isFoldDue || !this.#isInMemory(call))
+      return undefined
     return outcomeIn(() => this.#inMemory(call))
   }
 
@@ -125,9 +127,12 @@ export class EmbeddedLedger implements LedgerEngine {
     return this.#exclusively(async () => {
       const outcomes = new Map<LedgerCall, LedgerOutcome>()
       const settlements: SettleCall[] = []
+      const evidence: EvidenceCall[] = []
       for (const call of calls) {
         if (call.kind === 'settle') settlements.push(call)
-        else if (call.kind !== 'find') {
+        else if (call.kind === 'evidence') evidence.push(call)
+        else if (call.kind === 'find') outcomes.set(call, this.#find(call))
+        else {
           const outcome = outcomeIn(() => this.#inMemory(call))
           if (outcome !== undefined) outcomes.set(call, outcome)
         }
@@ -137,11 +142,11 @@ export class EmbeddedLedger implements LedgerEngine {
         for (const [call, outcome] of settled) outcomes.set(call, outcome)
         if ([...settled.values()].some(isUnavailable)) this.#lastWriteFailed = true
       }
+      const stored = await storeEvidence(this.#store, this.#accounts, evidence)
+      for (const [call, outcome] of stored) outcomes.set(call, outcome)
+      if ([...stored.values()].some(isUnavailable)) this.#lastWriteFailed = true
       const answers: LedgerOutcome[] = []
-      for (const call of calls) {
-        if (call.kind === 'find') answers.push(this.#find(call))
-        else answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
-      }
+      for (const call of calls) answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
       return answers
     })
   }
@@ -168,7 +173,9 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   /** Whether all that an operation needs has been read. */
-  #isInMemory(call: LedgerCall): call is Exclude<LedgerCall, SettleCall> {
+  #isInMemory(
+    call: Exclude<LedgerCall, EvidenceCall>,
+  ): call is Exclude<LedgerCall, SettleCall | EvidenceCall> {
     if (call.kind === 'settle') return false
     if (call.kind === 'release') return this.#accounts.knownHolderOf(call.requestId) !== undefined
     const { customerId, keyPrefix } = call.kind === 'find' ? call.key : call.entry.key
@@ -186,7 +193,7 @@ export class EmbeddedLedger implements LedgerEngine {
     })
   }
 
-  #inMemory(call: Exclude<ChangingCall, SettleCall>): LedgerOutcome | undefined {
+  #inMemory(call: Exclude<AccountCall, SettleCall>): LedgerOutcome | undefined {
     if (this.#lastWriteFailed) return undefined
     if (call.kind === 'admit') {
       const facts = admitInMemory(this.#accounts, call.entry)
@@ -200,7 +207,9 @@ export class EmbeddedLedger implements LedgerEngine {
     return { ok: true, kind: 'release', released: true }
   }
 
-  async #bySql(call: ChangingCall): Promise<LedgerOutcome> {
+  async #bySql(call: LedgerCall): Promise<LedgerOutcome> {
+    if (call.kind === 'find' || call.kind === 'evidence')
+      throw new Error('internal error: an operation was left undecided')
     const ledger = sqlLedger({
       batch: async (batch) =>
         rowsOf(outcomeOf(await this.#write(this.#folding({ leave: true }), [batch]))),
@@ -322,11 +331,11 @@ function outcomeOf([answer]: readonly SqliteAnswer[]) {
   return answer.outcome
 }
 
-function requestIdOf(call: ChangingCall): string {
+function requestIdOf(call: AccountCall): string {
   return call.kind === 'release' ? call.requestId : call.entry.requestId
 }
 
-function customerOf(call: ChangingCall): string | undefined {
+function customerOf(call: AccountCall): string | undefined {
   if (call.kind === 'release') return undefined
   return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
 }

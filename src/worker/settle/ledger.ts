@@ -1,12 +1,11 @@
 import { pause } from '../routing/budget.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import type { SettlementEntry, StoredReceipt } from '../storage/ledger-operations.ts'
-import { int64, sql } from '../storage/sql.ts'
 import type { Admission } from './admit.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
 import type { Cost } from './price.ts'
-import { retainUntil } from './settle-sql.ts'
+import { insertEvidence, retainUntil } from './settle-sql.ts'
 import { ledgerOf } from './sql-ledger.ts'
 
 /** The settlement of an exchange: its bill, and its receipt if it has one. */
@@ -144,13 +143,9 @@ export async function storeEvidence(
   },
 ): Promise<void> {
   const { customerId, sha256, dataB64, expiresAtMs } = evidence
-  await db.batch([
-    sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
-      VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(retainUntil(expiresAtMs))})
-      ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
-        WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
-        ELSE evidence.expires_at END`,
-  ])
+  const stored = { customerId, sha256, dataB64, expiresAt: retainUntil(expiresAtMs) }
+  if (db.ledger?.storeEvidence !== undefined) return db.ledger.storeEvidence(stored)
+  await db.batch([insertEvidence(stored)])
 }
 
 /**

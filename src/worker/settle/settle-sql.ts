@@ -1,5 +1,6 @@
 import type { Row, Statement } from '../storage/database.ts'
 import type {
+  StoredEvidence,
   SettlementEntry,
   SettlementResult,
   StoredReceipt,
@@ -170,4 +171,14 @@ function writeReceipt(
     sql`UPDATE evidence SET expires_at = ${kept} WHERE ${named} AND expires_at < ${kept}`,
     sql`SELECT sha256 FROM evidence WHERE ${named}`,
   ]
+}
+
+/** Stores a piece of evidence, or keeps it for longer where it is stored. */
+export function insertEvidence(evidence: StoredEvidence): Statement {
+  const { customerId, sha256, dataB64, expiresAt } = evidence
+  return sql`INSERT INTO evidence (customer_id, sha256, data_b64, expires_at)
+    VALUES (${customerId}, ${sha256}, ${dataB64}, ${int64(expiresAt)})
+    ON CONFLICT (customer_id, sha256) DO UPDATE SET expires_at = CASE
+      WHEN excluded.expires_at > evidence.expires_at THEN excluded.expires_at
+      ELSE evidence.expires_at END`
 }

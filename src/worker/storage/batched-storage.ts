@@ -84,6 +84,7 @@ function batchedLedger(
 
 /** The longest texts of an operation, and room for the rest. */
 function charactersOfCall(call: LedgerCall): number {
+  if (call.kind === 'evidence') return SMALL_CALL_CHARACTERS + call.evidence.dataB64.length
   if (call.kind !== 'settle') return SMALL_CALL_CHARACTERS
   const { receipt, answer } = call.entry
   return SMALL_CALL_CHARACTERS + (receipt?.jws.length ?? 0) + (answer?.length ?? 0)

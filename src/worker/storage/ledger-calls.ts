@@ -7,14 +7,18 @@ import type {
   LedgerOperations,
   SettlementEntry,
   SettlementResult,
+  StoredEvidence,
 } from './ledger-operations.ts'
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 /** One operation on the ledger, as it is sent to where the ledger is. */
-export type LedgerCall = ChangingCall | { readonly kind: 'find'; readonly key: LedgerKey }
+export type LedgerCall =
+  | AccountCall
+  | { readonly kind: 'find'; readonly key: LedgerKey }
+  | { readonly kind: 'evidence'; readonly evidence: StoredEvidence }
 
 /** An operation that every engine has, if only as SQL. */
-export type ChangingCall =
+export type AccountCall =
   | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
   | {
       readonly kind: 'settle'
@@ -30,6 +34,7 @@ export type LedgerOutcome =
   | { readonly ok: true; readonly kind: 'settle'; readonly result: SettlementResult }
   | { readonly ok: true; readonly kind: 'release'; readonly released: boolean }
   | { readonly ok: true; readonly kind: 'find'; readonly facts: KeyFacts | null }
+  | { readonly ok: true; readonly kind: 'evidence' }
   | FailedCall
 
 export type FailedCall = Extract<BatchOutcome, { ok: false }>
@@ -48,7 +53,7 @@ export function haveChanged(outcomes: readonly LedgerOutcome[]): boolean {
 /** Carries out a call. @throws what the operation throws */
 export async function carryOut(
   operations: LedgerOperations,
-  call: ChangingCall,
+  call: AccountCall,
 ): Promise<LedgerOutcome> {
   if (call.kind === 'admit') {
     return { ok: true, kind: 'admit', facts: (await operations.admit(call.entry)) ?? null }
@@ -87,6 +92,7 @@ export function ledgerBehind(call: (call: LedgerCall) => Promise<LedgerOutcome>)
       if (outcome.kind !== 'find') throw mismatched()
       return outcome.facts ?? undefined
     },
+    storeEvidence: async (evidence) => void (await ask({ kind: 'evidence', evidence })),
   }
 }
 

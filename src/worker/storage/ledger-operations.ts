@@ -29,6 +29,20 @@ export interface LedgerOperations {
    * @throws StorageUnavailable when the engine does not answer
    */
   readonly findKey?: ((key: LedgerKey) => Promise<KeyFacts | undefined>) | undefined
+  /**
+   * Stores a piece of evidence for the customer's receipts that name it. Absent where it is a batch of SQL.
+   * @throws StatementRefused, StorageUnavailable
+   */
+  readonly storeEvidence?: ((evidence: StoredEvidence) => Promise<void>) | undefined
+}
+
+export interface StoredEvidence {
+  readonly customerId: string
+  readonly sha256: string
+  /** Standard base64 of the exact bytes. */
+  readonly dataB64: string
+  /** The end of its retention, ms. */
+  readonly expiresAt: number
 }
 
 /** A key as it was presented. */

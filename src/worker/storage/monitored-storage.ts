@@ -18,12 +18,13 @@ export function monitoredStorage(
     }
   }
   const watchedLedger = (ledger: LedgerOperations): LedgerOperations => {
-    const { findKey } = ledger
+    const { findKey, storeEvidence } = ledger
     return {
       admit: (entry) => watch(ledger.admit(entry)),
       settle: (entry) => watch(ledger.settle(entry)),
       release: (requestId) => watch(ledger.release(requestId)),
       findKey: findKey && ((key) => watch(findKey(key))),
+      storeEvidence: storeEvidence && ((evidence) => watch(storeEvidence(evidence))),
     }
   }
   const watched = (database: Database): Database => ({

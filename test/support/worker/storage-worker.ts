@@ -2,6 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { z } from 'zod'
 import { openEmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
 import { findKey } from '../../../src/worker/auth/authenticate.ts'
+import { storeEvidence } from '../../../src/worker/settle/ledger.ts'
 import { ledgerOf } from '../../../src/worker/settle/sql-ledger.ts'
 import { StatementRefused } from '../../../src/worker/storage/batch-outcome.ts'
 import {
@@ -90,6 +91,11 @@ function createWorker() {
     if (ask.call?.kind === 'find') {
       const facts = (await findKey(db, ask.call.key)) ?? null
       return { outcome: { ok: true, kind: 'find', facts } }
+    }
+    if (ask.call?.kind === 'evidence') {
+      const { expiresAt: expiresAtMs, ...evidence } = ask.call.evidence
+      await storeEvidence(db, { ...evidence, expiresAtMs })
+      return { outcome: { ok: true, kind: 'evidence' } }
     }
     if (ask.call !== undefined) return { outcome: await carryOut(ledgerOf(db), ask.call) }
     return { rows: await db.batch(ask.statements ?? []) }

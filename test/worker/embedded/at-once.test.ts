@@ -2,9 +2,13 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { findKey } from '../../../src/worker/auth/authenticate.ts'
-import { commitSettlement, releaseReservation } from '../../../src/worker/settle/ledger.ts'
+import {
+  commitSettlement,
+  releaseReservation,
+  storeEvidence,
+} from '../../../src/worker/settle/ledger.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import type { Database } from '../../../src/worker/storage/database.ts'
+import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { ledgerBehind, type LedgerCall } from '../../../src/worker/storage/ledger-calls.ts'
 import { LocalLedger } from '../../../src/worker/storage/local-ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
@@ -12,6 +16,7 @@ import {
   addCustomer,
   askOf,
   deleteKey,
+  NOW,
   readLedgerTotals,
   settlementOf,
 } from '../../support/ledger.ts'
@@ -238,4 +243,25 @@ test('keys are found after a write has failed, too', async () => {
   for (const key of [first, second]) {
     expect(await findKey(localTo(db), key)).toMatchObject({ secretEndsAt: null })
   }
+})
+
+test('evidence that cannot be stored is reported, stops admission by memory alone, and can be stored later', async () => {
+  let broken = false
+  const db = await openEmbedded(
+    ':memory:',
+    slowStore(0, () => broken),
+  )
+  const key = await addCustomer(db, { balance: 100n })
+  await db.ledgerEngine.operations([admissionOf(key, 'r1')])
+  const evidence = { customerId: 'acme', sha256: 'e', dataB64: 'ZQ==', expiresAtMs: NOW }
+  broken = true
+  const failure = storeEvidence(localTo(db), evidence)
+  await expect(failure).rejects.toThrow(new StorageUnavailable('disk I/O error: SQLITE_IOERR'))
+  expect(db.ledgerEngine.atOnce(admissionOf(key, 'r2'))).toBeUndefined()
+  broken = false
+  await storeEvidence(localTo(db), evidence)
+  expect(db.connection.prepare('SELECT sha256 FROM evidence').all()).toEqual([{ sha256: 'e' }])
+  await db.passTime()
+  await db.ledgerEngine.operations([admissionOf(key, 'r2')])
+  expect(db.ledgerEngine.atOnce(admissionOf(key, 'r3'))).toMatchObject({ ok: true })
 })

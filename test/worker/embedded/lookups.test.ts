@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PresentedKey } from '../../../src/worker/auth/api-key.ts'
 import { creditCustomer } from '../../../src/worker/admin/customers.ts'
 import { Accounts } from '../../../src/worker/embedded/accounts.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
@@ -10,6 +11,7 @@ import {
   commitSettlement,
   ONCE_MORE,
   releaseReservation,
+  storeEvidence,
 } from '../../../src/worker/settle/ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import {
@@ -42,6 +44,8 @@ function watched() {
     statements.splice(0).filter((statement) => pattern.test(statement))
   return { wrap, take }
 }
+
+const HOUR_MS = 3_600_000
 
 const CLAIM = {
   name: 'c'.repeat(64),
@@ -101,6 +105,42 @@ test('accounts stay in memory where others write nothing, or only to what accoun
   await creditCustomer(db, key.customerId, { reference: 'c1', amountNano: 1n }, NOW)
   await admit(db, askOf(key, 'r4', { nano: 10n }))
   expect(readsOfAccount()).toBeGreaterThan(0)
+  db.connection.close()
+})
+
+test('evidence is stored without a fold, and no account is forgotten for it', async () => {
+  const { wrap, take } = watched()
+  const db = await openEmbedded(':memory:', wrap)
+  const keys = [await addCustomer(db, { id: 'a' }), await addCustomer(db, { id: 'b' })]
+  const settle = (key: PresentedKey, id: string, expiresAtMs: number) => {
+    const receipt = { ...receiptOf(id), expiresAtMs, evidenceRefs: ['e'] }
+    return commitSettlement(db, settlementOf(key, id, { nano: 7n, receipt }))
+  }
+  const expiries = () => db.connection.prepare('SELECT customer_id, expires_at FROM evidence').all()
+  for (const key of keys) {
+    const { missingEvidence } = await settle(key, `first of ${key.customerId}`, NOW + HOUR_MS)
+    expect(missingEvidence).toEqual(['e'])
+  }
+  take(/./)
+  for (const { customerId } of keys) {
+    const expiresAtMs = NOW + HOUR_MS
+    await storeEvidence(db, { customerId, sha256: 'e', dataB64: 'ZQ==', expiresAtMs })
+  }
+  expect(take(/./)).toEqual(keys.map(() => expect.stringContaining('INSERT INTO evidence')))
+
+  // A later receipt keeps it for longer; storing it once more for the earlier one takes nothing back.
+  const [first] = keys
+  if (first === undefined) throw new Error('no key')
+  expect(await settle(first, 'second of a', NOW + 5 * HOUR_MS)).toEqual({ missingEvidence: [] })
+  const early = { customerId: 'a', sha256: 'e', dataB64: 'ZQ==', expiresAtMs: NOW + HOUR_MS }
+  await storeEvidence(db, early)
+  expect(await settle(first, 'third of a', NOW + 2 * HOUR_MS)).toEqual({ missingEvidence: [] })
+  expect(take(/FROM (customers|api_keys|evidence) WHERE/)).toEqual([])
+  await db.passTime()
+  expect(expiries()).toEqual([
+    { customer_id: 'a', expires_at: NOW + 5 * HOUR_MS },
+    { customer_id: 'b', expires_at: NOW + HOUR_MS },
+  ])
   db.connection.close()
 })
 

@@ -1,0 +1,34 @@
+import { insertEvidence } from '../settle/settle-sql.ts'
+import type { LedgerCall, LedgerOutcome } from '../storage/ledger-calls.ts'
+import { runBatches } from '../storage/sqlite-batches.ts'
+import type { SyncStore } from '../storage/sync-store.ts'
+import type { Accounts } from './accounts.ts'
+
+export type EvidenceCall = Extract<LedgerCall, { kind: 'evidence' }>
+
+/**
+ * Stores evidence that arrived together in one transaction. Never throws.
+ *
+ * It goes to the tables past the memory, with no fold before it and no account forgotten after it: with many customers each new
+ * piece of evidence is stored for each of them. That is sound because a row is only added or kept for longer, as by a fold,
+ * and whichever comes first, the later of two times stays.
+ */
+export async function storeEvidence(
+  store: SyncStore,
+  accounts: Accounts,
+  calls: readonly EvidenceCall[],
+): Promise<ReadonlyMap<LedgerCall, LedgerOutcome>> {
+  if (calls.length === 0) return new Map()
+  const answers = await runBatches(
+    store,
+    calls.map(({ evidence }) => [insertEvidence(evidence)]),
+  )
+  const outcomes = new Map<LedgerCall, LedgerOutcome>()
+  for (const [index, call] of calls.entries()) {
+    const outcome = answers[index]?.outcome
+    if (outcome === undefined) continue
+    if (outcome.ok) accounts.noteEvidence(call.evidence)
+    outcomes.set(call, outcome.ok ? { ok: true, kind: 'evidence' } : outcome)
+  }
+  return outcomes
+}
