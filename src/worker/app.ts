@@ -33,6 +33,7 @@ import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
 import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
+import { Evidence } from './settle/evidence.ts'
 import { ReceiptHeads } from './settle/receipt-heads.ts'
 import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
@@ -244,6 +245,7 @@ export class App {
       keyring: createKeyring(storage, { random: this.#deps.randomBytes, now: this.#deps.now }),
       signingKeys,
       receiptHeads: new ReceiptHeads(storage, this.#deps.now),
+      evidence: new Evidence(this.#link),
     }
   }
 
@@ -331,7 +333,10 @@ type CommonContext = Omit<
 >
 
 /** The parts that need the bindings. */
-type Parts = Pick<Context, 'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'>
+type Parts = Pick<
+  Context,
+  'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads' | 'evidence'
+>
 
 /** What is recorded about one request while it is handled. */
 interface RequestState {

@@ -19,6 +19,7 @@ import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
 import type { KeptAnswers } from './settle/kept-answers.ts'
 import type { Alerts } from './settle/alerts.ts'
+import type { Evidence } from './settle/evidence.ts'
 import type { ReceiptHeads } from './settle/receipt-heads.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
@@ -38,6 +39,7 @@ export interface Context extends Settings {
   readonly readiness: Readiness
   readonly signingKeys: SigningKeyLog
   readonly receiptHeads: ReceiptHeads
+  readonly evidence: Evidence
   readonly keptAnswers: KeptAnswers
   /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
@@ -150,11 +152,13 @@ export function readingTurn({ shared, now }: Context, customerId: string): Readi
 
 /** The part of a context that settlement needs. */
 export function settleDeps(context: Context, customerId: string): SettleDeps {
-  const { link, log, now, signingKeys, receiptHeads, config, configurationSha256 } = context
+  const { link, log, now, evidence, signingKeys, receiptHeads } = context
+  const { config, configurationSha256 } = context
   return {
     coalesce: (group, work) => context.finishInTurn(() => context.coalesceSettlements(group, work)),
     ledger: context.storage.customer(customerId, context.aside),
     link,
+    evidence,
     log,
     rememberKey: (kid) => signingKeys.remember(kid),
     rememberHead: (head, expiresAtMs) => receiptHeads.remember(head, expiresAtMs),

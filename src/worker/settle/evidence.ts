@@ -13,21 +13,66 @@ export interface WantedEvidence {
 }
 
 /**
- * Fetches evidence from the daemon and stores it with the receipts that name it. It never rejects: the receipt is
+ * Stores evidence of the daemon with the receipts that name it. It never rejects: the receipt is
  * already stored and valid without it, and the next receipt that names the same evidence fetches it again.
  * @returns how many pieces are still missing
  */
 export async function retainEvidence(
-  tools: { readonly link: Pick<Link, 'evidence'>; readonly ledger: Database },
+  tools: { readonly evidence: Pick<Evidence, 'base64Of'>; readonly ledger: Database },
   { customerId, refs, expiresAtMs }: WantedEvidence,
 ): Promise<number> {
   const kept = await Promise.allSettled(
     refs.map(async (ref) => {
-      const dataB64 = await fetchEvidence(tools.link, ref)
+      const dataB64 = await tools.evidence.base64Of(ref)
       await storeEvidence(tools.ledger, { customerId, sha256: ref, dataB64, expiresAtMs })
     }),
   )
   return kept.filter(({ status }) => status === 'rejected').length
+}
+
+/** Characters of evidence in memory: some dozens of usual pieces. */
+const MAX_CHARACTERS = 4 * 1024 * 1024
+
+/**
+ * The daemon's evidence. Each new piece is stored for every customer, at the first receipt that names it, so those that were
+ * used last are kept.
+ */
+export class Evidence {
+  readonly #link: Pick<Link, 'evidence'>
+  /** Base64 by digest, those that were used last at the end. */
+  readonly #texts = new Map<string, string>()
+  #characters = 0
+
+  constructor(link: Pick<Link, 'evidence'>) {
+    this.#link = link
+  }
+
+  /**
+   * Base64 of the bytes that have this digest.
+   * @throws LinkUnavailable when the daemon does not answer
+   * @throws Error when it does not have them
+   */
+  async base64Of(ref: string): Promise<string> {
+    const text = this.#texts.get(ref) ?? (await fetchEvidence(this.#link, ref))
+    this.#keep(ref, text)
+    return text
+  }
+
+  #keep(ref: string, text: string): void {
+    this.#forget(ref)
+    if (text.length > MAX_CHARACTERS) return
+    this.#texts.set(ref, text)
+    this.#characters += text.length
+    for (const earliest of this.#texts.keys()) {
+      if (this.#characters <= MAX_CHARACTERS) return
+      this.#forget(earliest)
+    }
+  }
+
+  #forget(ref: string): void {
+    this.#characters -= this.#texts.get(ref)?.length ?? 0
+    this.#texts.delete(ref)
+  }
 }
 
 /** Base64 of the bytes that have this digest. */

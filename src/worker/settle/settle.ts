@@ -4,7 +4,7 @@ import type { Log } from '../http/log.ts'
 import type { Link, SignedReceipt } from '../link/link.ts'
 import { StorageUnavailable, type Database } from '../storage/database.ts'
 import { storedJws } from '../storage/stored-jws.ts'
-import { retainEvidence } from './evidence.ts'
+import { retainEvidence, type Evidence } from './evidence.ts'
 import { billedTokens, claimsOf, type Exchange, type ExchangeProof } from './exchange.ts'
 import type { Alerts } from './alerts.ts'
 import { ClaimLost } from './claims.ts'
@@ -25,6 +25,7 @@ export interface SettleDeps {
   readonly coalesce: Coalescer
   readonly ledger: Database
   readonly link: Link
+  readonly evidence: Evidence
   readonly log: Log
   /** Stores the public half of a signing key before a receipt names it. */
   readonly rememberKey: (kid: string) => Promise<void>
