@@ -1,0 +1,140 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:tls'
+import { afterEach, describe, expect, it } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
+import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
+import type { DaemonTls } from '../../../src/protocol/boot.ts'
+import { printChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { startEgressLink } from '../../support/egress-link.ts'
+import { listen } from '../../support/listen.ts'
+import { provenAlways } from '../../support/proven-always.ts'
+import { startRecordingProvider } from '../../support/recording-provider.ts'
+import { standstill } from '../../support/standstill.ts'
+
+/** Streams between a provider and a worker that stop in the middle: each comes to its end. */
+
+const closing: (() => Promise<void> | void)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+/** The daemon's egress to one provider. */
+async function carry({ port, tls }: { readonly port: number; readonly tls: DaemonTls }) {
+  const egress = createPinnedEgress({
+    proofs: provenAlways('nova', `https://127.0.0.1:${port}/v1`, tls.spkiSha256),
+    connectMs: () => 30_000,
+    joiner: new ChunkJoiner({ now: Date.now }),
+    now: Date.now,
+    log: () => {},
+  })
+  closing.push(() => egress.close())
+  const link = await startEgressLink(egress)
+  closing.push(() => link.close())
+  return { egress, link }
+}
+
+const order = (stream: string) => ({
+  'x-cmr-chunks': printChunkOrder({
+    stream,
+    owner: 'cus_1',
+    head: { id: 'chatcmpl-1', created: 1, model: 'm' },
+    format: { door: 'chat' },
+    billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
+    include_reasoning: true,
+    idle_ms: 60_000,
+    keep_alive_ms: 60_000,
+    record_ms: 60_000,
+  }),
+})
+
+const DELTA = `data: {"choices":[{"index":0,"delta":{"content":"${'word '.repeat(200)}"}}]}\n\n`
+const FINISH =
+  'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+/** As many deltas as no chain of buffers between provider and reader holds. */
+const DELTAS = 32 * 1024
+
+describe('a written stream', () => {
+  it('comes whole to a worker that stops reading again and again, and holds the provider back meanwhile', async () => {
+    let sent = 0
+    const provider = await startRecordingProvider((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const fill = () => {
+        while (sent < DELTAS) {
+          sent += 1
+          if (!response.write(DELTA)) return
+        }
+        response.end(FINISH)
+      }
+      response.on('drain', fill)
+      fill()
+    })
+    closing.push(() => provider.close())
+    const { egress, link } = await carry(provider)
+    const stream = randomUUID()
+    const answer = await link.open('nova', 'a prompt', undefined, order(stream))
+    expect(await standstill(() => sent)).toBeLessThan(DELTAS)
+    const hash = createHash('sha256')
+    let deltas = 0
+    let unread = 12 * 1024 * 1024
+    for await (const part of answer) {
+      if (!Buffer.isBuffer(part)) throw new Error('the body is not bytes')
+      hash.update(part)
+      deltas += part.toString('latin1').split('"content":"word').length - 1
+      unread -= part.length
+      if (unread > 0) continue
+      unread = 12 * 1024 * 1024
+      await standstill(() => sent)
+    }
+    const record = egress.endStream(stream)
+    expect(record).toMatchObject({ ending: { kind: 'complete' }, finish_reason: 'stop' })
+    expect(record?.client_sha256).toBe(hash.digest('hex'))
+    // One may be cut by two reads.
+    expect(deltas).toBeGreaterThan(DELTAS * 0.9)
+  }, 120_000)
+
+  it('ends when its worker leaves while it is held back', async () => {
+    let sent = 0
+    const left = Promise.withResolvers<void>()
+    const provider = await startRecordingProvider((_request, response) => {
+      response.once('close', () => left.resolve())
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const fill = () => {
+        do sent += 1
+        while (response.write(DELTA))
+      }
+      response.on('drain', fill)
+      fill()
+    })
+    closing.push(() => provider.close())
+    const { egress, link } = await carry(provider)
+    const stream = randomUUID()
+    const answer = await link.open('nova', 'a prompt', undefined, order(stream))
+    answer.on('error', () => {})
+    await standstill(() => sent)
+    answer.destroy()
+    await once(answer, 'close')
+    await left.promise
+    expect(egress.endStream(stream)?.finish_reason).toBeNull()
+  }, 120_000)
+})
+
+describe('a call', () => {
+  it('ends where the provider closes each connection right after its handshake', async () => {
+    const tls = await makeTlsIdentity([], new Date())
+    const provider = createServer({ key: tls.keyPem, cert: tls.certPem }, (socket) => {
+      socket.on('error', () => {})
+      socket.destroy()
+    })
+    const port = await listen(provider)
+    closing.push(() => new Promise((resolve) => provider.close(() => resolve())))
+    const { link } = await carry({ port, tls })
+    const calls = Array.from({ length: 50 }, () => link.post('nova', 'a prompt'))
+    for (const { status, headers } of await Promise.all(calls)) {
+      expect(`${status} ${String(headers['x-cmr-egress-error'])}`).toBe('502 provider_unreachable')
+    }
+  })
+})
