@@ -74,7 +74,8 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
 
   async function waitForRow(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
     const { customerId } = item
-    const end = callFor(deps, name, item, deps.deadlineMs).catch(failureOf)
+    const user = { owner: customerId, reads: false, waits: true }
+    const end = callFor(deps, name, item, { user, lockMs: deps.deadlineMs }).catch(failureOf)
     waiting.set(customerId, end)
     try {
       return await end
@@ -151,8 +152,7 @@ async function callTogether(
   items: readonly LedgerItem[],
 ): Promise<readonly LedgerAnswer[]> {
   try {
-    const user = { owner: `function ${name}`, reads: false }
-    return await call(deps, name, items, { user, lockMs: LOCK_WAIT_MS })
+    return await call(deps, name, items, { user: ofAll(name), lockMs: LOCK_WAIT_MS })
   } catch (error) {
     const separable = isLockTimeout(error) || classifyPostgresError(error) === 'refused'
     if (separable) return Promise.all(items.map((item) => callUnlessLocked(deps, name, item)))
@@ -160,28 +160,36 @@ async function callTogether(
   }
 }
 
+/** On the connections of the calls for all, as the customer's own may all wait for that row. */
 async function callUnlessLocked(
   deps: PostgresLedgerDeps,
   name: LedgerFunction,
   item: LedgerItem,
 ): Promise<LedgerAnswer> {
   try {
-    return await callFor(deps, name, item, PROBE_WAIT_MS)
+    return await callFor(deps, name, item, { user: ofAll(name), lockMs: PROBE_WAIT_MS })
   } catch (error) {
     return isLockTimeout(error) ? LOCKED : failureOf(error)
   }
 }
 
-/** A call for one operation, on behalf of its customer. */
+const ofAll = (name: LedgerFunction): PoolUser => ({ owner: `function ${name}`, reads: false })
+
+/** A call for one operation. */
 async function callFor(
   deps: PostgresLedgerDeps,
   name: LedgerFunction,
   item: LedgerItem,
-  lockMs: number,
+  terms: CallTerms,
 ): Promise<LedgerEnd> {
-  const user = { owner: item.customerId, reads: false, waits: lockMs > LOCK_WAIT_MS }
-  const [end = missing()] = await call(deps, name, [item], { user, lockMs })
+  const [end = missing()] = await call(deps, name, [item], terms)
   return end
+}
+
+interface CallTerms {
+  readonly user: PoolUser
+  /** How long it waits for a row, ms. */
+  readonly lockMs: number
 }
 
 /** One call of a function for all items. */
@@ -189,7 +197,7 @@ async function call(
   { onConnection }: PostgresLedgerDeps,
   name: LedgerFunction,
   items: readonly LedgerItem[],
-  { user, lockMs }: { readonly user: PoolUser; readonly lockMs: number },
+  { user, lockMs }: CallTerms,
 ): Promise<readonly LedgerEnd[]> {
   const { rounds, order } = roundsOf(items)
   const statement = { sql: FUNCTIONS[name].sql, params: [rounds, lockMs] }

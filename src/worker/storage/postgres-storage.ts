@@ -20,6 +20,7 @@ import {
 } from './postgres-calls.ts'
 import type { AdmissionEntry, LedgerOperations } from './ledger-operations.ts'
 import { callObject, type ObjectNamespace } from './object-call.ts'
+import { isRead } from './sql.ts'
 
 /** The calls that a `PostgresPool` answers. */
 export interface PoolTarget {
@@ -48,8 +49,12 @@ export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: Ba
   const operate = operations(namespace, host)
   const plansText = createPlansText()
   const database = (customerId: string | null, aside: Aside = atOnce): Database => ({
-    batch: async (statements) =>
-      rowsOf(await callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))),
+    batch: async (statements) => {
+      const run = () =>
+        callObject(namespace, OBJECT, (target) => target.batch(customerId, statements))
+      // What only reads waits for no row.
+      return rowsOf(await (statements.every(isRead) ? run() : aside(run)))
+    },
     ledger: ledgerOf((name, item) => operate(name, item, aside), plansText, customerId ?? ''),
   })
   const directory = database(null)

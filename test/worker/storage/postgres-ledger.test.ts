@@ -70,8 +70,8 @@ describe('calls of the ledger functions', () => {
     ])
     expect(calls).toEqual([
       { owner: 'function admit', customers: ['held', 'free'], lockMs: 250, waits: undefined },
-      { owner: 'held', customers: ['held'], lockMs: 1, waits: false },
-      { owner: 'free', customers: ['free'], lockMs: 1, waits: false },
+      { owner: 'function admit', customers: ['held'], lockMs: 1, waits: undefined },
+      { owner: 'function admit', customers: ['free'], lockMs: 1, waits: undefined },
     ])
     const alone = ledger.alone('admit', itemOf('held'))
     expect(await ledger.together('admit', items('other', 'held'))).toEqual([

@@ -6,9 +6,9 @@ import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
 import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
 import { pause } from '../../../src/worker/routing/budget.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { commitSettlement, ONCE, storeEvidence } from '../../../src/worker/settle/ledger.ts'
 import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
-import type { Storage } from '../../../src/worker/storage/database.ts'
+import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { createPostgresEngine } from '../../../src/worker/storage/postgres-engine.ts'
 import { postgresStorage, type PoolTarget } from '../../../src/worker/storage/postgres-storage.ts'
 import { addCustomer, askOf, readLedgerTotals, settlementOf } from '../../support/ledger.ts'
@@ -98,20 +98,23 @@ test('many requests that wait for such a row hold no turn of the worker, and all
   const queued = await addCustomer(storage.customer('queued'), { id: 'queued', balance: 1_000n })
   const quick = await addCustomer(storage.customer('quick'), { id: 'quick', balance: 1_000n })
   const { turns: shared } = openSharedLimits(Date.now)
-  const admitted = (id: 'queued' | 'quick', request: number) => {
+  const inTurn = (id: 'queued' | 'quick', work: (db: Database) => Promise<unknown>) => {
     const turns = new RequestTurns(shared, id, { now: Date.now, pause })
     const db = storage.customer(id, (wait) => turns.aside(wait))
-    const key = id === 'queued' ? queued : quick
-    return turns.begin({ cost: 1, client: new AbortController().signal }, () =>
-      admit(db, askOf(key, `${id}-${request}`, { nano: 10n })),
-    )
+    return turns.begin({ cost: 1, client: new AbortController().signal }, () => work(db))
   }
+  const admitted = (id: 'queued' | 'quick', request: number) => {
+    const key = id === 'queued' ? queued : quick
+    return inTurn(id, (db) => admit(db, askOf(key, `${id}-${request}`, { nano: 10n })))
+  }
+  const evidence = { customerId: 'queued', sha256: '00', dataB64: 'AA==', expiresAtMs: Date.now() }
   await admitted('quick', 0)
 
   const unlock = await lock('queued')
   let ended = 0
-  const waiting = Array.from({ length: 20 }, async (_, request) => {
-    await admitted('queued', request)
+  const waiting = Array.from({ length: 24 }, async (_, request) => {
+    if (request < 4) await inTurn('queued', (db) => storeEvidence(db, evidence))
+    else await admitted('queued', request)
     ended += 1
   })
   for (let request = 1; request <= 5; request += 1) {
