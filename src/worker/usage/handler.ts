@@ -14,11 +14,14 @@ import { usageRowJson } from './row-json.ts'
 /** A page of a thousand rows takes as much CPU time as four small requests. */
 const READ_COST = 4
 
-/** Ratio of the pause after a customer's query to the query's own duration, and the maximum pause, ms. */
+/** Ratio of the pause after a customer's query to the query's own duration without its wait for a turn, and the maximum pause, ms. */
 const REST_RATIO = 3
 const MAX_REST_MS = 5_000
 
 const RETRY_AFTER_SECONDS = 5
+
+/** What reading from a ledger needs. */
+type ReadContext = Pick<Context, 'storage' | 'shared' | 'now' | 'inTurn' | 'waitUntil'>
 
 /** `GET /v1/usage`: the caller's own ledger, newest first, in JSON or CSV. */
 export const listUsage: Handler = async (request, context) => {
@@ -57,24 +60,27 @@ async function exportUsage(request: Request, context: Context): Promise<Response
  * Reads from a customer's ledger in turn with all customers. The customer's next read waits for some time after each: a part of
  * a large ledger takes the storage tens of milliseconds, in which no other request is served.
  */
-export function readWithRests(customerId: string, context: Context): Read {
-  const read = readOf(context.storage.customer(customerId))
-  return (statement) =>
-    withRest(customerId, context, () => context.inTurn(READ_COST, () => read(statement)))
-}
-
-async function withRest<Result>(
+export function readWithRests(
   customerId: string,
-  { shared, now, waitUntil }: Context,
-  query: () => Promise<Result>,
-): Promise<Result> {
-  const place = await shared.queries.enter(customerId, 1, { now, pause })
-  const startedAt = now()
-  try {
-    return await query()
-  } finally {
-    const restMs = Math.min(REST_RATIO * (now() - startedAt), MAX_REST_MS)
-    waitUntil(pause(restMs).then(() => place.leave()))
+  { storage, shared, now, inTurn, waitUntil }: ReadContext,
+): Read {
+  const read = readOf(storage.customer(customerId))
+  return async (statement) => {
+    const place = await shared.queries.enter(customerId, 1, { now, pause })
+    let tookMs = 0
+    try {
+      return await inTurn(READ_COST, async () => {
+        const startedAt = now()
+        try {
+          return await read(statement)
+        } finally {
+          tookMs = now() - startedAt
+        }
+      })
+    } finally {
+      const restMs = Math.min(REST_RATIO * tookMs, MAX_REST_MS)
+      waitUntil(pause(restMs).then(() => place.leave()))
+    }
   }
 }
 

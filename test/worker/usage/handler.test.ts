@@ -1,8 +1,11 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
+import type { Context } from '../../../src/worker/context.ts'
+import { ApiError } from '../../../src/worker/http/errors.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
-import { listUsage } from '../../../src/worker/usage/handler.ts'
+import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
+import { listUsage, readWithRests } from '../../../src/worker/usage/handler.ts'
 import { deleteKey, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { ownedEndpoints, type OwnedEndpoints, type Owner } from '../../support/owned-endpoint.ts'
 
@@ -144,6 +147,48 @@ describe('a malformed parameter', () => {
       },
     })
   })
+})
+
+describe('the rest after a read', () => {
+  /** A read of 10 ms, for which the turn comes after a second or is refused. */
+  function startRead({ refused = false } = {}) {
+    let clock = NOW
+    const now = () => clock
+    const rests: Promise<unknown>[] = []
+    const shared = openSharedLimits(now)
+    const inTurn: Context['inTurn'] = async (_cost, work) => {
+      clock += 1_000
+      if (refused) throw new ApiError('rate_limit_exceeded', 'Too many.')
+      return work(() => {})
+    }
+    const batch = async () => {
+      clock += 10
+      return [[]]
+    }
+    const storage = { customer: () => ({ batch }), directory: () => ({ batch }) }
+    const waitUntil = (work: Promise<unknown>) => void rests.push(work)
+    const read = readWithRests(owner.customerId, { storage, shared, now, inTurn, waitUntil })
+    return { reading: read({ sql: 'SELECT 1', params: [] }), rests }
+  }
+
+  test.each([
+    [false, 30],
+    [true, 0],
+  ])(
+    'is three times as long as the read, whatever its turn took (refused: %s)',
+    async (refused, ms) => {
+      vi.useFakeTimers()
+      onTestFinished(() => void vi.useRealTimers())
+      const { reading, rests } = startRead({ refused })
+      await reading.catch(() => {})
+      expect(rests).toHaveLength(1)
+      await vi.advanceTimersByTimeAsync(Math.max(ms - 1, 0))
+      expect(vi.getTimerCount()).toBe(ms === 0 ? 0 : 1)
+      await vi.advanceTimersByTimeAsync(1)
+      expect(vi.getTimerCount()).toBe(0)
+      await rests[0]
+    },
+  )
 })
 
 describe('what fails', () => {
