@@ -240,6 +240,7 @@ export class WrittenStream {
     try {
       this.#push(this.#chunks.finish(billedUsage({ usage, uncountedTextBytes }, bound).usage))
     } catch (error) {
+      if (error instanceof BrokenStream) this.#push(error.output)
       this.#ending = { kind: 'broken', reason: this.#reasonOf(error) }
     }
   }

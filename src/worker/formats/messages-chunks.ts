@@ -58,15 +58,15 @@ export class MessagesChunks implements ChunkWriter {
   }
 
   delta(delta: Delta): string {
-    this.#blocks.take(delta)
-    return this.#events.take()
+    return this.#events.during(() => this.#blocks.take(delta))
   }
 
   finish({ finishReason, usage }: AnswerEnd): string {
-    this.#blocks.finish()
-    const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
-    this.#events.add('message_delta', { delta, usage: messageUsage(usage) })
-    return this.#events.take()
+    return this.#events.during(() => {
+      this.#blocks.finish()
+      const delta = { stop_reason: stopReason(finishReason, this.#contains), stop_sequence: null }
+      this.#events.add('message_delta', { delta, usage: messageUsage(usage) })
+    })
   }
 
   get tail(): AnswerTail {

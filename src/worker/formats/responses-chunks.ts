@@ -63,14 +63,14 @@ export class ResponsesChunks implements ChunkWriter {
   }
 
   delta(delta: Delta): string {
-    this.#blocks.take(delta)
-    return this.#events.take()
+    return this.#events.during(() => this.#blocks.take(delta))
   }
 
   finish(end: AnswerEnd): string {
-    if (incompleteReason(end) !== undefined) this.#end('incomplete')
-    this.#blocks.finish()
-    return this.#events.take()
+    return this.#events.during(() => {
+      if (incompleteReason(end) !== undefined) this.#end('incomplete')
+      this.#blocks.finish()
+    })
   }
 
   get tail(): AnswerTail {

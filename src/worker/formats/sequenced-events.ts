@@ -30,6 +30,14 @@ export class SequencedEvents {
     this.#count += count
   }
 
+  /**
+   * The text of the events that `write` adds.
+   * @throws BrokenStream that `write` threw, with the events that it had added
+   */
+  during(write: () => void): string {
+    return this.#events.during(write)
+  }
+
   /** The text of all events since the last call. */
   take(): string {
     return this.#events.take()

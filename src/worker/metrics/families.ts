@@ -10,7 +10,7 @@ interface Family {
   readonly render: () => string
 }
 
-/** Maximum number of label combinations of a metric; more are counted as `other`. */
+/** Maximum number of label combinations of a metric; more are counted together under `overflow`. */
 const MAX_SERIES = 2_000
 
 /** A counter, which only increases. */

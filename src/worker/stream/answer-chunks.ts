@@ -138,6 +138,6 @@ export class AnswerChunks {
 
   /** Output from before the error in the same read still belongs to the client. */
   #withOutput(error: unknown): unknown {
-    return error instanceof BrokenStream ? new BrokenStream(error.reason, this.#release()) : error
+    return error instanceof BrokenStream ? error.after(this.#release()) : error
   }
 }

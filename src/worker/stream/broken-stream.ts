@@ -1,4 +1,4 @@
-import type { Bytes } from '../../protocol/bytes.ts'
+import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
 import type { BrokenReason } from '../../protocol/stream-record.ts'
 
 /** A provider's answer that failed. Its message is the reason alone, so that no provider text can leak through it. */
@@ -15,5 +15,10 @@ export class BrokenStream extends Error {
     this.name = 'BrokenStream'
     this.reason = reason
     this.output = output
+  }
+
+  /** The same failure after more output. */
+  after(output: Bytes): BrokenStream {
+    return new BrokenStream(this.reason, concatBytes(output, this.output))
   }
 }
