@@ -18,6 +18,8 @@ import { TRUST_BUNDLE_URL } from '../support/trust-bundle-url.ts'
 const pricing = { currency: 'eur', input_per_mtok: 100, output_per_mtok: 1_000 }
 const route = { upstream_model: 'zai-org/GLM-5', type: 'chat', pricing }
 
+const LATE = 240_000
+
 const CONFIG = {
   service: {
     name: 'r',
@@ -25,6 +27,8 @@ const CONFIG = {
     allow_simulated: true,
     allow_unattested: ['vega'],
     workers: 2,
+    // Much longer than a frozen thread is given, also on a slow machine.
+    timeouts: { headers_ms: LATE, first_delta_ms: LATE, idle_ms: LATE, stream_open_ms: LATE },
   },
   providers: {
     nova: {

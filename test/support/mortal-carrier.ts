@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync, rmSync } from 'node:fs'
 import { ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { z } from 'zod'
 import { LINK_PATHS } from '../../src/protocol/link.ts'
 
@@ -14,9 +15,12 @@ export const carrierOrderSchema = z.object({
 export type CarrierOrder = z.output<typeof carrierOrderSchema>
 
 const createdSchema = z.object({
-  request: z.object({ url: z.string() }),
+  request: z.object({ url: z.string(), socket: z.instanceof(Socket) }),
   response: z.instanceof(ServerResponse),
 })
+
+/** In the first piece of every stream that has text. */
+const OUTPUT = '"content":"'
 
 const ordersFile = process.env['CARRIER_ORDERS'] ?? ''
 
@@ -43,18 +47,34 @@ function fillMemory(): never {
   for (;;) kept = { kept }
 }
 
+const watched = new WeakSet<Socket>()
+
 subscribe('http.server.response.created', (message) => {
   const { request, response } = createdSchema.parse(message)
   if (!request.url.startsWith(LINK_PATHS.egress)) return
   const writeHead = response.writeHead.bind(response)
-  const write = response.write.bind(response)
   Object.assign(response, {
     writeHead(...head: Parameters<typeof writeHead>) {
       reach('answered')
       return writeHead(...head)
     },
-    write: (chunk: unknown) => write(chunk, 'utf8', () => reach('begun')),
   })
+  watch(request.socket)
 })
+
+/** Whatever writes to a connection, in the end it is this that is called. */
+function watch(socket: Socket): void {
+  if (watched.has(socket)) return
+  watched.add(socket)
+  const write = socket.write.bind(socket)
+  Object.assign(socket, {
+    write(...piece: Parameters<typeof write>) {
+      const hasOutput = Buffer.from(piece[0]).includes(OUTPUT)
+      // When the kernel has it.
+      if (hasOutput) setImmediate(() => reach('begun'))
+      return write(...piece)
+    },
+  })
+}
 
 await import('../../src/enclave/carrier/carrier-thread.ts')
