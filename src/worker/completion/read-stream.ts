@@ -16,6 +16,7 @@ interface ReadStream {
   readonly reader: ReadableStreamDefaultReader<Uint8Array>
   readonly stream: AnswerStream
   readonly digest: Digest
+  readonly idleMs: number
 }
 
 /** The opening events held back until the commit point, ready for the client. */
@@ -38,9 +39,10 @@ export async function readToCommit(
   idleMs: number,
   last: LastEvents,
 ): Promise<CommittedStream> {
-  const read = { clock, reader: body.getReader(), stream, digest: createDigest() }
+  const read = { clock, reader: body.getReader(), stream, digest: createDigest(), idleMs }
   const opening = await readOpening(read)
-  clock.enter(idleMs)
+  // The router may have to wait for something before it relays, and reads nothing meanwhile.
+  clock.enter(undefined)
   return {
     isWritten: false,
     relayTo: async (client, clientDisconnected) => ({
@@ -76,7 +78,8 @@ async function relay(
   client: ClientEnd,
   clientDisconnected: AbortSignal,
 ): Promise<StreamEnd> {
-  const { clock, reader, stream, digest } = read
+  const { clock, reader, stream, digest, idleMs } = read
+  clock.enter(idleMs)
   try {
     await client.send(head)
     for (let over = ended; !over;) {

@@ -3,6 +3,7 @@ import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
 import { readToCommit } from '../../../src/worker/completion/read-stream.ts'
+import type { After } from '../../../src/worker/batching/deadline-timer.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { toAttemptFailure } from '../../../src/worker/provider/attempt-failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
@@ -11,7 +12,9 @@ import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 const IDLE_MS = 60_000
+const FIRST_DELTA_MS = 5_000
 const chunk = (content: string) => `data: {"choices":[{"delta":{"content":"${content}"}}]}\n\n`
+const FINISH = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 const LARGE = chunk('x'.repeat(300_000))
 
 /** A stream for which there is no memory beyond what every stream may hold. */
@@ -35,6 +38,16 @@ function withoutMemory(...pieces: string[]) {
   return { clock, committed: readToCommit(body, stream, clock, IDLE_MS, last) }
 }
 
+function clientThat(receives: (events: Uint8Array) => void): ClientEnd {
+  return {
+    seesBytes: true,
+    send: async (events) => receives(events),
+    take: () => Promise.reject(new Error('not used')),
+    seal: () => Promise.resolve(''),
+    finish: () => Promise.resolve(),
+  }
+}
+
 /** What `text` is in two reads, so that its first part must be held. */
 const split = (text: string): string[] => [text.slice(0, -10), text.slice(-10)]
 
@@ -49,17 +62,83 @@ test('after the commit point it cuts the stream, after what was sound, and is no
   const [begun = '', rest = ''] = split(LARGE)
   const { committed, clock } = withoutMemory(chunk('one'), chunk('two') + begun, rest)
   let sent = ''
-  const client: ClientEnd = {
-    seesBytes: true,
-    send: async (events) => void (sent += fromUtf8(events)),
-    take: () => Promise.reject(new Error('not used')),
-    seal: () => Promise.resolve(''),
-    finish: () => Promise.resolve(),
-  }
+  const client = clientThat((events) => (sent += fromUtf8(events)))
   const source = await committed
   const { end } = await source.relayTo(client, new AbortController().signal)
   expect(end).toMatchObject({ kind: 'cut', failure: null, error: { code: 'service_unavailable' } })
   expect(sent).toContain('"content":"one"')
   expect(sent).toContain('"content":"two"')
+  expect(clock.signal.aborted).toBe(true)
+})
+
+test('a wait between the commit point and the relay is not silence of the provider', async () => {
+  let now = 0
+  const timers: { at: number; passed: () => void }[] = []
+  const callAfter: After = (ms, passed) => {
+    const timer = { at: now + ms, passed }
+    timers.push(timer)
+    return { stop: () => void timers.splice(timers.indexOf(timer), 1) }
+  }
+  /** Lets timers fire, each at its time. */
+  const pass = (ms: number) => {
+    const end = now + ms
+    for (;;) {
+      const [next] = timers.filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)
+      if (next === undefined) break
+      timers.splice(timers.indexOf(next), 1)
+      now = next.at
+      next.passed()
+    }
+    now = end
+  }
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      controller.enqueue(utf8(chunk('one')))
+      controller.enqueue(utf8(FINISH))
+      controller.close()
+    },
+  })
+  const format = chatFormat(false)
+  const last = format.lastEvents(OPTIONS)
+  const reading = { id: OPTIONS.id, includeReasoning: true }
+  const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
+  const clock = new AttemptClock(new Budget(() => now), () => now, callAfter)
+  clock.enter(FIRST_DELTA_MS)
+  const source = await readToCommit(body, stream, clock, IDLE_MS, last)
+  pass(2 * IDLE_MS)
+  expect(clock.signal.aborted).toBe(false)
+  let sent = ''
+  const { end } = await source.relayTo(
+    clientThat((events) => (sent += fromUtf8(events))),
+    new AbortController().signal,
+  )
+  expect(end).toEqual({ kind: 'complete' })
+  expect(sent).toContain('"content":"one"')
+})
+
+test('a provider that falls silent in the relay is given up after the idle time, not before', async () => {
+  const timers: { ms: number; passed: () => void }[] = []
+  const callAfter: After = (ms, passed) => {
+    const timer = { ms, passed }
+    timers.push(timer)
+    return { stop: () => void timers.splice(timers.indexOf(timer), 1) }
+  }
+  let now = 0
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(utf8(chunk('one'))),
+  })
+  const format = chatFormat(false)
+  const last = format.lastEvents(OPTIONS)
+  const reading = { id: OPTIONS.id, includeReasoning: true }
+  const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
+  const clock = new AttemptClock(new Budget(() => now), () => now, callAfter)
+  const source = await readToCommit(body, stream, clock, IDLE_MS, last)
+  void source.relayTo(
+    clientThat(() => {}),
+    new AbortController().signal,
+  )
+  expect(timers.map(({ ms }) => ms)).toEqual([IDLE_MS])
+  now = IDLE_MS
+  timers[0]?.passed()
   expect(clock.signal.aborted).toBe(true)
 })
