@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorOf } from '../support/answers.ts'
+import { rawRequest, RawClient } from '../support/raw-client.ts'
 import { startStack, type Stack } from '../support/stack.ts'
 
 let stack: Stack
@@ -176,6 +177,28 @@ describe('a request is refused', () => {
     expect(answer.headers.get('allow')).toContain('POST')
     expect(await refusalOf(answer)).toEqual(refusal(405, 'method_not_allowed'))
   })
+
+  // Clients and proxies that resolve dot segments, and those that do not, must mean the same endpoint.
+  test.each(['/v1/./', '/v1/x/../', '/./v1/', '/v1/%2e/', '/v1/x/%2E%2e/', '/../v1/'])(
+    'by its path without dot segments: %s',
+    async (start) => {
+      const heard = async (path: string, authorization: string) => {
+        const client = await RawClient.connect(stack.local.base_url)
+        client.send(rawRequest('GET', path, { authorization }))
+        expect(await client.hears('HTTP/1.1 ', 30_000)).toBe(true)
+        const [, status] = /HTTP\/1\.1 (\d+)/.exec(client.received) ?? []
+        client.leave()
+        return status
+      }
+      const own = `Bearer ${stack.local.api_key}`
+      expect(await heard(`${start}models`, own)).toBe('200')
+      expect(await heard(`${start}models`, 'Bearer none')).toBe('200')
+      expect(await heard(`${start}usage`, own)).toBe('200')
+      expect(await heard(`${start}usage`, 'Bearer none')).toBe('401')
+      expect(await heard(`${start}../admin/customers`, own)).toBe('401')
+      expect(await heard(`${start}%2e%2e/admin/customers`, own)).toBe('401')
+    },
+  )
 
   test.each(['/v1/completions', '/v1/audio/speech', '/v1/batches'])(
     'on the unsupported path %s',

@@ -17,6 +17,11 @@ export interface World {
   close(): Promise<void>
 }
 
+/** A world whose stack runs as `npm start` runs it. */
+export interface StackWorld extends World {
+  readonly stack: Stack
+}
+
 /** What the trials need of a stack, however it was started. */
 export interface RunningStack {
   readonly local: Pick<Stack['local'], 'base_url' | 'admin_token'> & {
@@ -77,7 +82,7 @@ export interface WorldOptions {
 export async function openWorld(
   routes: readonly WorldRoute[],
   options: WorldOptions = {},
-): Promise<World> {
+): Promise<StackWorld> {
   const scripts = new Map(routes.map(({ model, at, script }) => [`${at} ${model}`, script]))
   const provider = await startFaultProvider(
     ({ provider: at, model }) => scripts.get(`${at} ${model}`) ?? healthy,

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
@@ -52,4 +52,17 @@ test('a Durable Object keeps nothing of an expired body in its file, though it i
   const expired = numbers.filter((i) => i % 2 === 0).map((i) => `marker-${i}.`)
   expect(await leftInFiles(living)).toEqual(living)
   expect(await leftInFiles(expired)).toEqual([])
+})
+
+test('a Durable Object does not let its former bytes be zeroed by SQLite, which is why they are overwritten', async () => {
+  const script = await bundleForWorkerd('test/support/worker/storage-worker.ts')
+  const workerd = await startWorkerd({ script, text: {}, directory })
+  onTestFinished(() => workerd.stop())
+  const storage = remoteStorage((body) =>
+    fetch(`http://127.0.0.1:${workerd.port}/`, { method: 'POST', body }),
+  )
+  for (const sql of ['PRAGMA secure_delete = FAST', 'PRAGMA wal_checkpoint']) {
+    const refused = storage.directory().batch([{ sql, params: [] }])
+    await expect(refused).rejects.toThrow('not authorized: SQLITE_AUTH')
+  }
 })
