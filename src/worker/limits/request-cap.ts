@@ -10,7 +10,8 @@ const BODY_BYTES = 256 * 1024 * 1024
 /** Permission for one request to run. */
 export interface Permit {
   /**
-   * Reserves `bytes` bytes for the request's body until the request is over.
+   * Reserves `bytes` bytes for the request's body until the request is over. A refused request gives back at once what it
+   * had, so that of several that grow beside each other some find room.
    * @throws ApiError `service_unavailable` when no memory is left, `rate_limit_exceeded` when this customer has its share
    */
   takeMemory(bytes: number): void
@@ -48,21 +49,27 @@ export class RequestCap {
     })
     const holds = new Set<unknown>([this])
     let memory = 0
+    const giveBackMemory = () => {
+      this.#memory.giveBack(customerId, memory)
+      memory = 0
+    }
     const releaseHold = (hold: unknown) => {
       if (!holds.delete(hold) || holds.size > 0) return
       this.#requests.giveBack(customerId, 1)
-      this.#memory.giveBack(customerId, memory)
+      giveBackMemory()
     }
     // Once it is over, what a streamed answer still does (reading its next page) is not counted.
     return {
       takeMemory: (bytes) => {
         if (holds.size === 0) return
-        requireTaken(this.#memory.take(customerId, bytes), {
+        const outcome = this.#memory.take(customerId, bytes)
+        if (outcome === 'taken') memory += bytes
+        else giveBackMemory()
+        requireTaken(outcome, {
           full: 'The router holds as many request bodies as it can carry.',
           share:
             'The router holds as many of your request bodies as it can carry beside those of others.',
         })
-        memory += bytes
       },
       keepDuring: (work) => {
         if (holds.size === 0) return

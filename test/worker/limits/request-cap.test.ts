@@ -65,6 +65,22 @@ test('work that goes on after the answer, as that of a streamed export, gives no
 })
 
 describe('the memory of bodies', () => {
+  test('of a refused request is free at once for those that grow beside it', () => {
+    const cap = new RequestCap(100, 1_000)
+    const permits = [1, 2, 3, 4].map(() => cap.enter('greedy'))
+    for (const permit of permits) permit.takeMemory(120)
+    expect(refusalOf(() => permits[0]?.takeMemory(100))).toMatchObject({
+      code: 'rate_limit_exceeded',
+    })
+    permits[1]?.takeMemory(100)
+    for (const permit of permits) permit.leave()
+    // Nothing was given back twice.
+    expect(refusalOf(() => cap.enter('other').takeMemory(1_001))).toMatchObject({
+      code: 'service_unavailable',
+    })
+    cap.enter('other').takeMemory(1_000)
+  })
+
   test('is shared out as well, and given back with the request', () => {
     const cap = new RequestCap(100, 1_000)
     const permits = [1, 2, 3].map(() => cap.enter('greedy'))
