@@ -36,6 +36,8 @@ const cut: Script = async ({ wire }) => {
 let world: LoadWorld
 let metrics: string
 let log: readonly Record<string, unknown>[]
+/** Lines in the worker's log that its runtime wrote. */
+let plain: readonly string[]
 
 const lineSchema = z.record(
   z.string(),
@@ -74,12 +76,17 @@ beforeAll(async () => {
   await until(() => world.stack.localNow().pids.enclave !== enclave)
   const headers = { authorization: `Bearer ${world.stack.local.admin_token}` }
   metrics = await (await world.stack.fetch('/admin/metrics', { headers })).text()
-  log = readFileSync(join(world.stack.stateDir, 'log/worker.log'), 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map((line) => lineSchema.parse(JSON.parse(line)))
+  const text = readFileSync(join(world.stack.stateDir, 'log/worker.log'), 'utf8').trimEnd()
+  const [json, others] = divided(text.split('\n'), (line) => line.startsWith('{'))
+  log = json.map((line) => lineSchema.parse(JSON.parse(line)))
+  plain = others
 }, 120_000)
 afterAll(() => world.close())
+
+/** Lines that are so, and the others. */
+function divided(lines: readonly string[], isSo: (line: string) => boolean) {
+  return [lines.filter(isSo), lines.filter((line) => !isSo(line))] as const
+}
 
 /** The value of a series, by the beginning of its line; NaN when there is none. */
 function value(series: string): number {
@@ -185,6 +192,11 @@ const FIELDS: Readonly<Record<keyof LogFields, true>> = {
 }
 
 describe('the log', () => {
+  test('is JSON but for the lines of the runtime, which writes the one that the page explains when it starts', () => {
+    expect(plain.filter((line) => !line.startsWith('workerd/'))).toEqual([])
+    expect(plain[0]).toMatch(/^workerd\/api\/per-isolate-bootstrap.* compile cache failed /)
+  })
+
   test('has an event for each thing that happened, under the id of its request', () => {
     const events = new Set(log.map(({ event: name }) => name))
     const expected = ['request', 'attempt_served', 'attempt_failed', 'settled', 'stream_cut']
