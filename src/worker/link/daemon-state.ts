@@ -50,13 +50,9 @@ export class DaemonState<State> {
     const answer = this.#isFresh() ? this.#state?.answer : undefined
     if (answer === undefined) return this.fresh()
     if (answer instanceof LinkUnavailable) throw answer
-    if (this.#age() >= REFRESH_FROM_MS && !this.#isRequesting()) this.#refresh()
+    // Its failure is kept like any other, for the requests that follow.
+    if (this.#age() >= REFRESH_FROM_MS && !this.#isRequesting()) this.fresh().catch(() => {})
     return answer
-  }
-
-  /** Its failure is kept like any other, for the requests that follow. */
-  #refresh(): void {
-    this.#host.keepAlive(Promise.allSettled([this.fresh()]))
   }
 
   /**
@@ -75,7 +71,17 @@ export class DaemonState<State> {
     }
   }
 
-  async fresh(): Promise<State> {
+  /**
+   * The state as of now. The request that asks is kept alive until it is there, even if it ends without waiting: the runtime
+   * would cut the fetch off with it, and all others would wait for an answer that never comes.
+   */
+  fresh(): Promise<State> {
+    const state = this.#ask()
+    this.#host.keepAlive(Promise.allSettled([state]))
+    return state
+  }
+
+  async #ask(): Promise<State> {
     const askedAt = this.#host.now()
     this.#requestedSince = askedAt
     try {

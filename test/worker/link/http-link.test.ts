@@ -64,7 +64,7 @@ describe('the link', () => {
     await link.state()
     clock.now += 125
     await expect(link.state()).resolves.toEqual(STATE)
-    await expect(Promise.all(kept)).resolves.toHaveLength(1)
+    await expect(Promise.all(kept)).resolves.toHaveLength(2)
     await expect(link.state()).rejects.toThrow('the enclave daemon cannot be reached')
     clock.now += 249
     await expect(link.state()).rejects.toBeInstanceOf(LinkUnavailable)
@@ -129,6 +129,24 @@ describe('the link', () => {
     const gone = linkTo(lost)
     await expect(gone.link.endStream('one')).rejects.toThrow('the enclave daemon cannot be reached')
     expect(gone.asked).toHaveLength(2)
+  })
+
+  it('keeps the request alive that asks for the state, until the answer that others wait for is there', async () => {
+    const answer = Promise.withResolvers<Response>()
+    const { link, clock, kept } = linkTo(() => answer.promise)
+    // As a stream that is refused before its answer comes.
+    link.stateReadAfter(clock.now).catch(() => {})
+    expect(kept).toHaveLength(1)
+    let isOver = false
+    const work = kept[0]?.then(() => (isOver = true))
+    const waiting = link.stateReadAfter(clock.now)
+    await new Promise((done) => setImmediate(done))
+    expect(isOver).toBe(false)
+    answer.resolve(state())
+    await expect(waiting).resolves.toEqual(STATE)
+    await work
+    expect(isOver).toBe(true)
+    expect(kept).toHaveLength(1)
   })
 
   it('asks again when the caller that asked never returns', async () => {
