@@ -79,11 +79,11 @@ async function begunStream(door: Door, signal: NodeJS.Signals): Promise<string> 
 
 it('a stream whose daemon stands still is cut, although the runtime moves its bytes', async () => {
   const told = await begunStream('chat', 'SIGSTOP')
-  expect(told).toMatch(/^upstream_timeout \| alpha \d+\+\d+, no receipt$/)
+  expect(told).toMatch(/^service_unavailable \| alpha \d+\+\d+, no receipt$/)
 })
 
 it.each([
-  ['chat', 'bad_gateway'],
+  ['chat', 'service_unavailable'],
   ['responses', 'server_is_overloaded'],
   ['messages', 'incomplete_response_error'],
 ] as const)(

@@ -80,8 +80,11 @@ async function relay(
 ): Promise<StreamEnd> {
   const { clock, reader, stream, digest, idleMs } = read
   clock.enter(idleMs)
+  // As with all that follows, the time that the client takes is not the provider's.
+  clock.pauseTimeout()
   try {
     await client.send(head)
+    clock.progress()
     for (let over = ended; !over;) {
       const tailMs = tailLimitMs(stream)
       if (tailMs !== undefined) clock.enter(tailMs)

@@ -1,6 +1,7 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
-import type { Link } from '../link/link.ts'
+import { toApiError } from '../http/to-api-error.ts'
+import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { lostConnection } from '../provider/call.ts'
@@ -29,6 +30,8 @@ export interface WrittenStreamDeps {
 
 const timedOut = () => new AttemptFailure({ kind: 'timeout' })
 const unavailable = () => new AttemptFailure({ kind: 'unavailable' })
+const daemonLost = () =>
+  toApiError(new LinkUnavailable('the enclave daemon cannot say how a stream ended'))
 
 /**
  * A stream whose chunks the daemon writes. The daemon reads the provider, keeps the time from the commit point on and
@@ -62,6 +65,8 @@ export class WrittenStream implements CommittedStream {
     })
     if (value === undefined) throw failureOf(await this.#end())
     reader.releaseLock()
+    // The router may have to wait for something before it relays, and reads nothing meanwhile.
+    this.#deps.clock.enter(undefined)
     this.#head = value
   }
 
@@ -76,7 +81,7 @@ export class WrittenStream implements CommittedStream {
     clock.stop()
     const giveUp = () => {
       if (clientDisconnected.aborted) clock.abort(budget.reason)
-      else void this.#end().catch(() => clock.abort(timedOut()))
+      else void this.#end().catch(() => clock.abort(daemonLost()))
     }
     if (budget.aborted) giveUp()
     else budget.addEventListener('abort', giveUp, { once: true })
@@ -106,7 +111,7 @@ export class WrittenStream implements CommittedStream {
   /** A daemon that no longer answers cannot end a silent stream. */
   #watchDaemon(): void {
     const { link, clock } = this.#deps
-    link.state().catch(() => clock.abort(timedOut()))
+    link.state().catch(() => clock.abort(daemonLost()))
   }
 
   #end(): Promise<StreamRecord> {
@@ -127,11 +132,14 @@ export class WrittenStream implements CommittedStream {
   }
 }
 
-/** How a stream ended whose client is still there; without a record, it did not arrive whole. */
+/**
+ * How a stream ended whose client is still there. Without a record it did not arrive whole, which is never the provider's
+ * failure: whatever that does, the daemon ends the body and knows why.
+ */
 function endOf(record: StreamRecord | undefined, aborted: unknown): StreamEnd {
   if (record?.ending.kind === 'broken') return cutBy(failureOf(record))
   if (record !== undefined && record.finish_reason !== null) return { kind: 'complete' }
-  return cutBy(aborted ?? (record === undefined ? unavailable() : failureOf(record)))
+  return cutBy(aborted ?? (record === undefined ? daemonLost() : failureOf(record)))
 }
 
 function failureOf({ ending }: StreamRecord): unknown {

@@ -71,41 +71,55 @@ test('after the commit point it cuts the stream, after what was sound, and is no
   expect(clock.signal.aborted).toBe(true)
 })
 
-test('a wait between the commit point and the relay is not silence of the provider', async () => {
+/** A time that passes only when told to, and the timers in it. */
+function manualTime() {
   let now = 0
-  const timers: { at: number; passed: () => void }[] = []
-  const callAfter: After = (ms, passed) => {
+  const timers = new Set<{ readonly at: number; readonly passed: () => void }>()
+  const after: After = (ms, passed) => {
     const timer = { at: now + ms, passed }
-    timers.push(timer)
-    return { stop: () => void timers.splice(timers.indexOf(timer), 1) }
+    timers.add(timer)
+    return { stop: () => void timers.delete(timer) }
   }
   /** Lets timers fire, each at its time. */
   const pass = (ms: number) => {
     const end = now + ms
     for (;;) {
-      const [next] = timers.filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)
+      const [next] = [...timers].filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at)
       if (next === undefined) break
-      timers.splice(timers.indexOf(next), 1)
+      timers.delete(next)
       now = next.at
       next.passed()
     }
     now = end
   }
+  return { now: () => now, after, pass }
+}
+
+/** A provider's stream of these events, read up to its commit point; it ends after them, or falls silent. */
+async function committedStream(
+  { now, after }: ReturnType<typeof manualTime>,
+  events: readonly string[],
+  rest: 'ends' | 'is silent',
+) {
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
-      controller.enqueue(utf8(chunk('one')))
-      controller.enqueue(utf8(FINISH))
-      controller.close()
+      for (const event of events) controller.enqueue(utf8(event))
+      if (rest === 'ends') controller.close()
     },
   })
   const format = chatFormat(false)
   const last = format.lastEvents(OPTIONS)
   const reading = { id: OPTIONS.id, includeReasoning: true }
   const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
-  const clock = new AttemptClock(new Budget(() => now), () => now, callAfter)
+  const clock = new AttemptClock(new Budget(now), now, after)
   clock.enter(FIRST_DELTA_MS)
-  const source = await readToCommit(body, stream, clock, IDLE_MS, last)
-  pass(2 * IDLE_MS)
+  return { clock, source: await readToCommit(body, stream, clock, IDLE_MS, last) }
+}
+
+test('a wait between the commit point and the relay is not silence of the provider', async () => {
+  const time = manualTime()
+  const { clock, source } = await committedStream(time, [chunk('one'), FINISH], 'ends')
+  time.pass(2 * IDLE_MS)
   expect(clock.signal.aborted).toBe(false)
   let sent = ''
   const { end } = await source.relayTo(
@@ -116,29 +130,29 @@ test('a wait between the commit point and the relay is not silence of the provid
   expect(sent).toContain('"content":"one"')
 })
 
+test('nor is the time that a client takes for the first events', async () => {
+  const time = manualTime()
+  const { clock, source } = await committedStream(time, [chunk('one'), FINISH], 'ends')
+  const taken = Promise.withResolvers<void>()
+  const slow: ClientEnd = { ...clientThat(() => {}), send: () => taken.promise }
+  const relayed = source.relayTo(slow, new AbortController().signal)
+  time.pass(2 * IDLE_MS)
+  expect(clock.signal.aborted).toBe(false)
+  taken.resolve()
+  expect((await relayed).end).toEqual({ kind: 'complete' })
+})
+
 test('a provider that falls silent in the relay is given up after the idle time, not before', async () => {
-  const timers: { ms: number; passed: () => void }[] = []
-  const callAfter: After = (ms, passed) => {
-    const timer = { ms, passed }
-    timers.push(timer)
-    return { stop: () => void timers.splice(timers.indexOf(timer), 1) }
-  }
-  let now = 0
-  const body = new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(utf8(chunk('one'))),
-  })
-  const format = chatFormat(false)
-  const last = format.lastEvents(OPTIONS)
-  const reading = { id: OPTIONS.id, includeReasoning: true }
-  const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
-  const clock = new AttemptClock(new Budget(() => now), () => now, callAfter)
-  const source = await readToCommit(body, stream, clock, IDLE_MS, last)
+  const time = manualTime()
+  const { clock, source } = await committedStream(time, [chunk('one')], 'is silent')
   void source.relayTo(
     clientThat(() => {}),
     new AbortController().signal,
   )
-  expect(timers.map(({ ms }) => ms)).toEqual([IDLE_MS])
-  now = IDLE_MS
-  timers[0]?.passed()
+  // The first events are taken, and the provider is waited for.
+  await new Promise((done) => setImmediate(done))
+  time.pass(IDLE_MS - 1)
+  expect(clock.signal.aborted).toBe(false)
+  time.pass(1)
   expect(clock.signal.aborted).toBe(true)
 })

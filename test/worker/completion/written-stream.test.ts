@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import type { ChunkOrder, StreamRecord } from '../../../src/protocol/stream-record.ts'
+import { chatFormat } from '../../../src/worker/chat/encoder.ts'
+import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
+import { WrittenStream } from '../../../src/worker/completion/written-stream.ts'
+import type { After } from '../../../src/worker/batching/deadline-timer.ts'
+import { LinkUnavailable, type Link } from '../../../src/worker/link/link.ts'
+import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
+import { Budget } from '../../../src/worker/routing/budget.ts'
+import { OPTIONS } from '../../support/golden-streams.ts'
+
+const ORDER: ChunkOrder = {
+  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+  owner: 'cus_1',
+  head: { id: OPTIONS.id, created: OPTIONS.created, model: OPTIONS.model },
+  format: { door: 'chat' },
+  billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
+  include_reasoning: true,
+  idle_ms: 60_000,
+  keep_alive_ms: 60_000,
+  record_ms: 60_000,
+}
+
+const RECORD: StreamRecord = {
+  ending: { kind: 'complete' },
+  finish_reason: 'stop',
+  tail: { events: 0, blocks: 0, open: null, output: [] },
+  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  provider_response_id: null,
+  provider_sha256: 'a'.repeat(64),
+  client_sha256: 'b'.repeat(64),
+}
+
+const LOST: StreamRecord = { ...RECORD, ending: { kind: 'lost' }, finish_reason: null }
+const IDLE: StreamRecord = { ...LOST, ending: { kind: 'idle' } }
+
+const EVENT = utf8('data: {"choices":[{"index":0,"delta":{"content":"one"}}]}\n\n')
+
+type Body = 'ends' | 'breaks' | 'stands still'
+
+const REST: Readonly<
+  Record<Body, (controller: ReadableStreamDefaultController<Uint8Array>) => void>
+> = {
+  ends: (controller) => controller.close(),
+  breaks: (controller) => controller.error(new TypeError('network connection lost')),
+  'stands still': () => {},
+}
+
+/** A client's end that takes everything, until the attempt ends. */
+function clientUntil(ended: AbortSignal): ClientEnd {
+  const end = Promise.withResolvers<never>()
+  end.promise.catch(() => {})
+  ended.addEventListener('abort', () => end.reject(ended.reason))
+  return {
+    seesBytes: false,
+    send: () => Promise.reject(new Error('not used')),
+    take: async (_head, body) => {
+      const reader = body.getReader()
+      for (;;) {
+        const { done } = await Promise.race([reader.read(), end.promise])
+        if (done) return
+      }
+    },
+    seal: () => Promise.reject(new Error('not used')),
+    finish: () => Promise.resolve(),
+  }
+}
+
+interface Given {
+  readonly daemon: Pick<Link, 'endStream' | 'state'>
+  readonly idleMs?: number
+  readonly after?: After
+}
+
+/** A stream whose body goes on like this after its first event. */
+function open(body: Body, { daemon, idleMs = 60_000, after }: Given) {
+  const bytes = new ReadableStream<Uint8Array>(
+    { start: (controller) => controller.enqueue(EVENT), pull: REST[body] },
+    { highWaterMark: 0 },
+  )
+  const clock = new AttemptClock(new Budget(Date.now), Date.now, after)
+  const last = chatFormat(false).lastEvents(OPTIONS)
+  const budget = new AbortController().signal
+  const deps = { link: daemon, clock, budget, last }
+  return { clock, stream: new WrittenStream({ ...ORDER, idle_ms: idleMs }, bytes, deps) }
+}
+
+/** How such a stream ends. */
+async function endOf(body: Body, given: Given) {
+  const { clock, stream } = open(body, given)
+  await stream.reachCommit()
+  const client = clientUntil(clock.signal)
+  return (await stream.relayTo(client, new AbortController().signal)).end
+}
+
+const gone = () => Promise.reject(new LinkUnavailable('the enclave daemon cannot be reached'))
+const alive = () => new Promise<never>(() => {})
+const silent = { endStream: gone, state: gone }
+const knows = (record: StreamRecord) => ({
+  daemon: { endStream: async () => record, state: alive },
+})
+
+const DAEMON_LOST = {
+  kind: 'cut',
+  failure: null,
+  error: {
+    code: 'service_unavailable',
+    message: 'The enclave that signs receipts cannot be reached.',
+  },
+}
+
+describe('a stream whose daemon is lost is cut, and that is no failure of the route', () => {
+  it.each(['breaks', 'ends'] as const)(
+    'where its body %s and nobody knows its record',
+    async (body) => {
+      expect(await endOf(body, { daemon: silent })).toMatchObject(DAEMON_LOST)
+    },
+  )
+
+  it('where its body breaks and the daemon is there again', async () => {
+    expect(await endOf('breaks', knows(RECORD))).toMatchObject(DAEMON_LOST)
+  })
+
+  it('where its daemon stands still', async () => {
+    const seen = await endOf('stands still', { daemon: silent, idleMs: 1 })
+    expect(seen).toMatchObject(DAEMON_LOST)
+  })
+})
+
+describe('a stream whose daemon knows how it ended', () => {
+  it('is complete with its finish reason', async () => {
+    expect(await endOf('ends', knows(RECORD))).toEqual({ kind: 'complete' })
+  })
+
+  it.each([
+    ['broke off', LOST, 'unavailable', 'bad_gateway', 'The provider broke off its answer.'],
+    [
+      'fell silent',
+      IDLE,
+      'timeout',
+      'upstream_timeout',
+      'The provider took too long in the middle of its answer.',
+    ],
+  ] as const)(
+    'is cut where its provider %s, and that is a failure of the route',
+    async (_how, record, kind, code, message) => {
+      expect(await endOf('ends', knows(record))).toMatchObject({
+        kind: 'cut',
+        failure: { kind },
+        error: { code, message },
+      })
+    },
+  )
+})
+
+it('a wait between the first event and the relay is not silence of the provider', async () => {
+  const timers = new Set<() => void>()
+  const after: After = (_ms, passed) => {
+    timers.add(passed)
+    return { stop: () => void timers.delete(passed) }
+  }
+  const { clock, stream } = open('ends', { ...knows(RECORD), after })
+  clock.enter(5_000)
+  expect(timers.size).toBe(1)
+  await stream.reachCommit()
+  expect(timers.size).toBe(0)
+})
