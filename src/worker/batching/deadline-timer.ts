@@ -4,6 +4,9 @@ const LATE_MS = 250
 /** The time for what arrived while the program did not run, ms. */
 const GRACE_MS = 1_000
 
+/** How often that time is given: a program that is late again after all of it is overloaded, and its waits must end, too. */
+const MAX_GRACES = 10
+
 export interface DeadlineTimer {
   stop(): void
 }
@@ -20,7 +23,8 @@ export const after: After = (ms, passed) => {
 /**
  * Calls `passed` after `ms` milliseconds, for deadlines of others: a provider, the daemon. After a time in which the program did
  * not run (a machine that is short of CPU, a paused guest) timers fire before what has arrived is read, and an answer that came in
- * time would be taken for a late one. So a timer that fires late waits once more for a moment.
+ * time would be taken for a late one. So a timer that fires late waits once more for a moment, and again if it is late then, a few
+ * times.
  * @param now ms
  */
 export function startDeadline(
@@ -30,13 +34,13 @@ export function startDeadline(
   callAfter: After = after,
 ): DeadlineTimer {
   let timer: DeadlineTimer
-  const wait = (forMs: number) => {
+  const wait = (forMs: number, graces: number) => {
     const dueAt = now() + forMs
     timer = callAfter(forMs, () => {
-      if (now() - dueAt > LATE_MS) wait(GRACE_MS)
+      if (graces > 0 && now() - dueAt > LATE_MS) wait(GRACE_MS, graces - 1)
       else passed()
     })
   }
-  wait(ms)
+  wait(ms, MAX_GRACES)
   return { stop: () => timer.stop() }
 }

@@ -123,3 +123,39 @@ it('has no chunks for a reader of HTTP/1.0', async () => {
   for await (const part of socket) text += String(part)
   expect(text.split('\r\n\r\n')[1]).toBe('one, two')
 })
+
+it('comes after the answer before it, where requests are pipelined', async () => {
+  const bodies: WorkerBody[] = []
+  const bothAsked = Promise.withResolvers<void>()
+  const port = await serve((body) => {
+    bodies.push(body)
+    if (bodies.length === 2) bothAsked.resolve()
+  })
+  const socket = connect(port, '127.0.0.1')
+  const asked = 'GET / HTTP/1.1\r\nhost: a\r\n'
+  socket.write(`${asked}\r\n${asked}connection: close\r\n\r\n`)
+  await bothAsked.promise
+  for (const [index, body] of [...bodies.entries()].toReversed()) {
+    body.write(Buffer.from(`answer ${index}`))
+    body.end()
+  }
+  let text = ''
+  for await (const part of socket) text += String(part)
+  const end = '\r\n0\r\n\r\n'
+  expect(text.match(/HTTP\/1\.1 200|answer \d|\r\n0\r\n\r\n/g)).toEqual(
+    [0, 1].flatMap((index) => ['HTTP/1.1 200', `answer ${index}`, end]),
+  )
+})
+
+it('is closed when its reader closes the connection on its side, whatever is written then', async () => {
+  const closed = Promise.withResolvers<void>()
+  const port = await serve((body, { socket }) => {
+    body.once('close', () => closed.resolve())
+    socket?.once('end', () => void body.write(Buffer.from('too late')))
+  })
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.resume()
+  socket.end('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  await expect(closed.promise).resolves.toBeUndefined()
+})

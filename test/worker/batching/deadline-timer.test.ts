@@ -32,6 +32,18 @@ describe('a deadline', () => {
     expect(passed).toHaveBeenCalledTimes(1)
   })
 
+  test('passes all the same where the program is late again and again', () => {
+    const { passed, sleep } = deadline()
+    for (let times = 0; times < 10; times++) {
+      sleep(300)
+      vi.advanceTimersByTime(1_000)
+      expect(passed).not.toHaveBeenCalled()
+    }
+    sleep(300)
+    vi.advanceTimersByTime(1_000)
+    expect(passed).toHaveBeenCalledTimes(1)
+  })
+
   test('does not pass once it is stopped, also in its second wait', () => {
     const { timer, passed, sleep } = deadline()
     sleep(60_000)
