@@ -280,7 +280,7 @@ export class App {
       inTurn: (cost, work) => turns.begin({ cost, client: request.signal }, work),
       finishInTurn: (work) => turns.finish(work),
       aside: (wait) => turns.aside(wait),
-      takeMemory: (bytes) => permit?.takeMemory(bytes),
+      takeMemory: (bytes, ifRefused) => permit?.takeMemory(bytes, ifRefused),
       waitUntil: (work) => {
         // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
         execution.waitUntil(work.finally(() => this.#writeHistorySoon(execution)))

@@ -5,6 +5,7 @@ import type { Coalescer } from './batching/coalescer.ts'
 import type { PresentedKey, Random } from './auth/api-key.ts'
 import type { Keyring } from './auth/keyring.ts'
 import type { Log } from './http/log.ts'
+import type { IfRefused } from './limits/request-cap.ts'
 import type { SharedLimits } from './limits/shared-limits.ts'
 import type { Link } from './link/link.ts'
 import type { InstanceWatch } from './metrics/instance-watch.ts'
@@ -80,10 +81,10 @@ export interface Context extends Settings {
   /** Makes a wait that may take seconds without the customer's turn, so that others have theirs. */
   readonly aside: Aside
   /**
-   * Reserves memory for bytes of the request's body.
+   * Reserves memory for bytes of the request's body, as a permit does (`limits/request-cap.ts`).
    * @throws ApiError when there is none left
    */
-  readonly takeMemory: (bytes: number) => void
+  readonly takeMemory: (bytes: number, ifRefused?: IfRefused) => void
   /** Keeps the request's work alive after its response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }

@@ -1,4 +1,5 @@
 import { concatBytes, type Bytes } from '../../protocol/bytes.ts'
+import type { Permit } from '../limits/request-cap.ts'
 
 /** Maximum size of an answer that is kept for repeats, before compression, bytes. */
 export const MAX_RECORDED_BYTES = 8 * 1024 * 1024
@@ -8,14 +9,14 @@ const STEP_BYTES = 64 * 1024
 
 /** Records the bytes of a streamed answer for repeats, as long as there is memory for them. */
 export class AnswerRecorder {
-  readonly #takeMemory: (bytes: number) => void
+  readonly #takeMemory: Permit['takeMemory']
   #parts: Bytes[] = []
   #bytes = 0
   #taken = 0
   #full = false
 
   /** @param takeMemory throws when no memory is left */
-  constructor(takeMemory: (bytes: number) => void) {
+  constructor(takeMemory: Permit['takeMemory']) {
     this.#takeMemory = takeMemory
   }
 
@@ -43,7 +44,7 @@ export class AnswerRecorder {
   #makeRoom(): boolean {
     try {
       while (this.#taken < this.#bytes) {
-        this.#takeMemory(STEP_BYTES)
+        this.#takeMemory(STEP_BYTES, 'request goes on')
         this.#taken += STEP_BYTES
       }
       return true

@@ -7,14 +7,18 @@ const RETRY_AFTER_SECONDS = 5
 /** Memory for the bodies of open requests. A body is kept for as long as it may have to be sent to another route. */
 const BODY_BYTES = 256 * 1024 * 1024
 
+/** What becomes of a request that is refused memory: it ends, or it goes on without what the memory was for. */
+export type IfRefused = 'request ends' | 'request goes on'
+
 /** Permission for one request to run. */
 export interface Permit {
   /**
-   * Reserves `bytes` bytes for the request's body until the request is over. A refused request gives back at once what it
-   * had, so that of several that grow beside each other some find room.
+   * Reserves `bytes` bytes for the request's body until the request is over. A request that ends because it is refused gives
+   * back at once what it had, so that of several that grow beside each other some find room. One that goes on still holds
+   * what it had.
    * @throws ApiError `service_unavailable` when no memory is left, `rate_limit_exceeded` when this customer has its share
    */
-  takeMemory(bytes: number): void
+  takeMemory(bytes: number, ifRefused?: IfRefused): void
   /** Keeps the permit until this work has ended, whether it succeeds or fails. */
   keepDuring(work: Promise<unknown>): void
   /** Call when the request has been answered. A second call has no effect. */
@@ -60,11 +64,11 @@ export class RequestCap {
     }
     // Once it is over, what a streamed answer still does (reading its next page) is not counted.
     return {
-      takeMemory: (bytes) => {
+      takeMemory: (bytes, ifRefused = 'request ends') => {
         if (holds.size === 0) return
         const outcome = this.#memory.take(customerId, bytes)
         if (outcome === 'taken') memory += bytes
-        else giveBackMemory()
+        else if (ifRefused === 'request ends') giveBackMemory()
         requireTaken(outcome, {
           full: 'The router holds as many request bodies as it can carry.',
           share:

@@ -81,6 +81,21 @@ describe('the memory of bodies', () => {
     cap.enter('other').takeMemory(1_000)
   })
 
+  test('stays counted where the request goes on without what it was refused', () => {
+    const cap = new RequestCap(100, 1_000)
+    const streaming = cap.enter('greedy')
+    streaming.takeMemory(400)
+    expect(refusalOf(() => streaming.takeMemory(300, 'request goes on'))).toMatchObject({
+      code: 'rate_limit_exceeded',
+    })
+    const other = cap.enter('other')
+    expect(refusalOf(() => other.takeMemory(601))).toMatchObject({ code: 'service_unavailable' })
+    other.takeMemory(600)
+    other.leave()
+    streaming.leave()
+    cap.enter('other').takeMemory(1_000)
+  })
+
   test('is shared out as well, and given back with the request', () => {
     const cap = new RequestCap(100, 1_000)
     const permits = [1, 2, 3].map(() => cap.enter('greedy'))
