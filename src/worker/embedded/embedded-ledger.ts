@@ -229,16 +229,24 @@ export class EmbeddedLedger implements LedgerEngine {
     }
   }
 
-  /** Runs batches of other parts of the program, of which at least one writes. One that changes accounts may change any. */
+  /** Runs batches of other parts of the program, of which at least one writes. */
   async #writeAndForget(batches: readonly (readonly Statement[])[]) {
     const concerned = batches.some((batch) => batch.some(concernsLedger))
     if (!concerned) return this.#write(this.#store, batches)
     const answers = await this.#write(this.#folding({ leave: false }), batches)
-    const changed = answers.some(
-      ({ wrote }, index) => wrote && batches[index]?.some(changesAccounts),
-    )
-    if (changed) this.#accounts.forgetAll()
+    for (const [index, { wrote }] of answers.entries()) {
+      if (wrote) this.#forgetChangedBy(batches[index] ?? [])
+    }
     return answers
+  }
+
+  /** Where a statement does not name its customer, it may have changed the account of any. */
+  #forgetChangedBy(batch: readonly Statement[]): void {
+    for (const { customerId, params } of batch.filter(changesAccounts)) {
+      if (customerId === undefined || !params.includes(customerId))
+        return this.#accounts.forgetAll()
+      this.#accounts.forget(customerId)
+    }
   }
 
   async #write(store: SyncStore, batches: readonly (readonly Statement[])[]) {

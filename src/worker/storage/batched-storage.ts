@@ -55,14 +55,21 @@ export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
     if (outcome === undefined) throw new Error('internal error: a read was left unanswered')
     return outcome
   }
-  const database: Database = {
-    batch: async (statements) =>
-      rowsOf(await (statements.every(isRead) ? read(statements) : write(statements))),
-    ...(calls.operate !== undefined && {
-      ledger: batchedLedger(calls.operate, calls.atOnce, host),
-    }),
-  }
-  return { customer: () => database, directory: () => database }
+  const ledger = calls.operate && batchedLedger(calls.operate, calls.atOnce, host)
+  const databaseOf = (customerId?: string): Database => ({
+    batch: async (statements) => {
+      if (statements.every(isRead)) return rowsOf(await read(statements))
+      return rowsOf(await write(statements.map((statement) => writtenFor(customerId, statement))))
+    },
+    ...(ledger !== undefined && { ledger }),
+  })
+  const directory = databaseOf()
+  return { customer: (id) => databaseOf(id), directory: () => directory }
+}
+
+/** A statement that tells the engine whose account alone it changes, where that is known. */
+function writtenFor(customerId: string | undefined, statement: Statement): Statement {
+  return customerId === undefined || isRead(statement) ? statement : { ...statement, customerId }
 }
 
 /** The operations of a ledger, of which those of one moment share a call unless they need none. */

@@ -11,6 +11,8 @@ export type SqlValue = string | number | null
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlValue[]
+  /** Of a write by the storage of one customer: whose. Absent: it may change the rows of any. */
+  readonly customerId?: string
 }
 
 export type Row = Readonly<Record<string, SqlValue>>
@@ -30,7 +32,8 @@ export type Aside = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 export interface Storage {
   /**
-   * The rows of one customer. The id must have passed its MAC check before.
+   * The rows of one customer: what is written through it changes the account of no other. The id must have passed its MAC
+   * check before.
    * @param aside makes waits in which others need not wait, too; by default nothing is done about them
    */
   customer(id: string, aside?: Aside): Database

@@ -7,7 +7,7 @@ const batches = [
     { sql: 'B', params: [] },
   ],
   [],
-  [{ sql: 'A', params: ['3'] }],
+  [{ sql: 'A', params: ['3'], customerId: 'c' }],
 ]
 
 describe('packed batches', () => {
