@@ -273,19 +273,27 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   async #fold(plan: FoldPlan): Promise<void> {
-    if (!this.#isBehind && !this.#journal.hasLeftovers) return
     try {
-      await this.#folding(plan).transact(() => {})
+      if (this.#hasToWrite) await this.#folding(plan).transact(() => {})
     } catch (error) {
       this.#lastWriteFailed = true
       throw error
     }
-    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.forgetEarliest(MAX_ACCOUNTS / 4)
+    if (this.#hasTooMany) this.#accounts.forgetEarliest(MAX_ACCOUNTS / 4)
   }
 
   /** Whether the memory has something that the tables have not. */
   get #isBehind(): boolean {
     return this.#pending.bills.length > 0 || this.#accounts.isChanged
+  }
+
+  get #hasToWrite(): boolean {
+    return this.#isBehind || this.#journal.hasLeftovers
+  }
+
+  /** Whether accounts must be forgotten. Looking up keys alone reads them, too. */
+  get #hasTooMany(): boolean {
+    return this.#accounts.size > MAX_ACCOUNTS
   }
 
   #tablesWritten(): void {
@@ -310,7 +318,7 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   #foldSoon(): void {
-    if (!this.#isBehind && !this.#journal.hasLeftovers) return
+    if (!this.#hasToWrite && !this.#hasTooMany) return
     if (!this.#isFoldDue) {
       this.#isFoldDue = true
       this.#deps.later(FOLD_AFTER_MS, async () => {

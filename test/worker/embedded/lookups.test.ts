@@ -13,6 +13,7 @@ import {
   releaseReservation,
   storeEvidence,
 } from '../../../src/worker/settle/ledger.ts'
+import type { LedgerCall } from '../../../src/worker/storage/ledger-calls.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import {
   addCustomer,
@@ -157,6 +158,33 @@ test('of too many accounts those that were read first are forgotten', async () =
   expect(take(/FROM customers WHERE/)).toHaveLength(0)
   accounts.find('b')
   expect(take(/FROM customers WHERE/)).toHaveLength(1)
+  db.connection.close()
+})
+
+test('too many accounts are forgotten where keys are only looked up, too', async () => {
+  const db = await openEmbedded()
+  const first = await addCustomer(db, { id: 'first' })
+  await admit(db, askOf(first, 'r1'))
+  await db.passTime()
+  const numbers = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)'
+  db.connection.exec(`INSERT INTO customers (customer_id, name, billing, created_at)
+    ${numbers} SELECT 'c' || n, '', 'prepaid', 0 FROM c`)
+  db.connection.exec(`INSERT INTO api_keys (customer_id, key_prefix, key_hash, name, created_at)
+    ${numbers} SELECT 'c' || n, 'k', 'h', '', 0 FROM c`)
+  const find = (key: PresentedKey): LedgerCall => ({ kind: 'find', key })
+  const others = Array.from({ length: 20_000 }, (_, index) => {
+    return { customerId: `c${index + 1}`, keyPrefix: 'k', keyHash: 'h' }
+  })
+  await db.ledgerEngine.operations(others.map(find))
+  const isKnown = (key: PresentedKey) => db.ledgerEngine.atOnce(find(key)) !== undefined
+  const known = () => [first, ...others].filter(isKnown).length
+  expect(known()).toBe(20_001)
+  await db.passTime()
+  expect(known()).toBe(15_001)
+  expect(isKnown(first)).toBe(false)
+  // They are few enough now.
+  await db.passTime()
+  expect(known()).toBe(15_001)
   db.connection.close()
 })
 
