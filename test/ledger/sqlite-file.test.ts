@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -22,6 +22,31 @@ test('a row that is deleted, or grows and moves, leaves no bytes in the file', a
       bytes.includes(`name-of-${id}`),
     )
     expect(left).toEqual([0, 1, 2, 3, 5, 7, 8])
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+})
+
+test('the write-ahead log is used anew after sixteen MiB', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'cmr-test-sqlite-file-'))
+  try {
+    const path = join(directory, 'a.sqlite')
+    const file = openForWriting(path)
+    file.run('CREATE TABLE pages (id INTEGER PRIMARY KEY, filler TEXT)', [])
+    const sizes: number[] = []
+    for (let commit = 0; commit < 24; commit++) {
+      // Each row fills a page of 4,096 bytes.
+      const insert = () => {
+        for (let row = 0; row < 400; row++)
+          file.run('INSERT INTO pages (filler) VALUES (?)', ['x'.repeat(4_000)])
+      }
+      await file.transact(insert)
+      sizes.push((await stat(`${path}-wal`)).size)
+    }
+    file.close()
+    const largest = Math.max(...sizes) / (1024 * 1024)
+    expect(largest).toBeGreaterThan(15)
+    expect(largest).toBeLessThan(20)
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
