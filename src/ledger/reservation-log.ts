@@ -60,8 +60,7 @@ export class ReservationLog {
   }
 }
 
-/** The reservations in a log whose requests were not released, oldest first.
- * Some may be settled. */
+/** The reservations in a log whose requests were not released, oldest first. Some of these requests may be settled. */
 export function openReservations(path: string): readonly HeldReservation[] {
   if (!existsSync(path)) return []
   const open = new Map<string, HeldReservation>()
