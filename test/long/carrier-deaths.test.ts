@@ -74,7 +74,7 @@ beforeAll(async () => {
     ),
   )
   customer = await newCustomer(address(), { balance_eur: '100.00' })
-})
+}, PATIENCE)
 afterAll(async () => {
   await router?.remove()
   rmSync(directory, { recursive: true, force: true })

@@ -117,21 +117,27 @@ export class KeyGate {
   ): Promise<unknown> {
     if (!(error instanceof ApiError)) return error
     if (refusesKey(error)) {
-      // It stays known as one that was there: its holder, who tries again, is not guessing.
-      if (this.#found.has(key.keyHash)) this.#found.set(key.keyHash, Number.NEGATIVE_INFINITY)
+      this.#askNextTime(key)
       return error
     }
     const isFresh = this.#isWithin(CERTAIN_MS, this.#found.get(key.keyHash))
     if (isFresh || ERROR_TYPES[error.status] !== 'invalid_request_error') return error
+    // Before the storage answers: of many wrong requests at once only the first asks, however long the answer takes.
+    remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
     try {
       await readAsCaller(key, { storage, now: this.#now }, [])
-      remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
       return error
     } catch (refusal) {
       if (!(refusal instanceof ApiError)) return error
       if (refusal.code === 'unauthorized') this.#noteMissing(key)
+      else this.#askNextTime(key)
       return refusal
     }
+  }
+
+  /** The key stays known as one that was there: its holder, who tries again, is not guessing. */
+  #askNextTime({ keyHash }: PresentedKey): void {
+    if (this.#found.has(keyHash)) this.#found.set(keyHash, Number.NEGATIVE_INFINITY)
   }
 
   #noteMissing({ keyHash }: PresentedKey): void {

@@ -66,7 +66,8 @@ const MAX_CONNECTIONS = 3
  *
  * Where the call is refused, or the row of one customer stays locked, each operation is carried out by itself, so that none
  * fails or waits because of another. One whose row is locked then waits alone, and others of its customer wait for it, on no
- * connection; once it has ended, they join all others again. Every operation may be repeated, so one whose connection is lost is.
+ * connection. Once it has had the row they join all others again; where it gave up, the next of them waits for the row. Every
+ * operation may be repeated, so one whose connection is lost is.
  */
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
   /** The customers of whom an operation waits for the row, and its end. */
@@ -113,8 +114,10 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
       const ahead = waiting.get(item.customerId)
       // oxlint-disable no-await-in-loop -- after the wait the row may be locked again
       if (ahead === undefined) return await waitForRow(name, item)
-      await ahead
-      const [answer = missing()] = isLate() ? [TOO_SLOW] : await together(name, [item])
+      const end = await ahead
+      const hadRow = end.ok || !end.unavailable
+      // Joined while the row is still locked, they would delay all others once more.
+      const [answer = missing()] = hadRow && !isLate() ? await together(name, [item]) : [LOCKED]
       // oxlint-enable no-await-in-loop
       if (!('locked' in answer)) return answer
     }

@@ -117,9 +117,23 @@ describe('the gate before a request', () => {
     const ending = { ...context.keyring.newApiKey(customerId), name: 'e', expires_at: 500 }
     await insertKey(context.storage.customer(customerId), customerId, ending, now)
     const headers = { authorization: `Bearer ${ending.key}` }
-    const key = await gate.admit(new Request('http://router/', { headers }), context)
+    const enter = () => gate.admit(new Request('http://router/', { headers }), context)
+    const key = await enter()
     now = 1_000
-    expect(await gate.judge(key, WRONG, context)).toMatchObject({ code: 'key_expired' })
+    const expired = { code: 'key_expired', message: 'The API key has expired.' }
+    expect(await gate.judge(key, WRONG, context)).toMatchObject(expired)
+    // Its next request is refused before its body is read.
+    await expect(enter()).rejects.toMatchObject(expired)
+  })
+
+  it('asks once where many wrong requests of a key come at once', async () => {
+    expect(await admit()).toBe(customerId)
+    const key = await readApiKey(request, context)
+    now = 1_000
+    reads = 0
+    const judged = Array.from({ length: 20 }, () => gate.judge(key, WRONG, context))
+    for (const error of await Promise.all(judged)) expect(error).toBe(WRONG)
+    expect(reads).toBe(1)
   })
 
   it('asks once a second about a key of wrong requests, and not at all about other failures', async () => {

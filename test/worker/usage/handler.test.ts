@@ -8,6 +8,7 @@ import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
 import { listUsage, readWithRests } from '../../../src/worker/usage/handler.ts'
 import { deleteKey, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { ownedEndpoints, type OwnedEndpoints, type Owner } from '../../support/owned-endpoint.ts'
+import { told } from '../../support/refusal.ts'
 
 let endpoints: OwnedEndpoints
 let owner: Owner
@@ -180,7 +181,8 @@ describe('the rest after a read', () => {
       vi.useFakeTimers()
       onTestFinished(() => void vi.useRealTimers())
       const { reading, rests } = startRead({ refused })
-      await reading.catch(() => {})
+      const refusal = { code: 'rate_limit_exceeded', message: 'Too many.' }
+      expect(await reading.catch(told)).toEqual(refused ? refusal : [])
       expect(rests).toHaveLength(1)
       await vi.advanceTimersByTimeAsync(Math.max(ms - 1, 0))
       expect(vi.getTimerCount()).toBe(ms === 0 ? 0 : 1)
