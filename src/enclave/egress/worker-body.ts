@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 
 /** A body on its way to the worker, piece by piece. */
 export interface WorkerBody {
-  /** Whether no more can be sent: its end, or the connection. */
+  /** Whether no more can be sent, because the body or the connection has ended. */
   readonly destroyed: boolean
   /**
    * Sends a piece.
    * @returns false where no more should be sent before `drain`
    */
   write(bytes: Uint8Array): boolean
-  /** Ends a body that is not broken off. */
+  /** Ends the body as a whole one. */
   end(): unknown
   on(event: 'drain' | 'error', listener: () => void): unknown
   /** `close`: the worker has all of it, or takes no more. */

@@ -43,7 +43,7 @@ async function read(answer: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-it('brings the pieces as they were, of every length', async () => {
+it('a body brings its pieces as they were, of every length', async () => {
   const pieces = [1, 15, 16, 4_095, 65_536, 1_048_577].map((length) => Buffer.alloc(length, length))
   const port = await serve((body) => {
     for (const piece of pieces) body.write(piece)
@@ -52,7 +52,7 @@ it('brings the pieces as they were, of every length', async () => {
   expect((await read(await open(port))).equals(Buffer.concat(pieces))).toBe(true)
 })
 
-it('leaves its connection to the next answer, and leaves no listener on it', async () => {
+it('a body leaves its connection to the next answer, and no listener on it', async () => {
   const sockets: Socket[] = []
   const listeners: number[] = []
   const closed: Promise<void>[] = []
@@ -75,7 +75,7 @@ it('leaves its connection to the next answer, and leaves no listener on it', asy
   expect(new Set(listeners).size).toBe(1)
 })
 
-it('says when its reader takes no more, and when it does again', async () => {
+it('a body says when its reader takes no more, and when it does again', async () => {
   const drained = Promise.withResolvers<void>()
   const full = Promise.withResolvers<void>()
   let sent = 0
@@ -96,7 +96,7 @@ it('says when its reader takes no more, and when it does again', async () => {
   expect(received.length).toBe(sent)
 })
 
-it('is destroyed when its reader leaves', async () => {
+it('a body is destroyed when its reader leaves', async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const port = await serve((body) => {
     body.on('error', () => {})
@@ -111,7 +111,7 @@ it('is destroyed when its reader leaves', async () => {
   expect(await promise).toBe(true)
 })
 
-it('has no chunks for a reader of HTTP/1.0', async () => {
+it('a body has no chunks for a reader of HTTP/1.0', async () => {
   const port = await serve((body) => {
     body.write(Buffer.from('one, '))
     body.write(Buffer.from('two'))

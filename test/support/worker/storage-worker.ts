@@ -45,6 +45,15 @@ export class StoreObject extends Store {
   breakOff(): void {
     this.ctx.abort('broken off by a test')
   }
+
+  /** Refuses the next attempt to set the alarm, as a full disk does. */
+  refuseAlarm(): void {
+    const { storage } = this.ctx
+    storage.setAlarm = () => {
+      Reflect.deleteProperty(storage, 'setAlarm')
+      return Promise.reject(new Error('the disk is full'))
+    }
+  }
 }
 export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random }, 1_500)
 
@@ -68,6 +77,8 @@ const askSchema = z.object({
   call: z.custom<LedgerCall>((value) => typeof value === 'object').optional(),
   /** Whether the instance of the storage object is to end. */
   breakOff: z.boolean().optional(),
+  /** Whether it refuses the next attempt to set its alarm. */
+  refuseAlarm: z.boolean().optional(),
 })
 
 function createWorker() {
@@ -77,6 +88,10 @@ function createWorker() {
     if (ask.breakOff === true) {
       const object = env.STORE.get(env.STORE.idFromName('ledger'))
       await object.breakOff().catch(() => {})
+      return {}
+    }
+    if (ask.refuseAlarm === true) {
+      await env.STORE.get(env.STORE.idFromName('ledger')).refuseAlarm()
       return {}
     }
     const storage =

@@ -81,7 +81,7 @@ test.each([
   },
 )
 
-test('a direct stream goes on before it is there', async () => {
+test('a direct stream asks its provider before a current state is there', async () => {
   const { context } = linkThat(answers, () => new Promise<void>(() => {}))
   const terms = { isStream: true, hasReceipt: true }
   const { beside } = await askDaemon(context, { attempts: [DIRECT] }, terms)
@@ -95,7 +95,7 @@ test('a daemon that is known not to answer refuses a direct stream at once', asy
   expect(asked).toEqual(['recent'])
 })
 
-test('one that has just stopped answering refuses it as soon as that is known', async () => {
+test('a daemon that has just stopped answering refuses a direct stream as soon as that is known', async () => {
   const { context } = linkThat(answers, refuses)
   const terms = { isStream: true, hasReceipt: true }
   const { beside } = await askDaemon(context, { attempts: [DIRECT] }, terms)

@@ -7,6 +7,17 @@ const FULL = {
   message: 'The router already has as many open requests as it can handle.',
 }
 
+const MEMORY_FULL = {
+  code: 'service_unavailable',
+  message: 'The router holds as many request bodies as it can carry.',
+}
+
+const SHARE_TAKEN = {
+  code: 'rate_limit_exceeded',
+  message:
+    'The router holds as many of your request bodies as it can carry beside those of others.',
+}
+
 describe('the cap on requests in progress', () => {
   test('refuses one more than it carries', () => {
     const cap = new RequestCap(2)
@@ -69,15 +80,11 @@ describe('the memory of bodies', () => {
     const cap = new RequestCap(100, 1_000)
     const permits = [1, 2, 3, 4].map(() => cap.enter('greedy'))
     for (const permit of permits) permit.takeMemory(120)
-    expect(refusalOf(() => permits[0]?.takeMemory(100))).toMatchObject({
-      code: 'rate_limit_exceeded',
-    })
+    expect(refusalOf(() => permits[0]?.takeMemory(100))).toEqual(SHARE_TAKEN)
     permits[1]?.takeMemory(100)
     for (const permit of permits) permit.leave()
     // Nothing was given back twice.
-    expect(refusalOf(() => cap.enter('other').takeMemory(1_001))).toMatchObject({
-      code: 'service_unavailable',
-    })
+    expect(refusalOf(() => cap.enter('other').takeMemory(1_001))).toEqual(MEMORY_FULL)
     cap.enter('other').takeMemory(1_000)
   })
 
@@ -100,15 +107,8 @@ describe('the memory of bodies', () => {
     const cap = new RequestCap(100, 1_000)
     const permits = [1, 2, 3].map(() => cap.enter('greedy'))
     for (const permit of permits.slice(0, 2)) permit.takeMemory(250)
-    expect(refusalOf(() => permits[2]?.takeMemory(1_001))).toEqual({
-      code: 'service_unavailable',
-      message: 'The router holds as many request bodies as it can carry.',
-    })
-    expect(refusalOf(() => permits[2]?.takeMemory(50))).toEqual({
-      code: 'rate_limit_exceeded',
-      message:
-        'The router holds as many of your request bodies as it can carry beside those of others.',
-    })
+    expect(refusalOf(() => permits[2]?.takeMemory(1_001))).toEqual(MEMORY_FULL)
+    expect(refusalOf(() => permits[2]?.takeMemory(50))).toEqual(SHARE_TAKEN)
     const other = cap.enter('other')
     other.takeMemory(200)
     other.leave()

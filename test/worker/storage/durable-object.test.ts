@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Statement } from '../../../src/worker/storage/database.ts'
 import { bundleForWorkerd } from '../../support/bundle.ts'
 import { remoteStorage } from '../../support/remote-storage.ts'
@@ -81,5 +81,20 @@ describe('a store object', () => {
     }
     const swept = [{ name: 'swept-1' }, { name: 'swept-2' }, { name: 'written' }]
     await expect.poll(() => db.batch([trace]), { timeout: 30_000 }).toEqual([swept])
+  })
+
+  it('answers a write whose alarm it could not set as what it is, and sets it at the next write', async () => {
+    const fresh = await startWorkerd({ script: await bundleForWorkerd(WORKER), text: {} })
+    onTestFinished(() => fresh.stop())
+    const ask = { instance: 'one', customer: null, refuseAlarm: true }
+    const url = `http://127.0.0.1:${fresh.port}/`
+    const answer = await fetch(url, { method: 'POST', body: JSON.stringify(ask) })
+    expect(await answer.json()).toEqual({})
+    const db = storageOf(fresh).customer('alarm')
+    await db.batch([insert('alarm-1')])
+    expect(await db.batch([names])).toEqual([[{ name: 'alarm-1' }]])
+    await db.batch([insert('alarm-2')])
+    const rows = ['alarm-1', 'alarm-2', 'swept-1', 'swept-2'].map((name) => ({ name }))
+    await expect.poll(() => db.batch([names]), { timeout: 30_000 }).toEqual([rows])
   })
 })

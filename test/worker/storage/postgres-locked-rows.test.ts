@@ -1,16 +1,19 @@
 import type { DurableObjectId } from '@cloudflare/workers-types'
 import postgres from 'postgres'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createCoalescer } from '../../../src/worker/batching/coalescer.ts'
 import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
 import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
 import { pause } from '../../../src/worker/routing/budget.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { commitSettlement, ONCE, storeEvidence } from '../../../src/worker/settle/ledger.ts'
+import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
+import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { createPostgresEngine } from '../../../src/worker/storage/postgres-engine.ts'
 import { postgresStorage, type PoolTarget } from '../../../src/worker/storage/postgres-storage.ts'
+import { int64, sql } from '../../../src/worker/storage/sql.ts'
 import { addCustomer, askOf, readLedgerTotals, settlementOf } from '../../support/ledger.ts'
 import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
 
@@ -42,11 +45,13 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** Locks a customer's row as another host's transaction does; returns how to end it. */
-async function lock(customerId: string): Promise<() => Promise<void>> {
+/** Begins another host's transaction, which keeps locked what it touches; returns how to end it. */
+async function begin(
+  act: (tx: postgres.TransactionSql) => PromiseLike<unknown>,
+): Promise<() => Promise<void>> {
   const [locked, unlocked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const holding = outside.begin(async (tx) => {
-    await tx`SELECT 1 FROM customers WHERE customer_id = ${customerId} FOR UPDATE`
+    await act(tx)
     locked.resolve()
     await unlocked.promise
   })
@@ -55,6 +60,17 @@ async function lock(customerId: string): Promise<() => Promise<void>> {
     unlocked.resolve()
     await holding
   }
+}
+
+const lock = (customerId: string) =>
+  begin((tx) => tx`SELECT 1 FROM customers WHERE customer_id = ${customerId} FOR UPDATE`)
+
+/** Waits until a transaction waits for a lock of another one. */
+async function untilOneWaits(): Promise<void> {
+  const waiting = sql`SELECT CASE WHEN COUNT(*) > 0 THEN 'yes' ELSE 'no' END AS waits
+    FROM pg_locks WHERE NOT granted`
+  const waits = () => storage.directory().batch([waiting])
+  await expect.poll(waits, { timeout: 60_000 }).toEqual([[{ waits: 'yes' }]])
 }
 
 test('a row that another host has locked delays no other customer, neither its admission nor its settled answer', async () => {
@@ -129,3 +145,43 @@ test('many requests that wait for such a row hold no turn of the worker, and all
     open: 20,
   })
 }, 120_000)
+
+describe('the head of receipts', () => {
+  const NOW = Date.now()
+  const HOUR_MS = 3_600_000
+
+  const store = (sha256: string, expiresAt: number) =>
+    storage.directory().batch([
+      sql`INSERT INTO receipt_heads (sha256, head, expires_at)
+        VALUES (${sha256}, 'a head', ${int64(expiresAt)})`,
+    ])
+  const isStored = async (sha256: string) => {
+    const found = sql`SELECT 1 AS one FROM receipt_heads WHERE sha256 = ${sha256}`
+    const [rows = []] = await storage.directory().batch([found])
+    return rows.length > 0
+  }
+
+  test('that another router keeps for longer while it is swept away stays', async () => {
+    await store('longer', NOW)
+    await store('over', NOW)
+    const commit = await begin(
+      (tx) => tx`UPDATE receipt_heads SET expires_at = ${NOW + HOUR_MS} WHERE sha256 = 'longer'`,
+    )
+    const sweeping = sweepAll(storage.directory(), NOW)
+    await untilOneWaits()
+    await commit()
+    await sweeping
+    expect([await isStored('longer'), await isStored('over')]).toEqual([true, false])
+  }, 120_000)
+
+  test('that another router sweeps away while a receipt needs it is stored again', async () => {
+    await store('needed', NOW)
+    const commit = await begin((tx) => tx`DELETE FROM receipt_heads WHERE sha256 = 'needed'`)
+    const heads = new ReceiptHeads(storage, () => NOW)
+    const remembered = heads.remember({ sha256: 'needed', text: 'a head' }, NOW + HOUR_MS)
+    await untilOneWaits()
+    await commit()
+    await remembered
+    expect(await isStored('needed')).toBe(true)
+  }, 120_000)
+})
