@@ -25,10 +25,16 @@ test(
       expect(await answer.json()).toMatchObject({
         error: { code: 'internal', message: 'The router failed on this request.' },
       })
+      const readLog = () => readFileSync(join(stateDir, 'log/worker.log'), 'utf8')
+      const lineOfError = () =>
+        readLog()
+          .split('\n')
+          .find((text) => text.includes('"code":"internal"'))
+      // The lines of a moment are written together, after the answer.
+      await expect.poll(lineOfError).toBeDefined()
       await stack.stop()
-      const log = readFileSync(join(stateDir, 'log/worker.log'), 'utf8')
-      const line = log.split('\n').find((text) => text.includes('"code":"internal"')) ?? '{}'
-      const logged: unknown = JSON.parse(line)
+      const log = readLog()
+      const logged: unknown = JSON.parse(lineOfError() ?? '{}')
       expect(logged).toMatchObject({ event: 'request', error: 'Error', status: 500 })
       expect(logged).toMatchObject({
         frames: expect.arrayContaining([
