@@ -1,89 +1,84 @@
-import { sqlLedger } from '../settle/sql-ledger.ts'
 import { failedOutcome, messageOf, rowsOf } from '../storage/batch-outcome.ts'
 import { changesAccounts, concernsLedger } from '../storage/concerns-ledger.ts'
 import type { Database, Statement } from '../storage/database.ts'
-import {
-  carryOut,
-  failedCall,
-  type AccountCall,
-  type FailedCall,
-  type LedgerCall,
-  type LedgerOutcome,
+import type {
+  AccountCall,
+  EvidenceCall,
+  FindCall,
+  LedgerCall,
+  LedgerOutcome,
 } from '../storage/ledger-calls.ts'
 import type { HeldReservation, LedgerEngine, OpenLedger } from '../storage/ledger-engine.ts'
 import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import { Accounts } from './accounts.ts'
-import { admitInMemory, BY_SQL, findInMemory } from './admission.ts'
-import { writeTables } from './fold.ts'
+import { storeEvidence } from './evidence-storing.ts'
+import { FoldSchedule } from './fold-schedule.ts'
+import { Folding, type FoldPlan } from './folding.ts'
 import { FormerJournal } from './former-journal.ts'
-import { storeEvidence, type EvidenceCall } from './evidence-storing.ts'
+import { JournalSettling } from './journal-settling.ts'
 import { Journal } from './journal.ts'
-import { JournalSettling, type SettleCall } from './journal-settling.ts'
+import { carryOutInMemory, find, isInMemory } from './memory-calls.ts'
 import { PendingBills } from './pending.ts'
+import { carryOutBySql } from './sql-calls.ts'
 import { bringBack, holdAgain } from './take-over.ts'
-
-/** How long what was settled and reserved may wait for the tables, ms. */
-const FOLD_AFTER_MS = 1_000
-
-/**
- * So many settlements do not wait that long: everything else waits while a fold runs, for about a tenth of a millisecond
- * with each of them.
- */
-const MANY_BILLS = 256
 
 /** With more of them, those that were read first are forgotten with a fold: memory does not grow with the number of customers. */
 const MAX_ACCOUNTS = 20_000
-
-type FindCall = Extract<LedgerCall, { kind: 'find' }>
-
-/** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
-interface FoldPlan {
-  readonly leave: boolean
-}
 
 /**
  * The ledger of an engine whose data has one owner: the object or the thread that holds the SQLite database.
  *
  * Accounts are in its memory, so an admission is a function call. The settlements of a moment are one write to the journal.
- * Once a second, once many settlements wait, and before anything else needs the tables, a fold brings them up to the memory and empties the journal, in
- * one transaction. So the tables are always those of an earlier moment, and together with the journal they have everything
- * that was settled. After a crash the journal is read again; what was reserved since the last fold has cost nothing and is
- * gone.
+ * Once a second, once many settlements wait, and before anything else needs the tables, a fold brings them up to the memory
+ * and empties the journal, in one transaction. So the tables are always those of an earlier moment, and together with the
+ * journal they have everything that was settled. After a crash the journal is read again; what was reserved since the last
+ * fold has cost nothing and is gone.
  *
  * What memory does not decide (claims, values at the edge of their range, anything after a write has failed) is carried out
  * by the SQL of all engines, after a fold.
  */
 export class EmbeddedLedger implements LedgerEngine {
   readonly #store: SyncStore
-  readonly #deps: Parameters<OpenLedger>[1]
   readonly #accounts: Accounts
   readonly #journal: Journal
   readonly #pending: PendingBills
   readonly #settling: JournalSettling
+  readonly #folding: Folding
+  readonly #schedule: FoldSchedule
   /** Ends when the work that has come so far has ended. Memory and tables are used by one at a time. */
   #last: Promise<unknown> = Promise.resolve()
-  #isFoldDue = false
-  /** Whether a fold was begun early, and has not succeeded. */
-  #isFoldEarly = false
   #isAtWork = false
   #lastWriteFailed = false
 
-  constructor(store: SyncStore, deps: Parameters<OpenLedger>[1]) {
+  constructor(store: SyncStore, { later }: Parameters<OpenLedger>[1]) {
     this.#store = store
-    this.#deps = deps
     this.#accounts = new Accounts(store)
     this.#journal = new Journal(store)
     this.#pending = new PendingBills(store)
-    const [accounts, journal, pending] = [this.#accounts, this.#journal, this.#pending]
+    const parts = {
+      store,
+      accounts: this.#accounts,
+      journal: this.#journal,
+      pending: this.#pending,
+    }
+    const folded = () => void (this.#lastWriteFailed = false)
     const makeRoom = () => this.#fold({ leave: true })
-    this.#settling = new JournalSettling({ store, accounts, journal, pending, makeRoom })
+    this.#folding = new Folding({ ...parts, folded })
+    this.#settling = new JournalSettling({ ...parts, makeRoom })
+    this.#schedule = new FoldSchedule({ later, fold: () => this.#exclusively(makeRoom) })
   }
 
   /** All of it as a database, for maintenance beside it. */
   readonly database: Database = {
     batch: async (statements) => rowsOf(outcomeOf(await this.batches([statements]))),
+  }
+
+  /** The tables as a database, whose transactions begin with a fold. */
+  readonly #folded: Database = {
+    batch: async (statements) =>
+      rowsOf(outcomeOf(await this.#write(this.#folding.storeWith({ leave: true }), [statements]))),
   }
 
   /**
@@ -96,7 +91,7 @@ export class EmbeddedLedger implements LedgerEngine {
     const formerTexts = former.read()
     bringBack([...formerTexts, ...this.#journal.read()], this.#accounts, this.#pending)
     // What a former journal holds is in the tables before its rows are gone.
-    const store = formerTexts.length > 0 ? this.#folding({ leave: false }) : this.#store
+    const store = formerTexts.length > 0 ? this.#folding.storeWith({ leave: false }) : this.#store
     await store.transact(() => {
       former.remove()
       this.#journal.create()
@@ -112,10 +107,12 @@ export class EmbeddedLedger implements LedgerEngine {
    * only the store's owner may arrange the next one.
    */
   atOnce(call: LedgerCall): LedgerOutcome | undefined {
-    if (call.kind === 'find') return this.#isInMemory(call) ? this.#find(call) : undefined
-    if (call.kind === 'evidence' || this.#isAtWork || !this.#isFoldDue || !this.#isInMemory(call))
-      return undefined
-    return outcomeIn(() => this.#inMemory(call))
+    if (call.kind === 'settle' || call.kind === 'evidence') return undefined
+    if (call.kind === 'find') {
+      return isInMemory(this.#accounts, call) ? find(this.#accounts, call) : undefined
+    }
+    if (this.#isAtWork || this.#lastWriteFailed || !this.#schedule.isDue) return undefined
+    return isInMemory(this.#accounts, call) ? carryOutInMemory(this.#accounts, call) : undefined
   }
 
   held(): readonly HeldReservation[] {
@@ -125,29 +122,17 @@ export class EmbeddedLedger implements LedgerEngine {
   /** Carries out operations that arrived together, and commits them together. Never throws. */
   operations(calls: readonly LedgerCall[]): Promise<readonly LedgerOutcome[]> {
     return this.#exclusively(async () => {
-      const outcomes = new Map<LedgerCall, LedgerOutcome>()
-      const settlements: SettleCall[] = []
-      const evidence: EvidenceCall[] = []
-      for (const call of calls) {
-        if (call.kind === 'settle') settlements.push(call)
-        else if (call.kind === 'evidence') evidence.push(call)
-        else if (call.kind === 'find') outcomes.set(call, this.#find(call))
-        else {
-          const outcome = outcomeIn(() => this.#inMemory(call))
-          if (outcome !== undefined) outcomes.set(call, outcome)
-        }
-      }
+      const { finds, evidence, ofAccounts } = divided(calls)
+      const outcomes: Outcomes = new Map()
+      for (const call of finds) outcomes.set(call, find(this.#accounts, call))
       if (!this.#lastWriteFailed) {
-        const settled = await this.#settling.settle(settlements)
-        for (const [call, outcome] of settled) outcomes.set(call, outcome)
-        if ([...settled.values()].some(isUnavailable)) this.#lastWriteFailed = true
+        this.#decideInMemory(ofAccounts, outcomes)
+        const settlements = ofAccounts.filter((call) => call.kind === 'settle')
+        this.#note(await this.#settling.settle(settlements), outcomes)
       }
-      const stored = await storeEvidence(this.#store, this.#accounts, evidence)
-      for (const [call, outcome] of stored) outcomes.set(call, outcome)
-      if ([...stored.values()].some(isUnavailable)) this.#lastWriteFailed = true
-      const answers: LedgerOutcome[] = []
-      for (const call of calls) answers.push(outcomes.get(call) ?? (await this.#bySql(call)))
-      return answers
+      this.#note(await storeEvidence(this.#store, this.#accounts, evidence), outcomes)
+      await this.#decideBySql(ofAccounts, outcomes)
+      return calls.map((call) => outcomes.get(call) ?? unanswered())
     })
   }
 
@@ -169,63 +154,31 @@ export class EmbeddedLedger implements LedgerEngine {
 
   /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
   async fold(): Promise<void> {
-    if (this.#isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
+    if (this.#folding.isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
   }
 
-  /** Whether all that an operation needs has been read. */
-  #isInMemory(
-    call: Exclude<LedgerCall, EvidenceCall>,
-  ): call is Exclude<LedgerCall, SettleCall | EvidenceCall> {
-    if (call.kind === 'settle') return false
-    if (call.kind === 'release') return this.#accounts.knownHolderOf(call.requestId) !== undefined
-    const { customerId, keyPrefix } = call.kind === 'find' ? call.key : call.entry.key
-    return this.#accounts.knowsKey(customerId, keyPrefix)
-  }
-
-  /** Memory and tables together always know: what is not in memory is in the tables as it was written last. */
-  #find({ key: presented }: FindCall): LedgerOutcome {
-    return outcomeIn(() => {
-      const found = findInMemory(this.#accounts, presented)
-      if (found === undefined) return { ok: true, kind: 'find', facts: null }
-      const { name: keyName, expiresAt } = found.key
-      const facts = { keyName, expiresAt, secretEndsAt: found.secretEndsAt }
-      return { ok: true, kind: 'find', facts }
-    })
-  }
-
-  #inMemory(call: Exclude<AccountCall, SettleCall>): LedgerOutcome | undefined {
-    if (this.#lastWriteFailed) return undefined
-    if (call.kind === 'admit') {
-      const facts = admitInMemory(this.#accounts, call.entry)
-      return facts === BY_SQL ? undefined : { ok: true, kind: 'admit', facts: facts ?? null }
+  #decideInMemory(calls: readonly AccountCall[], outcomes: Outcomes): void {
+    for (const call of calls) {
+      if (call.kind === 'settle') continue
+      const outcome = carryOutInMemory(this.#accounts, call)
+      if (outcome !== undefined) outcomes.set(call, outcome)
     }
-    const { requestId } = call
-    const holder = this.#accounts.holderOf(requestId)
-    // One that the table has may have a claim, too.
-    if (holder === undefined || holder.open.get(requestId)?.stored !== false) return undefined
-    this.#accounts.endReservation(holder, requestId)
-    return { ok: true, kind: 'release', released: true }
   }
 
-  async #bySql(call: LedgerCall): Promise<LedgerOutcome> {
-    if (call.kind === 'find' || call.kind === 'evidence')
-      throw new Error('internal error: an operation was left undecided')
-    const ledger = sqlLedger({
-      batch: async (batch) =>
-        rowsOf(outcomeOf(await this.#write(this.#folding({ leave: true }), [batch]))),
-    })
-    try {
-      // An operation changes the account of its customer, and that of whoever holds its reservation.
-      const holder = this.#accounts.holderOf(requestIdOf(call))
-      const outcome = await carryOut(ledger, call)
-      for (const customerId of [customerOf(call), holder?.customerId]) {
-        if (customerId !== undefined) this.#accounts.forget(customerId)
-      }
-      if (call.kind === 'settle') this.#accounts.noteSettled(call.entry)
-      return outcome
-    } catch (error) {
-      // What the transaction would have changed is as it was.
-      return failedCall(error)
+  /** Carries out what is undecided, in the order in which it came. */
+  async #decideBySql(calls: readonly AccountCall[], outcomes: Outcomes): Promise<void> {
+    for (const call of calls) {
+      if (outcomes.has(call)) continue
+      // oxlint-disable-next-line no-await-in-loop -- one transaction after another
+      outcomes.set(call, await carryOutBySql(this.#folded, this.#accounts, call))
+    }
+  }
+
+  /** Adds the outcomes of operations that were written. */
+  #note(written: ReadonlyMap<LedgerCall, LedgerOutcome>, outcomes: Outcomes): void {
+    for (const [call, outcome] of written) {
+      outcomes.set(call, outcome)
+      if (!outcome.ok && outcome.unavailable) this.#lastWriteFailed = true
     }
   }
 
@@ -233,18 +186,17 @@ export class EmbeddedLedger implements LedgerEngine {
   async #writeAndForget(batches: readonly (readonly Statement[])[]) {
     const concerned = batches.some((batch) => batch.some(concernsLedger))
     if (!concerned) return this.#write(this.#store, batches)
-    const answers = await this.#write(this.#folding({ leave: false }), batches)
+    const answers = await this.#write(this.#folding.storeWith({ leave: false }), batches)
     for (const [index, { wrote }] of answers.entries()) {
       if (wrote) this.#forgetChangedBy(batches[index] ?? [])
     }
     return answers
   }
 
-  /** Where a statement does not name its customer, it may have changed the account of any. */
+  /** A statement that is no customer's may have changed the account of any. */
   #forgetChangedBy(batch: readonly Statement[]): void {
-    for (const { customerId, params } of batch.filter(changesAccounts)) {
-      if (customerId === undefined || !params.includes(customerId))
-        return this.#accounts.forgetAll()
+    for (const { customerId } of batch.filter(changesAccounts)) {
+      if (customerId === undefined) return this.#accounts.forgetAll()
       this.#accounts.forget(customerId)
     }
   }
@@ -255,26 +207,9 @@ export class EmbeddedLedger implements LedgerEngine {
     return answers
   }
 
-  /** The store, whose transactions begin with a fold. */
-  #folding({ leave }: FoldPlan): SyncStore {
-    return {
-      run: (sql, params) => this.#store.run(sql, params),
-      snapshot: (work) => this.#store.snapshot(work),
-      transact: async (work) => {
-        const result = await this.#store.transact(() => {
-          writeTables(this.#store, this.#accounts, this.#pending.bills)
-          this.#journal.fold(leave)
-          return work()
-        })
-        this.#tablesWritten()
-        return result
-      },
-    }
-  }
-
   async #fold(plan: FoldPlan): Promise<void> {
     try {
-      if (this.#hasToWrite) await this.#folding(plan).transact(() => {})
+      await this.#folding.fold(plan)
     } catch (error) {
       this.#lastWriteFailed = true
       throw error
@@ -282,25 +217,9 @@ export class EmbeddedLedger implements LedgerEngine {
     if (this.#hasTooMany) this.#accounts.forgetEarliest(MAX_ACCOUNTS / 4)
   }
 
-  /** Whether the memory has something that the tables have not. */
-  get #isBehind(): boolean {
-    return this.#pending.bills.length > 0 || this.#accounts.isChanged
-  }
-
-  get #hasToWrite(): boolean {
-    return this.#isBehind || this.#journal.hasLeftovers
-  }
-
   /** Whether accounts must be forgotten. Looking up keys alone reads them, too. */
   get #hasTooMany(): boolean {
     return this.#accounts.size > MAX_ACCOUNTS
-  }
-
-  #tablesWritten(): void {
-    this.#pending.clear()
-    this.#accounts.written()
-    this.#journal.folded()
-    this.#lastWriteFailed = false
   }
 
   #exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -318,25 +237,8 @@ export class EmbeddedLedger implements LedgerEngine {
   }
 
   #foldSoon(): void {
-    if (!this.#hasToWrite && !this.#hasTooMany) return
-    if (!this.#isFoldDue) {
-      this.#isFoldDue = true
-      this.#deps.later(FOLD_AFTER_MS, async () => {
-        this.#isFoldDue = false
-        this.#isFoldEarly = false
-        // Where it fails, the next one is due a second later.
-        await this.#exclusively(() => this.#fold({ leave: true })).catch(() => {})
-      })
-    }
-    if (this.#isFoldEarly || this.#pending.bills.length < MANY_BILLS) return
-    this.#isFoldEarly = true
-    // After the answers of those that have come so far.
-    this.#deps.later(0, () =>
-      this.#exclusively(() => this.#fold({ leave: true })).then(
-        () => void (this.#isFoldEarly = false),
-        () => {},
-      ),
-    )
+    const isNeeded = this.#folding.hasToWrite || this.#hasTooMany
+    if (isNeeded) this.#schedule.arrange(this.#pending.bills.length)
   }
 }
 
@@ -347,26 +249,21 @@ function outcomeOf([answer]: readonly SqliteAnswer[]) {
   return answer.outcome
 }
 
-function requestIdOf(call: AccountCall): string {
-  return call.kind === 'release' ? call.requestId : call.entry.requestId
-}
+type Outcomes = Map<LedgerCall, LedgerOutcome>
 
-function customerOf(call: AccountCall): string | undefined {
-  if (call.kind === 'release') return undefined
-  return call.kind === 'admit' ? call.entry.key.customerId : call.entry.customerId
-}
-
-function isUnavailable(outcome: LedgerOutcome): boolean {
-  return !outcome.ok && outcome.unavailable
-}
-
-/** How an operation ended; undefined: it is undecided. */
-function outcomeIn<Outcome extends LedgerOutcome | undefined>(
-  operation: () => Outcome,
-): Outcome | FailedCall {
-  try {
-    return operation()
-  } catch (error) {
-    return failedCall(error)
+/** Operations that arrived together, by kind, each kind in the order in which they came. */
+function divided(calls: readonly LedgerCall[]) {
+  const finds: FindCall[] = []
+  const evidence: EvidenceCall[] = []
+  const ofAccounts: AccountCall[] = []
+  for (const call of calls) {
+    if (call.kind === 'find') finds.push(call)
+    else if (call.kind === 'evidence') evidence.push(call)
+    else ofAccounts.push(call)
   }
+  return { finds, evidence, ofAccounts }
+}
+
+function unanswered(): never {
+  throw new Error('internal error: an operation was left unanswered')
 }

@@ -1,10 +1,8 @@
 import { insertEvidence } from '../settle/settle-sql.ts'
-import type { LedgerCall, LedgerOutcome } from '../storage/ledger-calls.ts'
+import type { EvidenceCall, LedgerCall, LedgerOutcome } from '../storage/ledger-calls.ts'
 import { runBatches } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Accounts } from './accounts.ts'
-
-export type EvidenceCall = Extract<LedgerCall, { kind: 'evidence' }>
 
 /**
  * Stores evidence that arrived together in one transaction. Never throws.

@@ -1,11 +1,9 @@
-import { failedCall, type LedgerCall, type LedgerOutcome } from '../storage/ledger-calls.ts'
+import { failedCall, type LedgerOutcome, type SettleCall } from '../storage/ledger-calls.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Accounts } from './accounts.ts'
 import type { Journal } from './journal.ts'
 import type { PendingBills } from './pending.ts'
 import { billInMemory, isOrdinary, keepEvidence } from './settlement.ts'
-
-export type SettleCall = Extract<LedgerCall, { kind: 'settle' }>
 
 type Outcomes = Map<SettleCall, LedgerOutcome>
 

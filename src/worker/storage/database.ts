@@ -11,7 +11,7 @@ export type SqlValue = string | number | null
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlValue[]
-  /** Of a write by the storage of one customer: whose. Absent: it may change the rows of any. */
+  /** Of a write by the storage of one customer (`Storage.customer`): whose. Absent: it may change the rows of any. */
   readonly customerId?: string
 }
 
@@ -32,8 +32,8 @@ export type Aside = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 export interface Storage {
   /**
-   * The rows of one customer: what is written through it changes the account of no other. The id must have passed its MAC
-   * check before.
+   * The rows of one customer. What is written through it must change the account of no other: an engine may lock, or read
+   * again, that one alone. The id must have passed its MAC check before.
    * @param aside makes waits in which others need not wait, too; by default nothing is done about them
    */
   customer(id: string, aside?: Aside): Database

@@ -12,21 +12,37 @@ import type {
 import { isSqliteRefusal } from './sqlite-refusal.ts'
 
 /** One operation on the ledger, as it is sent to where the ledger is. */
-export type LedgerCall =
-  | AccountCall
-  | { readonly kind: 'find'; readonly key: LedgerKey }
-  | { readonly kind: 'evidence'; readonly evidence: StoredEvidence }
+export type LedgerCall = AccountCall | FindCall | EvidenceCall
 
 /** An operation that every engine has, if only as SQL. */
-export type AccountCall =
-  | { readonly kind: 'admit'; readonly entry: AdmissionEntry }
-  | {
-      readonly kind: 'settle'
-      readonly entry: SettlementEntry
-      /** The entry as JSON, where it came as that. */
-      readonly text?: string
-    }
-  | { readonly kind: 'release'; readonly requestId: string }
+export type AccountCall = AdmitCall | SettleCall | ReleaseCall
+
+export interface AdmitCall {
+  readonly kind: 'admit'
+  readonly entry: AdmissionEntry
+}
+
+export interface SettleCall {
+  readonly kind: 'settle'
+  readonly entry: SettlementEntry
+  /** The entry as JSON, where it came as that. */
+  readonly text?: string
+}
+
+export interface ReleaseCall {
+  readonly kind: 'release'
+  readonly requestId: string
+}
+
+export interface FindCall {
+  readonly kind: 'find'
+  readonly key: LedgerKey
+}
+
+export interface EvidenceCall {
+  readonly kind: 'evidence'
+  readonly evidence: StoredEvidence
+}
 
 /** How it ended. Error classes do not survive such a call, so the kind of failure is transferred as data. */
 export type LedgerOutcome =

@@ -1,0 +1,54 @@
+/** How long what was settled and reserved may wait for the tables, ms. */
+const FOLD_AFTER_MS = 1_000
+
+/**
+ * So many settlements do not wait that long: everything else waits while a fold runs, for about a tenth of a millisecond
+ * with each of them.
+ */
+const MANY_BILLS = 256
+
+export interface FoldScheduleDeps {
+  /** Runs work after a time in ms. */
+  readonly later: (ms: number, work: () => Promise<void>) => void
+  /** Rejects where nothing could be written. */
+  readonly fold: () => Promise<void>
+}
+
+/** When the next fold of a ledger runs: a second after there was something to fold, or early. */
+export class FoldSchedule {
+  readonly #deps: FoldScheduleDeps
+  #isDue = false
+  /** Whether a fold was begun early, and has not succeeded. */
+  #isEarly = false
+
+  constructor(deps: FoldScheduleDeps) {
+    this.#deps = deps
+  }
+
+  /** Whether a fold will run within a second. */
+  get isDue(): boolean {
+    return this.#isDue
+  }
+
+  /** Has a fold run. @param waitingBills how many settlements it would write */
+  arrange(waitingBills: number): void {
+    if (!this.#isDue) {
+      this.#isDue = true
+      this.#deps.later(FOLD_AFTER_MS, async () => {
+        this.#isDue = false
+        this.#isEarly = false
+        // Where it fails, the next one is due a second later.
+        await this.#deps.fold().catch(() => {})
+      })
+    }
+    if (this.#isEarly || waitingBills < MANY_BILLS) return
+    this.#isEarly = true
+    // After the answers of those that have come so far.
+    this.#deps.later(0, () =>
+      this.#deps.fold().then(
+        () => void (this.#isEarly = false),
+        () => {},
+      ),
+    )
+  }
+}

@@ -1,0 +1,64 @@
+import type { SyncStore } from '../storage/sync-store.ts'
+import type { Accounts } from './accounts.ts'
+import { writeTables } from './fold.ts'
+import type { Journal } from './journal.ts'
+import type { PendingBills } from './pending.ts'
+
+export interface FoldingParts {
+  readonly store: SyncStore
+  readonly accounts: Accounts
+  readonly journal: Journal
+  readonly pending: PendingBills
+  /** Called after each fold. */
+  readonly folded: () => void
+}
+
+/** `leave`: whether the journal may keep the entries that are folded until they are written over, or the next fold. */
+export interface FoldPlan {
+  readonly leave: boolean
+}
+
+/** Brings the tables up to the memory, and empties the journal, in one transaction. */
+export class Folding {
+  readonly #parts: FoldingParts
+
+  constructor(parts: FoldingParts) {
+    this.#parts = parts
+  }
+
+  /** Whether the memory has something that the tables have not. */
+  get isBehind(): boolean {
+    const { pending, accounts } = this.#parts
+    return pending.bills.length > 0 || accounts.isChanged
+  }
+
+  get hasToWrite(): boolean {
+    return this.isBehind || this.#parts.journal.hasLeftovers
+  }
+
+  /** @throws what the store throws; nothing is lost then */
+  async fold(plan: FoldPlan): Promise<void> {
+    if (this.hasToWrite) await this.storeWith(plan).transact(() => {})
+  }
+
+  /** The store, whose transactions begin with a fold. */
+  storeWith({ leave }: FoldPlan): SyncStore {
+    const { store, accounts, journal, pending, folded } = this.#parts
+    return {
+      run: (sql, params) => store.run(sql, params),
+      snapshot: (work) => store.snapshot(work),
+      transact: async (work) => {
+        const result = await store.transact(() => {
+          writeTables(store, accounts, pending.bills)
+          journal.fold(leave)
+          return work()
+        })
+        pending.clear()
+        accounts.written()
+        journal.folded()
+        folded()
+        return result
+      },
+    }
+  }
+}
