@@ -9,13 +9,12 @@ import { allowedAttempts } from './routing/allowed-models.ts'
 import { readIdempotencyKey } from './idempotency/key-header.ts'
 import type { Once } from './idempotency/once.ts'
 import { dependsOnProof, provenAttempts, strongestFirst } from './routing/proven-first.ts'
-import { pause } from './routing/budget.ts'
 import type { PlannedAttempt } from './routing/plan.ts'
 import { reportLimitReached } from './settle/alerts.ts'
 import { admit, MinuteUsedUp, RESERVATION_SLACK_MS, type Admission } from './settle/admit.ts'
 import type { AudioBound, UsageBound } from './stream/cap-tokens.ts'
 import { worstCase } from './settle/price.ts'
-import { release, releaseLost } from './settle/release.ts'
+import { release } from './settle/release.ts'
 import { StorageUnavailable } from './storage/database.ts'
 
 /**
@@ -55,7 +54,7 @@ export async function admitRequest(
   key: PresentedKey,
   { routes, maxUsageOn, maxDelayMs, once }: CostBound,
 ): Promise<Admission> {
-  const { requestId, log, config } = context
+  const { requestId, config } = context
   const usdEur = config.service.usd_eur
   const ledger = context.storage.customer(key.customerId, context.aside)
   const now = context.now()
@@ -89,7 +88,7 @@ export async function admitRequest(
       context.shared.minuteRefusals.remember(key.keyHash, ms, () => error.again(context.now()))
     }
     if (error instanceof StorageUnavailable) {
-      context.waitUntil(releaseLost(requestId, { ledger, log, pause }))
+      context.lostAdmissions.release(requestId, ledger)
     }
     throw error
   }

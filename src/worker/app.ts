@@ -32,6 +32,7 @@ import { restingNow } from './routing/resting.ts'
 import { createRouter } from './router.ts'
 import { pause } from './routing/budget.ts'
 import { KeptAnswers } from './settle/kept-answers.ts'
+import { LostAdmissions } from './settle/lost-admissions.ts'
 import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
 import { Evidence } from './settle/evidence.ts'
 import { ReceiptHeads } from './settle/receipt-heads.ts'
@@ -88,6 +89,7 @@ export class App {
   readonly #watch: InstanceWatch
   readonly #coalesceSettlements: Coalescer
   readonly #keptAnswers: KeptAnswers
+  readonly #lostAdmissions: LostAdmissions
   #parts: Parts | undefined
   #common: { readonly settings: Settings; readonly context: CommonContext } | undefined
 
@@ -133,6 +135,7 @@ export class App {
       pause,
     })
     this.#keptAnswers = new KeptAnswers(deps.now)
+    this.#lostAdmissions = new LostAdmissions({ ...deps, log: this.#log, pause })
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate({ ...deps, pause })
     this.#shared = openSharedLimits(deps.now)
@@ -298,6 +301,7 @@ export class App {
       ...this.#deps,
       coalesceSettlements: this.#coalesceSettlements,
       keptAnswers: this.#keptAnswers,
+      lostAdmissions: this.#lostAdmissions,
       link: this.#link,
       metrics: this.#metrics,
       watch: this.#watch,

@@ -19,6 +19,7 @@ import type { AttemptDeps } from './routing/attempt.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
 import type { KeptAnswers } from './settle/kept-answers.ts'
+import type { LostAdmissions } from './settle/lost-admissions.ts'
 import type { Alerts } from './settle/alerts.ts'
 import type { Evidence } from './settle/evidence.ts'
 import type { ReceiptHeads } from './settle/receipt-heads.ts'
@@ -42,6 +43,7 @@ export interface Context extends Settings {
   readonly receiptHeads: ReceiptHeads
   readonly evidence: Evidence
   readonly keptAnswers: KeptAnswers
+  readonly lostAdmissions: LostAdmissions
   /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
   readonly link: Link

@@ -18,6 +18,9 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 const CHAT = { model: 'glm-5', max_tokens: 100 }
 const STREAM = { ...CHAT, stream: true }
 const OPENING_EUR = '5.00'
+
+/** Open requests of the router; one customer alone may have half of them. */
+const PLACES = 32
 const HOURS_MS = 3_600_000
 
 /** A ledger that answers, but not these queries. */
@@ -110,7 +113,8 @@ describe('while PostgreSQL', () => {
     proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
     const throughProxy = new URL(databaseUrl)
     throughProxy.port = String(proxy.port)
-    stack = await startStack({ env: { STORAGE: 'postgres', DATABASE_URL: throughProxy.href } })
+    const env = { STORAGE: 'postgres', DATABASE_URL: throughProxy.href }
+    stack = await startStack({ env: { ...env, MAX_OPEN_REQUESTS: String(PLACES) } })
   })
   afterAll(async () => {
     await stack.stop()
@@ -134,6 +138,21 @@ describe('while PostgreSQL', () => {
     await expect.poll(async () => (await stack.fetch('/healthz')).status).toBe(200)
     await expectUntouched(stack, customer)
     expect((await chatAs(routerOf(stack), customer, CHAT)).status).toBe(200)
+  })
+
+  test('is away, requests that fail one after the other leave their customer all its places', async () => {
+    const eager = await newCustomer(routerOf(stack), { balance_eur: OPENING_EUR })
+    expect((await chatAs(routerOf(stack), eager, CHAT)).status).toBe(200)
+    await proxy.cut()
+    for (let tries = 0; tries < 3; tries++) {
+      const answers = await Promise.all(
+        Array.from({ length: PLACES / 4 }, () => chatAs(routerOf(stack), eager, CHAT)),
+      )
+      for (const answer of answers) await expectUnavailable(answer)
+    }
+    await proxy.heal()
+    await expect.poll(async () => (await stack.fetch('/healthz')).status).toBe(200)
+    expect((await chatAs(routerOf(stack), eager, CHAT)).status).toBe(200)
   })
 
   test('goes away under an answer, a whole one is withheld and free, a stream is cut and billed later', async () => {

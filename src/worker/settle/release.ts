@@ -16,29 +16,3 @@ export async function release(requestId: string, { ledger, log }: ReleaseDeps): 
     log('release_failed', { request_id: requestId, ...errorFields(error) })
   }
 }
-
-/**
- * An admission may still be committed after its call timed out, within the ten seconds that a storage may take for a
- * batch, so the last attempt comes after that time.
- */
-const RELEASE_DELAYS_MS = [500, 2_500, 12_000]
-
-/** Releases the reservation of a request that may have been admitted although the storage's answer was lost. */
-export async function releaseLost(
-  requestId: string,
-  { ledger, log, pause }: ReleaseDeps & { readonly pause: (ms: number) => Promise<void> },
-): Promise<void> {
-  let failure: unknown
-  for (const ms of RELEASE_DELAYS_MS) {
-    await pause(ms)
-    try {
-      if (await releaseReservation(ledger, requestId)) return
-      failure = undefined
-    } catch (error) {
-      failure = error
-    }
-  }
-  if (failure !== undefined) {
-    log('release_failed', { request_id: requestId, ...errorFields(failure) })
-  }
-}

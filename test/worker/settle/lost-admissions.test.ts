@@ -1,15 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
-import { releaseLost } from '../../../src/worker/settle/release.ts'
+import { LostAdmissions } from '../../../src/worker/settle/lost-admissions.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
 import { addCustomer, askOf, readLedgerTotals } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
-function tools(ledger: Database) {
+function seeking(pause: (ms: number) => Promise<void> = async () => {}) {
   const events: string[] = []
   const waits: number[] = []
-  const pause = async (ms: number) => void waits.push(ms)
-  return { events, waits, tools: { ledger, pause, log: (event: string) => events.push(event) } }
+  const works: Promise<unknown>[] = []
+  const lost = new LostAdmissions({
+    log: (event) => events.push(event),
+    pause: (ms) => {
+      waits.push(ms)
+      return pause(ms)
+    },
+    keepAlive: (work) => works.push(work),
+  })
+  return { lost, events, waits, ended: () => Promise.all(works) }
 }
 
 const GONE: Database = {
@@ -23,8 +31,9 @@ describe('an admission whose answer was lost', () => {
     const db = openSqlite()
     const key = await addCustomer(db, { balance: 100n })
     await admit(db, askOf(key, 'r1', { nano: 80n }))
-    const { waits, events, tools: given } = tools(db)
-    await releaseLost('r1', given)
+    const { lost, waits, events, ended } = seeking()
+    lost.release('r1', db)
+    await ended()
     expect(await readLedgerTotals(db)).toEqual({ balance: 100n, reserved: 0n, rows: 0, open: 0 })
     expect([waits.length, events]).toEqual([1, []])
   })
@@ -32,19 +41,31 @@ describe('an admission whose answer was lost', () => {
   test('is looked for again, because it may be committed later', async () => {
     const db = openSqlite()
     const key = await addCustomer(db, { balance: 100n })
-    const { tools: given } = tools(db)
     let looks = 0
-    const pause = async () => {
+    const { lost, ended } = seeking(async () => {
       looks += 1
       if (looks === 3) await admit(db, askOf(key, 'r1', { nano: 80n }))
-    }
-    await releaseLost('r1', { ...given, pause })
+    })
+    lost.release('r1', db)
+    await ended()
     expect(await readLedgerTotals(db)).toMatchObject({ reserved: 0n, open: 0 })
   })
 
   test('is left to the sweep by a storage that stays away, and that is logged', async () => {
-    const { waits, events, tools: given } = tools(GONE)
-    await releaseLost('r1', given)
+    const { lost, waits, events, ended } = seeking()
+    lost.release('r1', GONE)
+    await ended()
     expect([waits.length, events]).toEqual([3, ['release_failed']])
+  })
+
+  test('is left to the sweep where a thousand are looked for already, and sought again once they are found', async () => {
+    const found = Promise.withResolvers<void>()
+    const { lost, waits, ended } = seeking(() => found.promise)
+    for (let index = 0; index < 1_001; index++) lost.release(`r${index}`, GONE)
+    expect(waits).toHaveLength(1_000)
+    found.resolve()
+    await ended()
+    lost.release('another', GONE)
+    expect(waits).toHaveLength(3_001)
   })
 })

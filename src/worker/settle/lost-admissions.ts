@@ -1,0 +1,60 @@
+import { errorFields } from '../http/error-fields.ts'
+import type { Log } from '../http/log.ts'
+import type { Database } from '../storage/database.ts'
+import { releaseReservation } from './ledger.ts'
+
+/**
+ * An admission may still be committed after its call timed out, within the ten seconds that a storage may take for a
+ * batch, so the last look comes after that time.
+ */
+const LOOK_AFTER_MS = [500, 2_500, 12_000]
+
+/**
+ * How many admissions are looked for at a time. Those of the moment in which the storage went away come first; of what fails
+ * later, hardly anything has reached the storage.
+ */
+const MAX_SOUGHT = 1_000
+
+interface LostAdmissionsDeps {
+  readonly log: Log
+  readonly pause: (ms: number) => Promise<void>
+  /** Keeps the work alive after the request that began it has been answered. */
+  readonly keepAlive: (work: Promise<unknown>) => void
+}
+
+/**
+ * Releases the reservations of requests that failed because the storage did not answer, but may have been admitted all the
+ * same. The search takes seconds; their customers may have as many other requests open meanwhile as ever.
+ */
+export class LostAdmissions {
+  readonly #deps: LostAdmissionsDeps
+  #sought = 0
+
+  constructor(deps: LostAdmissionsDeps) {
+    this.#deps = deps
+  }
+
+  /** Releases the reservation in the background, if there is one. What is not found, or not sought, is left to the sweep. */
+  release(requestId: string, ledger: Database): void {
+    if (this.#sought >= MAX_SOUGHT) return
+    this.#sought += 1
+    this.#deps.keepAlive(this.#seek(requestId, ledger).finally(() => (this.#sought -= 1)))
+  }
+
+  async #seek(requestId: string, ledger: Database): Promise<void> {
+    const { log, pause } = this.#deps
+    let failure: unknown
+    for (const ms of LOOK_AFTER_MS) {
+      await pause(ms)
+      try {
+        if (await releaseReservation(ledger, requestId)) return
+        failure = undefined
+      } catch (error) {
+        failure = error
+      }
+    }
+    if (failure !== undefined) {
+      log('release_failed', { request_id: requestId, ...errorFields(failure) })
+    }
+  }
+}
