@@ -10,6 +10,7 @@ import {
   readAsCaller,
 } from './authenticate.ts'
 import type { PresentedKey } from './api-key.ts'
+import { KeyTextCache, type KeyTextCacheDeps } from './key-text-cache.ts'
 import type { Keyring } from './keyring.ts'
 
 /**
@@ -26,46 +27,28 @@ const CERTAIN_MS = 1_000
 const MAX_FOUND_KEYS = 50_000
 const MAX_MISSING_KEYS = 10_000
 
-/** How long a secret is kept in clear text, ms, so that its next request needs no digest. */
-const KEPT_TEXT_MS = 10_000
-const MAX_KEPT_TEXTS = 10_000
-
-/** Secrets whose time is over are forgotten together, so long after the first of them at the latest, ms. */
-const FORGET_EVERY_MS = 1_000
-
 /**
  * How many keys that do not exist one source may name under one customer id in a second, each for a read of the customer's
  * storage. Beyond it, keys that this process has not seen before are refused for the rest of the second.
  */
 const MISSES: BudgetLimits = { perSource: 20, total: Number.POSITIVE_INFINITY, windowMs: 1_000 }
 
-export interface KeyGateDeps {
-  /** Ms. */
-  readonly now: () => number
-  readonly pause: (ms: number) => Promise<void>
-  /** Keeps the current request alive until this work has ended, even after its own answer is sent. */
-  readonly keepAlive: (work: Promise<unknown>) => void
-}
-
 /**
  * Admits only requests whose key exists, before a byte of their body is read or memory is reserved for them. Results
  * are remembered, so that a known key costs no storage call.
  */
 export class KeyGate {
-  readonly #deps: KeyGateDeps
   readonly #now: () => number
   /** When each key was found or not found, by the digest of its text. */
   readonly #found = new Map<string, number>()
   readonly #missing = new Map<string, number>()
-  /** Keys by their whole text, the earliest kept first. */
-  readonly #texts = new Map<string, KeptText>()
-  /** When the next forgetting of texts was arranged, ms. */
-  #arrangedAt = Number.NEGATIVE_INFINITY
+  /** Saves the digest of a key that is presented again. */
+  readonly #texts: KeyTextCache
   readonly #misses: SourceBudget
 
-  constructor(deps: KeyGateDeps) {
-    this.#deps = deps
+  constructor(deps: KeyTextCacheDeps) {
     this.#now = deps.now
+    this.#texts = new KeyTextCache(deps)
     this.#misses = new SourceBudget(MISSES, deps.now)
   }
 
@@ -80,11 +63,10 @@ export class KeyGate {
   ): Promise<PresentedKey> {
     const text = readApiKeyText(request)
     const kept = this.#texts.get(text)
-    const isKept = this.#isWithin(KEPT_TEXT_MS, kept?.at)
-    const key = kept !== undefined && isKept ? kept.key : await readApiKey(request, context)
+    const key = kept ?? (await readApiKey(request, context))
     const foundAt = this.#found.get(key.keyHash)
     if (this.#isWithin(REMEMBERED_MS, foundAt)) {
-      if (!isKept) this.#keepText(text, key)
+      if (kept === undefined) this.#texts.keep(text, key)
       return key
     }
     if (this.#isWithin(REMEMBERED_MS, this.#missing.get(key.keyHash))) throw invalidKey()
@@ -93,7 +75,7 @@ export class KeyGate {
     try {
       await authenticate(request, { ...context, presentedKey: key, now: this.#now })
       remember(this.#found, key.keyHash, this.#now(), MAX_FOUND_KEYS)
-      this.#keepText(text, key)
+      this.#texts.keep(text, key)
     } catch (error) {
       const isMissing = error instanceof ApiError && error.code === 'unauthorized'
       if (isMissing) {
@@ -150,37 +132,10 @@ export class KeyGate {
     const age = this.#now() - at
     return age >= 0 && age < ms
   }
-
-  /** Keeps a secret in clear text until its time is over. */
-  #keepText(text: string, key: PresentedKey): void {
-    const at = this.#now()
-    this.#texts.delete(text)
-    this.#texts.set(text, { key, at })
-    this.#forgetTexts()
-    if (Math.abs(at - this.#arrangedAt) < FORGET_EVERY_MS) return
-    this.#arrangedAt = at
-    const { pause, keepAlive } = this.#deps
-    // One timer for all texts of a second. Should the runtime lose it, the next text that is kept does its work.
-    keepAlive(pause(KEPT_TEXT_MS + FORGET_EVERY_MS).then(() => this.#forgetTexts()))
-  }
-
-  /** Forgets the texts whose time is over, and the earliest of too many. */
-  #forgetTexts(): void {
-    for (const [text, { at }] of this.#texts) {
-      if (this.#texts.size <= MAX_KEPT_TEXTS && this.#isWithin(KEPT_TEXT_MS, at)) return
-      this.#texts.delete(text)
-    }
-  }
 }
 
 function refusesKey({ code }: ApiError): boolean {
   return code === 'unauthorized' || code === 'key_expired'
-}
-
-interface KeptText {
-  readonly key: PresentedKey
-  /** When it was kept, ms. */
-  readonly at: number
 }
 
 /** Adds an entry; the oldest is evicted first. */

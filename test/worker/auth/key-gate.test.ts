@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { insertCustomer } from '../../../src/worker/admin/customers.ts'
 import { insertKey, markKeyDeleted } from '../../../src/worker/admin/keys.ts'
-import { invalidKey, readApiKey, readApiKeyText } from '../../../src/worker/auth/authenticate.ts'
+import { invalidKey, readApiKey } from '../../../src/worker/auth/authenticate.ts'
 import { KeyGate } from '../../../src/worker/auth/key-gate.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { Keyring } from '../../../src/worker/auth/keyring.ts'
@@ -22,7 +22,6 @@ let prefix: string
 let request: Request
 let context: { keyring: Keyring; storage: Storage }
 let gate: KeyGate
-let timers: { readonly dueAt: number; readonly fire: () => void }[]
 
 beforeEach(async () => {
   now = 0
@@ -45,10 +44,9 @@ beforeEach(async () => {
   await insertKey(plain.customer(customerId), customerId, { ...made, name: 'k' }, now)
   request = new Request('http://router/', { headers: { authorization: `Bearer ${made.key}` } })
   context = { keyring, storage }
-  timers = []
   gate = new KeyGate({
     now: () => now,
-    pause: (ms) => new Promise((fire) => timers.push({ dueAt: now + ms, fire })),
+    pause: () => new Promise(() => {}),
     keepAlive: () => {},
   })
   reads = 0
@@ -62,13 +60,6 @@ const CUSTOMER = {
   balanceNano: 0n,
   receiptRetentionDays: null,
 } as const
-
-/** Lets time pass, and the timers that end in it. */
-async function until(time: number): Promise<void> {
-  now = time
-  for (const { dueAt, fire } of timers) if (dueAt <= time) fire()
-  await Promise.resolve()
-}
 
 const admit = () => gate.admit(request, context).then(({ customerId: id }) => id, told)
 
@@ -195,35 +186,6 @@ describe('the gate before a request', () => {
     expect(await gate.admit(other, context).catch(told)).toEqual(INVALID)
     expect(digest).toHaveBeenCalledTimes(3)
     digest.mockRestore()
-  })
-
-  it('forgets the text of a key a second after the ten at the latest, without another request', async () => {
-    const made = context.keyring.newApiKey(customerId)
-    await insertKey(context.storage.customer(customerId), customerId, { ...made, name: 'l' }, now)
-    const other = new Request('http://router/', {
-      headers: { authorization: `Bearer ${made.key}` },
-    })
-    const forgotten = vi.spyOn(Map.prototype, 'delete')
-    expect(await admit()).toBe(customerId)
-    now = 900
-    await gate.admit(other, context)
-    forgotten.mockClear()
-    await until(11_000)
-    const texts = forgotten.mock.calls.flat()
-    forgotten.mockRestore()
-    expect(texts).toEqual([request, other].map(readApiKeyText))
-  })
-
-  it('starts at most one timer a second to forget keys', async () => {
-    for (now = 0; now < 30_000; now += 250) await admit()
-    expect(timers.length).toBeLessThanOrEqual(3)
-    for (let count = 0; count < 50; count++) {
-      const made = context.keyring.newApiKey(customerId)
-      await insertKey(context.storage.customer(customerId), customerId, { ...made, name: 'm' }, now)
-      const headers = { authorization: `Bearer ${made.key}` }
-      await gate.admit(new Request('http://router/', { headers }), context)
-    }
-    expect(timers.length).toBeLessThanOrEqual(4)
   })
 
   it('keeps a key out that was deleted, and does not ask again', async () => {
