@@ -1,5 +1,6 @@
 import type { ApiError } from '../http/errors.ts'
 import type { WaitDeps } from './fair-limiter.ts'
+import { HeldTurn, type CountTurn, type TurnOwner } from './held-turn.ts'
 
 export interface TurnLimits {
   /**
@@ -24,18 +25,7 @@ export interface Turn {
   readonly cost: number
 }
 
-/** The turn of a request at work. */
-export interface HeldTurn {
-  /** Adds what the work turns out to cost besides the cost of its turn. */
-  readonly moreCost: (cost: number) => void
-  /**
-   * Lets others run during a wait of maybe seconds. After it the work goes on at once, even beside as many as may run: it has
-   * had its turn, and little of it is left.
-   */
-  readonly aside: <Result>(wait: () => Promise<Result>) => Promise<Result>
-}
-
-type Work<Result> = (held: HeldTurn) => Promise<Result>
+type Work<Result> = (turn: HeldTurn) => Promise<Result>
 
 /** Bytes that are read and digested in the CPU time of a small request. */
 const BYTES_PER_COST = 64 * 1024
@@ -63,13 +53,9 @@ interface Patience {
 
 const FOR_EVER: Patience = { giveUpAt: Number.POSITIVE_INFINITY }
 
-interface Owner {
-  atWork: number
+/** `served` is virtual time: what it was given, counted from the virtual time at which it became active. */
+interface Owner extends TurnOwner {
   seenAt: number
-  /**
-   * Virtual time: the total cost that this owner was given, counted from the virtual time at which it became active.
-   */
-  served: number
   /** In the order in which they run. */
   readonly waiting: Ticket[]
 }
@@ -176,34 +162,18 @@ export class FairTurns {
   }
 
   async #run<Result>(owner: Owner, deps: WaitDeps, work: Work<Result>): Promise<Result> {
-    let waits = 0
-    let hasEnded = false
-    let counts = true
-    const update = () => {
-      const isAtWork = !hasEnded && waits === 0
-      if (isAtWork === counts) return
-      counts = isAtWork
-      const change = isAtWork ? 1 : -1
-      owner.atWork += change
-      this.#atWork += change
-      if (!isAtWork) this.#callNext(deps.now())
-    }
-    const aside: HeldTurn['aside'] = async (wait) => {
-      waits += 1
-      update()
-      try {
-        return await wait()
-      } finally {
-        waits -= 1
-        update()
-      }
-    }
+    const turn = new HeldTurn(owner, deps, this.#count)
     try {
-      return await work({ moreCost: (cost) => (owner.served += cost), aside })
+      return await work(turn)
     } finally {
-      hasEnded = true
-      update()
+      turn.end()
     }
+  }
+
+  readonly #count: CountTurn = (owner, change, { now }) => {
+    owner.atWork += change
+    this.#atWork += change
+    if (change < 0) this.#callNext(now())
   }
 
   #take(owner: Owner, cost: number): true {

@@ -1,5 +1,6 @@
 import type { WaitDeps } from './fair-limiter.ts'
-import type { FairTurns, HeldTurn } from './fair-turns.ts'
+import type { FairTurns } from './fair-turns.ts'
+import type { HeldTurn } from './held-turn.ts'
 
 /** The turns of one request, which holds one at a time at most. */
 export class RequestTurns {
@@ -20,10 +21,10 @@ export class RequestTurns {
    */
   begin<Result>(
     turn: { readonly cost: number; readonly client: AbortSignal },
-    work: (moreCost: HeldTurn['moreCost']) => Promise<Result>,
+    work: (moreCost: (cost: number) => void) => Promise<Result>,
   ): Promise<Result> {
     return this.#turns.begin({ ...turn, owner: this.#owner }, this.#deps, (held) =>
-      this.#during(held, () => work(held.moreCost)),
+      this.#during(held, () => work((cost) => held.moreCost(cost))),
     )
   }
 

@@ -175,11 +175,11 @@ describe('turns', () => {
     const { turns, deps, order, atWork, open, settle } = opened(limits)
     const { promise, resolve } = Promise.withResolvers<void>()
     const turn = { owner: 'waits', cost: 1, client: stays }
-    const waiting = turns.begin(turn, deps, async ({ aside }) => {
+    const waiting = turns.begin(turn, deps, async (held) => {
       // Two waits at a time give back one place.
-      await Promise.all([aside(() => promise), aside(() => promise)])
+      await Promise.all([held.aside(() => promise), held.aside(() => promise)])
       order.push('goes on')
-      await aside(() => Promise.reject(new Error('the wait failed'))).catch(() => {})
+      await held.aside(() => Promise.reject(new Error('the wait failed'))).catch(() => {})
     })
     await settle()
     const others = ['a', 'b', 'c'].map((name) => open('other', { name }))
@@ -208,8 +208,8 @@ describe('turns', () => {
     const { turns, deps, atWork, open, settle } = opened(limits)
     const { promise, resolve } = Promise.withResolvers<void>()
     let waiting: Promise<void> | undefined
-    await turns.begin({ owner: 'leaves', cost: 1, client: stays }, deps, async ({ aside }) => {
-      waiting = aside(() => promise)
+    await turns.begin({ owner: 'leaves', cost: 1, client: stays }, deps, async (held) => {
+      waiting = held.aside(() => promise)
     })
     resolve()
     await waiting
