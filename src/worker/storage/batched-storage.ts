@@ -1,5 +1,5 @@
 import { createBatcher, type BatchDeps } from '../batching/batcher.ts'
-import { rowsOf, type BatchOutcome } from './batch-outcome.ts'
+import { rowsOf, type BatchOutcome, type BatchRows } from './batch-outcome.ts'
 import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import { ledgerBehind, type LedgerCall, type LedgerOutcome } from './ledger-calls.ts'
 import type { LedgerOperations } from './ledger-operations.ts'
@@ -56,15 +56,36 @@ export function batchedStorage(calls: BatchCalls, host: BatchDeps): Storage {
     return outcome
   }
   const ledger = calls.operate && batchedLedger(calls.operate, calls.atOnce, host)
-  const databaseOf = (customerId?: string): Database => ({
-    batch: async (statements) => {
-      if (statements.every(isRead)) return rowsOf(await read(statements))
-      return rowsOf(await write(statements.map((statement) => writtenFor(customerId, statement))))
-    },
-    ...(ledger !== undefined && { ledger }),
-  })
-  const directory = databaseOf()
-  return { customer: (id) => databaseOf(id), directory: () => directory }
+  const parts = { read, write, ledger }
+  const directory = new BatchedDatabase(parts, undefined)
+  return { customer: (id) => new BatchedDatabase(parts, id), directory: () => directory }
+}
+
+interface DatabaseParts {
+  readonly read: (statements: readonly Statement[]) => Promise<BatchOutcome>
+  readonly write: (statements: readonly Statement[]) => Promise<BatchOutcome>
+  readonly ledger: LedgerOperations | undefined
+}
+
+/** The database of a customer, or of none. Each request opens some, so it is little more than the id. */
+class BatchedDatabase implements Database {
+  readonly #parts: DatabaseParts
+  readonly #customerId: string | undefined
+
+  constructor(parts: DatabaseParts, customerId: string | undefined) {
+    this.#parts = parts
+    this.#customerId = customerId
+  }
+
+  get ledger(): LedgerOperations | undefined {
+    return this.#parts.ledger
+  }
+
+  async batch(statements: readonly Statement[]): Promise<BatchRows> {
+    const { read, write } = this.#parts
+    if (statements.every(isRead)) return rowsOf(await read(statements))
+    return rowsOf(await write(statements.map((one) => writtenFor(this.#customerId, one))))
+  }
 }
 
 /** A statement that tells the engine whose account alone it changes, where that is known. */

@@ -24,7 +24,7 @@ export interface Database {
    */
   batch(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>
   /** The engine's own operations on the ledger; absent: they are batches (`settle/sql-ledger.ts`). */
-  readonly ledger?: LedgerOperations
+  readonly ledger?: LedgerOperations | undefined
 }
 
 /** Makes a wait of maybe seconds for what another transaction has locked. */

@@ -1,4 +1,5 @@
-import { StorageUnavailable, type Database, type Storage } from './database.ts'
+import type { BatchRows } from './batch-outcome.ts'
+import { StorageUnavailable, type Database, type Statement, type Storage } from './database.ts'
 import type { LedgerOperations } from './ledger-operations.ts'
 
 /**
@@ -9,7 +10,7 @@ export function monitoredStorage(
   storage: Storage,
   onUnavailable: (failure: string) => void,
 ): Storage {
-  const watch = async <Result>(operation: Promise<Result>): Promise<Result> => {
+  const watch: Watch = async (operation) => {
     try {
       return await operation
     } catch (error) {
@@ -17,25 +18,50 @@ export function monitoredStorage(
       throw error
     }
   }
-  const watchedLedger = (ledger: LedgerOperations): LedgerOperations => {
-    const { findKey, storeEvidence } = ledger
-    return {
-      admit: (entry) => watch(ledger.admit(entry)),
-      settle: (entry) => watch(ledger.settle(entry)),
-      release: (requestId) => watch(ledger.release(requestId)),
-      findKey: findKey && ((key) => watch(findKey(key))),
-      storeEvidence: storeEvidence && ((evidence) => watch(storeEvidence(evidence))),
-    }
+  // Most engines have one ledger for all customers.
+  const ledgers = new WeakMap<LedgerOperations, LedgerOperations>()
+  const ledgerOf = ({ ledger }: Database) => {
+    if (ledger === undefined) return undefined
+    const monitored = ledgers.get(ledger) ?? monitoredLedger(ledger, watch)
+    ledgers.set(ledger, monitored)
+    return monitored
   }
-  const watched = (database: Database): Database => ({
-    batch: (statements) => watch(database.batch(statements)),
-    ...(database.ledger !== undefined && { ledger: watchedLedger(database.ledger) }),
-  })
-  const directory = watched(storage.directory())
+  const monitoredDatabase = (database: Database) =>
+    new MonitoredDatabase(database, watch, ledgerOf(database))
+  const directory = monitoredDatabase(storage.directory())
   return {
-    ...storage,
-    customer: (id, aside) => watched(storage.customer(id, aside)),
+    customer: (id, aside) => monitoredDatabase(storage.customer(id, aside)),
     directory: () => directory,
+  }
+}
+
+/** The operation, whose failure is reported. */
+type Watch = <Result>(operation: Promise<Result>) => Promise<Result>
+
+class MonitoredDatabase implements Database {
+  readonly #database: Database
+  readonly #watch: Watch
+  readonly ledger: LedgerOperations | undefined
+
+  constructor(database: Database, watch: Watch, ledger: LedgerOperations | undefined) {
+    this.#database = database
+    this.#watch = watch
+    this.ledger = ledger
+  }
+
+  batch(statements: readonly Statement[]): Promise<BatchRows> {
+    return this.#watch(this.#database.batch(statements))
+  }
+}
+
+function monitoredLedger(ledger: LedgerOperations, watch: Watch): LedgerOperations {
+  const { findKey, storeEvidence } = ledger
+  return {
+    admit: (entry) => watch(ledger.admit(entry)),
+    settle: (entry) => watch(ledger.settle(entry)),
+    release: (requestId) => watch(ledger.release(requestId)),
+    findKey: findKey && ((key) => watch(findKey(key))),
+    storeEvidence: storeEvidence && ((evidence) => watch(storeEvidence(evidence))),
   }
 }
 

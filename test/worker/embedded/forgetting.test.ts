@@ -141,7 +141,7 @@ test.each([...CHANGES, ...ENDS.map(([name, , write]) => [name, write] as const)]
       changes.push(...statements.filter(changesAccounts))
       return customer.batch(statements)
     }
-    await write({ ...customer, batch }, key)
+    await write({ batch }, key)
     expect(changes).not.toHaveLength(0)
     for (const { params } of changes) expect(params).toContain('written')
     db.connection.close()
