@@ -1,5 +1,5 @@
 import { releaseAdmission } from '../admission.ts'
-import { utf8 } from '../../protocol/bytes.ts'
+import { utf8, type Bytes } from '../../protocol/bytes.ts'
 import { streamAttemptDeps } from '../context.ts'
 import { ApiError, clientLeft } from '../http/errors.ts'
 import { eventStream } from '../http/reply.ts'
@@ -16,7 +16,7 @@ import { answerHead } from './answer-head.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import { ClientStream } from './client-stream.ts'
 import { endStream, settleUnreceipted } from './stream-end.ts'
-import type { AcceptedAttempt, CommittedStream } from './open-stream.ts'
+import type { AcceptedAttempt, ClientEnd, CommittedStream } from './open-stream.ts'
 import { PumpedClient } from './pumped-client.ts'
 import { streamAttempt } from './stream-attempt.ts'
 
@@ -60,6 +60,13 @@ class StreamReply {
   #accepted: AcceptedAttempt | undefined
   /** The attempt whose answer is relayed. */
   #served: PlannedAttempt | undefined
+  /** Closes the connection of a client that does not read, from a while after the budget's end. */
+  readonly #watchClient = () => {
+    this.#overdue = setInterval(() => {
+      this.#client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
+      this.#pumped?.abandon()
+    }, FINAL_EVENT_TIMEOUT_MS)
+  }
 
   constructor(admitted: AdmittedChat) {
     const { context, clientSignal } = admitted
@@ -74,12 +81,7 @@ class StreamReply {
     const leave = () => this.#client.leave()
     if (clientSignal.aborted) leave()
     else clientSignal.addEventListener('abort', leave, { once: true })
-    const overdue = () => (this.#overdue = setInterval(abandon, FINAL_EVENT_TIMEOUT_MS))
-    const abandon = () => {
-      this.#client.abandonAfter(FINAL_EVENT_TIMEOUT_MS)
-      this.#pumped?.abandon()
-    }
-    this.#budget.signal.addEventListener('abort', overdue, { once: true })
+    this.#budget.signal.addEventListener('abort', this.#watchClient, { once: true })
   }
 
   /** The route that serves; before that, all routes that may. */
@@ -103,6 +105,8 @@ class StreamReply {
         this.#accepted = accepted
       })
       const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)
+      // The attempt may have waited for the daemon beyond its time.
+      this.#budget.signal.throwIfAborted()
       this.#served = served.attempt
       this.#budget.limit(timeouts.stream_ms, streamTimedOut)
       clearTimeout(headers)
@@ -115,26 +119,48 @@ class StreamReply {
     } finally {
       clearTimeout(headers)
       this.#budget.end()
+      // The daemon may be found dead, and the client may leave, after the stream has ended.
+      this.#budget.signal.removeEventListener('abort', this.#watchClient)
       clearInterval(this.#overdue ?? null)
     }
   }
 
-  /** Nothing was delivered, so it costs nothing, unless the client disconnected while a provider was generating. */
+  /** An error becomes a status until the response has begun, and then its last event. */
   async #fail(error: unknown): Promise<void> {
-    if (this.#gone.signal.aborted && this.#accepted) {
-      const { attempt, produced } = this.#accepted
-      const exchange = chatExchange(this.#admitted, attempt, await produced())
-      await settleUnreceipted(this.#admitted, exchange)
-    } else {
-      await releaseAdmission(this.#admitted.context, this.#admitted.admission)
+    try {
+      await this.#settleFailed()
+    } finally {
+      // The response may have begun meanwhile.
+      await this.#begunClient?.finish(this.#failure(error))
     }
-    const answer = toApiError(error)
-    if (!this.#client.started) throw error
-    const { log, requestId } = this.#admitted.context
+    if (this.#begunClient === undefined) throw error
+  }
+
+  get #begunClient(): ClientEnd | undefined {
+    return this.#pumped ?? (this.#client.started ? this.#client : undefined)
+  }
+
+  /**
+   * Where nothing was delivered it costs nothing, unless the client disconnected while a provider was generating. Whatever fails
+   * later, what was produced is billed; a settlement that was made before stays as it is.
+   */
+  async #settleFailed(): Promise<void> {
+    const { context, admission } = this.#admitted
+    const isBilled = this.#gone.signal.aborted || this.#served !== undefined
+    if (!isBilled || this.#accepted === undefined) return releaseAdmission(context, admission)
+    const { attempt, produced } = this.#accepted
+    const exchange = chatExchange(this.#admitted, attempt, await produced())
+    await settleUnreceipted(this.#admitted, exchange)
+  }
+
+  #failure(error: unknown): Bytes {
+    const { context, format, plan } = this.#admitted
+    const { log, requestId } = context
     log('stream_failed', { request_id: requestId, ...errorFields(error) })
-    const model = this.#admitted.plan.requestedRoute
-    const last = this.#admitted.format.lastEvents(answerHead(this.#admitted, model))
-    await this.#client.finish(utf8(last.fail(NOTHING_WRITTEN, answer)))
+    const last = format.lastEvents(answerHead(this.#admitted, plan.requestedRoute))
+    // Of what was delivered only the attempt knew how far it came.
+    const tail = this.#served === undefined ? NOTHING_WRITTEN : undefined
+    return utf8(last.fail(tail, toApiError(error)))
   }
 
   #startClient(): void {

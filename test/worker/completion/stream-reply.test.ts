@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { configSchema } from '../../../src/protocol/config.ts'
+import { utf8 } from '../../../src/protocol/bytes.ts'
+import { EGRESS_CHUNKS_HEADER } from '../../../src/protocol/link.ts'
+import type { StreamRecord } from '../../../src/protocol/stream-record.ts'
+import { after } from '../../../src/worker/batching/deadline-timer.ts'
+import { chatFormat } from '../../../src/worker/chat/encoder.ts'
+import type { AdmittedChat } from '../../../src/worker/completion/admitted.ts'
+import type { AnswerFormat } from '../../../src/worker/completion/format.ts'
+import { answerStream } from '../../../src/worker/completion/stream-reply.ts'
+import type { Context } from '../../../src/worker/context.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { createRouteHealth } from '../../../src/worker/routing/health.ts'
+import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
+import { admit } from '../../../src/worker/settle/admit.ts'
+import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
+import { addCustomer, askOf } from '../../support/ledger.ts'
+import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
+
+const OPENING = 'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"one"}}]}\n\n'
+const WHOLE = `${OPENING}data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":5}}\n\ndata: [DONE]\n\n`
+
+const RECORD: StreamRecord = {
+  ending: { kind: 'complete' },
+  finish_reason: 'stop',
+  tail: { events: 0, blocks: 0, open: null, output: [] },
+  counts: { prompt: 7, completion: 5, uncounted_text_bytes: 0 },
+  provider_response_id: null,
+  provider_sha256: 'a'.repeat(64),
+  client_sha256: 'b'.repeat(64),
+}
+
+const ROUTE = chatRoute({ pricing: { currency: 'eur', input_per_mtok: 1, output_per_mtok: 2 } })
+const PINNED = { ...ROUTE, provider: { ...ROUTE.provider, adapter: 'tinfoil' as const } }
+const ATTEMPT: PlannedAttempt = { route: PINNED, entry: 0, effort: undefined, failover: false }
+
+/** Digests take real time, which a test waits for by turns of the event loop. */
+const TIMERS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] as const
+
+beforeEach(() => void vi.useFakeTimers({ toFake: [...TIMERS] }))
+afterEach(() => void vi.useRealTimers())
+
+interface Given {
+  /** Whether the daemon writes the chunks. */
+  readonly written: boolean
+  readonly timeouts?: object
+  readonly daemonAlive?: Promise<unknown>
+  readonly format?: AnswerFormat
+  readonly attempts?: readonly PlannedAttempt[]
+}
+
+/** A streamed request whose provider has answered whole, with its ledger. */
+async function streamed({
+  written,
+  timeouts,
+  daemonAlive,
+  format = chatFormat(false),
+  attempts = [ATTEMPT],
+}: Given) {
+  const db = openSqlite()
+  const key = await addCustomer(db, { balance: 10_000_000_000n })
+  const storage = sharedStorage(db)
+  const admission = await admit(storage.customer(key.customerId), askOf(key, 'r', { nano: 1_000_000n }))
+  const config = configSchema.parse({
+    service: { name: 'router', mode: 'local', ...(timeouts && { timeouts }) },
+    providers: {},
+    routes: [],
+  })
+  const opened = Promise.withResolvers<void>()
+  const egress = async (_provider: string, _path: string, init: RequestInit) => {
+    const reads = [written ? OPENING : WHOLE]
+    const source = {
+      pull: (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        const text = reads.shift()
+        if (text === undefined) return controller.close()
+        controller.enqueue(utf8(text))
+        // What has been read is passed on by then.
+        setImmediate(opened.resolve)
+      },
+    }
+    const body = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
+    init.signal?.throwIfAborted()
+    return new Response(body, { headers: written ? { [EGRESS_CHUNKS_HEADER]: 'written' } : {} })
+  }
+  const works: Promise<unknown>[] = []
+  const parts = {
+    requestId: 'r',
+    config,
+    configurationSha256: 'c'.repeat(64),
+    storage,
+    link: { egress, endStream: async () => RECORD, state: async () => undefined },
+    health: createRouteHealth(config.service.breaker, config.service.selection),
+    now: Date.now,
+    after,
+    newId: () => 'an id',
+    log: () => {},
+    takeMemory: () => {},
+    finishInTurn: (work: () => Promise<unknown>) => work(),
+    coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
+    aside: (wait: () => Promise<unknown>) => wait(),
+    waitUntil: (work: Promise<unknown>) => void works.push(work),
+  }
+  // A streamed answer takes no other part of a context.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const context = parts as unknown as Context
+  const admitted: AdmittedChat = {
+    context,
+    endpoint: '/v1/chat/completions',
+    chat: chatRequest({ model: 'glm-5', stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+    format,
+    dropped: [],
+    options: { receipt: false, timeoutMs: 1 },
+    plan: { requestedRoute: 'glm-5', ocr: false, attempts },
+    constraints: undefined,
+    admission,
+    receiptId: null,
+    headers: {},
+    promptEstimate: 20,
+    cacheSalt: undefined,
+    clientRequest: utf8('{}'),
+    once: undefined,
+    daemonAlive,
+    clientSignal: new AbortController().signal,
+  }
+  return {
+    answer: answerStream(admitted),
+    /** Resolves when the first bytes of the provider's answer have been read. */
+    opened: opened.promise,
+    ledger: async () => {
+      await Promise.all(works)
+      const [rows, reservations] = await db.batch([
+        { sql: 'SELECT prompt_tokens, completion_tokens FROM usage', params: [] },
+        { sql: 'SELECT request_id FROM reservations', params: [] },
+      ])
+      return { rows, reservations }
+    },
+  }
+}
+
+/** The text of an answer, or what it was refused with. */
+function textOf(answer: Promise<Response>): Promise<unknown> {
+  return answer.then((response) => response.text()).catch((error: unknown) => error)
+}
+
+/** A format that fails where a stream is already delivered. */
+const BROKEN_FORMAT: AnswerFormat = {
+  ...chatFormat(false),
+  lastEvents: (head) => ({
+    ...chatFormat(false).lastEvents(head),
+    close: () => {
+      throw new Error('an unexpected error')
+    },
+  }),
+}
+
+const BILLED = {
+  rows: [{ prompt_tokens: 7, completion_tokens: 5 }],
+  reservations: [],
+}
+const NOT_BILLED = { rows: [], reservations: [] }
+
+describe.each([
+  ['that the worker reads', false],
+  ['that the daemon writes', true],
+] as const)('a stream %s', (_, written) => {
+  test('is delivered and billed', async () => {
+    const { answer, ledger } = await streamed({ written })
+    expect(await textOf(answer)).toMatch(/"content":"one".*"finish_reason":"stop"/s)
+    expect(await ledger()).toEqual(BILLED)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('ends with an error event after an unexpected error, and what was produced is billed', async () => {
+    const { answer, ledger } = await streamed({ written, format: BROKEN_FORMAT })
+    expect(await textOf(answer)).toMatch(
+      /"content":"one".*"error":\{"message":"The router failed.*"code":"internal"/s,
+    )
+    expect(await ledger()).toEqual(BILLED)
+  })
+
+  test.each([
+    ['as a status', 30_000],
+    ['as an event', 100],
+  ])(
+    'whose daemon answers after the time for opening delivers no output and is not billed (%s)',
+    async (how, stream_headers_after_ms) => {
+      const { promise: daemonAlive, resolve } = Promise.withResolvers<void>()
+      const timeouts = { stream_open_ms: 1_000, stream_headers_after_ms }
+      const { answer, ledger, opened } = await streamed({ written, timeouts, daemonAlive })
+      const told = textOf(answer)
+      await opened
+      await vi.advanceTimersByTimeAsync(1_000)
+      resolve()
+      const text = await told
+      if (how === 'as a status') {
+        expect(text).toMatchObject({
+          code: 'routes_unavailable',
+          message: 'No route began to answer in time.',
+        })
+      } else {
+        expect(text).toMatch(/^(: keep-alive\n\n)*data: .*"code":"routes_unavailable"/)
+        expect(text).not.toContain('one')
+      }
+      expect(await ledger()).toEqual(NOT_BILLED)
+    },
+  )
+
+  test('that has failed leaves no timer behind, although its daemon is found dead later', async () => {
+    const dead = new LinkUnavailable('the enclave daemon cannot be reached')
+    const daemonAlive = new Promise((_resolve, reject) => setTimeout(() => reject(dead), 5_000))
+    const { answer } = await streamed({ written, daemonAlive, attempts: [] })
+    expect(await textOf(answer)).toMatchObject({ code: 'routes_unavailable' })
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
