@@ -4,7 +4,7 @@ import { toHex } from '../protocol/bytes.ts'
 import type { SimulatedPolicy } from '../verify/snp/anchors.ts'
 import { verifyIntelQuote } from '../verify/tdx/quote.ts'
 import type { EvidenceDeps } from './adapters/adapter.ts'
-import { observedFetch } from './adapters/observed-fetch.ts'
+import { createObservedFetch } from './adapters/observed-fetch.ts'
 import { verifySigstoreBundle } from './provenance/verify-bundle.ts'
 import { certificateDirectory, createCertificateCache } from './snp/certificate-cache.ts'
 import { findChain } from './snp/chain-finder.ts'
@@ -24,7 +24,7 @@ export function createEvidenceDeps(
   return {
     now,
     newNonce: () => toHex(crypto.getRandomValues(new Uint8Array(32))),
-    observedFetch,
+    observedFetch: createObservedFetch(now),
     webFetch: fetch,
     verifyQuote: verifyIntelQuote,
     verifyProvenance: verifySigstoreBundle,

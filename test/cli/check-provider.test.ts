@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkOnce } from '../../src/cli/check-provider.ts'
-import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
+import { createObservedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { makeTlsIdentity } from '../../src/enclave/keys/tls-identity.ts'
 import type { SimulatedChain } from '../../src/enclave/simulated/chain.ts'
 import { runChain } from '../support/run-authority.ts'
@@ -47,7 +47,7 @@ function checkIt(provider: ProviderConfig, mode: 'local' | 'production' = 'local
     {
       now: Date.now,
       newNonce: () => 'a1'.repeat(32),
-      observedFetch,
+      observedFetch: createObservedFetch(Date.now),
       webFetch: () => Promise.reject(new Error('no network')),
       verifyProvenance: noProvenance,
       verifyQuote: () => Promise.reject(new Error('no quotes')),

@@ -1,7 +1,7 @@
 import type { Egress } from '../../src/enclave/open-egress.ts'
 import { ChunkJoiner } from '../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../src/enclave/egress/pinned-egress.ts'
-import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
+import { createObservedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { createProviderProofs } from '../../src/enclave/proofs/provider-evidence.ts'
 import type { EvidenceDeps } from '../../src/enclave/adapters/adapter.ts'
 import { openAdapter, type OpenAdapter } from '../../src/enclave/adapters/table.ts'
@@ -58,7 +58,7 @@ export async function startAttested(setting: AttestedSetting): Promise<AttestedW
   const deps: EvidenceDeps = {
     now,
     newNonce: () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
-    observedFetch,
+    observedFetch: createObservedFetch(Date.now),
     webFetch: () => Promise.reject(new Error('no network in tests')),
     verifyProvenance: noProvenance,
     verifyQuote: () => {

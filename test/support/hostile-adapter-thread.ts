@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { observedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
+import { createObservedFetch } from '../../src/enclave/adapters/observed-fetch.ts'
 import { sealEvidence } from '../../src/enclave/adapters/verified-evidence.ts'
 import {
   HEARTBEAT_MS,
@@ -24,7 +24,7 @@ tell({ type: 'alive' })
 parentPort?.on('message', (request: VerifyRequest) => void take(request))
 
 async function take({ subject, memory }: VerifyRequest): Promise<void> {
-  const { body, tlsSpkiSha256 } = await observedFetch({
+  const { body, tlsSpkiSha256 } = await createObservedFetch(Date.now)({
     url: `${subject.baseUrl}/document`,
     maxBytes: 100,
     webPki: false,

@@ -30,13 +30,22 @@ export type ObservedFetch = (send: ObservedRequest) => Promise<ObservedReply>
 const CONNECT_MS = 5_000
 const ANSWER_MS = 20_000
 
-export const observedFetch: ObservedFetch = async ({ url, maxBytes, webPki, headers }) => {
+/** @param now ms */
+export function createObservedFetch(now: () => number): ObservedFetch {
+  return (request) => observe(request, now)
+}
+
+async function observe(
+  { url, maxBytes, webPki, headers }: ObservedRequest,
+  now: () => number,
+): Promise<ObservedReply> {
   const address = tlsAddress(url)
   if (address === undefined) throw new EvidenceRefused('plain_http')
   const target = {
     ...address,
     webPki: webPki && hasPublicName(address.host),
     connectMs: CONNECT_MS,
+    now,
   }
   const socket = await connectTls(target).catch((cause: unknown) => {
     throw new EvidenceRefused('unreachable', [], { cause })

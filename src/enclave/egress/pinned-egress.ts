@@ -42,7 +42,7 @@ export function createPinnedEgress({ connectMs, ...given }: EgressDeps): Egress 
   const deps = {
     memory: new EventMemory(),
     ...given,
-    pools: createPools(connectMs),
+    pools: createPools(connectMs, given.now),
     written: new WrittenStreams(),
   }
   return {

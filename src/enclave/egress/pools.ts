@@ -26,7 +26,8 @@ interface Opened extends Pool {
   readonly connectMs: number
 }
 
-export function createPools(connectMs: () => number): Pools {
+/** @param now ms */
+export function createPools(connectMs: () => number, now: () => number): Pools {
   const pools = new Map<string, Opened>()
   const drop = (provider: string) => {
     pools.get(provider)?.connections.retire()
@@ -36,7 +37,7 @@ export function createPools(connectMs: () => number): Pools {
     of(channel) {
       const known = pools.get(channel.provider)
       if (known !== undefined && isFor(known, channel, connectMs())) return known
-      const opened = open(channel, connectMs())
+      const opened = open(channel, connectMs(), now)
       if (opened === undefined) return undefined
       drop(channel.provider)
       pools.set(channel.provider, opened)
@@ -58,14 +59,14 @@ function isFor(pool: Opened, { baseUrl, webPki, evidence }: ProviderChannel, con
   )
 }
 
-function open(channel: ProviderChannel, connectMs: number): Opened | undefined {
+function open(channel: ProviderChannel, connectMs: number, now: () => number): Opened | undefined {
   const { baseUrl, webPki, evidence } = channel
   const address = tlsAddress(baseUrl)
   if (address === undefined) return undefined
   const { origin, pathname, search } = new URL(`${baseUrl}/`)
   const connections = new ConnectionPool({
     origin,
-    tls: { ...address, webPki: webPki && hasPublicName(address.host), connectMs },
+    tls: { ...address, webPki: webPki && hasPublicName(address.host), connectMs, now },
     spkiSha256: evidence.binding.tls_spki_sha256,
   })
   const basePath = `${pathname}${search}`.slice(0, -1)

@@ -1,13 +1,16 @@
 import { isIP } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
+import { StageClock } from '../../worker/stream/stage-clock.ts'
 
 export interface TlsTarget {
   readonly host: string
   readonly port: number
   /** Whether to require a certificate that browsers accept, in addition to the pinned key. */
   readonly webPki: boolean
-  /** Timeout of TCP and TLS together. */
+  /** Timeout of TCP and TLS together, in time in which this process ran. */
   readonly connectMs: number
+  /** Ms. */
+  readonly now: () => number
 }
 
 /** No connection was established. Callers use the kind; the message is never shown. */
@@ -26,7 +29,8 @@ export class ConnectFailure extends Error {
  * peer shows its certificate on every connection and cannot change it later.
  * @throws ConnectFailure when no connection is established in time
  */
-export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promise<TLSSocket> {
+export function connectTls(target: TlsTarget): Promise<TLSSocket> {
+  const { host, port, webPki, connectMs, now } = target
   return new Promise((resolve, reject) => {
     const socket = connect({
       host,
@@ -40,14 +44,15 @@ export function connectTls({ host, port, webPki, connectMs }: TlsTarget): Promis
       socket.destroy()
       reject(new ConnectFailure(kind, { cause }))
     }
-    const timer = setTimeout(() => fail('timeout'), connectMs)
+    const clock = new StageClock(now, () => fail('timeout'))
+    clock.enter(connectMs)
     const onError = (cause: unknown) => {
-      clearTimeout(timer)
+      clock.stop()
       fail('unreachable', cause)
     }
     socket.once('error', onError)
     socket.once('secureConnect', () => {
-      clearTimeout(timer)
+      clock.stop()
       socket.off('error', onError)
       // While a request uses the socket it handles errors itself; between requests the socket's end is sufficient.
       socket.on('error', () => {})

@@ -121,7 +121,7 @@ class StreamReply {
       this.#budget.end()
       // The daemon may be found dead, and the client may leave, after the stream has ended.
       this.#budget.signal.removeEventListener('abort', this.#watchClient)
-      clearInterval(this.#overdue ?? null)
+      if (this.#overdue !== undefined) clearInterval(this.#overdue)
     }
   }
 

@@ -14,7 +14,7 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { createPinnedEgress } from '../../../src/enclave/egress/pinned-egress.ts'
 import type { Egress } from '../../../src/enclave/open-egress.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import { observedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
+import { createObservedFetch } from '../../../src/enclave/adapters/observed-fetch.ts'
 import {
   startByteProvider,
   type ByteProvider,
@@ -209,7 +209,7 @@ describe('documents that the daemon itself gets survive it too', () => {
     const url = `https://127.0.0.1:${provider.port}/evidence`
     for (const { name, bytes } of HOSTILE_ANSWERS) {
       provider.script = sending(bytes)
-      const got = observedFetch({ url, maxBytes: 1_000, webPki: false })
+      const got = createObservedFetch(Date.now)({ url, maxBytes: 1_000, webPki: false })
       const outcome = await got.then(
         ({ body }) => `${body.length}`,
         (error: unknown) => (error instanceof Error ? error.name : 'unknown'),

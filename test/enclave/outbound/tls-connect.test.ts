@@ -1,6 +1,8 @@
+import { connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { peerSpkiSha256 } from '../../../src/enclave/outbound/peer-key.ts'
 import { connectTls, hasPublicName, tlsAddress } from '../../../src/enclave/outbound/tls-connect.ts'
+import { listen } from '../../support/listen.ts'
 import { startRecordingProvider, type RecordingProvider } from '../../support/recording-provider.ts'
 
 let provider: RecordingProvider
@@ -10,7 +12,12 @@ beforeAll(async () => {
 })
 afterAll(() => provider.close())
 
-const target = () => ({ host: '127.0.0.1', port: provider.port, connectMs: 2000 })
+const target = () => ({
+  host: '127.0.0.1',
+  port: provider.port,
+  connectMs: 30_000,
+  now: performance.now.bind(performance),
+})
 
 describe('a connection', () => {
   it('shows the key of the certificate as the certificate has it, over TLS 1.3', async () => {
@@ -26,6 +33,54 @@ describe('a connection', () => {
       kind: 'unreachable',
       message: 'connect: unreachable',
     })
+  })
+})
+
+/** A port that takes connections and passes nothing on to the provider before `opens`. */
+async function openGate(opens: Promise<void>) {
+  const sockets: Socket[] = []
+  const server = createServer((client) => {
+    sockets.push(client)
+    client.on('error', () => {})
+    void opens.then(() => {
+      const onward = connect({ port: provider.port, host: '127.0.0.1' })
+      onward.on('error', () => {})
+      sockets.push(onward)
+      return client.pipe(onward).pipe(client)
+    })
+  })
+  const port = await listen(server)
+  const close = () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+  return { port, close }
+}
+
+describe('a connection that is not there in time', () => {
+  it('is given up', async () => {
+    const gate = await openGate(new Promise(() => {}))
+    const given = { ...target(), port: gate.port, connectMs: 50, webPki: false }
+    await expect(connectTls(given)).rejects.toMatchObject({
+      kind: 'timeout',
+      message: 'connect: timeout',
+    })
+    gate.close()
+  })
+
+  it('is waited for a moment more where this process did not run meanwhile', async () => {
+    const { promise: opens, resolve: open } = Promise.withResolvers<void>()
+    const gate = await openGate(opens)
+    let pausedMs = 0
+    const now = () => performance.now() + (pausedMs += 60_000)
+    const given = { ...target(), port: gate.port, connectMs: 50, now, webPki: false }
+    const connecting = connectTls(given)
+    // Timers fire in their order, so the time of the connection has passed by then.
+    setTimeout(open, 100)
+    const socket = await connecting
+    expect(await peerSpkiSha256(socket)).toBe(provider.tls.spkiSha256)
+    socket.destroy()
+    gate.close()
   })
 })
 

@@ -17,7 +17,8 @@ import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
-const OPENING = 'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"one"}}]}\n\n'
+const OPENING =
+  'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"one"}}]}\n\n'
 const WHOLE = `${OPENING}data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":5}}\n\ndata: [DONE]\n\n`
 
 const RECORD: StreamRecord = {
@@ -60,7 +61,10 @@ async function streamed({
   const db = openSqlite()
   const key = await addCustomer(db, { balance: 10_000_000_000n })
   const storage = sharedStorage(db)
-  const admission = await admit(storage.customer(key.customerId), askOf(key, 'r', { nano: 1_000_000n }))
+  const admission = await admit(
+    storage.customer(key.customerId),
+    askOf(key, 'r', { nano: 1_000_000n }),
+  )
   const config = configSchema.parse({
     service: { name: 'router', mode: 'local', ...(timeouts && { timeouts }) },
     providers: {},
@@ -106,7 +110,11 @@ async function streamed({
   const admitted: AdmittedChat = {
     context,
     endpoint: '/v1/chat/completions',
-    chat: chatRequest({ model: 'glm-5', stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+    chat: chatRequest({
+      model: 'glm-5',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello' }],
+    }),
     format,
     dropped: [],
     options: { receipt: false, timeoutMs: 1 },
