@@ -32,7 +32,7 @@ const ANSWER_MS = 20_000
 
 /** @param now ms */
 export function createObservedFetch(now: () => number): ObservedFetch {
-  return (request) => observe(request, now)
+  return (wanted) => observe(wanted, now)
 }
 
 async function observe(
