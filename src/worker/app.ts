@@ -1,14 +1,10 @@
 import type { BatchDeps } from './batching/batcher.ts'
-import { Readiness } from './batching/readiness.ts'
-import { oneTimer } from './batching/one-timer.ts'
-import { createCoalescer, type Coalescer } from './batching/coalescer.ts'
 import type { Context } from './context.ts'
 import { ENDPOINTS, type Endpoint } from './endpoints.ts'
 import type { Env } from './env.ts'
 import { crossOriginHeaders } from './browser-rules.ts'
-import type { PresentedKey, Random } from './auth/api-key.ts'
+import type { PresentedKey } from './auth/api-key.ts'
 import { KeyGate } from './auth/key-gate.ts'
-import { createKeyring } from './auth/keyring.ts'
 import { Drains } from './http/drain.ts'
 import { errorFields } from './http/error-fields.ts'
 import { heldAnswer } from './http/held-answer.ts'
@@ -16,9 +12,7 @@ import { Refusals } from './limits/refusals.ts'
 import { joinedLines } from './http/joined-lines.ts'
 import { lineLog, type Log } from './http/log.ts'
 import { RequestCap, type Permit } from './limits/request-cap.ts'
-import { RequestTurns } from './limits/request-turns.ts'
 import { SourceBudget } from './http/source-budget.ts'
-import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
 import { exchangeTelemetry } from './link/telemetry-link.ts'
 import { HistoryRecorder } from './history/recorder.ts'
 import { addCounts } from './history/store.ts'
@@ -27,47 +21,22 @@ import { InstanceWatch } from './metrics/instance-watch.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { Traces } from './metrics/traces.ts'
 import { WorkerTelemetry } from './metrics/worker-telemetry.ts'
-import type { ProbeConnect } from './provider/connect-watch.ts'
 import { restingNow } from './routing/resting.ts'
+import { RequestContexts } from './request-contexts.ts'
 import { createRouter } from './router.ts'
+import type { RuntimeDeps } from './runtime-deps.ts'
 import { pause } from './routing/budget.ts'
-import { KeptAnswers } from './settle/kept-answers.ts'
-import { LostAdmissions } from './settle/lost-admissions.ts'
 import { encryptedExchange, ENCRYPTED_REFUSALS, type EhbpDeps } from './ehbp/encrypted-exchange.ts'
-import { Evidence } from './settle/evidence.ts'
-import { ReceiptHeads } from './settle/receipt-heads.ts'
-import { SigningKeyLog } from './settle/signing-key-log.ts'
 import { sweepAll } from './settle/sweep.ts'
-import { SettingsSource, type Settings } from './settings.ts'
-import { StorageUnavailable } from './storage/database.ts'
-import type { LocalLedger } from './storage/local-ledger.ts'
-import { openStorage } from './storage/open.ts'
-import { monitoredStorage } from './storage/monitored-storage.ts'
+import { SettingsSource } from './settings.ts'
+import { openStorageParts, type StorageParts } from './storage-parts.ts'
 
 /** Maximum sweeps per cron trigger: a few thousand rows, within the CPU time a Worker host grants one event. */
 const MAX_ROUNDS_PER_TRIGGER = 20
 
-/** Settling needs a signature and a commit. */
-const SETTLEMENTS = {
-  maxItems: 64,
-  joinTimeoutMs: 30_000,
-  timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
-}
-
 const KEYED_ENDPOINTS = new Set(
   ENDPOINTS.filter(({ audience }) => audience === 'keyed').map(({ name }) => name),
 )
-
-/** The clock, randomness and platform calls; passed in so that tests control them. */
-export interface RuntimeDeps {
-  readonly now: () => number
-  readonly newId: () => string
-  readonly randomBytes: Random
-  readonly probeConnect: ProbeConnect
-  /** Keeps the current request alive until this work has ended. */
-  readonly keepAlive: (work: Promise<unknown>) => void
-  readonly localLedger?: LocalLedger | undefined
-}
 
 /** The worker of one isolate: its bindings, opened once, its caches, and the handling of one event. */
 export class App {
@@ -77,7 +46,6 @@ export class App {
   readonly #ehbp: EhbpDeps
   readonly #settings: SettingsSource
   readonly #router = createRouter()
-  readonly #shared: SharedLimits
   readonly #cap: RequestCap
   readonly #gate: KeyGate
   readonly #drains = new Drains()
@@ -87,11 +55,9 @@ export class App {
   readonly #telemetry: WorkerTelemetry
   readonly #history: HistoryRecorder
   readonly #watch: InstanceWatch
-  readonly #coalesceSettlements: Coalescer
-  readonly #keptAnswers: KeptAnswers
-  readonly #lostAdmissions: LostAdmissions
-  #parts: Parts | undefined
-  #common: { readonly settings: Settings; readonly context: CommonContext } | undefined
+  readonly #contexts: RequestContexts
+  /** Opened at the first use: a missing binding must have each request answered with an error, not the isolate fail. */
+  #opened: StorageParts | undefined
 
   constructor(env: Env, deps: RuntimeDeps) {
     this.#env = env
@@ -102,8 +68,7 @@ export class App {
       pause,
       isKeyed: (name) => KEYED_ENDPOINTS.has(name),
       store: async (counts) => {
-        const { storage } = (this.#parts ??= this.#openParts())
-        await addCounts(storage.directory(), counts, deps.now())
+        await addCounts(this.#parts.storage.directory(), counts, deps.now())
       },
     })
     const write = env.CONSOLE_IS_FILE ? joinedLines(print, { ...deps, pause }) : print
@@ -121,7 +86,6 @@ export class App {
       refusalBudget: new SourceBudget(ENCRYPTED_REFUSALS, deps.now),
       shareRefusals: new Refusals(deps.now),
     }
-    this.#coalesceSettlements = createCoalescer(this.#deps, SETTLEMENTS)
     this.#watch = new InstanceWatch(deps.newId())
     this.#telemetry = new WorkerTelemetry({
       instance: this.#watch.id,
@@ -134,12 +98,19 @@ export class App {
       send: (report) => exchangeTelemetry(env.LINK, env.LINK_ORIGIN, report),
       pause,
     })
-    this.#keptAnswers = new KeptAnswers(deps.now)
-    this.#lostAdmissions = new LostAdmissions({ ...deps, log: this.#log, pause })
     this.#settings = new SettingsSource(this.#link, this.#log)
     this.#gate = new KeyGate({ ...deps, pause })
-    this.#shared = openSharedLimits(deps.now)
     this.#cap = new RequestCap(Number(env.MAX_OPEN_REQUESTS ?? Number.POSITIVE_INFINITY))
+    this.#contexts = new RequestContexts(env, {
+      ...this.#deps,
+      link: this.#link,
+      log: this.#log,
+      metrics: this.#metrics,
+      watch: this.#watch,
+      telemetry: this.#telemetry,
+      traces: this.#traces,
+      openRequests: () => this.#cap.openRequests,
+    })
   }
 
   /** Answers one request; never throws. */
@@ -200,8 +171,9 @@ export class App {
    * @throws StorageUnavailable
    */
   async sweep(now: number): Promise<void> {
-    const { storage } = (this.#parts ??= this.#openParts())
-    const report = await sweepAll(storage.directory(), now, { rounds: MAX_ROUNDS_PER_TRIGGER })
+    const report = await sweepAll(this.#parts.storage.directory(), now, {
+      rounds: MAX_ROUNDS_PER_TRIGGER,
+    })
     this.#log('sweep', { count: report.released + report.expired + report.cleared })
   }
 
@@ -231,31 +203,18 @@ export class App {
     for (const [name, value] of Object.entries(crossOrigin)) headers.set(name, value)
   }
 
-  /**
-   * Not in the constructor: a missing binding must produce an error answer to each request, not a failing isolate.
-   */
-  #openParts(): Parts {
-    const failed = (failure: string) => this.#log('storage_unavailable', { failure })
-    const storage = monitoredStorage(openStorage(this.#env, this.#deps), failed)
-    const signingKeys = new SigningKeyLog(this.#link, storage, this.#deps.now)
-    const check = async () => {
-      const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])
-      await Promise.all([signingKeys.rememberLive(), ping])
-    }
-    return {
-      storage,
-      readiness: new Readiness({ now: this.#deps.now, pause, check }),
-      keyring: createKeyring(storage, { random: this.#deps.randomBytes, now: this.#deps.now }),
-      signingKeys,
-      receiptHeads: new ReceiptHeads(storage, this.#deps.now),
-      evidence: new Evidence(this.#link),
-    }
+  get #parts(): StorageParts {
+    return (this.#opened ??= openStorageParts(this.#env, {
+      ...this.#deps,
+      link: this.#link,
+      log: this.#log,
+    }))
   }
 
   /** The error to answer to a request that failed. */
   async #judge(error: unknown, { key }: RequestState): Promise<unknown> {
     if (key === undefined) return error
-    return this.#gate.judge(key, error, (this.#parts ??= this.#openParts()))
+    return this.#gate.judge(key, error, this.#parts)
   }
 
   async #openContext(
@@ -265,82 +224,30 @@ export class App {
     state: RequestState,
   ): Promise<Context> {
     const settings = await this.#settings.current()
-    const parts = (this.#parts ??= this.#openParts())
+    const parts = this.#parts
     // Requests of operators and monitors are never refused, least of all under overload.
     if (state.endpoint?.audience === 'keyed') {
       state.key = await this.#gate.admit(request, parts)
       state.permit = this.#cap.enter(state.key.customerId)
     }
-    const { permit, key: presentedKey } = state
-    const owner = presentedKey?.customerId ?? ''
-    const turns = new RequestTurns(this.#shared.turns, owner, { now: this.#deps.now, pause })
-    return {
-      ...this.#commonContext(settings, parts),
+    const { key, permit } = state
+    return this.#contexts.build(settings, parts, {
       requestId,
-      after: oneTimer(this.#deps.now),
-      owner,
-      presentedKey,
-      inTurn: (cost, work) => turns.begin({ cost, client: request.signal }, work),
-      finishInTurn: (work) => turns.finish(work),
-      aside: (wait) => turns.aside(wait),
-      takeMemory: (bytes, ifRefused) => permit?.takeMemory(bytes, ifRefused),
+      client: request.signal,
+      key,
+      permit,
       waitUntil: (work) => {
         // A stream is settled after its answer has begun, maybe as the last thing that happens for hours.
         execution.waitUntil(work.finally(() => this.#writeHistorySoon(execution)))
         permit?.keepDuring(work)
       },
-    }
-  }
-
-  /** Put together once for all requests under the same settings. */
-  #commonContext(settings: Settings, parts: Parts): CommonContext {
-    if (this.#common?.settings === settings) return this.#common.context
-    const context: CommonContext = {
-      ...settings,
-      ...parts,
-      ...this.#deps,
-      coalesceSettlements: this.#coalesceSettlements,
-      keptAnswers: this.#keptAnswers,
-      lostAdmissions: this.#lostAdmissions,
-      link: this.#link,
-      metrics: this.#metrics,
-      watch: this.#watch,
-      consolePage: this.#env.CONSOLE_PAGE,
-      telemetry: this.#telemetry,
-      traces: this.#traces,
-      sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
-      log: this.#log,
-      shared: this.#shared,
-      openRequests: () => this.#cap.openRequests,
-    }
-    this.#common = { settings, context }
-    return context
+    })
   }
 }
 
 function print(text: string): void {
   console.log(text)
 }
-
-/** The part of a context that does not depend on the request. */
-type CommonContext = Omit<
-  Context,
-  | 'requestId'
-  | 'after'
-  | 'owner'
-  | 'presentedKey'
-  | 'inTurn'
-  | 'finishInTurn'
-  | 'aside'
-  | 'takeMemory'
-  | 'waitUntil'
->
-
-/** The parts that need the bindings. */
-type Parts = Pick<
-  Context,
-  'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads' | 'evidence'
->
 
 /** What is recorded about one request while it is handled. */
 interface RequestState {

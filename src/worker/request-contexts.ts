@@ -1,0 +1,112 @@
+import type { PresentedKey } from './auth/api-key.ts'
+import type { BatchDeps } from './batching/batcher.ts'
+import { createCoalescer } from './batching/coalescer.ts'
+import { oneTimer } from './batching/one-timer.ts'
+import type { Context } from './context.ts'
+import type { Env } from './env.ts'
+import type { Permit } from './limits/request-cap.ts'
+import { RequestTurns } from './limits/request-turns.ts'
+import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
+import { pause } from './routing/budget.ts'
+import type { RuntimeDeps } from './runtime-deps.ts'
+import type { Settings } from './settings.ts'
+import { Evidence } from './settle/evidence.ts'
+import { KeptAnswers } from './settle/kept-answers.ts'
+import { LostAdmissions } from './settle/lost-admissions.ts'
+import type { StorageParts } from './storage-parts.ts'
+import { StorageUnavailable } from './storage/database.ts'
+
+/** Settling needs a signature and a commit. */
+const SETTLEMENTS = {
+  maxItems: 64,
+  joinTimeoutMs: 30_000,
+  timeoutError: () => new StorageUnavailable('the settlement was not confirmed in time'),
+}
+
+/** What the contexts of an isolate share with its handling of requests. */
+export type ContextHost = RuntimeDeps &
+  BatchDeps &
+  Pick<Context, 'link' | 'log' | 'metrics' | 'watch' | 'telemetry' | 'traces' | 'openRequests'>
+
+/** What differs from request to request. */
+export interface RequestFacts extends Pick<Context, 'requestId' | 'waitUntil'> {
+  /** Aborts when the client leaves. */
+  readonly client: AbortSignal
+  /** The key and the permit of a request to a keyed endpoint. */
+  readonly key: PresentedKey | undefined
+  readonly permit: Permit | undefined
+}
+
+/** The part of a context that does not depend on the request. */
+type CommonContext = Omit<
+  Context,
+  | 'requestId'
+  | 'after'
+  | 'owner'
+  | 'presentedKey'
+  | 'inTurn'
+  | 'finishInTurn'
+  | 'aside'
+  | 'takeMemory'
+  | 'waitUntil'
+>
+
+/** Builds the context of each request of an isolate, and keeps what they share. */
+export class RequestContexts {
+  readonly #env: Env
+  readonly #host: ContextHost
+  readonly #shared: SharedLimits
+  readonly #ofIsolate: Pick<
+    Context,
+    'coalesceSettlements' | 'evidence' | 'keptAnswers' | 'lostAdmissions' | 'shared'
+  >
+  #common: { readonly settings: Settings; readonly context: CommonContext } | undefined
+
+  constructor(env: Env, host: ContextHost) {
+    this.#env = env
+    this.#host = host
+    this.#shared = openSharedLimits(host.now)
+    this.#ofIsolate = {
+      coalesceSettlements: createCoalescer(host, SETTLEMENTS),
+      evidence: new Evidence(host.link),
+      keptAnswers: new KeptAnswers(host.now),
+      lostAdmissions: new LostAdmissions({ ...host, pause }),
+      shared: this.#shared,
+    }
+  }
+
+  /** @param parts always the same ones; they are opened at the first request */
+  build(settings: Settings, parts: StorageParts, request: RequestFacts): Context {
+    const { requestId, client, key, permit, waitUntil } = request
+    const { now } = this.#host
+    const owner = key?.customerId ?? ''
+    const turns = new RequestTurns(this.#shared.turns, owner, { now, pause })
+    return {
+      ...this.#commonContext(settings, parts),
+      requestId,
+      after: oneTimer(now),
+      owner,
+      presentedKey: key,
+      inTurn: (cost, work) => turns.begin({ cost, client }, work),
+      finishInTurn: (work) => turns.finish(work),
+      aside: (wait) => turns.aside(wait),
+      takeMemory: (bytes, ifRefused) => permit?.takeMemory(bytes, ifRefused),
+      waitUntil,
+    }
+  }
+
+  /** Put together once for all requests under the same settings. */
+  #commonContext(settings: Settings, parts: StorageParts): CommonContext {
+    if (this.#common?.settings === settings) return this.#common.context
+    const context: CommonContext = {
+      ...settings,
+      ...parts,
+      ...this.#host,
+      ...this.#ofIsolate,
+      consolePage: this.#env.CONSOLE_PAGE,
+      sendWebhook: (url, init) => (this.#env.WEBHOOKS ?? globalThis).fetch(url, init),
+    }
+    this.#common = { settings, context }
+    return context
+  }
+}

@@ -1,0 +1,46 @@
+import { createKeyring } from './auth/keyring.ts'
+import type { BatchDeps } from './batching/batcher.ts'
+import { Readiness } from './batching/readiness.ts'
+import type { Context } from './context.ts'
+import type { Env } from './env.ts'
+import type { Log } from './http/log.ts'
+import type { Link } from './link/link.ts'
+import { pause } from './routing/budget.ts'
+import type { RuntimeDeps } from './runtime-deps.ts'
+import { ReceiptHeads } from './settle/receipt-heads.ts'
+import { SigningKeyLog } from './settle/signing-key-log.ts'
+import { monitoredStorage } from './storage/monitored-storage.ts'
+import { openStorage } from './storage/open.ts'
+
+/** The storage, and what works on it. */
+export type StorageParts = Pick<
+  Context,
+  'storage' | 'readiness' | 'keyring' | 'signingKeys' | 'receiptHeads'
+>
+
+interface StoragePartsDeps extends RuntimeDeps, BatchDeps {
+  readonly link: Link
+  readonly log: Log
+}
+
+/**
+ * Opens the storage that the environment names. It makes no call yet.
+ * @throws StorageUnavailable when the engine is unknown or a binding it needs is missing
+ */
+export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts {
+  const { link, log, now, randomBytes } = deps
+  const failed = (failure: string) => log('storage_unavailable', { failure })
+  const storage = monitoredStorage(openStorage(env, deps), failed)
+  const signingKeys = new SigningKeyLog(link, storage, now)
+  const check = async () => {
+    const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])
+    await Promise.all([signingKeys.rememberLive(), ping])
+  }
+  return {
+    storage,
+    readiness: new Readiness({ now, pause, check }),
+    keyring: createKeyring(storage, { random: randomBytes, now }),
+    signingKeys,
+    receiptHeads: new ReceiptHeads(storage, now),
+  }
+}
