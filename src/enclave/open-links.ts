@@ -1,5 +1,5 @@
+import { randomUUID } from 'node:crypto'
 import type { DaemonBoot, DaemonReady, FromDaemon } from '../protocol/boot.ts'
-import type { LinkState } from '../protocol/link.ts'
 import { startCarriers } from './carrier/carriers.ts'
 import type { Changes } from './carrier/changes.ts'
 import { readFacts } from './carrier/read-facts.ts'
@@ -41,14 +41,14 @@ export interface Links {
 export async function openLinks(inputs: LinksInputs): Promise<Links> {
   const { boot, receiptKey, generation, identity, upstream, routes, log } = inputs
   const key = receiptKeyOf(receiptKey)
-  const state = (): LinkState => ({
+  const state = () => ({
     generation: generation().generation,
     kid: key.kid,
     jwk: key.jwk,
     envelope_sha256: identity.envelopes.current?.sha256 ?? null,
   })
   const signer = { key, ...upstream, routerHop: identity.routerHop }
-  const own = createCarrierRoutes({ state, signer, ...upstream })
+  const own = createCarrierRoutes({ state, thread: randomUUID(), signer, ...upstream })
   const server = await startLinkServer(boot.link, createDispatcher([...own, ...routes], log))
   const carriers = await startCarriers({
     ...inputs,

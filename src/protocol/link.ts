@@ -72,6 +72,8 @@ const publicJwkSchema = z.object({
 })
 
 export const linkStateSchema = z.object({
+  /** Of the thread of the daemon that answers; another one after each start. */
+  thread: z.uuid(),
   /** Increases by one with every configuration that the daemon accepts. */
   generation: z.int().min(1),
   kid: z.string(),

@@ -106,7 +106,7 @@ export function streamAttemptDeps(
   budget: Budget,
   failureMapping: AttemptDeps['failureMapping'],
 ): AttemptDeps {
-  const { health, log, requestId, now } = context
+  const { health, link, log, requestId, now } = context
   const maxAttempts = context.config.service.max_attempts
   return {
     health,
@@ -118,6 +118,7 @@ export function streamAttemptDeps(
     failureMapping,
     maxAttempts,
     budget,
+    watchThread: () => link.watchThread(),
   }
 }
 

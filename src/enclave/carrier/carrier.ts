@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { openCalls } from '../calls.ts'
 import { EventMemory } from '../egress/event-memory.ts'
 import { receiptKeyOf } from '../keys/receipt-key.ts'
@@ -47,6 +48,7 @@ export function startCarrier(
       jwk: key.jwk,
       envelope_sha256: envelopeOf(mirror, now()),
     }),
+    thread: randomUUID(),
     signer: { key, proofs, routerHop, proveMessage },
     egress,
   })

@@ -9,7 +9,9 @@ const MAX_SIGN_BYTES = 1_048_576
 
 /** The dependencies of the routes on which each request of a client depends. */
 export interface CarrierSubject {
-  readonly state: () => LinkState
+  readonly state: () => Omit<LinkState, 'thread'>
+  /** The id of this thread: another one after each start. */
+  readonly thread: string
   readonly signer: SignerDeps
   readonly egress: Egress
 }
@@ -17,12 +19,17 @@ export interface CarrierSubject {
 /** The routes that carry requests and sign for them: in each thread that does so, for its own workers. */
 export function createCarrierRoutes({
   state,
+  thread,
   signer,
   egress,
 }: CarrierSubject): readonly LinkRoute[] {
   const signReceipts = createReceiptSigner(signer)
   return [
-    { method: 'GET', path: LINK_PATHS.state, handle: async () => jsonAnswer(state()) },
+    {
+      method: 'GET',
+      path: LINK_PATHS.state,
+      handle: async () => jsonAnswer({ thread, ...state() }),
+    },
     {
       method: 'POST',
       path: LINK_PATHS.sign,

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { isPinned } from '../provider/route.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 
 /** With more open requests than this, streams that come through the daemon let it take its turn first. */
@@ -34,16 +35,16 @@ export async function askDaemon(
   { attempts }: { readonly attempts: readonly Pick<PlannedAttempt, 'route'>[] },
   { isStream, hasReceipt }: Delivery,
 ): Promise<DaemonAsked> {
-  const mustAskFirst = isStream ? attempts.some(isPinned) && openRequests() > CROWD : !hasReceipt
+  const mustAskFirst = isStream
+    ? attempts.some(({ route }) => isPinned(route)) && openRequests() > CROWD
+    : !hasReceipt
   if (mustAskFirst) {
     await link.stateReadAfter(now())
     return {}
   }
   await link.state()
-  if (!isStream || attempts.every(isPinned)) return {}
+  if (!isStream || attempts.every(({ route }) => isPinned(route))) return {}
   const beside = link.stateReadAfter(now())
   beside.catch(() => {})
   return { beside }
 }
-
-const isPinned = ({ route }: Pick<PlannedAttempt, 'route'>) => route.provider.adapter !== 'none'

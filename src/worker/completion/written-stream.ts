@@ -4,7 +4,6 @@ import { toApiError } from '../http/to-api-error.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
-import { lostConnection } from '../provider/call.ts'
 import { AttemptFailure } from '../provider/failure.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { countedAnswer, type StreamedAnswer } from '../stream/streamed-answer.ts'
@@ -60,8 +59,10 @@ export class WrittenStream implements CommittedStream {
    */
   async reachCommit(): Promise<void> {
     const reader = this.#body.getReader()
+    const { signal } = this.#deps.clock
     const { value } = await reader.read().catch(() => {
-      throw lostConnection(this.#deps.clock, false)
+      // Whatever the provider does, the daemon ends the body as a whole one.
+      throw signal.aborted ? signal.reason : daemonLost()
     })
     if (value === undefined) throw failureOf(await this.#end())
     reader.releaseLock()

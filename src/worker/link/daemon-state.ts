@@ -55,6 +55,12 @@ export class DaemonState<State> {
     return answer
   }
 
+  /** What was answered last, however long ago; undefined where that was a failure. */
+  get last(): State | undefined {
+    const answer = this.#state?.answer
+    return answer instanceof LinkUnavailable ? undefined : answer
+  }
+
   /**
    * The state as of `time` or later. One fetch serves all requests that came before it was sent; a failure serves
    * those that came before its result.

@@ -115,6 +115,14 @@ export class HttpLink implements Link {
     return this.#daemonState.fresh()
   }
 
+  watchThread(): () => Promise<void> {
+    const before = this.#daemonState.last?.thread
+    return async () => {
+      const { thread } = await this.stateReadAfter(this.#now())
+      if (before !== undefined && thread !== before) throw this.#failure('broken_off')
+    }
+  }
+
   config() {
     return this.#json(LINK_PATHS.config, linkConfigSchema)
   }

@@ -12,6 +12,12 @@ export interface Link {
   stateReadAfter(time: number): Promise<LinkState>
   /** The daemon's state as of now. */
   freshState(): Promise<LinkState>
+  /**
+   * Begins to watch the thread of the daemon that carries this worker's calls.
+   * @returns to be called when a call broke off: rejects with LinkUnavailable where that thread no longer answers, or was
+   *   started anew meanwhile, so that the call says nothing of its provider
+   */
+  watchThread(): () => Promise<void>
   config(): Promise<LinkConfig>
   /**
    * Signs the record of one finished exchange.

@@ -1,6 +1,6 @@
 import { after, type After, type DeadlineTimer } from '../batching/deadline-timer.ts'
 import { StageClock } from '../stream/stage-clock.ts'
-import { AttemptFailure } from './failure.ts'
+import { SilentFailure } from './failure.ts'
 
 /** What ends all attempts of a request: its budget, a client that left. */
 export interface RequestEnd {
@@ -23,7 +23,7 @@ export class AttemptClock {
   constructor(request: RequestEnd, now: () => number, callAfter: After = after) {
     this.#after = callAfter
     const abort = () => this.#controller.abort(request.signal.reason)
-    const onTimeout = () => this.#controller.abort(new AttemptFailure({ kind: 'timeout' }))
+    const onTimeout = () => this.#controller.abort(new SilentFailure({ kind: 'timeout' }))
     this.#stages = new StageClock(now, onTimeout, callAfter)
     if (request.signal.aborted) abort()
     this.#leaveRequest = request.onAbort(abort)

@@ -10,7 +10,7 @@ import { printChunkOrder, type ChunkOrder } from '../../protocol/stream-record.t
 import type { Link } from '../link/link.ts'
 import type { AttemptClock } from './attempt-clock.ts'
 import { watchConnect, type ProbeConnect } from './connect-watch.ts'
-import { AttemptFailure, type Failure } from './failure.ts'
+import { AttemptFailure, SilentFailure, type Failure } from './failure.ts'
 import type { Provider, Route } from './route.ts'
 
 /** An order for chunks, and what the daemon is given for it ahead of the provider's request. */
@@ -181,7 +181,7 @@ function requireWithoutEvidence(constraints: Constraints, { name }: Provider): v
 /** The failure for a broken connection: the reason of an abort if there was one, else an unavailable route. */
 export function lostConnection(clock: AttemptClock, unanswered: boolean): unknown {
   if (clock.signal.aborted) return clock.signal.reason
-  return new AttemptFailure({ kind: 'unavailable', unanswered })
+  return new SilentFailure({ kind: 'unavailable', unanswered })
 }
 
 async function readFailure(response: Response, call: ProviderCall): Promise<Failure> {

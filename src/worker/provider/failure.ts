@@ -47,6 +47,9 @@ export class AttemptFailure extends Error {
   }
 }
 
+/** Nothing came that says why: a connection broke, or a time passed. */
+export class SilentFailure extends AttemptFailure {}
+
 /**
  * Failure kinds by status, on every endpoint. 408 and 425 ask for a later retry like 503; with 521 to 524 a proxy in
  * front of a provider reports a connection that was refused, lost or timed out.

@@ -19,3 +19,8 @@ export interface Route {
   readonly region: string | undefined
   readonly config: RouteConfig
 }
+
+/** Whether calls go through the daemon. */
+export function isPinned({ provider }: Pick<Route, 'provider'>): boolean {
+  return provider.adapter !== 'none'
+}

@@ -1,7 +1,9 @@
 import type { Log } from '../http/log.ts'
-import { AttemptFailure, type Failure } from '../provider/failure.ts'
+import type { Link } from '../link/link.ts'
+import { AttemptFailure, SilentFailure, type Failure } from '../provider/failure.ts'
 import { CONCLUSIVE_MS, type AttemptShare } from './attempt-share.ts'
 import type { Budget } from './budget.ts'
+import { isPinned } from '../provider/route.ts'
 import { REQUEST_FAULTS } from './health-circuit.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
@@ -31,6 +33,7 @@ export interface AttemptDeps {
    * throw.
    */
   readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
+  readonly watchThread: Link['watchThread']
   /** Timeout of an attempt while other routes remain; absent where attempts have their own timeouts (streams). */
   readonly shareOf?: (leftMs: number) => AttemptShare
 }
@@ -47,6 +50,7 @@ const SAME_ROUTE_PAUSE_MS = 100
  * Tries the planned attempts in order until one serves, within one attempt budget and one wall-clock budget.
  * The plan already holds the order; this decides only whether a failure ends the request or the next route is tried.
  * @throws ApiError when no route served, or when a provider's refusal is final
+ * @throws LinkUnavailable when the daemon, or its thread that carried an attempt, was lost meanwhile
  */
 export async function attemptRoutes<T>(
   attempts: readonly PlannedAttempt[],
@@ -70,6 +74,7 @@ export async function attemptRoutes<T>(
     const share = remain ? deps.shareOf?.(deps.budget.left()) : undefined
     const startedAt = deps.now()
     deps.health.started(attempt.route, startedAt)
+    const requireThread = isPinned(attempt.route) ? deps.watchThread() : undefined
     try {
       const value = await attemptFn(attempt, share?.ms)
       const took = deps.timesFirstDelta ? deps.now() - startedAt : undefined
@@ -77,10 +82,16 @@ export async function attemptRoutes<T>(
       return { attempt, value }
     } catch (error) {
       if (signal.aborted) {
-        noteExpired(attempt, index, startedAt, deps)
+        const tookMs = deps.now() - startedAt
+        const note = () => noteExpired(attempt, index, tookMs, deps)
+        // The client does not wait for that.
+        if (requireThread) void requireThread().then(note, () => {})
+        else note()
         throw signal.reason
       }
       if (!(error instanceof AttemptFailure)) throw error
+      // A daemon that is lost looks no different, and that is no failure of the route.
+      if (error instanceof SilentFailure) await requireThread?.()
       const { failure } = error
       const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
@@ -135,10 +146,10 @@ function noteFailure(
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,
-  startedAt: number,
+  tookMs: number,
   deps: AttemptDeps,
 ): void {
-  if (!deps.budget.expired || deps.now() - startedAt < CONCLUSIVE_MS) return
+  if (!deps.budget.expired || tookMs < CONCLUSIVE_MS) return
   noteFailure(attempt, { kind: 'timeout' }, index, deps)
 }
 

@@ -34,8 +34,13 @@ const callAll = (path: string, init?: Parameters<DaemonProcess['call']>[2]) =>
     ),
   )
 
-async function states(): Promise<LinkState[]> {
+async function wholeStates(): Promise<LinkState[]> {
   return (await callAll('/v1/state')).map((reply) => linkStateSchema.parse(reply.json()))
+}
+
+/** What all threads have in common. */
+async function states(): Promise<Omit<LinkState, 'thread'>[]> {
+  return (await wholeStates()).map(({ thread: _own, ...state }) => state)
 }
 
 async function signed(): Promise<number[]> {
@@ -75,12 +80,17 @@ describe('the carriers of a daemon', () => {
   })
 
   it('are started again with the facts of then when the supervisor has one ended', async () => {
+    const before = (await wholeStates()).map(({ thread }) => thread)
+    expect(new Set(before).size).toBe(3)
     daemon.send({ type: 'end_carrier', port: ready.carrierPorts[1] ?? 0 })
     expect((await daemon.next('carrier_lost')).reason).toBe('number 2')
     expect((await daemon.next('carrier_restored')).reason).toBe('number 2')
     const [main, ...others] = await states()
     expect(others).toEqual([main, main])
     expect(await signed()).toEqual([200, 200, 200])
+    const after = (await wholeStates()).map(({ thread }) => thread)
+    expect(after.slice(0, 2)).toEqual(before.slice(0, 2))
+    expect(before).not.toContain(after[2])
   })
 
   it('end with it', async () => {

@@ -128,6 +128,15 @@ describe('a stream whose daemon is lost is cut, and that is no failure of the ro
   })
 })
 
+it('a stream that breaks before its first event fails for the loss of the daemon, not of its provider', async () => {
+  const broken = new ReadableStream<Uint8Array>({ pull: REST.breaks }, { highWaterMark: 0 })
+  const clock = new AttemptClock(new Budget(Date.now), Date.now)
+  const last = chatFormat(false).lastEvents(OPTIONS)
+  const deps = { link: silent, clock, budget: new AbortController().signal, last }
+  const stream = new WrittenStream(ORDER, broken, deps)
+  await expect(stream.reachCommit()).rejects.toMatchObject(DAEMON_LOST.error)
+})
+
 describe('a stream whose daemon knows how it ended', () => {
   it('is complete with its finish reason', async () => {
     expect(await endOf('ends', knows(RECORD))).toEqual({ kind: 'complete' })

@@ -3,6 +3,7 @@ import { HttpLink } from '../../../src/worker/link/http-link.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 
 const STATE = {
+  thread: '5f0c3a52-7a3e-4d55-8d1b-0f4f1a3b9a11',
   generation: 1,
   kid: 'k',
   jwk: { kty: 'EC', crv: 'P-256', x: 'x', y: 'y', kid: 'k', alg: 'ES256', use: 'sig' },
@@ -129,6 +130,34 @@ describe('the link', () => {
     const gone = linkTo(lost)
     await expect(gone.link.endStream('one')).rejects.toThrow('the enclave daemon cannot be reached')
     expect(gone.asked).toHaveLength(2)
+  })
+
+  describe('after a call that broke off', () => {
+    const other = { ...STATE, thread: '0d4a6b52-1111-4d55-8d1b-0f4f1a3b9a11' }
+
+    it('says nothing where the thread that carried it still answers', async () => {
+      const { link, clock } = linkTo(state, state)
+      await link.state()
+      const requireThread = link.watchThread()
+      clock.now += 1
+      await expect(requireThread()).resolves.toBeUndefined()
+    })
+
+    it('fails where that thread does not answer, or another one does', async () => {
+      const { link, clock, failures } = linkTo(state, () => Response.json(other))
+      await link.state()
+      const requireThread = link.watchThread()
+      clock.now += 1
+      await expect(requireThread()).rejects.toThrow('the enclave daemon broke off its answer')
+      clock.now += 1
+      await expect(requireThread()).rejects.toThrow('the enclave daemon cannot be reached')
+      expect(failures).toEqual(['broken_off', 'unreachable'])
+    })
+
+    it('takes the thread that answers for the one that carried it where none was known', async () => {
+      const { link } = linkTo(state)
+      await expect(link.watchThread()()).resolves.toBeUndefined()
+    })
   })
 
   it('keeps the request alive that asks for the state, until the answer that others wait for is there', async () => {

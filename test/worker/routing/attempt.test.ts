@@ -1,12 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { LogFields } from '../../../src/worker/http/log.ts'
-import { AttemptFailure, type Failure } from '../../../src/worker/provider/failure.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import {
+  AttemptFailure,
+  SilentFailure,
+  type Failure,
+} from '../../../src/worker/provider/failure.ts'
 import { attemptRoutes } from '../../../src/worker/routing/attempt.ts'
 import { attemptShare } from '../../../src/worker/routing/attempt-share.ts'
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
-import { planChat } from '../../../src/worker/routing/plan.ts'
+import { planChat, type PlannedAttempt } from '../../../src/worker/routing/plan.ts'
 import { CHAT_FAILURE_MAPPING } from '../../../src/worker/routing/failure-mapping.ts'
 import { refusalOf } from '../../support/refusal.ts'
 import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
@@ -19,7 +24,7 @@ const CATALOGUE = catalogueOf({
   'solo/lone': { pricing },
 })
 
-type Answers = Readonly<Record<string, Failure | 'served'>>
+type Answers = Readonly<Record<string, Failure | SilentFailure | 'served'>>
 
 interface Run {
   readonly model: string
@@ -33,6 +38,10 @@ interface Run {
   /** How long routes say nothing before they answer as told. */
   readonly silences?: Readonly<Record<string, number>>
   readonly catalogue?: Catalogue
+  /** The provider that is called through the daemon. */
+  readonly pinned?: string
+  /** What becomes of the daemon's thread that carries a call; it lives on unless given. */
+  readonly thread?: () => Promise<void>
 }
 
 /** Runs the loop over a plan; each route answers as told. */
@@ -49,7 +58,7 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
   const budget = budgetOf(rest, () => clock)
   const health = createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
   const outcome = await attemptRoutes(
-    attempts,
+    attempts.map((attempt) => through(rest.pinned, attempt)),
     async ({ route }, limitMs) => {
       tried.push(route.id)
       limits.push(limitMs)
@@ -58,6 +67,7 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       if (silence !== undefined) clock += Math.min(silence, limitMs ?? Number.POSITIVE_INFINITY)
       budget.check()
       budget.signal.throwIfAborted()
+      if (answer instanceof SilentFailure) throw answer
       if (answer !== 'served') throw new AttemptFailure(answer)
       return route.id
     },
@@ -72,9 +82,16 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       maxAttempts: rest.maxAttempts ?? 6,
       budget,
       shareOf: (leftMs) => attemptShare(leftMs, rest.syncAttemptMs),
+      watchThread: () => rest.thread ?? (() => Promise.resolve()),
     },
   ).catch((error: unknown) => error)
   return { outcome, tried, limits, logged, health: health.snapshot(clock) }
+}
+
+function through(provider: string | undefined, attempt: PlannedAttempt): PlannedAttempt {
+  const { route } = attempt
+  if (route.provider.name !== provider) return attempt
+  return { ...attempt, route: { ...route, provider: { ...route.provider, adapter: 'envelope' } } }
 }
 
 /** A budget whose clock stands still unless a route is silent. */
@@ -181,6 +198,58 @@ describe('attempting routes', () => {
     const left: Run = { model: 'lone', budgetMs: 20_000, silences: { 'solo/lone': 1e9 } }
     const { health } = await run({}, { ...left, cause: 'client' })
     expect(health).toEqual([])
+  })
+
+  describe('where a call broke off without a word', () => {
+    const broken = new SilentFailure({ kind: 'unavailable', unanswered: false })
+    const lost = () => Promise.reject(new LinkUnavailable('the enclave daemon cannot be reached'))
+
+    it('holds nothing against its route when the thread that carried it is lost, and asks no other', async () => {
+      const { outcome, tried, health } = await run(
+        { 'nova/glm': broken },
+        { model: 'glm', pinned: 'nova', thread: lost },
+      )
+      expect(outcome).toBeInstanceOf(LinkUnavailable)
+      expect(tried).toEqual(['nova/glm'])
+      expect(health).toEqual([])
+    })
+
+    it('counts it when that thread lives, and asks the next', async () => {
+      const { outcome, health } = await run(
+        { 'nova/glm': broken },
+        { model: 'glm', pinned: 'nova' },
+      )
+      expect(outcome).toMatchObject({ value: 'vela/glm' })
+      expect(health).toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
+    })
+
+    it('asks nothing of the daemon for a call that went past it, or that was answered', async () => {
+      const past = await run(
+        { 'vela/glm': broken },
+        { model: 'vela/glm', pinned: 'nova', thread: lost },
+      )
+      expect(refusal(past.outcome).code).toBe('routes_unavailable')
+      expect(past.health).toContainEqual(expect.objectContaining({ route: 'vela/glm', errors: 1 }))
+      const answered = await run(
+        { 'nova/glm': unavailable },
+        { model: 'glm', pinned: 'nova', thread: lost },
+      )
+      expect(answered.outcome).toMatchObject({ value: 'vela/glm' })
+    })
+
+    it('holds a silence until the end against no route when the thread is lost', async () => {
+      const asked: string[] = []
+      const thread = () => {
+        asked.push('asked')
+        return lost()
+      }
+      const silences = { 'nova/glm': 1e9 }
+      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      const { outcome, health } = await run({}, hung)
+      expect(refusal(outcome).code).toBe('upstream_timeout')
+      expect(asked).toEqual(['asked'])
+      expect(health).toEqual([])
+    })
   })
 
   it('repeats a route only where it is the only one and no byte of an answer came', async () => {

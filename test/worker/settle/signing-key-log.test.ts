@@ -17,6 +17,7 @@ function daemon() {
     use: 'sig',
   } as const
   const state = async () => ({
+    thread: crypto.randomUUID(),
     generation: 1,
     kid: 'k',
     jwk,
