@@ -38,6 +38,8 @@ export interface DaemonDeps {
   readonly monotonic: () => number
   /** From 0 up to 1. */
   readonly random: () => number
+  /** The id of this thread, a UUID. */
+  readonly thread: string
   readonly notify: (message: FromDaemon) => void
   readonly log: Log
   /** Passes unsealed secrets to the supervisor, which puts them into effect. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { toDaemonSchema, type FromDaemon, type ToDaemon } from '../protocol/boot.ts'
 import { traceError } from '../protocol/error-trace.ts'
 import { startDaemon, type Daemon } from './daemon.ts'
@@ -24,7 +25,8 @@ function main(): void {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
-      const tools = { env, ...CLOCKS, random: Math.random, notify, log, offers, openMachine }
+      const chance = { random: Math.random, thread: randomUUID() }
+      const tools = { env, ...CLOCKS, ...chance, notify, log, offers, openMachine }
       starting = startDaemon(message.boot, tools)
       const { ready } = await starting
       // Loading the program leaves more garbage than the program is large.

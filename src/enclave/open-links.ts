@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { DaemonBoot, DaemonReady, FromDaemon } from '../protocol/boot.ts'
 import { startCarriers } from './carrier/carriers.ts'
 import type { Changes } from './carrier/changes.ts'
@@ -23,6 +22,8 @@ export interface LinksInputs {
   readonly routes: readonly AnswerRoute[]
   /** Says when anything that carriers go by has changed. */
   readonly changes: Changes
+  /** The id of the main thread, a UUID. */
+  readonly thread: string
   readonly log: Log
   readonly notify: (message: FromDaemon) => void
   /** Milliseconds that never go back. */
@@ -39,7 +40,7 @@ export interface Links {
 
 /** @throws Error when a port cannot be opened */
 export async function openLinks(inputs: LinksInputs): Promise<Links> {
-  const { boot, receiptKey, generation, identity, upstream, routes, log } = inputs
+  const { boot, receiptKey, generation, identity, upstream, routes, thread, log } = inputs
   const key = receiptKeyOf(receiptKey)
   const state = () => ({
     generation: generation().generation,
@@ -48,7 +49,7 @@ export async function openLinks(inputs: LinksInputs): Promise<Links> {
     envelope_sha256: identity.envelopes.current?.sha256 ?? null,
   })
   const signer = { key, ...upstream, routerHop: identity.routerHop }
-  const own = createCarrierRoutes({ state, thread: randomUUID(), signer, ...upstream })
+  const own = createCarrierRoutes({ state, thread, signer, ...upstream })
   const server = await startLinkServer(boot.link, createDispatcher([...own, ...routes], log))
   const carriers = await startCarriers({
     ...inputs,

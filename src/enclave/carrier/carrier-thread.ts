@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { startCarrier } from './carrier.ts'
 import type { CarrierData, FromCarrier, ToCarrier } from './messages.ts'
@@ -12,5 +13,10 @@ const send = (message: FromCarrier) => {
 const questions = new Questions((id, question) => send({ type: 'asked', id, question }))
 parentPort?.on('message', (answer: ToCarrier) => questions.answered(answer))
 
-const { port } = await startCarrier(data, { questions, send, now: Date.now })
+const { port } = await startCarrier(data, {
+  questions,
+  send,
+  thread: randomUUID(),
+  now: Date.now,
+})
 send({ type: 'listening', port })

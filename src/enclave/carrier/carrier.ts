@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { openCalls } from '../calls.ts'
 import { EventMemory } from '../egress/event-memory.ts'
 import { receiptKeyOf } from '../keys/receipt-key.ts'
@@ -16,6 +15,8 @@ import type { Questions } from './questions.ts'
 export interface CarrierTools {
   readonly questions: Pick<Questions, 'ask'>
   readonly send: (message: FromCarrier) => void
+  /** The id of this thread, a UUID. */
+  readonly thread: string
   /** Milliseconds. */
   readonly now: () => number
 }
@@ -26,7 +27,7 @@ export interface CarrierTools {
  */
 export function startCarrier(
   { link, key: parts, facts: feed, eventMemory, place }: CarrierData,
-  { questions, send, now }: CarrierTools,
+  { questions, send, thread, now }: CarrierTools,
 ): Promise<LinkServer> {
   const log: Log = (event, fields) => send({ type: 'log', event, fields })
   const mirror = new FactMirror(feed)
@@ -48,7 +49,7 @@ export function startCarrier(
       jwk: key.jwk,
       envelope_sha256: envelopeOf(mirror, now()),
     }),
-    thread: randomUUID(),
+    thread,
     signer: { key, proofs, routerHop, proveMessage },
     egress,
   })
