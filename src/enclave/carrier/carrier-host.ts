@@ -8,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import { FactTeller, type FactFeed } from './fact-channel.ts'
 import type { Facts } from './facts.ts'
+import { BeatWatch, newBeats, type Beats, type Heartbeat } from './heartbeat.ts'
 import type { CarrierData, FromCarrier, Question, ToCarrier } from './messages.ts'
 
 export interface CarrierHostDeps {
@@ -21,8 +22,9 @@ export interface CarrierHostDeps {
   /** Never rejects. */
   readonly answer: (question: Question) => Promise<LinkReply | undefined>
   readonly log: Log
-  /** Called when the carrier has ended by itself, and when it listens again. */
-  readonly onLost: () => void
+  readonly heartbeat: Heartbeat
+  /** Called when the carrier has ended, or was ended because it stood still, and when it listens again. */
+  readonly onLost: (why: 'ended' | 'stood still') => void
   readonly onRestored: () => void
   /** Milliseconds that never go back. */
   readonly monotonic: () => number
@@ -36,7 +38,7 @@ const CRASH_WINDOW_MS = 60_000
 
 /**
  * The thread of one carrier. When it ends, by an error or for want of memory, a new one is started on the same port, later
- * with each end within a minute; until then its workers cannot reach the daemon.
+ * with each end within a minute; until then its workers cannot reach the daemon. One that stands still is ended.
  */
 export class CarrierHost {
   readonly #deps: CarrierHostDeps
@@ -45,6 +47,8 @@ export class CarrierHost {
   #port: number
   #ends: readonly number[] = []
   #timer: NodeJS.Timeout | undefined
+  #looks: NodeJS.Timeout | undefined
+  #stoodStill = false
   #closed = false
 
   constructor(deps: CarrierHostDeps) {
@@ -63,12 +67,14 @@ export class CarrierHost {
    */
   async start(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const thread = this.#open()
+    const beats = newBeats()
+    const thread = this.#open(beats)
     let hasListened = false
     thread.on('message', (message: FromCarrier) => {
       if (message.type !== 'listening') return this.#receive(thread, message)
       this.#port = message.port
       hasListened = true
+      this.#watch(beats)
       return resolve()
     })
     thread.once('exit', () => {
@@ -93,10 +99,26 @@ export class CarrierHost {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
+    clearInterval(this.#looks)
     await this.#thread?.terminate()
   }
 
-  #open(): Worker {
+  #watch(beats: Beats): void {
+    const { heartbeat, monotonic } = this.#deps
+    let watch = new BeatWatch(beats, heartbeat, monotonic())
+    this.#stoodStill = false
+    this.#looks = setInterval(() => {
+      if (!watch.standsStill(monotonic())) return
+      // The daemon ends by this, and all of it is started again.
+      if (this.#stoodStill) throw new Error('a carrier that stands still cannot be ended')
+      this.#stoodStill = true
+      watch = new BeatWatch(beats, heartbeat, monotonic())
+      this.end()
+    }, heartbeat.everyMs)
+    this.#looks.unref()
+  }
+
+  #open(beats: Beats): Worker {
     const { link, facts, program, log, ...deps } = this.#deps
     const { port1, port2 } = new MessageChannel()
     const sent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -110,6 +132,7 @@ export class CarrierHost {
       facts: feed(port2),
       eventMemory: deps.eventMemory,
       place: deps.place,
+      beats,
     }
     const thread = new Worker(program, {
       workerData: data,
@@ -129,6 +152,7 @@ export class CarrierHost {
   }
 
   #forget(): void {
+    clearInterval(this.#looks)
     giveBackOf(this.#deps.eventMemory, this.#deps.place)
     this.#teller?.close()
     this.#teller = undefined
@@ -137,7 +161,7 @@ export class CarrierHost {
 
   #onEnd(): void {
     if (this.#closed) return
-    this.#deps.onLost()
+    this.#deps.onLost(this.#stoodStill ? 'stood still' : 'ended')
     this.#restartLater()
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { startCarrier } from './carrier.ts'
+import { CARRIER_HEARTBEAT, startBeating } from './heartbeat.ts'
 import type { CarrierData, FromCarrier, ToCarrier } from './messages.ts'
 import { Questions } from './questions.ts'
 
@@ -19,4 +20,5 @@ const { port } = await startCarrier(data, {
   thread: randomUUID(),
   now: Date.now,
 })
+startBeating(data.beats, CARRIER_HEARTBEAT)
 send({ type: 'listening', port })

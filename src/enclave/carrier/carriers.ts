@@ -9,6 +9,7 @@ import { bodyReader } from '../read-body.ts'
 import { CarrierHost } from './carrier-host.ts'
 import type { Changes } from './changes.ts'
 import type { Facts } from './facts.ts'
+import { CARRIER_HEARTBEAT } from './heartbeat.ts'
 import type { Question } from './messages.ts'
 
 export interface CarriersInputs {
@@ -53,7 +54,8 @@ export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
         eventMemory,
         place: index,
         answer,
-        onLost: () => notify({ type: 'carrier_lost', reason: `number ${index + 1}` }),
+        heartbeat: CARRIER_HEARTBEAT,
+        onLost: (why) => notify({ type: 'carrier_lost', reason: `number ${index + 1} ${why}` }),
         onRestored: () => notify({ type: 'carrier_restored', reason: `number ${index + 1}` }),
         program: CARRIER_THREAD,
       }),

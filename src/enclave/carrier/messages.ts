@@ -5,6 +5,7 @@ import type { LinkReply } from '../link/answer.ts'
 import type { LogEvent, LogFields } from '../log.ts'
 import type { ChannelEvidence } from '../proofs.ts'
 import type { FactFeed } from './fact-channel.ts'
+import type { Beats } from './heartbeat.ts'
 
 /** The start parameters of a carrier. */
 export interface CarrierData {
@@ -15,6 +16,7 @@ export interface CarrierData {
   readonly eventMemory: TakenByThread
   /** Its place among the carriers, from 0. */
   readonly place: number
+  readonly beats: Beats
 }
 
 /** What a carrier asks of the main thread. */

@@ -11,7 +11,7 @@ const PATIENCE = 60_000
 const [OWN, STARTS, ENDED] = [0, 1, 2]
 
 /** Says that it listens; the first one of them ends in the same moment. */
-const PROGRAM = `
+const ENDS = `
   import { parentPort, workerData } from 'node:worker_threads'
   const { eventMemory } = workerData
   process.on('exit', () => {
@@ -23,38 +23,67 @@ const PROGRAM = `
   if (Atomics.add(eventMemory, ${STARTS}, 1) === 0) process.exit()
 `
 
+/** Says that it listens and beats; the first one of them then stands still. */
+const FREEZES = `
+  import { parentPort, workerData } from 'node:worker_threads'
+  const { beats, eventMemory } = workerData
+  setInterval(() => Atomics.add(beats, 0, 1), 50)
+  parentPort.postMessage({ type: 'listening', port: 9 })
+  const isFirst = Atomics.add(eventMemory, ${STARTS}, 1) === 0
+  if (isFirst) setTimeout(() => Atomics.wait(eventMemory, ${OWN}, 0), 500)
+`
+
+async function hostOf(program: string, said: string[]) {
+  const shared = countersFor(3)
+  const host = new CarrierHost({
+    link: {
+      port: 0,
+      host: '127.0.0.1',
+      serverCertPem: '-----BEGIN ',
+      serverKeyPem: '-----BEGIN ',
+      workerCertPem: '-----BEGIN ',
+    },
+    key: await generateReceiptKey(),
+    eventMemory: shared,
+    place: OWN,
+    facts: () => NO_FACTS,
+    proofs: { distrust: () => {} },
+    answer: async () => undefined,
+    log: () => {},
+    heartbeat: { everyMs: 100, misses: 50 },
+    onLost: (why) => void said.push(why),
+    onRestored: () => void said.push('restored'),
+    monotonic: () => performance.now(),
+    program: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
+  })
+  return { host, shared }
+}
+
 it(
   'a carrier that listens and ends before the main thread has heard of either is started again',
   async () => {
-    const shared = countersFor(3)
     const said: string[] = []
-    const host = new CarrierHost({
-      link: {
-        port: 0,
-        host: '127.0.0.1',
-        serverCertPem: '-----BEGIN ',
-        serverKeyPem: '-----BEGIN ',
-        workerCertPem: '-----BEGIN ',
-      },
-      key: await generateReceiptKey(),
-      eventMemory: shared,
-      place: OWN,
-      facts: () => NO_FACTS,
-      proofs: { distrust: () => {} },
-      answer: async () => undefined,
-      log: () => {},
-      onLost: () => void said.push('lost'),
-      onRestored: () => void said.push('restored'),
-      monotonic: () => performance.now(),
-      program: new URL(`data:text/javascript,${encodeURIComponent(PROGRAM)}`),
-    })
+    const { host, shared } = await hostOf(ENDS, said)
     const started = host.start()
     // Stands still until the thread is gone.
     Atomics.wait(shared, ENDED, 0, PATIENCE)
     Atomics.wait(shared, OWN, 0, 500)
     await started
-    await expect.poll(() => said, { timeout: PATIENCE }).toEqual(['lost', 'restored'])
+    await expect.poll(() => said, { timeout: PATIENCE }).toEqual(['ended', 'restored'])
     expect([host.port, Atomics.load(shared, STARTS)]).toEqual([9, 2])
+    await host.close()
+  },
+  2 * PATIENCE,
+)
+
+it(
+  'a carrier that stands still is ended and started again',
+  async () => {
+    const said: string[] = []
+    const { host, shared } = await hostOf(FREEZES, said)
+    await host.start()
+    await expect.poll(() => said, { timeout: PATIENCE }).toEqual(['stood still', 'restored'])
+    expect(Atomics.load(shared, STARTS)).toBe(2)
     await host.close()
   },
   2 * PATIENCE,

@@ -317,7 +317,7 @@ describe('a carrier that dies under load', () => {
       await expect
         .poll(() => said, { timeout: PATIENCE })
         .toEqual([
-          { type: 'carrier_lost', reason: 'number 1' },
+          { type: 'carrier_lost', reason: 'number 1 ended' },
           { type: 'carrier_restored', reason: 'number 1' },
         ])
       const served = own.filter((status) => status === 200).length

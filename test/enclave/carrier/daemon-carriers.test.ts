@@ -83,7 +83,7 @@ describe('the carriers of a daemon', () => {
     const before = (await wholeStates()).map(({ thread }) => thread)
     expect(new Set(before).size).toBe(3)
     daemon.send({ type: 'end_carrier', port: ready.carrierPorts[1] ?? 0 })
-    expect((await daemon.next('carrier_lost')).reason).toBe('number 2')
+    expect((await daemon.next('carrier_lost')).reason).toBe('number 2 ended')
     expect((await daemon.next('carrier_restored')).reason).toBe('number 2')
     const [main, ...others] = await states()
     expect(others).toEqual([main, main])
