@@ -8,6 +8,11 @@ export interface TcpProxy {
   delayAnswers(ms: number): void
   /** Ends every connection and accepts no new one. */
   cut(): Promise<void>
+  /**
+   * Nothing passes on the connections of this moment any more, and neither side learns that the other has gone: as where a host
+   * loses its power, or a network an entry of its table.
+   */
+  freeze(): void
   /** Accepts connections again. */
   heal(): Promise<void>
   close(): Promise<void>
@@ -16,13 +21,14 @@ export interface TcpProxy {
 /** Passes connections on to a port of loopback. */
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
+  const frozen = new WeakSet<Socket>()
   let answerDelayMs = 0
   const keep = (socket: Socket, other: Socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
     socket.once('close', () => {
       sockets.delete(socket)
-      other.destroy()
+      if (!frozen.has(socket)) other.destroy()
     })
   }
   const server: Server = createServer((client) => {
@@ -31,21 +37,32 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     keep(upstream, client)
     client.pipe(upstream)
     upstream.on('data', (data: Buffer) => {
+      if (frozen.has(upstream)) return
       if (answerDelayMs === 0) client.write(data)
       else setTimeout(() => client.write(data), answerDelayMs)
     })
-    upstream.once('end', () => client.end())
+    upstream.once('end', () => {
+      if (!frozen.has(upstream)) client.end()
+    })
   })
   const cut = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
     for (const socket of sockets) socket.destroy()
     await closed
   }
+  const freeze = () => {
+    for (const socket of sockets) {
+      frozen.add(socket)
+      socket.unpipe()
+      socket.resume()
+    }
+  }
   const port = await listen(server)
   return {
     port,
     delayAnswers: (ms) => (answerDelayMs = ms),
     cut,
+    freeze,
     heal: () => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve)),
     close: cut,
   }

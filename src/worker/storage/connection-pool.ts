@@ -1,4 +1,4 @@
-import { StorageUnavailable } from './database.ts'
+import { DeadlinePassed, type OperationDeadline } from './operation-deadline.ts'
 
 /** One connection of a pool, used by one batch at a time. */
 export interface PooledConnection {
@@ -18,10 +18,14 @@ export interface ConnectionPool<L extends PooledConnection> {
   /**
    * Gives `work` exclusive use of a connection, first come, first served, but no owner more than its share, and reads no
    * more than half of all, so that no number of them keeps a write waiting; likewise work that waits for locked rows.
-   * @throws StorageUnavailable when waiting and work together exceed the deadline; the connection is then replaced,
-   *   because a late result on it could not be matched to its query
+   * @throws DeadlinePassed when the deadline passes first; the connection of the work is then replaced, because a late result
+   *   on it could not be matched to its query
    */
-  use<Result>(user: PoolUser, work: (connection: L) => Promise<Result>): Promise<Result>
+  use<Result>(
+    user: PoolUser,
+    deadline: OperationDeadline,
+    work: (connection: L) => Promise<Result>,
+  ): Promise<Result>
 }
 
 export interface ConnectionPoolOptions<L extends PooledConnection> {
@@ -32,7 +36,6 @@ export interface ConnectionPoolOptions<L extends PooledConnection> {
    * locks and must leave connections for others.
    */
   readonly share: number
-  readonly deadlineMs: number
   /** Whether a connection can still be used after its work failed with this error. */
   readonly survives: (error: unknown) => boolean
 }
@@ -43,17 +46,12 @@ export function createConnectionPool<L extends PooledConnection>(
 ): ConnectionPool<L> {
   const queue = createConnectionQueue<L>(options)
   return {
-    async use(user, work) {
-      const deadline = startDeadline(options.deadlineMs)
-      try {
-        const connection = await queue.acquire(user, deadline.passed)
-        return await runOn(connection ?? options.open(), work, deadline.passed, {
-          done: (kept) => queue.release(user, kept),
-          survives: options.survives,
-        })
-      } finally {
-        deadline.stop()
-      }
+    async use(user, { passed }, work) {
+      const connection = await queue.acquire(user, passed)
+      return runOn(connection ?? options.open(), work, passed, {
+        done: (kept) => queue.release(user, kept),
+        survives: options.survives,
+      })
     },
   }
 }
@@ -135,13 +133,4 @@ function createConnectionQueue<L extends PooledConnection>({
   }
 
   return { acquire, release }
-}
-
-class DeadlinePassed extends StorageUnavailable {}
-
-function startDeadline(ms: number) {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const message = `the database did not answer within ${ms} ms`
-  const timer = setTimeout(() => reject(new DeadlinePassed(message)), ms)
-  return { passed: promise, stop: () => clearTimeout(timer) }
 }

@@ -13,9 +13,9 @@ export interface LaneRules<Item, Answer> {
   readonly maxItems: number
   readonly maxSize: number
   readonly sizeOf: (item: Item) => number
-  /** How long items may wait for a lane, ms. */
+  /** How long items that have to wait for a lane may take in all, ms. A run keeps the time of items that need not wait. */
   readonly deadlineMs: number
-  /** The answer of an item that waited too long. It was not run and never will be. */
+  /** The answer of an item that took too long. If its run has begun, it may be carried out all the same. */
   readonly late: Answer
 }
 
@@ -57,8 +57,7 @@ export function createJoiningLanes<Item, Answer>(
     if (!waiting.includes(load)) return promise
     const timer = setTimeout(() => {
       const index = waiting.indexOf(load)
-      if (index < 0) return
-      waiting.splice(index, 1)
+      if (index >= 0) waiting.splice(index, 1)
       resolve(items.map(() => rules.late))
     }, rules.deadlineMs)
     try {

@@ -20,6 +20,33 @@ const SERIALIZABLE = 'isolation level serializable'
 const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 
 /**
+ * Limits of a writing transaction that the server itself keeps, so that none outlives a host that has gone: a lock that it waits
+ * for, and rows that it has locked while its host says nothing. As part of the transaction, because connection poolers refuse
+ * or forget settings of a connection.
+ */
+const LIMIT_TRANSACTION = `SELECT set_config('lock_timeout', ?, true),
+  set_config('idle_in_transaction_session_timeout', ?, true)`
+
+/** The same for reads: a statement that nobody waits for any more ends. */
+const LIMIT_STATEMENTS = `SELECT set_config('statement_timeout', ?, true)`
+
+/** Statements that run as one transaction. */
+export interface Batch {
+  /** Null: of the directory. */
+  readonly customerId: string | null
+  readonly statements: readonly Statement[]
+}
+
+export interface BatchLimits {
+  /** How long one statement of a batch that only reads may take, ms. */
+  readonly readMs: number
+  /** How long a batch that writes waits for one lock, ms. */
+  readonly lockMs: number
+  /** After this time without a word the server gives its transaction up, ms. */
+  readonly idleMs: number
+}
+
+/**
  * Runs one batch as one transaction on a connection of its own, its statements sent without waiting between them.
  *
  * Engines with one writer run batches one after another, and the schema's SQL relies on it. Here a writing batch of a
@@ -30,34 +57,47 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
  */
 export async function runPostgresBatch(
   sql: postgres.Sql,
-  customerId: string | null,
-  statements: readonly Statement[],
+  batch: Batch,
+  limits: BatchLimits,
 ): Promise<BatchRows> {
-  const [only] = statements
-  if (only === undefined) return []
-  if (!statements.every(isRead)) return runWrites(sql, customerId, statements)
+  const { statements } = batch
+  if (statements.length === 0) return []
+  if (!statements.every(isRead)) return runWrites(sql, batch, limits)
   try {
-    if (statements.length === 1) return [await run(sql, only)]
-    return await sql.begin(SNAPSHOT, (tx) => runAll(tx, statements))
+    return await runReads(sql, statements, limits.readMs)
   } catch (error) {
     throw new NotCommitted(error)
   }
 }
 
+/** In one round trip: a transaction that fails in its middle ends with nothing at its COMMIT. */
+async function runReads(
+  sql: postgres.Sql,
+  statements: readonly Statement[],
+  readMs: number,
+): Promise<BatchRows> {
+  const limit = { sql: LIMIT_STATEMENTS, params: [String(readMs)] }
+  const begun = sql.unsafe(`BEGIN ${SNAPSHOT}`).execute()
+  const rows = runAll(sql, [limit, ...statements])
+  const committed = sql.unsafe('COMMIT').execute()
+  // Answers come in order, so the first failure is the cause of those after it.
+  const [, [, ...answers]] = await Promise.all([begun, rows, committed])
+  return answers
+}
+
 async function runWrites(
   sql: postgres.Sql,
-  customerId: string | null,
-  statements: readonly Statement[],
+  { customerId, statements }: Batch,
+  { lockMs, idleMs }: BatchLimits,
 ): Promise<BatchRows> {
   let begun = false
   const isolation = customerId === null ? SERIALIZABLE : READ_COMMITTED
+  const limit = { sql: LIMIT_TRANSACTION, params: [String(lockMs), String(idleMs)] }
+  const lock = customerId === null ? [limit] : [limit, { sql: LOCK_CUSTOMER, params: [customerId] }]
   try {
     return await sql.begin(isolation, async (tx) => {
       begun = true
-      if (customerId === null) return runAll(tx, statements)
-      const lock = { sql: LOCK_CUSTOMER, params: [customerId] }
-      const [, ...rows] = await runAll(tx, [lock, ...statements])
-      return rows
+      return (await runAll(tx, [...lock, ...statements])).slice(lock.length)
     })
   } catch (error) {
     throw begun ? error : new NotCommitted(error)

@@ -1,23 +1,22 @@
-import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import type { BatchRows } from './batch-outcome.ts'
 import type { Database, Statement } from './database.ts'
 import { createConnectionPool, type PoolUser } from './connection-pool.ts'
 import { migrate } from './migrate.ts'
 import { POSTGRES_MIGRATIONS } from './migrations.ts'
-import { isRead } from './sql.ts'
-import { NotCommitted, runPostgresBatch } from './postgres-batch.ts'
+import { withDeadline, type DeadlineRules, type OperationDeadline } from './operation-deadline.ts'
+import { createPostgresBatches } from './postgres-batches.ts'
 import {
   openPostgresConnection,
   type PostgresAddress,
   type PostgresConnection,
 } from './postgres-connection.ts'
-import { causeOf, classifyPostgresError, survives } from './postgres-errors.ts'
+import { classifyPostgresError, survives } from './postgres-errors.ts'
 import { createPostgresLedger, type PostgresLedger } from './postgres-ledger.ts'
+import { RowWaits } from './row-waits.ts'
 
 const CONNECTIONS = 8
 /** A customer's batches wait for its lock: more connections would not make them faster. */
 const MAX_OF_ONE_CUSTOMER = 3
-/** Number of connections that a batch is tried on before it has written: idle ones may have been cut unnoticed. */
-const MAX_CONNECTIONS = 3
 const MAX_TRIES = 10
 const FIRST_RETRY_MS = 5
 const MAX_RETRY_MS = 200
@@ -30,51 +29,48 @@ export interface PostgresEngine {
   readonly ledger: PostgresLedger
 }
 
+export interface PostgresRules extends DeadlineRules {
+  /** Numbers in [0, 1), for the pauses between tries. */
+  readonly random: () => number
+  /** After this time without a word the server gives a writing transaction up, ms: its host has gone. */
+  readonly idleMs: number
+}
+
 /**
  * A PostgreSQL database behind a small pool of connections. The schema is applied before the first batch; a
  * failure to do so fails that batch only, and the next one tries again.
  *
- * @param deadlineMs how long a batch may wait for a connection and run
- * @param random numbers in [0, 1), for the pauses between tries
  */
 export function createPostgresEngine(
   address: PostgresAddress,
-  deadlineMs: number,
-  random: () => number,
+  { random, idleMs, ...rules }: PostgresRules,
 ): PostgresEngine {
   const connections = createConnectionPool({
     open: () => openPostgresConnection(address),
     size: CONNECTIONS,
     share: MAX_OF_ONE_CUSTOMER,
-    deadlineMs,
     survives,
   })
+  const rows = new RowWaits()
   let migration: Promise<void> | undefined
 
   function onConnection<Result>(
     user: PoolUser,
+    deadline: OperationDeadline,
     work: (connection: PostgresConnection) => Promise<Result>,
   ): Promise<Result> {
-    return connections.use(user, (connection) => withRetries(() => work(connection), random))
+    return connections.use(user, deadline, (connection) =>
+      withRetries(() => work(connection), random),
+    )
   }
 
-  async function run(customerId: string | null, statements: readonly Statement[]) {
-    const user = { owner: customerId ?? '', reads: statements.every(isRead) }
-    for (let connection = 1; ; connection++) {
-      try {
-        return await onConnection(user, ({ sql }) => runPostgresBatch(sql, customerId, statements))
-      } catch (error) {
-        const failure = classifyPostgresError(error)
-        const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
-        if (failure === 'unavailable' && again) continue
-        const cause = causeOf(error)
-        throw storageError(messageOf(cause), failure === 'refused', cause)
-      }
-    }
-  }
+  const run = createPostgresBatches({ onConnection, rows, idleMs })
 
   function migrated(): Promise<void> {
-    const bare = { batch: (statements: readonly Statement[]) => run(null, statements) }
+    const bare = {
+      batch: (statements: readonly Statement[]) =>
+        withDeadline(rules, (deadline) => run({ customerId: null, statements }, deadline)),
+    }
     migration ??= migrate(bare, POSTGRES_MIGRATIONS).catch((error: unknown) => {
       migration = undefined
       throw error
@@ -82,17 +78,20 @@ export function createPostgresEngine(
     return migration
   }
 
-  async function batch(customerId: string | null, statements: readonly Statement[]) {
-    await migrated()
-    return run(customerId, statements)
+  function batch(customerId: string | null, statements: readonly Statement[]) {
+    return withDeadline(rules, async (deadline) => {
+      await Promise.race([migrated(), deadline.passed])
+      return run({ customerId, statements }, deadline)
+    })
   }
 
   const ledger = createPostgresLedger({
-    onConnection: async (user, work) => {
-      await migrated()
-      return onConnection(user, work)
+    onConnection: async (user, deadline, work) => {
+      await Promise.race([migrated(), deadline.passed])
+      return onConnection(user, deadline, work)
     },
-    deadlineMs,
+    rows,
+    ...rules,
   })
   return { batch, ledger, directory: { batch: (statements) => batch(null, statements) } }
 }

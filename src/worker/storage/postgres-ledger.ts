@@ -2,6 +2,12 @@ import { messageOf } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { createJoiningLanes } from './joining-lanes.ts'
 import {
+  lockMsOf,
+  withDeadline,
+  type DeadlineRules,
+  type OperationDeadline,
+} from './operation-deadline.ts'
+import {
   roundsOf,
   type LedgerAnswer,
   type LedgerEnd,
@@ -9,8 +15,9 @@ import {
   type LedgerItem,
 } from './postgres-calls.ts'
 import { callFunction } from './postgres-batch.ts'
-import type { PostgresConnection } from './postgres-connection.ts'
+import type { OnConnection } from './postgres-batches.ts'
 import { StorageUnavailable } from './database.ts'
+import type { RowWaits } from './row-waits.ts'
 import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
 
 export interface PostgresLedger {
@@ -26,14 +33,10 @@ export interface PostgresLedger {
   alone(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd>
 }
 
-export interface PostgresLedgerDeps {
-  /** Gives exclusive use of a connection, and repeats what lost to another transaction. */
-  readonly onConnection: <Result>(
-    user: PoolUser,
-    work: (connection: PostgresConnection) => Promise<Result>,
-  ) => Promise<Result>
-  /** How long an operation may take, ms. */
-  readonly deadlineMs: number
+export interface PostgresLedgerDeps extends DeadlineRules {
+  readonly onConnection: OnConnection
+  /** Shared with batches, which lock the same rows. */
+  readonly rows: RowWaits
 }
 
 const FUNCTIONS: Readonly<
@@ -47,7 +50,7 @@ const FUNCTIONS: Readonly<
 /** How long a call for several customers waits for the row of one of them, ms. */
 const LOCK_WAIT_MS = 250
 
-/** How long each of them then waits by itself, ms: who gets the row only later waits alone. */
+/** How long each part of such a call then waits, ms: who gets the row only later waits alone. */
 const PROBE_WAIT_MS = 1
 
 const LOCKED: LedgerAnswer = { locked: true }
@@ -64,30 +67,17 @@ const MAX_CONNECTIONS = 3
 /**
  * The ledger's operations in calls of the database's functions: one round trip and one commit for all that wait.
  *
- * Where the call is refused, or the row of one customer stays locked, each operation is carried out by itself, so that none
- * fails or waits because of another. One whose row is locked then waits alone, and others of its customer wait for it, on no
- * connection. Once it has had the row they join all others again; where it gave up, the next of them waits for the row. Every
- * operation may be repeated, so one whose connection is lost is.
+ * Where the call is refused, or the row of one customer stays locked, its halves are called one after the other, and their halves,
+ * so that no operation fails or waits because of another. One whose row is locked then waits alone (`RowWaits`), and joins all
+ * others again once its customer's row can be had. Every operation may be repeated, so one whose connection is lost is.
  */
 export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
-  /** The customers of whom an operation waits for the row, and its end. */
-  const waiting = new Map<string, Promise<LedgerEnd>>()
-
-  async function waitForRow(name: LedgerFunction, item: LedgerItem): Promise<LedgerEnd> {
-    const { customerId } = item
-    const user = { owner: customerId, reads: false, waits: true }
-    const end = callFor(deps, name, item, { user, lockMs: deps.deadlineMs }).catch(failureOf)
-    waiting.set(customerId, end)
-    try {
-      return await end
-    } finally {
-      waiting.delete(customerId)
-    }
-  }
+  const { rows } = deps
 
   const laneOf = (name: LedgerFunction) =>
     createJoiningLanes<LedgerItem, LedgerAnswer>({
-      run: (items) => callTogether(deps, name, items),
+      run: (items) =>
+        withDeadline(deps, (deadline) => callTogether(deps, deadline, { name, items })),
       lanes: FUNCTIONS[name].lanes,
       maxItems: MAX_ITEMS,
       maxSize: MAX_CHARACTERS,
@@ -98,7 +88,7 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
   const lanes = { admit: laneOf('admit'), settle: laneOf('settle'), release: laneOf('release') }
 
   const together: PostgresLedger['together'] = async (name, items) => {
-    const free = items.filter(({ customerId }) => !waiting.has(customerId))
+    const free = items.filter(({ customerId }) => !rows.has(customerId))
     const answers = await lanes[name](free)
     if (free.length === items.length) return answers
     const known = new Map(free.map((item, index) => [item, answers[index]]))
@@ -108,91 +98,71 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
   async function alone(
     name: LedgerFunction,
     item: LedgerItem,
-    isLate: () => boolean,
+    deadline: OperationDeadline,
   ): Promise<LedgerEnd> {
-    while (!isLate()) {
-      const ahead = waiting.get(item.customerId)
-      // oxlint-disable no-await-in-loop -- after the wait the row may be locked again
-      if (ahead === undefined) return await waitForRow(name, item)
-      const end = await ahead
-      const hadRow = end.ok || !end.unavailable
-      // Joined while the row is still locked, they would delay all others once more.
-      const [answer = missing()] = hadRow && !isLate() ? await together(name, [item]) : [LOCKED]
-      // oxlint-enable no-await-in-loop
-      if (!('locked' in answer)) return answer
-    }
-    return TOO_SLOW
+    const { customerId } = item
+    const user = { owner: customerId, reads: false, waits: true }
+    return rows.queue<LedgerEnd>(customerId, deadline, {
+      wait: async () => {
+        const terms = { user, lockMs: lockMsOf(deadline), deadline }
+        const [end = missing()] = await call(deps, name, [item], terms).catch((error: unknown) => [
+          failureOf(error),
+        ])
+        return end
+      },
+      tryAgain: async () => {
+        const [answer = missing()] = await Promise.race([together(name, [item]), deadline.passed])
+        return 'locked' in answer ? undefined : answer
+      },
+      hadRow: (end) => end.status === 'fulfilled' && (end.value.ok || !end.value.unavailable),
+    })
   }
 
   return {
     together,
-    alone: (name, item) => inTime(deps.deadlineMs, (isLate) => alone(name, item, isLate)),
+    alone: (name, item) =>
+      withDeadline(deps, (deadline) => alone(name, item, deadline)).catch(failureOf),
   }
 }
 
-/** The end of an operation, or a failure once its time is up. */
-async function inTime(
-  deadlineMs: number,
-  operation: (isLate: () => boolean) => Promise<LedgerEnd>,
-): Promise<LedgerEnd> {
-  const { promise: late, resolve } = Promise.withResolvers<LedgerEnd>()
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    resolve(TOO_SLOW)
-  }, deadlineMs)
-  try {
-    return await Promise.race([operation(() => isLate), late])
-  } finally {
-    clearTimeout(timer)
-  }
+interface LedgerCall {
+  readonly name: LedgerFunction
+  readonly items: readonly LedgerItem[]
 }
 
-/** Carries out operations in one call, or each by itself where one keeps the others from it. Never rejects. */
+/** Carries out operations in one call, or in several where one keeps the others from it. Never rejects. */
 async function callTogether(
   deps: PostgresLedgerDeps,
-  name: LedgerFunction,
-  items: readonly LedgerItem[],
+  deadline: OperationDeadline,
+  { name, items }: LedgerCall,
+  lockMs = LOCK_WAIT_MS,
 ): Promise<readonly LedgerAnswer[]> {
   try {
-    return await call(deps, name, items, { user: ofAll(name), lockMs: LOCK_WAIT_MS })
+    // On no connections of a customer, which may all wait for the row.
+    const user = { owner: `function ${name}`, reads: false }
+    return await call(deps, name, items, { user, lockMs, deadline })
   } catch (error) {
-    const separable = isLockTimeout(error) || classifyPostgresError(error) === 'refused'
-    if (separable) return Promise.all(items.map((item) => callUnlessLocked(deps, name, item)))
-    return items.map(() => failureOf(error))
+    const isLocked = isLockTimeout(error)
+    const separable = isLocked || classifyPostgresError(error) === 'refused'
+    if (!separable || items.length === 1) {
+      return items.map(() => (isLocked ? LOCKED : failureOf(error)))
+    }
+    const middle = Math.ceil(items.length / 2)
+    const answers: LedgerAnswer[] = []
+    for (const half of [items.slice(0, middle), items.slice(middle)]) {
+      // oxlint-disable-next-line no-await-in-loop -- operations of one customer would keep each other from the row
+      answers.push(...(await callTogether(deps, deadline, { name, items: half }, PROBE_WAIT_MS)))
+    }
+    return answers
   }
-}
-
-/** On the connections of the calls for all, as the customer's own may all wait for that row. */
-async function callUnlessLocked(
-  deps: PostgresLedgerDeps,
-  name: LedgerFunction,
-  item: LedgerItem,
-): Promise<LedgerAnswer> {
-  try {
-    return await callFor(deps, name, item, { user: ofAll(name), lockMs: PROBE_WAIT_MS })
-  } catch (error) {
-    return isLockTimeout(error) ? LOCKED : failureOf(error)
-  }
-}
-
-const ofAll = (name: LedgerFunction): PoolUser => ({ owner: `function ${name}`, reads: false })
-
-/** A call for one operation. */
-async function callFor(
-  deps: PostgresLedgerDeps,
-  name: LedgerFunction,
-  item: LedgerItem,
-  terms: CallTerms,
-): Promise<LedgerEnd> {
-  const [end = missing()] = await call(deps, name, [item], terms)
-  return end
 }
 
 interface CallTerms {
   readonly user: PoolUser
   /** How long it waits for a row, ms. */
   readonly lockMs: number
+  /** Of all its tries. */
+  readonly deadline: OperationDeadline
 }
 
 /** One call of a function for all items. */
@@ -200,14 +170,14 @@ async function call(
   { onConnection }: PostgresLedgerDeps,
   name: LedgerFunction,
   items: readonly LedgerItem[],
-  { user, lockMs }: CallTerms,
+  { user, lockMs, deadline }: CallTerms,
 ): Promise<readonly LedgerEnd[]> {
   const { rounds, order } = roundsOf(items)
   const statement = { sql: FUNCTIONS[name].sql, params: [rounds, lockMs] }
   for (let connection = 1; ; connection++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- a further try
-      const rows = await onConnection(user, ({ sql }) => callFunction(sql, statement))
+      const rows = await onConnection(user, deadline, ({ sql }) => callFunction(sql, statement))
       const answers: LedgerEnd[] = items.map(() => missing())
       for (const [position, index] of order.entries()) {
         const answer = rows[position]?.['answer']

@@ -5,6 +5,7 @@ import type { LedgerAnswer, LedgerEnd, LedgerFunction, LedgerItem } from './post
 import { createPostgresEngine, type PostgresEngine } from './postgres-engine.ts'
 import { SWEEP_AFTER_WRITE_MS, SWEEP_PAUSE_MS, type Statement, type Sweep } from './database.ts'
 
+/** How long a batch may wait for a connection and run. */
 const DEADLINE_MS = 10_000
 
 interface PoolEnv {
@@ -18,12 +19,10 @@ interface PoolEnv {
  * worker ends with its request. It uses storage only for its alarm.
  * @param sweep the maintenance that its alarm runs, on every instance; concurrent rounds are harmless
  * @param deps the clock, in ms since the epoch, and random numbers in [0, 1) for pauses between tries
- * @param deadlineMs how long a batch may wait for a connection and run
  */
 export function makePostgresPool(
   sweep: Sweep,
   { now, random }: { readonly now: () => number; readonly random: () => number },
-  deadlineMs: number = DEADLINE_MS,
 ) {
   return class PostgresPool extends DurableObject<PoolEnv> {
     readonly #engine: PostgresEngine
@@ -31,7 +30,12 @@ export function makePostgresPool(
     constructor(ctx: DurableObjectState, env: PoolEnv) {
       super(ctx, env)
       const address = { databaseUrl: env.DATABASE_URL, network: env.DATABASE }
-      this.#engine = createPostgresEngine(address, deadlineMs, random)
+      this.#engine = createPostgresEngine(address, {
+        deadlineMs: DEADLINE_MS,
+        idleMs: DEADLINE_MS,
+        now,
+        random,
+      })
       void ctx.blockConcurrencyWhile(async () => {
         const alarm = await ctx.storage.getAlarm()
         if (alarm === null) await ctx.storage.setAlarm(now() + SWEEP_AFTER_WRITE_MS)

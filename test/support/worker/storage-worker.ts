@@ -55,7 +55,7 @@ export class StoreObject extends Store {
     }
   }
 }
-export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random }, 1_500)
+export const PostgresPool = makePostgresPool(sweep, { now, random: Math.random })
 
 interface TestEnv extends StorageEnv {
   readonly STORE: DurableObjectNamespace<StoreObject>

@@ -3,7 +3,9 @@ import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import {
   createConnectionPool,
   type PooledConnection,
+  type PoolUser,
 } from '../../../src/worker/storage/connection-pool.ts'
+import { withDeadline } from '../../../src/worker/storage/operation-deadline.ts'
 
 interface TestConnection extends PooledConnection {
   readonly name: number
@@ -16,17 +18,22 @@ const never = () => new Promise<never>(() => {})
 describe('a pool of connections', () => {
   let opened = 0
   let discarded: number[] = []
-  const create = (size: number, share = size) =>
-    createConnectionPool<TestConnection>({
+  const create = (size: number, share = size) => {
+    const connections = createConnectionPool<TestConnection>({
       open: () => {
         const name = ++opened
         return { name, discard: () => discarded.push(name) }
       },
       size,
       share,
-      deadlineMs: 1000,
       survives: (error) => !(error instanceof RangeError),
     })
+    const use = <Result>(user: PoolUser, work: (connection: TestConnection) => Promise<Result>) =>
+      withDeadline({ deadlineMs: 1000, now: Date.now }, (deadline) =>
+        connections.use(user, deadline, work),
+      )
+    return { use }
+  }
 
   beforeEach(() => {
     vi.useFakeTimers()

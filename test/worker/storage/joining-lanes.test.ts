@@ -75,6 +75,22 @@ describe('joining lanes', () => {
     }
   })
 
+  it('answer what waited and then ran for too long in all as late', async () => {
+    vi.useFakeTimers()
+    try {
+      const { submit, end, itemsOf } = startLanes()
+      void submit(['a'])
+      const second = submit(['b'])
+      await vi.advanceTimersByTimeAsync(4_000)
+      await end(0)
+      expect(itemsOf()).toEqual([['a'], ['b']])
+      await vi.advanceTimersByTimeAsync(1_000)
+      expect(await second).toEqual(['late'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('answer nothing with nothing', async () => {
     const { submit, itemsOf } = startLanes()
     expect(await submit([])).toEqual([])

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { PoolUser } from '../../../src/worker/storage/connection-pool.ts'
 import type { LedgerItem } from '../../../src/worker/storage/postgres-calls.ts'
 import { createPostgresLedger } from '../../../src/worker/storage/postgres-ledger.ts'
+import { RowWaits } from '../../../src/worker/storage/row-waits.ts'
 
 interface Call {
   readonly owner: string
@@ -13,8 +14,11 @@ interface Call {
 
 const DEADLINE_MS = 9_000
 
+/** How long who waits for a row alone waits for it: the database answers before our own time is up. */
+const ALONE_MS = DEADLINE_MS - 250
+
 /** A ledger before a database whose every call is answered by `answer`, which throws or waits as the database would. */
-function startLedger(answer: (call: Call) => Promise<void>) {
+function startLedger(answer: (call: Call) => Promise<void>, now: () => number = () => 0) {
   const calls: Call[] = []
   const connectionOf = ({ owner, waits }: PoolUser) => {
     const execute = async (params: readonly unknown[]) => {
@@ -32,8 +36,11 @@ function startLedger(answer: (call: Call) => Promise<void>) {
     return { sql: { unsafe } as unknown as postgres.Sql, discard: () => {} }
   }
   const ledger = createPostgresLedger({
-    onConnection: (user, work) => work(connectionOf(user)),
+    onConnection: (user, deadline, work) =>
+      Promise.race([work(connectionOf(user)), deadline.passed]),
+    rows: new RowWaits(),
     deadlineMs: DEADLINE_MS,
+    now,
   })
   return { ledger, calls }
 }
@@ -61,7 +68,7 @@ describe('calls of the ledger functions', () => {
     const unlock = Promise.withResolvers<void>()
     const { ledger, calls } = startLedger(async ({ customers, lockMs }) => {
       if (!customers.includes('held')) return
-      if (lockMs < DEADLINE_MS) throw failure('55P03')
+      if (lockMs < ALONE_MS) throw failure('55P03')
       await unlock.promise
     })
     expect(await ledger.together('admit', items('held', 'free'))).toEqual([
@@ -79,7 +86,7 @@ describe('calls of the ledger functions', () => {
       { locked: true },
     ])
     expect(calls.slice(3)).toEqual([
-      { owner: 'held', customers: ['held'], lockMs: DEADLINE_MS, waits: true },
+      { owner: 'held', customers: ['held'], lockMs: ALONE_MS, waits: true },
       { owner: 'function admit', customers: ['other'], lockMs: 250, waits: undefined },
     ])
     unlock.resolve()
@@ -91,7 +98,7 @@ describe('calls of the ledger functions', () => {
   it('of a customer whose row is locked wait for one of them on no connection, and join all others after it', async () => {
     const unlock = Promise.withResolvers<void>()
     const { ledger, calls } = startLedger(async ({ customers, lockMs }) => {
-      if (customers.includes('held') && lockMs === DEADLINE_MS) await unlock.promise
+      if (customers.includes('held') && lockMs === ALONE_MS) await unlock.promise
     })
     const first = ledger.alone('admit', itemOf('held'))
     const later = [ledger.alone('settle', itemOf('held')), ledger.alone('settle', itemOf('held'))]
@@ -115,22 +122,56 @@ describe('calls of the ledger functions', () => {
       const { ledger, calls } = startLedger(async ({ lockMs }) => {
         await new Promise((resolve) => setTimeout(resolve, lockMs))
         throw failure('55P03')
-      })
+      }, Date.now)
       const first = ledger.alone('admit', itemOf('held'))
       await vi.advanceTimersByTimeAsync(1_000)
       const second = ledger.alone('admit', itemOf('held'))
-      await vi.advanceTimersByTimeAsync(DEADLINE_MS - 1_000)
+      await vi.advanceTimersByTimeAsync(ALONE_MS - 1_000)
       expect(await first).toMatchObject({ ok: false, unavailable: true })
       await vi.advanceTimersByTimeAsync(1_000)
-      expect(await second).toEqual({
-        ok: false,
-        unavailable: true,
-        message: 'the database is too slow',
-      })
-      expect(calls.map(({ lockMs }) => lockMs)).toEqual([DEADLINE_MS, DEADLINE_MS])
+      expect(await second).toMatchObject({ ok: false, unavailable: true })
+      expect(calls.map(({ lockMs }) => lockMs)).toEqual([ALONE_MS, 1_000])
     } finally {
       vi.useRealTimers()
     }
+  })
+
+  it('that wait for a row wait no longer than an operation may take, also where their connection is lost at its end', async () => {
+    vi.useFakeTimers()
+    try {
+      const { ledger, calls } = startLedger(async () => {
+        await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS - 1))
+        throw failure('CONNECTION_CLOSED')
+      }, Date.now)
+      const first = ledger.alone('admit', itemOf('held'))
+      await vi.advanceTimersByTimeAsync(DEADLINE_MS)
+      expect(await first).toEqual({
+        ok: false,
+        unavailable: true,
+        message: `the database did not answer within ${DEADLINE_MS} ms`,
+      })
+      expect(calls).toHaveLength(2)
+      // Nobody of the customer waits any more, so the next one joins all others.
+      void ledger.together('admit', items('held'))
+      expect(calls.at(-1)).toMatchObject({ owner: 'function admit', customers: ['held'] })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('go apart in halves, one after the other, so that few calls find the one that is locked', async () => {
+    const open: string[][] = []
+    const { ledger, calls } = startLedger(async ({ customers }) => {
+      expect(open).toEqual([])
+      open.push([...customers])
+      await Promise.resolve()
+      open.pop()
+      if (customers.includes('17')) throw failure('55P03')
+    })
+    const all = Array.from({ length: 128 }, (_, index) => String(index))
+    const answers = await ledger.together('settle', items(...all))
+    expect(answers).toEqual(all.map((id) => (id === '17' ? { locked: true } : answered(id))))
+    expect(calls).toHaveLength(15)
   })
 
   it('go apart where one is refused, which alone fails', async () => {

@@ -29,7 +29,10 @@ let storage: Storage
 beforeAll(async () => {
   server = await startPostgres()
   const databaseUrl = await server.createDatabase()
-  const engine = createPostgresEngine({ databaseUrl }, DEADLINE_MS, Math.random)
+  const engine = createPostgresEngine(
+    { databaseUrl },
+    { deadlineMs: DEADLINE_MS, idleMs: DEADLINE_MS, now: Date.now, random: Math.random },
+  )
   const pool: PoolTarget = {
     batch: (customerId, statements) => outcomeOf(engine.batch(customerId, statements)),
     ledger: (name, items) => engine.ledger.together(name, items),

@@ -91,29 +91,6 @@ describe('the PostgreSQL pool', () => {
     for (let i = 0; i < 10; i++) expect(await db.batch([find])).toEqual([[]])
   })
 
-  it('is unavailable, and loses no connection for good, while batches take too long', async () => {
-    workerd ??= await startInstance(databaseUrl)
-    const storage = storageOf(workerd)
-    const sleep = { sql: 'SELECT pg_sleep(3)', params: [] }
-    const sleepers = Array.from({ length: 12 }, (_, index) =>
-      storage.customer(`sleeper ${index % 4}`).batch([sleep]),
-    )
-    for (const answer of await Promise.allSettled(sleepers)) {
-      expect(answer).toMatchObject({ status: 'rejected', reason: { name: 'StorageUnavailable' } })
-    }
-    expect(await storage.customer('a').batch([ONE])).toEqual([[{ one: 1 }]])
-  })
-
-  it('leaves connections for others, however much one customer asks', async () => {
-    workerd ??= await startInstance(databaseUrl)
-    const storage = storageOf(workerd)
-    const sleep = { sql: 'SELECT pg_sleep(0.4)', params: [] }
-    const crowd = Array.from({ length: 9 }, () => storage.customer('crowd').batch([sleep]))
-    const first = await Promise.race([...crowd, storage.customer('other').batch([ONE])])
-    expect(first).toEqual([[{ one: 1 }]])
-    await Promise.all(crowd)
-  })
-
   it('runs the sweep by alarm', async () => {
     workerd ??= await startInstance(databaseUrl)
     const db = storageOf(workerd).directory()

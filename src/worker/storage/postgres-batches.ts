@@ -1,0 +1,101 @@
+import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
+import type { PoolUser } from './connection-pool.ts'
+import { lockMsOf, readMsOf, type OperationDeadline } from './operation-deadline.ts'
+import { NotCommitted, runPostgresBatch, type Batch } from './postgres-batch.ts'
+import type { PostgresConnection } from './postgres-connection.ts'
+import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
+import type { RowWaits } from './row-waits.ts'
+import { isRead } from './sql.ts'
+
+/** Number of connections that a batch is tried on before it has written: idle ones may have been cut unnoticed. */
+const MAX_CONNECTIONS = 3
+
+/** How long a batch waits for what another transaction has locked before it is known to wait, ms. */
+const LOCK_WAIT_MS = 250
+
+/** Gives exclusive use of a connection, and repeats what lost to another transaction. */
+export type OnConnection = <Result>(
+  user: PoolUser,
+  deadline: OperationDeadline,
+  work: (connection: PostgresConnection) => Promise<Result>,
+) => Promise<Result>
+
+export interface PostgresBatchesDeps {
+  readonly onConnection: OnConnection
+  /** Shared with the ledger's operations, which lock the same rows. */
+  readonly rows: RowWaits
+  /** After this time without a word the server gives a writing transaction up, ms. */
+  readonly idleMs: number
+}
+
+interface Terms {
+  readonly user: PoolUser
+  /** How long it waits for a lock, ms. */
+  readonly lockMs: number
+  readonly deadline: OperationDeadline
+}
+
+/**
+ * Runs batches on connections of the pool. One of a customer whose row another host's transaction keeps locked waits for it like
+ * the ledger's operations (`RowWaits`), so that such customers never hold all connections.
+ * @throws StorageUnavailable @throws StatementRefused
+ */
+export function createPostgresBatches({
+  onConnection,
+  rows,
+  idleMs,
+}: PostgresBatchesDeps): (batch: Batch, deadline: OperationDeadline) => Promise<BatchRows> {
+  async function tryConnections(batch: Batch, { user, lockMs, deadline }: Terms) {
+    for (let connection = 1; ; connection++) {
+      try {
+        return await onConnection(user, deadline, ({ sql }) =>
+          runPostgresBatch(sql, batch, { readMs: readMsOf(deadline), lockMs, idleMs }),
+        )
+      } catch (error) {
+        const failure = classifyPostgresError(error)
+        const again = error instanceof NotCommitted && connection < MAX_CONNECTIONS
+        if (failure === 'unavailable' && again) continue
+        const cause = causeOf(error)
+        throw storageError(messageOf(cause), failure === 'refused', cause)
+      }
+    }
+  }
+
+  /** Undefined: what it would change is locked, and nothing was written. */
+  async function tryLocks(batch: Batch, terms: Terms) {
+    try {
+      return await tryConnections(batch, terms)
+    } catch (error) {
+      if (isLockTimeout(error)) return undefined
+      throw error
+    }
+  }
+
+  async function write(batch: Batch, customerId: string, deadline: OperationDeadline) {
+    const user = { owner: customerId, reads: false }
+    const tryAgain = () => tryLocks(batch, { user, lockMs: LOCK_WAIT_MS, deadline })
+    const done = rows.has(customerId) ? undefined : await tryAgain()
+    return (
+      done ??
+      rows.queue(customerId, deadline, {
+        wait: () =>
+          tryConnections(batch, {
+            user: { ...user, waits: true },
+            lockMs: lockMsOf(deadline),
+            deadline,
+          }),
+        tryAgain,
+        hadRow: (end) =>
+          end.status === 'fulfilled' || classifyPostgresError(end.reason) === 'refused',
+      })
+    )
+  }
+
+  return (batch, deadline) => {
+    const { customerId, statements } = batch
+    const reads = statements.every(isRead)
+    if (customerId !== null && !reads) return write(batch, customerId, deadline)
+    const user = { owner: customerId ?? '', reads }
+    return tryConnections(batch, { user, lockMs: lockMsOf(deadline), deadline })
+  }
+}
