@@ -9,8 +9,9 @@ import { withoutCustomer } from './quarantine.ts'
  * under the old id first. Finally only the ledger remains, under a new id that cannot be linked to the old one.
  */
 
-/** Receipts and ledger rows processed in one round. */
+/** Receipts, blocks of totals and ledger rows processed in one round. */
 const RECEIPTS_OF_A_ROUND = 200
+const BLOCKS_OF_A_ROUND = 100
 const ROWS_OF_A_ROUND = 500
 
 /** Customers processed in one round. */
@@ -87,6 +88,8 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
     sql`SELECT COUNT(*) AS count FROM reservations WHERE customer_id = ${customerId}`,
   ])
   if (open[0] !== undefined && numberOf(open[0], 'count') > 0) return WAIT_MS
+  const [blocks = []] = await db.batch([deleteBlocks(customerId)])
+  if (blocks.length > 0) return 0
   const [moved = []] = await db.batch([moveLedger(customerId, ledgerId)])
   if (moved.length > 0) return 0
   const quarantined = await withoutCustomer(db, customerId, ledgerId)
@@ -140,6 +143,15 @@ async function hasReceipts(db: Database, customerId: string): Promise<boolean> {
   return rows.length > 0
 }
 
+/** Deletes totals of the ledger, which name keys. */
+function deleteBlocks(customerId: string): Statement {
+  const own = sql`customer_id = ${customerId}`
+  return sql`DELETE FROM usage_blocks WHERE ${own} AND (row_count, first_seq) IN (
+      SELECT row_count, first_seq FROM usage_blocks WHERE ${own}
+      ORDER BY row_count, first_seq LIMIT ${BLOCKS_OF_A_ROUND})
+    RETURNING first_seq`
+}
+
 /** Moves ledger rows to the new id, without their key and receipt. */
 function moveLedger(customerId: string, ledgerId: string): Statement {
   return sql`UPDATE usage SET customer_id = ${ledgerId}, key_prefix = '', receipt_id = NULL
@@ -148,8 +160,8 @@ function moveLedger(customerId: string, ledgerId: string): Statement {
     RETURNING id`
 }
 
-/** Small tables of the customer, deleted in one transaction after everything else. */
-const OWN_TABLES = ['evidence', 'idempotent_requests', 'webhook_events'] as const
+/** Small tables of the customer, and what a query that was in progress kept; deleted in one transaction after everything else. */
+const OWN_TABLES = ['evidence', 'idempotent_requests', 'webhook_events', 'usage_blocks'] as const
 
 /** Changes nothing while rows are left, or when a settlement was quarantined since `quarantined` was read. */
 function finish(

@@ -9,6 +9,7 @@ import { statements as administration } from './migrations/0007-administration.t
 import { statements as operatorConsole } from './migrations/0008-console.ts'
 import { statements as journal } from './migrations/0009-journal.ts'
 import { statements as receiptHeads } from './migrations/0010-receipt-heads.ts'
+import { statements as usageBlocks } from './migrations/0011-usage-blocks.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
 import { statements as sqliteFewerUsageIndexes } from './migrations/sqlite-0001-fewer-usage-indexes.ts'
@@ -25,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: '0008-console', statements: operatorConsole },
   { id: '0009-journal', statements: journal },
   { id: '0010-receipt-heads', statements: receiptHeads },
+  { id: '0011-usage-blocks', statements: usageBlocks },
 ]
 
 /** The same for engines with SQLite, and then the steps that they alone have. */

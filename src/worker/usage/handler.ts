@@ -7,7 +7,8 @@ import { jsonText } from '../http/reply.ts'
 import { pause } from '../routing/budget.ts'
 import { StorageUnavailable } from '../storage/database.ts'
 import { usageCsv } from './export.ts'
-import { readOf, readRowsBefore, readUsagePage, type Read, type UsagePage } from './page.ts'
+import { usageLedgerOf, type UsageLedger } from './ledger.ts'
+import { readRowsBefore, readUsagePage, type UsagePage } from './page.ts'
 import { readUsageQuery, type UsageQuery } from './query.ts'
 import { usageRowJson } from './row-json.ts'
 
@@ -29,7 +30,7 @@ export const listUsage: Handler = async (request, context) => {
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const query = readUsageQuery(new URL(request.url).searchParams)
   const page = await queryLedger(() =>
-    readUsagePage(readWithRests(customerId, context), customerId, query),
+    readUsagePage(ledgerWithRests(customerId, context), customerId, query),
   )
   return usagePage(page, query)
 }
@@ -49,30 +50,30 @@ async function exportUsage(request: Request, context: Context): Promise<Response
   const { customerId } = await context.inTurn(1, () => authenticate(request, context))
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
-  const read = readWithRests(customerId, context)
+  const ledger = ledgerWithRests(customerId, context)
   const readBefore = (seq: number | undefined, count: number) =>
-    readRowsBefore(read, customerId, query, { seq, count })
+    readRowsBefore(ledger, customerId, query, { seq, count })
   const limit = parameters.has('limit') ? query.limit : Number.POSITIVE_INFINITY
   return csvStream('usage.csv', usageCsv(readBefore, limit))
 }
 
 /**
- * Reads from a customer's ledger in turn with all customers. The customer's next read waits for some time after each: a part of
+ * A customer's ledger that is read in turn with all customers. The customer's next read waits for some time after each: a part of
  * a large ledger takes the storage tens of milliseconds, in which no other request is served.
  */
-export function readWithRests(
+export function ledgerWithRests(
   customerId: string,
   { storage, shared, now, inTurn, waitUntil }: ReadContext,
-): Read {
-  const read = readOf(storage.customer(customerId))
-  return async (statement) => {
+): UsageLedger {
+  const ledger = storage.customer(customerId)
+  return usageLedgerOf(ledger, async (statements) => {
     const place = await shared.queries.enter(customerId, 1, { now, pause })
     let tookMs = 0
     try {
       return await inTurn(READ_COST, async () => {
         const startedAt = now()
         try {
-          return await read(statement)
+          return await ledger.batch(statements)
         } finally {
           tookMs = now() - startedAt
         }
@@ -81,7 +82,7 @@ export function readWithRests(
       const restMs = Math.min(REST_RATIO * tookMs, MAX_REST_MS)
       waitUntil(pause(restMs).then(() => place.leave()))
     }
-  }
+  })
 }
 
 /**

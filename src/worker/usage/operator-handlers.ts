@@ -7,7 +7,8 @@ import { readParameter } from '../http/query.ts'
 import { jsonText } from '../http/reply.ts'
 import { usagePage } from './handler.ts'
 import { USAGE_OPERATION } from './operation.ts'
-import { readOf, readUsagePage } from './page.ts'
+import { usageLedgerOf } from './ledger.ts'
+import { readUsagePage } from './page.ts'
 import { readUsageQuery } from './query.ts'
 import { GROUP_BY, summaryJson, USAGE_SUMMARY_OPERATION } from './summary-handler.ts'
 import { summarize } from './summary.ts'
@@ -28,7 +29,7 @@ export const CUSTOMER_SUMMARY_OPERATION = forOperators(
 export const listCustomerUsage: Handler = async (request, context, { id = '' }) => {
   const ledger = await ledgerOf(request, context, id)
   const query = readUsageQuery(new URL(request.url).searchParams)
-  return usagePage(await readUsagePage(readOf(ledger), id, query), query)
+  return usagePage(await readUsagePage(ledger, id, query), query)
 }
 
 /** GET /admin/customers/{id}/usage/summary */
@@ -36,13 +37,13 @@ export const summarizeCustomerUsage: Handler = async (request, context, { id = '
   const ledger = await ledgerOf(request, context, id)
   const parameters = new URL(request.url).searchParams
   const groupings = readParameter(parameters, 'group_by', GROUP_BY) ?? ['day']
-  const summary = await summarize(readOf(ledger), id, readUsageQuery(parameters), groupings)
+  const summary = await summarize(ledger, id, readUsageQuery(parameters), groupings)
   return jsonText(utf8(summaryJson(summary)))
 }
 
 async function ledgerOf(request: Request, context: Context, id: string) {
   await requireAdmin(request, 'read', context)
-  if (await context.keyring.knows(id)) return context.storage.customer(id)
+  if (await context.keyring.knows(id)) return usageLedgerOf(context.storage.customer(id))
   throw new ApiError('not_found', 'There is no such customer.')
 }
 

@@ -6,7 +6,7 @@ import { csvRecord, csvStream, wantsCsv } from '../http/csv.ts'
 import type { Operation } from '../http/operation.ts'
 import { readParameter, type ParameterForm } from '../http/query.ts'
 import { jsonText } from '../http/reply.ts'
-import { readWithRests } from './handler.ts'
+import { ledgerWithRests } from './handler.ts'
 import { readUsageQuery, USAGE_PARAMETERS } from './query.ts'
 import {
   GROUPINGS,
@@ -14,9 +14,9 @@ import {
   summarize,
   sumMembers,
   type Grouping,
-  type Sums,
   type UsageSummary,
 } from './summary.ts'
+import type { Sums } from './totals.ts'
 
 export const GROUP_BY: ParameterForm<readonly Grouping[]> = {
   expected: `one or more of ${GROUPINGS.join(', ')} with commas between them`,
@@ -34,8 +34,8 @@ export const summarizeUsage: Handler = async (request, context) => {
   const parameters = new URL(request.url).searchParams
   const query = readUsageQuery(parameters)
   const groupings = readParameter(parameters, 'group_by', GROUP_BY) ?? ['day']
-  const read = readWithRests(customerId, context)
-  const summary = await summarize(read, customerId, query, groupings)
+  const ledger = ledgerWithRests(customerId, context)
+  const summary = await summarize(ledger, customerId, query, groupings)
   const names = memberNames(groupings)
   return wantsCsv(request.headers)
     ? csvStream('usage-summary.csv', summaryCsv(summary, names))

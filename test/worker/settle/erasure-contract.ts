@@ -6,12 +6,13 @@ import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement, storeEvidence } from '../../../src/worker/settle/ledger.ts'
 import { quarantine, settleQuarantined } from '../../../src/worker/settle/quarantine.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
-import type { Database } from '../../../src/worker/storage/database.ts'
+import type { Database, Row } from '../../../src/worker/storage/database.ts'
 import { listCustomer } from '../../../src/worker/storage/directory.ts'
 import { SQLITE_MIGRATIONS } from '../../../src/worker/storage/migrations.ts'
 import { int64, raw, sql } from '../../../src/worker/storage/sql.ts'
 import { usageCsv } from '../../../src/worker/usage/export.ts'
-import { readOf, readRowsBefore } from '../../../src/worker/usage/page.ts'
+import { usageLedgerOf } from '../../../src/worker/usage/ledger.ts'
+import { readRowsBefore, readUsagePage } from '../../../src/worker/usage/page.ts'
 import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { summarize } from '../../../src/worker/usage/summary.ts'
 import { queueNew } from '../../../src/worker/webhooks/outbox.ts'
@@ -50,13 +51,22 @@ const OF_CUSTOMERS = [
   'webhook_events',
   'webhook_deliveries',
   'rotated_keys',
+  'usage_blocks',
 ]
 
 const everything = readUsageQuery(new URLSearchParams())
 
+/** Blocks that few rows fill. */
+const SMALL_BLOCKS = { sizes: [4, 2], rowsAtOnce: 2, blocksAtOnce: 2, totalsAtOnce: 2 }
+
 const reader = (db: Database) => async (statement: ReturnType<typeof sql>) => {
   const [rows = []] = await db.batch([statement])
   return rows
+}
+
+/** Size and first row of the blocks that so many rows fill. */
+function blocksOf(size: number, rows: number): readonly (readonly [number, number])[] {
+  return Array.from({ length: Math.floor(rows / size) }, (_, index) => [size, index * size + 1])
 }
 
 /** What erasure, and sums and exports of the ledger, must do alike on every engine. */
@@ -149,6 +159,10 @@ export function describeErasure(instances: Instances) {
     await listCustomer(left, 'XGONEX', NOW)
     await queueNew(left, [{ name: 'ops', events: WEBHOOK_EVENTS }], NOW)
     await quarantine(left, settlementOf(key, 'XREQUESTX-3', { nano: 5n }), NOW)
+    await left.batch([
+      sql`INSERT INTO usage_blocks (customer_id, row_count, first_seq, total_count, totals)
+        VALUES ('XGONEX', ${int64(1000)}, ${int64(1)}, ${int64(0)}, '[]')`,
+    ])
     expect(telling(await everyTable())).toEqual(OF_CUSTOMERS)
 
     await beginErasure(left, 'XGONEX', 'ledger-of-nobody', NOW)
@@ -186,7 +200,7 @@ export function describeErasure(instances: Instances) {
         )
       }
       const by = (groupings: Parameters<typeof summarize>[3], query = everything) =>
-        summarize(reader(right), 'sums', query, groupings)
+        summarize(usageLedgerOf(right), 'sums', query, groupings)
       const days = await by(['day'])
       expect(days.groups.map(({ members, sums }) => [members['day'], sums.requests])).toEqual([
         ['2026-11-20', 2],
@@ -215,6 +229,68 @@ export function describeErasure(instances: Instances) {
       expect(await by(['day'], { ...everything, end: 0 })).toMatchObject({ groups: [] })
     })
 
+    test('keeps the totals of blocks for later queries, which see every row that was settled since', async () => {
+      const [left, right] = instances('blocks')
+      const key = await addCustomer(left, { id: 'blocks', billing: 'postpaid' })
+      const settle = async (numbers: readonly number[]) => {
+        for (const number of numbers) {
+          const model = number % 3 === 0 ? 'nova/other' : 'nova/glm-5'
+          const row = { nano: 2n ** 50n + 1n, model, audioSeconds: 0.5 }
+          // oxlint-disable-next-line no-await-in-loop -- in this order
+          await commitSettlement(left, settlementOf(key, `blocks-${number}`, row))
+        }
+      }
+      const answers = async (db: Database) => {
+        const ledger = usageLedgerOf(db)
+        const other = { ...everything, model: 'nova/other', limit: 2, offset: 1 }
+        const page = await readUsagePage(ledger, 'blocks', other, SMALL_BLOCKS)
+        const byKey = await summarize(ledger, 'blocks', everything, ['model', 'key'], SMALL_BLOCKS)
+        const exported = await readRowsBefore(
+          ledger,
+          'blocks',
+          { ...everything, keyPrefix: key.keyPrefix },
+          { seq: 8, count: 5 },
+          SMALL_BLOCKS,
+        )
+        const ids = (rows: readonly Row[]) => rows.map(({ id }) => id)
+        const sums = byKey.groups.map((group) => [group.members['model'], group.sums])
+        return { page: [ids(page.rows), page.total], sums, exported: ids(exported) }
+      }
+      const sumOf = (requests: number) => ({
+        requests,
+        promptTokens: requests * 10,
+        completionTokens: requests * 5,
+        audioSeconds: requests / 2,
+        costNano: BigInt(requests) * (2n ** 50n + 1n),
+      })
+      const exported = [7, 6, 5, 4, 3].map((number) => `blocks-${number}`)
+      await settle([1, 2, 3, 4, 5, 6, 7, 8, 9])
+      const nine = {
+        page: [['blocks-6', 'blocks-3'], 3],
+        sums: [
+          ['nova/glm-5', sumOf(6)],
+          ['nova/other', sumOf(3)],
+        ],
+        exported,
+      }
+      expect(await Promise.all([answers(left), answers(right)])).toEqual([nine, nine])
+      const kept = sql`SELECT row_count, first_seq FROM usage_blocks WHERE customer_id = 'blocks'
+        ORDER BY row_count, first_seq`
+      const blocks = (await reader(right)(kept)).map((row) => Object.values(row).map(Number))
+      expect(blocks).toEqual([2, 4].flatMap((rows) => blocksOf(rows, 9)))
+      await settle([10, 11, 12, 13])
+      const all = {
+        page: [['blocks-9', 'blocks-6'], 4],
+        sums: [
+          ['nova/glm-5', sumOf(9)],
+          ['nova/other', sumOf(4)],
+        ],
+        exported,
+      }
+      expect(await answers(right)).toEqual(all)
+      expect(await answers(left)).toEqual(all)
+    })
+
     test('is exported page by page, newest first, whatever is added meanwhile', async () => {
       const [left, right] = instances('export')
       const key = await addCustomer(left, { id: 'export', billing: 'postpaid' })
@@ -228,7 +304,10 @@ export function describeErasure(instances: Instances) {
           WHERE customer_id = 'export'`,
       ])
       const readBefore = async (seq: number | undefined, count: number) => {
-        const rows = await readRowsBefore(readOf(right), 'export', everything, { seq, count })
+        const rows = await readRowsBefore(usageLedgerOf(right), 'export', everything, {
+          seq,
+          count,
+        })
         await settle(`export-later-${seq}`)
         return rows
       }

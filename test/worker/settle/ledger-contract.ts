@@ -11,7 +11,8 @@ import {
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { sql } from '../../../src/worker/storage/sql.ts'
-import { readOf, readUsagePage } from '../../../src/worker/usage/page.ts'
+import { usageLedgerOf } from '../../../src/worker/usage/ledger.ts'
+import { readUsagePage } from '../../../src/worker/usage/page.ts'
 import { readUsageQuery } from '../../../src/worker/usage/query.ts'
 import { usageRowJson } from '../../../src/worker/usage/row-json.ts'
 import {
@@ -365,7 +366,7 @@ export function describeLedgerContract(engine: string, start: () => Promise<Ledg
 /** A page by the query string of its request. */
 async function pageOf(db: Database, id: string, search: string) {
   const query = readUsageQuery(new URLSearchParams(search))
-  const { rows, total } = await readUsagePage(readOf(db), id, query)
+  const { rows, total } = await readUsagePage(usageLedgerOf(db), id, query)
   return { ids: rows.map((row) => row['id']), total, rows }
 }
 

@@ -5,7 +5,7 @@ import { ApiError } from '../../../src/worker/http/errors.ts'
 import { commitSettlement } from '../../../src/worker/settle/ledger.ts'
 import { StorageUnavailable } from '../../../src/worker/storage/database.ts'
 import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
-import { listUsage, readWithRests } from '../../../src/worker/usage/handler.ts'
+import { ledgerWithRests, listUsage } from '../../../src/worker/usage/handler.ts'
 import { deleteKey, NOW, receiptOf, settlementOf } from '../../support/ledger.ts'
 import { ownedEndpoints, type OwnedEndpoints, type Owner } from '../../support/owned-endpoint.ts'
 import { told } from '../../support/refusal.ts'
@@ -168,8 +168,9 @@ describe('the rest after a read', () => {
     }
     const storage = { customer: () => ({ batch }), directory: () => ({ batch }) }
     const waitUntil = (work: Promise<unknown>) => void rests.push(work)
-    const read = readWithRests(owner.customerId, { storage, shared, now, inTurn, waitUntil })
-    return { reading: read({ sql: 'SELECT 1', params: [] }), rests }
+    const context = { storage, shared, now, inTurn, waitUntil }
+    const ledger = ledgerWithRests(owner.customerId, context)
+    return { reading: ledger.read([{ sql: 'SELECT 1', params: [] }]), rests }
   }
 
   test.each([
@@ -182,7 +183,7 @@ describe('the rest after a read', () => {
       onTestFinished(() => void vi.useRealTimers())
       const { reading, rests } = startRead({ refused })
       const refusal = { code: 'rate_limit_exceeded', message: 'Too many.' }
-      expect(await reading.catch(told)).toEqual(refused ? refusal : [])
+      expect(await reading.catch(told)).toEqual(refused ? refusal : [[]])
       expect(rests).toHaveLength(1)
       await vi.advanceTimersByTimeAsync(Math.max(ms - 1, 0))
       expect(vi.getTimerCount()).toBe(ms === 0 ? 0 : 1)

@@ -1,0 +1,133 @@
+import type { Row, Statement } from '../storage/database.ts'
+import { bigintOf, numberOf, optionalNumberOf, textOf } from '../storage/row.ts'
+import { raw, sql } from '../storage/sql.ts'
+import type { UsageQuery } from './query.ts'
+import { inRange, type RowRange } from './row-range.ts'
+
+/** Totals of usage and cost. */
+export interface Sums {
+  requests: number
+  promptTokens: number
+  completionTokens: number
+  audioSeconds: number
+  costNano: bigint
+}
+
+/** What rows add up to that have everything in common that a query can filter or group by. */
+export interface Total {
+  /** Days since the epoch, UTC. */
+  readonly day: number
+  readonly model: string
+  readonly keyPrefix: string
+  readonly provider: string
+  readonly sums: Sums
+}
+
+export const DAY_MS = 86_400_000
+
+export function nothing(): Sums {
+  return { requests: 0, promptTokens: 0, completionTokens: 0, audioSeconds: 0, costNano: 0n }
+}
+
+export function addSums(to: Sums, sums: Sums): void {
+  to.requests += sums.requests
+  to.promptTokens += sums.promptTokens
+  to.completionTokens += sums.completionTokens
+  to.audioSeconds += sums.audioSeconds
+  to.costNano += sums.costNano
+}
+
+/** Totals of several parts, as those of all. */
+export class MergedTotals {
+  readonly #merged = new Map<string, Total>()
+
+  add(totals: readonly Total[]): void {
+    for (const total of totals) {
+      const { day, model, keyPrefix, provider, sums } = total
+      const name = JSON.stringify([day, model, keyPrefix, provider])
+      const known = this.#merged.get(name)
+      if (known === undefined) this.#merged.set(name, { ...total, sums: { ...sums } })
+      else addSums(known.sums, sums)
+    }
+  }
+
+  all(): readonly Total[] {
+    return [...this.#merged.values()]
+  }
+}
+
+/** Number of rows that a query's filters leave. */
+export function countMatching(totals: readonly Total[], query: UsageQuery): number {
+  return totals.reduce((sum, total) => sum + (matches(total, query) ? total.sums.requests : 0), 0)
+}
+
+export function matches(
+  { model, keyPrefix }: Total,
+  query: Pick<UsageQuery, 'model' | 'keyPrefix'>,
+): boolean {
+  return (query.model ?? model) === model && (query.keyPrefix ?? keyPrefix) === keyPrefix
+}
+
+/** Totals of the rows in a range, for `readTotal`; `block` is the number, from 0, of the block of so many rows that they are in. */
+export function totalsByBlock(customerId: string, range: RowRange, rows: number): Statement {
+  return sql`SELECT (usage.seq - 1) / ${raw(String(rows))} AS block,
+      usage.created_at / ${raw(String(DAY_MS))} AS day, usage.model AS model,
+      usage.key_prefix AS key_prefix, usage.provider AS provider, COUNT(*) AS requests,
+      CAST(SUM(usage.prompt_tokens) AS TEXT) AS prompt_tokens,
+      CAST(SUM(usage.completion_tokens) AS TEXT) AS completion_tokens,
+      SUM(usage.audio_seconds) AS audio_seconds, CAST(SUM(usage.cost_nano) AS TEXT) AS cost_nano
+    FROM usage WHERE ${inRange(customerId, range)}
+    GROUP BY 1, 2, 3, 4, 5`
+}
+
+export function readTotal(row: Row): Total {
+  return {
+    day: numberOf(row, 'day'),
+    model: textOf(row, 'model'),
+    keyPrefix: textOf(row, 'key_prefix'),
+    provider: textOf(row, 'provider'),
+    sums: {
+      requests: numberOf(row, 'requests'),
+      promptTokens: numberOf(row, 'prompt_tokens'),
+      completionTokens: numberOf(row, 'completion_tokens'),
+      audioSeconds: optionalNumberOf(row, 'audio_seconds') ?? 0,
+      costNano: bigintOf(row, 'cost_nano'),
+    },
+  }
+}
+
+/** The stored form of a total. */
+type StoredTotal = readonly [
+  day: number,
+  model: string,
+  keyPrefix: string,
+  provider: string,
+  requests: number,
+  promptTokens: number,
+  completionTokens: number,
+  audioSeconds: number,
+  costNano: string,
+]
+
+export function totalsText(totals: readonly Total[]): string {
+  const stored = totals.map(({ day, model, keyPrefix, provider, sums }): StoredTotal => {
+    const { requests, promptTokens, completionTokens, audioSeconds, costNano } = sums
+    const counts = [requests, promptTokens, completionTokens, audioSeconds] as const
+    return [day, model, keyPrefix, provider, ...counts, costNano.toString()]
+  })
+  return JSON.stringify(stored)
+}
+
+/** @param text what `totalsText` made */
+export function totalsIn(text: string): readonly Total[] {
+  // Only this module writes it, and a query reads up to tens of thousands of totals.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const stored = JSON.parse(text) as readonly StoredTotal[]
+  return stored.map(
+    ([day, model, keyPrefix, provider, requests, prompt, completion, audio, cost]) => {
+      const tokens = { promptTokens: prompt, completionTokens: completion }
+      const sums = { requests, ...tokens, audioSeconds: audio, costNano: BigInt(cost) }
+      return { day, model, keyPrefix, provider, sums }
+    },
+  )
+}
