@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/longest-first.ts'
 
 /**
  * Unit suites run side by side; the whole-app suites start real stacks and run apart from them, four at a time, because
@@ -9,6 +10,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     globalSetup: ['test/support/simulated-platform.ts', 'test/support/compile-cache.ts'],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -28,8 +30,11 @@ export default defineConfig({
       {
         test: {
           name: 'app',
+          globalSetup: 'test/support/worker-bundle.ts',
           include: ['test/app/**/*.test.ts'],
           maxWorkers: 4,
+          // As above; and what a file leaves behind has no names that the next one could meet: stacks have ports and files of their own.
+          isolate: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 30_000 } },
@@ -39,6 +44,7 @@ export default defineConfig({
       {
         test: {
           name: 'long',
+          globalSetup: 'test/support/worker-bundle.ts',
           include: [
             'test/long/**/*.test.ts',
             'test/verify/fuzz.test.ts',

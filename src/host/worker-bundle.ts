@@ -1,17 +1,25 @@
 import { existsSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
+import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 /** The worker in a compiled tree (`src/cli/build/compile-tree.ts`); a checkout has none. */
 const COMPILED = fileURLToPath(new URL('../worker.js', import.meta.url))
 
 /**
+ * Names a file with the worker as it was bundled earlier from the same sources, because bundling takes most of a second
+ * of CPU. For tests, which start many stacks from one checkout; a compiled tree does not read it.
+ */
+export const BUNDLE_FILE_VARIABLE = 'WORKER_BUNDLE_FILE'
+
+/**
  * Writes the worker, one ES module, to a file: the one compiled with this program, or in a checkout one built from
  * the sources. The same sources give the same bytes.
  */
 export async function writeWorkerBundle(outFile: string): Promise<void> {
-  if (existsSync(COMPILED)) {
-    await copyFile(COMPILED, outFile)
+  const made = existsSync(COMPILED) ? COMPILED : env[BUNDLE_FILE_VARIABLE]
+  if (made !== undefined) {
+    await copyFile(made, outFile)
     return
   }
   // Only developers have esbuild.
