@@ -37,6 +37,8 @@ describe('the operations page, followed line by line', () => {
       env: {
         HOME: home,
         PATH: `${dirname(execPath)}:${process.env['PATH']}`,
+        // Only how soon its many commands begin depends on that.
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
         HTTP_ADDRESS: `127.0.0.1:${http}`,
         HTTPS_ADDRESS: `127.0.0.1:${https}`,
       },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { CHIP_FILE_VARIABLE } from '../../src/enclave/open-machine.ts'
 import type { DaemonBoot, DaemonReady, FromDaemon, ToDaemon } from '../../src/protocol/boot.ts'
 import { callLink, type LinkReply } from './link-client.ts'
 import { makeCertificatePair, type CertificatePair } from './link-material.ts'
@@ -62,7 +63,7 @@ export async function startDaemonProcess(
     release: null,
     ...change,
   }
-  const child = fork(MAIN, { env: { PATH: process.env['PATH'], ...env }, stdio: 'inherit' })
+  const child = fork(MAIN, { env: { ...inherited(), ...env }, stdio: 'inherit' })
   const inbox = createInbox(child)
   const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
   child.send({ type: 'boot', boot } satisfies ToDaemon)
@@ -84,6 +85,12 @@ export async function startDaemonProcess(
       await rm(directory, { recursive: true, force: true })
     },
   }
+}
+
+/** Of the environment of the tests only what makes a start quick: compiled modules, and a chip that is made already. */
+function inherited(): NodeJS.ProcessEnv {
+  const names = ['PATH', 'NODE_COMPILE_CACHE', CHIP_FILE_VARIABLE]
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]))
 }
 
 /** A daemon is started in the mode that its configuration is for. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { compactVerify, decodeJwt, importJWK } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { CHIP_FILE_VARIABLE } from '../../src/enclave/open-machine.ts'
 import type { DaemonReady, LocalRelease } from '../../src/protocol/boot.ts'
 import { fromBase64 } from '../../src/protocol/bytes.ts'
 import { sha256Hex } from '../../src/protocol/digest.ts'
@@ -45,7 +46,9 @@ describe('a booted daemon', () => {
   let ready: DaemonReady
 
   beforeAll(async () => {
-    daemon = await startDaemonProcess(config(), {}, { NOVA_API_KEY: 'provider-key' })
+    // A chip of its own, as where no test hands it one.
+    const env = { NOVA_API_KEY: 'provider-key', [CHIP_FILE_VARIABLE]: undefined }
+    daemon = await startDaemonProcess(config(), {}, env)
     ;({ ready } = await daemon.next('ready'))
     kept.release = ready.release
   }, 60_000)

@@ -22,12 +22,22 @@ export const MODEL = 'sound'
 
 const ADMIN_TOKEN = 'admin-token-of-the-fault-runs'
 
+/** The provider is always well; what it takes on a busy machine must not be taken for silence. */
+const PATIENT = {
+  headers_ms: 30_000,
+  first_delta_ms: 30_000,
+  idle_ms: 30_000,
+  sync_attempt_ms: 30_000,
+}
+
 /** The parts of the real stack, started one by one, with the proxy put in between. */
 export async function openDaemonWorld(): Promise<DaemonWorld> {
   const home = temporaryDirectory()
   const provider = await startFaultProvider(() => sound)
   const configPath = join(home, 'config.json')
-  const config = worldConfig([{ model: MODEL, at: 'alpha' }], provider.port, provider.port, {})
+  const config = worldConfig([{ model: MODEL, at: 'alpha' }], provider.port, provider.port, {
+    timeouts: PATIENT,
+  })
   writeFileSync(configPath, JSON.stringify(config))
   const bundlePath = join(home, 'worker.js')
   await writeWorkerBundle(bundlePath)

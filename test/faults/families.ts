@@ -3,14 +3,14 @@ import { FAILOVER_FAMILY, PINNED_FAILOVER_FAMILY } from './failover-family.ts'
 import { HANG_UP_FAMILY, PINNED_HANG_UP_FAMILY } from './hang-up-family.ts'
 import { HOSTILE_FAMILY } from './hostile-family.ts'
 import { LIMITS_FAMILY } from './limits-family.ts'
-import { PINNED_FAMILY, PROVIDER_FAMILIES } from './provider-family.ts'
+import { PINNED_FAMILIES, PROVIDER_FAMILIES } from './provider-family.ts'
 import { STORAGE_FAMILIES } from './storage-family.ts'
 import type { AnyFamily } from './trial.ts'
 
 /** The whole matrix. */
 export const FAMILIES: readonly AnyFamily[] = [
   ...PROVIDER_FAMILIES,
-  PINNED_FAMILY,
+  ...PINNED_FAMILIES,
   FAILOVER_FAMILY,
   PINNED_FAILOVER_FAMILY,
   HANG_UP_FAMILY,

@@ -32,7 +32,7 @@ const TIMEOUTS = {
   stream_ms: 12_000,
 }
 
-const LET_GO_WITHIN_MS = 5_000
+const LET_GO_WITHIN_MS = 20_000
 
 /** Deltas without end, as fast as they are taken. */
 const flood: Script = async ({ wire }) => {
@@ -66,14 +66,14 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
   finished: async ({ wire }) => {
     wire.head(200, EVENT_STREAM)
     wire.send(ROLE + TEXT + STOP)
-    await delay(3_000)
+    await delay(10_000)
     wire.send(usageFrame() + DONE)
     wire.end()
   },
   flood,
   'flood-for-long': flood,
   'slow-whole': async (call) => {
-    await delay(1_500)
+    await delay(4_000)
     await sound(call)
   },
 }
@@ -175,7 +175,7 @@ async function begin(world: World, customer: Customer, model: string, stream: bo
 const callOf = (world: World, model: string, customer: Customer) =>
   world.provider.calls(model).find((call) => call.body.includes(customer.id))
 
-async function until(condition: () => boolean, timeoutMs = 10_000): Promise<boolean> {
+async function until(condition: () => boolean, timeoutMs = 60_000): Promise<boolean> {
   const deadline = performance.now() + timeoutMs
   while (!condition() && performance.now() < deadline) await delay(10)
   return condition()
@@ -192,7 +192,7 @@ function hangUpTrial(hangUp: HangUp, by: 'FIN' | 'RST'): Trial<World> {
       if (after === undefined) {
         await until(() => callOf(world, model, customer) !== undefined)
         // What the provider sends at once has to have reached the router.
-        await delay(400)
+        await delay(1_000)
       } else if (!(await client.hears(after))) return `never heard ${after}`
       if (by === 'FIN') client.leave()
       else client.reset()
@@ -215,7 +215,7 @@ function halfSentTrial(by: 'FIN' | 'RST'): Trial<World> {
       const body = bodyOf('quick', true, customer.id)
       const headers = { authorization: `Bearer ${customer.key}`, 'content-length': body.length }
       client.send(rawRequest('POST', '/v1/chat/completions', headers, body.slice(0, 30)))
-      await delay(300)
+      await delay(500)
       if (by === 'FIN') client.leave()
       else client.reset()
       await delay(500)

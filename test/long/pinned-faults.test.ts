@@ -1,4 +1,4 @@
 import { testFamily } from '../faults/family-tests.ts'
-import { PINNED_FAMILY } from '../faults/provider-family.ts'
+import { PINNED_FAMILIES } from '../faults/provider-family.ts'
 
-testFamily(PINNED_FAMILY)
+PINNED_FAMILIES.forEach(testFamily)

@@ -1,12 +1,13 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
 import { createProvenanceVerifier } from '../../../src/enclave/provenance/verify-bundle.ts'
-import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import type { VerifyProvenance } from '../../../src/verify/providers/provenance.ts'
 import { TINFOIL_MEASUREMENT, tinfoilV2, tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
 import { failuresOf, rejudge } from '../../support/rejudge.ts'
+import { runChain } from '../../support/run-authority.ts'
 import {
   BUILDER,
   COMMIT,
@@ -24,7 +25,7 @@ let world: AttestedWorld | undefined
 
 beforeAll(async () => {
   ;[chain, tls, sigstore] = await Promise.all([
-    makeSimulatedChain(Date.now()),
+    runChain(),
     makeTlsIdentity([], new Date()),
     makeSyntheticSigstore(),
   ])

@@ -9,10 +9,11 @@ import {
 } from '../../../src/enclave/isolated/isolated-adapter.ts'
 import { makeReceiptKey } from '../../../src/enclave/keys/receipt-key.ts'
 import { makeTlsIdentity } from '../../../src/enclave/keys/tls-identity.ts'
-import { makeSimulatedChain, type SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
+import type { SimulatedChain } from '../../../src/enclave/simulated/chain.ts'
 import type { DaemonTls } from '../../../src/protocol/boot.ts'
 import { TINFOIL_MEASUREMENT, tinfoilV3 } from '../../../src/standin/attested-tinfoil.ts'
 import { PROMPT, startAttested, type AttestedWorld } from '../../support/attested-provider.ts'
+import { runChain } from '../../support/run-authority.ts'
 
 /** A machine under load needs seconds to start a thread. */
 const PATIENCE = 120_000
@@ -23,10 +24,7 @@ let chain: SimulatedChain
 let world: AttestedWorld | undefined
 
 beforeAll(async () => {
-  ;[tls, chain] = await Promise.all([
-    makeTlsIdentity([], new Date()),
-    makeSimulatedChain(Date.now()),
-  ])
+  ;[tls, chain] = await Promise.all([makeTlsIdentity([], new Date()), runChain()])
 })
 afterEach(async () => {
   await world?.close()

@@ -14,6 +14,8 @@ export interface ProviderCase {
   readonly whole?: Expectation
   /** Further members of the request's body. */
   readonly more?: object
+  /** Whether one of the router's clocks ends it, so that it needs short ones. */
+  readonly timed?: boolean
   readonly long?: boolean
 }
 

@@ -63,6 +63,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'slow headers',
+    timed: true,
     failures: [11],
     script: async (call) => {
       await delay(TIMEOUTS.headers_ms + 300)
@@ -73,6 +74,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'silence instead of headers',
+    timed: true,
     failures: [11],
     script: () => {},
     stream: TIMED_OUT,
@@ -80,6 +82,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'silence after the headers',
+    timed: true,
     failures: [11],
     script: ({ wire, stream }) => wire.head(200, stream ? EVENT_STREAM : {}),
     stream: TIMED_OUT,
@@ -87,6 +90,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'silence in the middle',
+    timed: true,
     failures: [11],
     script: interrupted(() => {}),
     stream: cut('timeout', { code: 'upstream_timeout' }),
@@ -127,6 +131,7 @@ export const CONNECTION_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'silence after the finish reason',
+    timed: true,
     failures: [3, 6],
     script: ({ wire }) => {
       wire.head(200, EVENT_STREAM)

@@ -118,6 +118,7 @@ export const FRAMING_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'comments without end instead of a delta',
+    timed: true,
     failures: [17],
     script: async ({ wire }) => {
       wire.head(200, EVENT_STREAM)
@@ -139,6 +140,7 @@ export const FRAMING_CASES: readonly ProviderCase[] = [
   },
   {
     name: 'comments without end after a delta',
+    timed: true,
     failures: [17],
     script: async ({ wire }) => {
       wire.head(200, EVENT_STREAM)
