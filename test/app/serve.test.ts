@@ -248,10 +248,10 @@ describe('the drain', () => {
       args: ['--drain-seconds', '1'],
     })
     const stream = await router.fetch('/v1/chat/completions', chatBody('endless', true))
-    const begun = performance.now()
     router.signal('SIGTERM')
     expect(await router.ended).toBe(0)
-    expect(performance.now() - begun).toBeLessThan(5_000)
+    expect(router.output()).toContain('draining, at most 1 s')
+    // The provider would have gone on for a minute.
     await expect(stream.text()).rejects.toThrow('terminated')
     await router.remove()
   })

@@ -50,6 +50,7 @@ export class LongestFirst extends BaseSequencer {
     const ranks = new Map(files.map((file) => [file, rankOf(file)]))
     const rank = (file: TestSpecification) => ranks.get(file) ?? LONGEST.length
     const group = (file: TestSpecification) => file.project.config.sequence.groupOrder
+    // oxlint-disable-next-line unicorn/no-array-sort -- the method of the class above
     const known = await super.sort(files)
     return known.toSorted((a, b) => group(a) - group(b) || rank(a) - rank(b))
   }

@@ -5,6 +5,7 @@ import { listModels, retrieveModel } from '../../../src/worker/models/handler.ts
 import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
 import { told } from '../../support/refusal.ts'
 import { catalogueOf, reasoningOf, tokenPrice, unitPrice } from '../../support/router-config.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 
 const CATALOGUE = catalogueOf(
   {
@@ -156,11 +157,11 @@ describe('GET /v1/models', () => {
     const names = Array.from({ length: 10_000 }, (_, n) => `eu/p${n % 50}/m${n}`)
     const large = catalogueOf(Object.fromEntries(names.map((name) => [name, {}])))
     await list('?detail=true&model_key=m1', large)
-    const before = performance.now()
+    const before = cpuMs()
     for (let n = 0; n < 20; n++) {
       expect(await list(`?detail=true&model_key=m${n}`, large)).toHaveLength(3)
     }
-    expect(performance.now() - before).toBeLessThan(1_000)
+    expect(cpuMs() - before).toBeLessThan(1_000)
   })
 })
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { compileCatalogue } from '../../../src/worker/routing/catalogue.ts'
 import { resolveSelector } from '../../../src/worker/routing/resolve.ts'
 import { catalogueOf, routerConfig, tokenPrice, unitPrice } from '../../support/router-config.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 
 /** `nova` runs glm in two regions, `orbit` in one, `lone` in none. */
 const ROUTES = {
@@ -109,10 +110,10 @@ describe('compileCatalogue', () => {
   it('compiles and resolves ten thousand routes quickly', () => {
     const names = Array.from({ length: 10_000 }, (_, n) => `r${n % 4}/p${n % 20}/m${n % 500}-${n}`)
     const config = routerConfig(Object.fromEntries(names.map((name) => [name, {}])))
-    const before = performance.now()
+    const before = cpuMs()
     const catalogue = compileCatalogue(config, {})
     const found = names.filter((name) => resolveSelector(catalogue, name)?.kind === 'concrete')
-    expect(performance.now() - before).toBeLessThan(2_000)
+    expect(cpuMs() - before).toBeLessThan(2_000)
     expect(found).toHaveLength(10_000)
   })
 })
