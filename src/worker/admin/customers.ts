@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { eurText } from '../settle/key-view.ts'
 import type { Database, Row, Statement } from '../storage/database.ts'
-import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import { bigintOf, numberOf, optionalBigintOf, optionalNumberOf, textOf } from '../storage/row.ts'
 import { int64, nullableInt64, raw, sql, text } from '../storage/sql.ts'
 import type { customerChangesSchema } from './bodies.ts'
 
@@ -149,6 +149,7 @@ function selectCustomer(id: string): Statement {
 }
 
 function viewOf(row: Row): CustomerView {
+  const alertBalance = optionalBigintOf(row, 'alert_balance_nano')
   return {
     id: textOf(row, 'customer_id'),
     name: textOf(row, 'name'),
@@ -159,10 +160,7 @@ function viewOf(row: Row): CustomerView {
     receipt_retention_days: optionalNumberOf(row, 'receipt_retention_days'),
     suspended_at: timeOf(row, 'suspended_at'),
     erased_at: timeOf(row, 'erased_at'),
-    alert_balance_eur:
-      optionalTextOf(row, 'alert_balance_nano') === null
-        ? null
-        : eurText(bigintOf(row, 'alert_balance_nano')),
+    alert_balance_eur: alertBalance === null ? null : eurText(alertBalance),
     alert_key_limit_pct: optionalNumberOf(row, 'alert_key_limit_pct'),
     created_at: new Date(numberOf(row, 'created_at')).toISOString(),
   }

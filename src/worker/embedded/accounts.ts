@@ -1,34 +1,14 @@
-import { LIMIT_RESETS } from '../settle/key-limits.ts'
-import type { Row } from '../storage/database.ts'
 import type { HeldReservation } from '../storage/ledger-engine.ts'
-import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import { optionalNumberOf, textOf } from '../storage/row.ts'
 import type { SettlementEntry } from '../storage/ledger-operations.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
+import { readAccount, readAccountKey, readEvidence } from './account-rows.ts'
 import type { Account, AccountKey, Reservation } from './account.ts'
 import { RecentlySettled } from './recently-settled.ts'
-
-const READ_CUSTOMER = `SELECT name, plan, billing, CAST(balance_nano AS TEXT) AS balance,
-  CAST(reserved_nano AS TEXT) AS reserved, receipt_retention_days, usage_count, last_usage_at,
-  suspended_at, CAST(alert_balance_nano AS TEXT) AS alert_balance, alert_key_limit_pct
-  FROM customers WHERE customer_id = ?`
-
-const READ_OPEN = `SELECT request_id, key_prefix, CAST(amount_nano AS TEXT) AS amount, created_at,
-  expires_at FROM reservations WHERE customer_id = ?`
-
-const READ_KEY = `SELECT key_hash, name, deleted_at, expires_at, models, min_attestation,
-  requests_per_minute, tokens_per_minute, concurrent_requests,
-  CAST(limit_nano AS TEXT) AS limit_nano, limit_reset, CAST(spent_nano AS TEXT) AS spent, spent_at,
-  window_started_at, window_requests, window_tokens
-  FROM api_keys WHERE customer_id = ? AND key_prefix = ?`
-
-const READ_FORMER = `SELECT key_hash, ends_at FROM rotated_keys
-  WHERE customer_id = ? AND key_prefix = ?`
 
 const READ_LATEST_USAGE = 'SELECT MAX(last_usage_at) AS latest FROM customers'
 
 const READ_HOLDER = 'SELECT customer_id FROM reservations WHERE request_id = ?'
-
-const READ_EVIDENCE = 'SELECT sha256, expires_at FROM evidence WHERE customer_id = ?'
 
 /** Until when a piece of evidence is kept, ms. */
 export interface EvidenceRetention {
@@ -66,7 +46,7 @@ export class Accounts {
 
   /** The requests that were settled lately. */
   get settled(): RecentlySettled {
-    const [row] = this.#settled === undefined ? this.#read(READ_LATEST_USAGE) : []
+    const [row] = this.#settled === undefined ? this.#store.run(READ_LATEST_USAGE, []).rows : []
     this.#settled ??= new RecentlySettled((row && optionalNumberOf(row, 'latest')) ?? 0)
     return this.#settled
   }
@@ -93,9 +73,8 @@ export class Accounts {
   find(customerId: string): Account | undefined {
     const known = this.#known.get(customerId)
     if (known !== undefined) return known
-    const [row] = this.#read(READ_CUSTOMER, customerId)
-    if (row === undefined) return undefined
-    const account = accountOf(customerId, row, this.#read(READ_OPEN, customerId))
+    const account = readAccount(this.#store, customerId)
+    if (account === undefined) return undefined
     this.#known.set(customerId, account)
     for (const requestId of account.open.keys()) this.#holders.set(requestId, account)
     return account
@@ -104,10 +83,8 @@ export class Accounts {
   keyOf({ customerId, keys }: Account, keyPrefix: string): AccountKey | undefined {
     const known = keys.get(keyPrefix)
     if (known !== undefined) return known
-    const [row] = this.#read(READ_KEY, customerId, keyPrefix)
-    if (row === undefined) return undefined
-    const key = keyOf(keyPrefix, row, this.#read(READ_FORMER, customerId, keyPrefix))
-    keys.set(keyPrefix, key)
+    const key = readAccountKey(this.#store, customerId, keyPrefix)
+    if (key !== undefined) keys.set(keyPrefix, key)
     return key
   }
 
@@ -120,18 +97,13 @@ export class Accounts {
   holderOf(requestId: string): Account | undefined {
     const known = this.#holders.get(requestId)
     if (known !== undefined) return known
-    const [row] = this.#read(READ_HOLDER, requestId)
+    const [row] = this.#store.run(READ_HOLDER, [requestId]).rows
     if (row !== undefined) this.find(textOf(row, 'customer_id'))
     return this.#holders.get(requestId)
   }
 
   evidenceOf(account: Account): Map<string, number> {
-    account.evidence ??= new Map(
-      this.#read(READ_EVIDENCE, account.customerId).map((row) => [
-        textOf(row, 'sha256'),
-        numberOf(row, 'expires_at'),
-      ]),
-    )
+    account.evidence ??= readEvidence(this.#store, account.customerId)
     return account.evidence
   }
 
@@ -198,69 +170,4 @@ export class Accounts {
     this.#known.delete(customerId)
     for (const requestId of account.open.keys()) this.#holders.delete(requestId)
   }
-
-  #read(sql: string, ...params: readonly string[]): readonly Row[] {
-    return this.#store.run(sql, params).rows
-  }
-}
-
-function accountOf(customerId: string, row: Row, open: readonly Row[]): Account {
-  return {
-    customerId,
-    name: textOf(row, 'name'),
-    plan: textOf(row, 'plan'),
-    prepaid: textOf(row, 'billing') === 'prepaid',
-    receiptRetentionDays: optionalNumberOf(row, 'receipt_retention_days'),
-    suspended: row['suspended_at'] !== null,
-    alertBalanceNano: optionalBigintOf(row, 'alert_balance'),
-    alertKeyLimitPct: optionalNumberOf(row, 'alert_key_limit_pct'),
-    balance: bigintOf(row, 'balance'),
-    reserved: bigintOf(row, 'reserved'),
-    usageCount: numberOf(row, 'usage_count'),
-    lastUsageAt: numberOf(row, 'last_usage_at'),
-    keys: new Map(),
-    open: new Map(open.map((one) => [textOf(one, 'request_id'), reservationOf(one)])),
-    ended: new Set(),
-    evidence: undefined,
-  }
-}
-
-function reservationOf(row: Row): Reservation {
-  return {
-    keyPrefix: textOf(row, 'key_prefix'),
-    amount: bigintOf(row, 'amount'),
-    createdAt: numberOf(row, 'created_at'),
-    expiresAt: numberOf(row, 'expires_at'),
-    surelyNew: false,
-    stored: true,
-  }
-}
-
-function keyOf(keyPrefix: string, row: Row, former: readonly Row[]): AccountKey {
-  return {
-    keyPrefix,
-    keyHash: textOf(row, 'key_hash'),
-    name: textOf(row, 'name'),
-    deleted: row['deleted_at'] !== null,
-    expiresAt: optionalNumberOf(row, 'expires_at'),
-    models: optionalTextOf(row, 'models'),
-    minAttestation: optionalTextOf(row, 'min_attestation'),
-    requestsPerMinute: optionalNumberOf(row, 'requests_per_minute'),
-    tokensPerMinute: optionalNumberOf(row, 'tokens_per_minute'),
-    concurrentRequests: optionalNumberOf(row, 'concurrent_requests'),
-    limitNano: optionalBigintOf(row, 'limit_nano'),
-    limitReset: LIMIT_RESETS.find((name) => name === row['limit_reset']) ?? 'none',
-    formerSecrets: new Map(
-      former.map((one) => [textOf(one, 'key_hash'), numberOf(one, 'ends_at')]),
-    ),
-    spentNano: bigintOf(row, 'spent'),
-    spentAt: numberOf(row, 'spent_at'),
-    windowStartedAt: numberOf(row, 'window_started_at'),
-    windowRequests: numberOf(row, 'window_requests'),
-    windowTokens: numberOf(row, 'window_tokens'),
-  }
-}
-
-function optionalBigintOf(row: Row, column: string): bigint | null {
-  return row[column] === null ? null : bigintOf(row, column)
 }

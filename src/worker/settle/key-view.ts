@@ -2,7 +2,14 @@ import { z } from 'zod'
 import { STRENGTHS } from '../../protocol/constraints.ts'
 import { formatNano } from '../../protocol/money.ts'
 import type { Row, Statement } from '../storage/database.ts'
-import { bigintOf, numberOf, optionalNumberOf, optionalTextOf, textOf } from '../storage/row.ts'
+import {
+  bigintOf,
+  numberOf,
+  optionalBigintOf,
+  optionalNumberOf,
+  optionalTextOf,
+  textOf,
+} from '../storage/row.ts'
 import { int64, raw, sql } from '../storage/sql.ts'
 import { readModels } from './admit.ts'
 import { LIMIT_RESETS, periodOf, RESERVED_OF_KEY, spentInPeriod } from './key-limits.ts'
@@ -76,7 +83,7 @@ export function keyViewColumns(now: number): Statement {
 export const LIVE_KEYS = raw('api_keys.deleted_at IS NULL')
 
 export function readKeyView(row: Row, now: number): KeyView {
-  const limit = optionalTextOf(row, 'limit_nano') === null ? null : bigintOf(row, 'limit_nano')
+  const limit = optionalBigintOf(row, 'limit_nano')
   const spent = bigintOf(row, 'spent_nano')
   const reserved = bigintOf(row, 'reserved_of_key')
   const reset = LIMIT_RESETS.find((name) => name === textOf(row, 'limit_reset')) ?? 'none'

@@ -39,6 +39,11 @@ export function bigintOf(row: Row, column: string): bigint {
   return BigInt(text)
 }
 
+/** Money or null. */
+export function optionalBigintOf(row: Row, column: string): bigint | null {
+  return row[column] === null ? null : bigintOf(row, column)
+}
+
 /** A flag stored as 0 or 1. */
 export function flagOf(row: Row, column: string): boolean {
   return numberOf(row, column) === 1
