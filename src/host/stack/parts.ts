@@ -1,72 +1,24 @@
-import { readConsolePage } from '../console-page.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type {
-  DaemonBoot,
-  DaemonReady,
-  FromDaemon,
-  Platform,
-  TlsMaterial,
-  ToDaemon,
-} from '../../protocol/boot.ts'
-import type { Mode } from '../../protocol/config.ts'
+import type { DaemonReady, FromDaemon, TlsMaterial, ToDaemon } from '../../protocol/boot.ts'
 import { STORAGE_ENGINES } from '../../protocol/storage-engines.ts'
-import type { Fronts } from './fronts.ts'
+import { readConsolePage } from '../console-page.ts'
 import { openRequestsFor } from '../front/limits.ts'
-import { daemonDir } from './accounts.ts'
 import { carrierOf } from './carrier-plan.ts'
 import type { Child } from './child.ts'
-import type { Started } from './process-restarter.ts'
-import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
+import { daemonBoot, EFFECTIVE_CONFIG } from './daemon-boot.ts'
 import { ledgerDir } from './ledger-dir.ts'
+import { LedgerPart } from './ledger-part.ts'
 import type { LinkEnd } from './link-binding.ts'
-import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link-certificates.ts'
+import type { GivenSecrets, PartsPlan } from './parts-plan.ts'
+import type { Started } from './process-restarter.ts'
 import type { RouterConfigFile } from './router-config.ts'
-import type { Settings } from './settings.ts'
 import { openFilesLimit } from './runtime-check.ts'
-import type { WorkerName } from './worker-name.ts'
 import { startDaemon, sendToDaemon } from './start-daemon.ts'
-import { startLedger } from './start-ledger.ts'
 import { startStandin, sendToStandin, type StandinReady } from './start-standin.ts'
 import { startWorker, type WorkerPorts } from './start-worker.ts'
-import type { StateDir } from './state-dir.ts'
+import type { WorkerName } from './worker-name.ts'
 import { compileWorkerdConfig } from './workerd-config.ts'
-
-/** The plan of the parts of one stack. */
-export interface PartsPlan {
-  readonly settings: Pick<Settings, 'storage' | 'maxOpenRequests'>
-  /** The mode of the program; no configuration changes it. */
-  readonly mode: Mode
-  readonly platform: Platform
-  /** The address at which clients reach a local stack; null in production. */
-  readonly ownUrl: string | null
-  /** The listeners between clients and the workers; absent where another program runs the worker. */
-  readonly fronts?: Pick<Fronts, 'of'>
-  /** Threads of the daemon that carry the workers' calls; by default its main thread does. */
-  readonly carriers?: number
-  /** Whether each worker has a socket of its own for the supervisor's probes. */
-  readonly probe?: boolean
-  /** Values of the configuration's variables that are not in the environment. */
-  readonly secrets?: Readonly<Record<string, string>>
-  readonly state: StateDir
-  readonly config: RouterConfigFile
-  /** Null: the router is sealed. */
-  readonly adminToken: string | null
-  readonly link: LinkCertificates
-  /** The bundled worker. */
-  readonly bundlePath: string
-  /** Messages of the daemon after it is ready. */
-  readonly onDaemonMessage: (message: FromDaemon) => void
-}
-
-/** The secrets in a document of the operator. */
-export interface GivenSecrets {
-  readonly adminToken: string
-  readonly secrets: Readonly<Record<string, string>>
-  readonly storage: Settings['storage']
-}
-
-const EFFECTIVE_CONFIG = 'config.json'
 
 /**
  * Starts each part. The facts of its first start (port, TLS key, release) are kept in memory and reused when it is
@@ -80,10 +32,7 @@ export class Parts {
   #daemon: DaemonReady | undefined
   #daemonChild: Child | undefined
   #tls: TlsMaterial | undefined
-  /** The workers' way to the ledger process, once there is one. */
-  #ledger: LinkEnd | undefined
-  /** Of the link to the ledger process. */
-  #ledgerLink: LinkCertificates | undefined
+  readonly #ledger = new LedgerPart()
   /** The configuration for the daemon's start in production: the current one, initially the first one. */
   #configText: string | undefined
 
@@ -132,7 +81,9 @@ export class Parts {
   async enclave(): Promise<Started<DaemonReady>> {
     if (this.#daemon === undefined) this.#configText = this.#offer(this.#plan.config)
     const said = (message: FromDaemon) => this.#onDaemonMessage(message)
-    const started = await startDaemon(this.#boot(), this.logFile('enclave'), said)
+    const former = { ready: this.#daemon, tls: this.#tls, configText: this.#configText }
+    const boot = daemonBoot(this.#plan, former)
+    const started = await startDaemon(boot, this.logFile('enclave'), said)
     this.#daemon = started.ready
     this.#tls ??= started.ready.tls
     this.#daemonChild = started.child
@@ -147,35 +98,18 @@ export class Parts {
 
   /** The way to the ledger process, once there is one. */
   get ledgerLink(): LinkEnd | undefined {
-    return this.#ledger
+    return this.#ledger.link
   }
 
-  async ledger(): Promise<Started<number>> {
-    const { server, worker } = (this.#ledgerLink ??= await makeLinkCertificates(
-      Date.now(),
-      LEDGER_HOST,
-    ))
-    const boot = {
-      directory: this.#ledgerDir(),
-      // It has the rights to look, where accounts are apart.
-      others: [DURABLE_OBJECT_FILE],
-      link: {
-        port: this.#ledger?.port ?? 0,
-        host: '127.0.0.1' as const,
-        serverCertPem: server.certPem,
-        serverKeyPem: server.keyPem,
-        workerCertPem: worker.certPem,
-      },
-    }
-    const started = await startLedger(boot, this.logFile('ledger'))
-    this.#ledger = { port: started.ready, worker, serverCertPem: server.certPem, host: LEDGER_HOST }
-    return started
+  ledger(): Promise<Started<number>> {
+    return this.#ledger.start(this.#ledgerDir(), this.logFile('ledger'))
   }
 
   /** The daemon must have been started before, and the ledger where the engine has one. */
   async worker(name: WorkerName = 'worker'): Promise<Started<WorkerPorts>> {
     const { bundlePath, settings, fronts, probe = false } = this.#plan
     const link = this.#linkOf(name)
+    const { link: ledger } = this.#ledger
     const tls = this.#tls
     if (link === undefined || tls === undefined)
       throw new Error('the worker needs the daemon first')
@@ -187,7 +121,7 @@ export class Parts {
       probe,
       tls,
       link,
-      ...(this.#ledger === undefined ? {} : { ledger: this.#ledger }),
+      ...(ledger === undefined ? {} : { ledger }),
       storage: settings.storage,
       databaseCa: this.#plan.config.config.service.database_ca,
       storageDir: this.#ledgerDir(),
@@ -284,36 +218,4 @@ export class Parts {
     const { mode, config } = this.#plan
     return mode === 'local' || config.hasLoopbackProvider
   }
-
-  #boot(): DaemonBoot {
-    const { adminToken, bundlePath, config, link, mode, ownUrl, platform, secrets, state } =
-      this.#plan
-    const tls = this.#tls
-    return {
-      mode,
-      configPath:
-        mode === 'local' && config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
-      configText: this.#configText ?? null,
-      stateDir: daemonDir(state),
-      adminToken,
-      link: {
-        port: this.#daemon?.linkPort ?? 0,
-        host: '127.0.0.1',
-        serverCertPem: link.server.certPem,
-        serverKeyPem: link.server.keyPem,
-        workerCertPem: link.worker.certPem,
-      },
-      carrierPorts: [...(this.#daemon?.carrierPorts ?? anyPorts(this.#plan.carriers))],
-      platform,
-      ownUrl,
-      ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
-      tls: tls === undefined ? null : { certPem: tls.certPem, keyPem: tls.keyPem },
-      release: this.#daemon?.release ?? null,
-      workerBundlePath: bundlePath,
-    }
-  }
-}
-
-function anyPorts(count = 0): number[] {
-  return Array.from({ length: count }, () => 0)
 }

@@ -1,0 +1,44 @@
+import type { DaemonBoot, DaemonReady, TlsMaterial } from '../../protocol/boot.ts'
+import { daemonDir } from './accounts.ts'
+import type { PartsPlan } from './parts-plan.ts'
+
+/** The file in the state directory with the configuration in which the stand-in's address was filled in. */
+export const EFFECTIVE_CONFIG = 'config.json'
+
+/** What a start of the daemon takes over from the starts before it. */
+export interface FormerStarts {
+  readonly ready: DaemonReady | undefined
+  readonly tls: TlsMaterial | undefined
+  /** The configuration in production; undefined in a local stack. */
+  readonly configText: string | undefined
+}
+
+/** The message with which the daemon is started: with the ports, the TLS key and the release of its first start. */
+export function daemonBoot(plan: PartsPlan, { ready, tls, configText }: FormerStarts): DaemonBoot {
+  const { adminToken, bundlePath, config, link, mode, ownUrl, platform, secrets, state } = plan
+  return {
+    mode,
+    configPath: mode === 'local' && config.usesStandin ? state.file(EFFECTIVE_CONFIG) : config.path,
+    configText: configText ?? null,
+    stateDir: daemonDir(state),
+    adminToken,
+    link: {
+      port: ready?.linkPort ?? 0,
+      host: '127.0.0.1',
+      serverCertPem: link.server.certPem,
+      serverKeyPem: link.server.keyPem,
+      workerCertPem: link.worker.certPem,
+    },
+    carrierPorts: [...(ready?.carrierPorts ?? anyPorts(plan.carriers))],
+    platform,
+    ownUrl,
+    ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
+    tls: tls === undefined ? null : { certPem: tls.certPem, keyPem: tls.keyPem },
+    release: ready?.release ?? null,
+    workerBundlePath: bundlePath,
+  }
+}
+
+function anyPorts(count = 0): number[] {
+  return Array.from({ length: count }, () => 0)
+}

@@ -1,0 +1,37 @@
+import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
+import type { LinkEnd } from './link-binding.ts'
+import { LEDGER_HOST, makeLinkCertificates, type LinkCertificates } from './link-certificates.ts'
+import type { Started } from './process-restarter.ts'
+import { startLedger } from './start-ledger.ts'
+
+/** The ledger process, whose port and certificates stay the same when it is restarted. */
+export class LedgerPart {
+  #link: LinkEnd | undefined
+  #certificates: LinkCertificates | undefined
+
+  /** The workers' way to the process, once it has been started. */
+  get link(): LinkEnd | undefined {
+    return this.#link
+  }
+
+  /** @returns the port of its link */
+  async start(directory: string, logFile: string): Promise<Started<number>> {
+    this.#certificates ??= await makeLinkCertificates(Date.now(), LEDGER_HOST)
+    const { server, worker } = this.#certificates
+    const boot = {
+      directory,
+      // It has the rights to look, where accounts are apart.
+      others: [DURABLE_OBJECT_FILE],
+      link: {
+        port: this.#link?.port ?? 0,
+        host: '127.0.0.1' as const,
+        serverCertPem: server.certPem,
+        serverKeyPem: server.keyPem,
+        workerCertPem: worker.certPem,
+      },
+    }
+    const started = await startLedger(boot, logFile)
+    this.#link = { port: started.ready, worker, serverCertPem: server.certPem, host: LEDGER_HOST }
+    return started
+  }
+}
