@@ -27,6 +27,12 @@ const BUSY_TIMEOUT_MS = 5_000
 const CHECKPOINT_PAGES = 4_000
 
 /**
+ * Memory for pages of the writer, KiB. What a fold changes must have room: with SQLite's own two MiB, pages are written to the log
+ * before the transaction ends, read again, changed again and written again.
+ */
+const CACHE_KIB = 16_384
+
+/**
  * Opens the database for writing, creating it if necessary. A commit is in the write-ahead log on the disk before it
  * returns (WAL with synchronous=FULL, sqlite.org/pragma.html).
  * @throws Error with SQLite's code in its message
@@ -38,6 +44,7 @@ export function openForWriting(path: string): SqliteFile {
     // Former bytes of rows are zeroed in the pages that are written anyway.
     opened.exec('PRAGMA secure_delete = FAST')
     opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    opened.exec(`PRAGMA cache_size = -${CACHE_KIB}`)
     return opened
   })
   return fileOf(connection)

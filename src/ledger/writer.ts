@@ -19,6 +19,12 @@ import { SweepTimer } from './sweep-timer.ts'
 const MAX_CALLS = 64
 
 /**
+ * A fold changes pages of two indexes for nearly every customer that was served since the last one, so the more settlements share
+ * it, the less each costs: with 1,024 of 100 customers two thirds of what it costs with 256. Everything else waits meanwhile, for some 30 ms of work.
+ */
+const FOLD_AT = 1_024
+
+/**
  * The one writer of a ledger: the engine that a Durable Object has, over a file of this process. What all workers sent in
  * one moment, or while it committed, is its next round, so that they wait for the disk together.
  */
@@ -58,6 +64,7 @@ export class Writer {
     await migrate(sqliteDatabase(file), SQLITE_MIGRATIONS)
     const engine: EmbeddedLedger = new EmbeddedLedger(file, {
       later: (ms, work) => writer.#later(ms, work),
+      foldAt: FOLD_AT,
     })
     const log = `${path}.reservations`
     const held = openReservations(log)

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,6 +23,29 @@ test('a row that is deleted, or grows and moves, leaves no bytes in the file', a
       bytes.includes(`name-of-${id}`),
     )
     expect(left).toEqual([0, 1, 2, 3, 5, 7, 8])
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+})
+
+test('a transaction that changes some megabytes writes each page once, when it is committed', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'cmr-test-sqlite-file-'))
+  try {
+    const path = join(directory, 'a.sqlite')
+    const file = openForWriting(path)
+    file.run('CREATE TABLE pages (id INTEGER PRIMARY KEY, filler TEXT)', [])
+    const sizeOfLog = () => statSync(`${path}-wal`).size
+    const before = sizeOfLog()
+    const during = await file.transact(() => {
+      // Each row fills a page of 4,096 bytes.
+      for (let row = 0; row < 2_000; row++)
+        file.run('INSERT INTO pages (filler) VALUES (?)', ['x'.repeat(4_000)])
+      return sizeOfLog()
+    })
+    const after = sizeOfLog()
+    file.close()
+    expect(during).toBe(before)
+    expect(after).toBeGreaterThan(2_000 * 4_096)
   } finally {
     await rm(directory, { recursive: true, force: true })
   }

@@ -8,7 +8,12 @@ import type {
   LedgerCall,
   LedgerOutcome,
 } from '../storage/ledger-calls.ts'
-import type { HeldReservation, LedgerEngine, OpenLedger } from '../storage/ledger-engine.ts'
+import type {
+  HeldReservation,
+  LedgerEngine,
+  LedgerEngineDeps,
+  OpenLedger,
+} from '../storage/ledger-engine.ts'
 import { isRead } from '../storage/sql.ts'
 import { runBatches, type SqliteAnswer } from '../storage/sqlite-batches.ts'
 import type { SyncStore } from '../storage/sync-store.ts'
@@ -52,7 +57,7 @@ export class EmbeddedLedger implements LedgerEngine {
   #isAtWork = false
   #lastWriteFailed = false
 
-  constructor(store: SyncStore, { later }: Parameters<OpenLedger>[1]) {
+  constructor(store: SyncStore, { later, foldAt }: LedgerEngineDeps) {
     this.#store = store
     this.#accounts = new Accounts(store)
     this.#journal = new Journal(store)
@@ -67,7 +72,11 @@ export class EmbeddedLedger implements LedgerEngine {
     const makeRoom = () => this.#fold({ leave: true })
     this.#folding = new Folding({ ...parts, folded })
     this.#settling = new JournalSettling({ ...parts, makeRoom })
-    this.#schedule = new FoldSchedule({ later, fold: () => this.#exclusively(makeRoom) })
+    this.#schedule = new FoldSchedule({
+      later,
+      foldAt,
+      fold: () => this.#exclusively(makeRoom),
+    })
   }
 
   /** All of it as a database, for maintenance beside it. */

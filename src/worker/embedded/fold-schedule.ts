@@ -2,8 +2,8 @@
 const FOLD_AFTER_MS = 1_000
 
 /**
- * So many settlements do not wait that long: everything else waits while a fold runs, for about a tenth of a millisecond
- * with each of them.
+ * So many settlements do not wait that long, unless the engine's owner says another number: everything else waits while a
+ * fold runs, for about a tenth of a millisecond with each of them.
  */
 const MANY_BILLS = 256
 
@@ -12,6 +12,8 @@ export interface FoldScheduleDeps {
   readonly later: (ms: number, work: () => Promise<void>) => void
   /** Rejects where nothing could be written. */
   readonly fold: () => Promise<void>
+  /** How many settlements do not wait for the time that fewer wait. */
+  readonly foldAt?: number | undefined
 }
 
 /** When the next fold of a ledger runs: a second after there was something to fold, or early. */
@@ -41,7 +43,8 @@ export class FoldSchedule {
         await this.#deps.fold().catch(() => {})
       })
     }
-    if (this.#isEarly || waitingBills < MANY_BILLS) return
+    const { foldAt = MANY_BILLS } = this.#deps
+    if (this.#isEarly || waitingBills < foldAt) return
     this.#isEarly = true
     // After the answers of those that have come so far.
     this.#deps.later(0, () =>

@@ -35,8 +35,12 @@ export interface HeldReservation {
   readonly expiresAt: number
 }
 
-/** Makes the engine for a store. `later` runs work after a time in ms. */
-export type OpenLedger = (
-  store: SyncStore,
-  deps: { readonly later: (ms: number, work: () => Promise<void>) => void },
-) => LedgerEngine
+export interface LedgerEngineDeps {
+  /** Runs work after a time in ms. */
+  readonly later: (ms: number, work: () => Promise<void>) => void
+  /** How many settlements go into the tables at once, without waiting for the time that fewer wait; absent: the engine's own number. */
+  readonly foldAt?: number
+}
+
+/** Makes the engine for a store. */
+export type OpenLedger = (store: SyncStore, deps: LedgerEngineDeps) => LedgerEngine

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { commitSettlement, ONCE } from '../../../src/worker/settle/ledger.ts'
+import { EmbeddedLedger } from '../../../src/worker/embedded/embedded-ledger.ts'
+import { commitSettlement, entryOf, ONCE } from '../../../src/worker/settle/ledger.ts'
 import { addCustomer, settlementOf } from '../../support/ledger.ts'
 import { openEmbedded } from '../../support/sqlite-store.ts'
 
@@ -41,6 +42,22 @@ test('many settlements are folded right after the last of them is answered, fewe
   await settle(MANY + 1, 2 * MANY)
   await db.passTime(0)
   expect(rows()).toBe(2 * MANY)
+  db.connection.close()
+})
+
+test('the owner of an engine says how many settlements are many', async () => {
+  const db = await openEmbedded()
+  const key = await addCustomer(db, { billing: 'postpaid' })
+  const waits: number[] = []
+  const ledger = new EmbeddedLedger(db.store, { later: (ms) => void waits.push(ms), foldAt: 3 })
+  await ledger.open()
+  const settle = (id: string) =>
+    ledger.operations([{ kind: 'settle', entry: entryOf(settlementOf(key, id, { nano: 1n })) }])
+  await settle('r1')
+  await settle('r2')
+  expect(waits).toEqual([1_000])
+  await settle('r3')
+  expect(waits).toEqual([1_000, 0])
   db.connection.close()
 })
 
