@@ -113,23 +113,23 @@ export const signRequestSchema = z.object({
       }),
     )
     .min(1),
+  /** The head of an earlier answer that the worker still has. */
+  known_head: hex32.optional(),
 })
 
-/**
- * Receipts in two parts. The head is what all receipts of the same two hops begin with, and concerns no exchange; it is
- * nine tenths of each, so the answer has it once.
- */
+/** What all receipts of the same two hops begin with: nine tenths of each. It concerns no exchange. */
+export const receiptHeadSchema = z.object({
+  /** Of `text`, lowercase hex. */
+  sha256: hex32,
+  text: z.string(),
+  /** SHA-256 of each piece of evidence that its attestations name by digest. */
+  evidence_refs: z.array(z.string()),
+})
+
+/** Receipts in two parts: the answer has each head once, and the text of `known_head` not at all. */
 export const signResponseSchema = z.object({
   kid: z.string(),
-  heads: z.array(
-    z.object({
-      /** Of `text`, lowercase hex. */
-      sha256: hex32,
-      text: z.string(),
-      /** SHA-256 of each piece of evidence that its attestations name by digest. */
-      evidence_refs: z.array(z.string()),
-    }),
-  ),
+  heads: z.array(receiptHeadSchema.partial({ text: true })),
   receipts: z.array(
     z.object({
       /** Index of the head. */
@@ -168,3 +168,4 @@ export type LinkState = z.output<typeof linkStateSchema>
 export type LinkConfig = z.output<typeof linkConfigSchema>
 export type SignRequest = z.output<typeof signRequestSchema>
 export type SignResponse = z.output<typeof signResponseSchema>
+export type ReceiptHead = z.output<typeof receiptHeadSchema>

@@ -12,7 +12,7 @@ export function wholeReceipts(answer: unknown): readonly WholeReceipt[] {
   const { heads, receipts }: SignResponse = signResponseSchema.parse(answer)
   return receipts.map(({ head: index, tail, sha256 }) => {
     const head = heads[index]
-    if (head === undefined) throw new Error('a receipt without its head')
+    if (head?.text === undefined) throw new Error('a receipt without its head')
     return { jws: head.text + tail, sha256, evidence_refs: head.evidence_refs }
   })
 }

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
-import type { SignResponse } from '../../protocol/link.ts'
+import type { ReceiptHead } from '../../protocol/link.ts'
 import type { AttestationBlock, ExchangeClaims, ReceiptClaims } from '../../protocol/receipt.ts'
 import type { ProvenHop } from '../proofs.ts'
 import { ROUTER_VERIFICATION_MODE, type RouterHop } from './router-block.ts'
@@ -21,7 +21,7 @@ export interface OwnClaims {
  */
 export interface ReceiptFrame {
   /** JWS header, dot and the common members of the payload, as far as they fill whole groups of base64url. */
-  readonly head: SignResponse['heads'][number]
+  readonly head: ReceiptHead
   /** The bytes of the head. */
   readonly bytes: Buffer
   /** The state of SHA-256 after the head, to be copied. */

@@ -24,6 +24,7 @@ const batchSchema = z.strictObject({
     )
     .min(1)
     .max(MAX_BATCH),
+  known_head: signRequestSchema.shape.known_head,
 })
 
 type Batch = z.output<typeof batchSchema>
@@ -50,7 +51,7 @@ export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
   const { key } = deps
   const frameOf = createFrames(key.kid)
   return async (body) => {
-    const { receipts } = readBatch(body)
+    const { receipts, known_head: knownHead } = readBatch(body)
     const proven = receipts.map((request) => ({
       request,
       router: findRouterHop(request, deps),
@@ -64,7 +65,7 @@ export function createReceiptSigner(deps: SignerDeps): ReceiptSigner {
         return { frame, claims: encodeClaims({ claims, message }, frame) }
       }),
     )
-    return signBatch(unsigned, key)
+    return signBatch(unsigned, key, knownHead)
   }
 }
 

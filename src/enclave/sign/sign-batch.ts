@@ -9,8 +9,12 @@ export interface UnsignedReceipt {
   readonly claims: string
 }
 
-/** Signs receipts. Each head is in the answer once. */
-export function signBatch(receipts: readonly UnsignedReceipt[], key: ReceiptKey): SignResponse {
+/** Signs receipts. Each head is in the answer once, without its text if the caller has it (`knownHead`, its SHA-256). */
+export function signBatch(
+  receipts: readonly UnsignedReceipt[],
+  key: ReceiptKey,
+  knownHead?: string,
+): SignResponse {
   const indexes = new Map<ReceiptFrame, number>()
   const signed = receipts.map(({ frame, claims }) => {
     const head = indexes.get(frame) ?? indexes.size
@@ -20,6 +24,8 @@ export function signBatch(receipts: readonly UnsignedReceipt[], key: ReceiptKey)
     const sha256 = frame.hashed.copy().update(tail, 'latin1').digest('hex')
     return { head, tail, sha256 }
   })
-  const heads = [...indexes.keys()].map(({ head }) => head)
+  const heads = [...indexes.keys()].map(({ head: { text, ...rest } }) =>
+    rest.sha256 === knownHead ? rest : { text, ...rest },
+  )
   return { kid: key.kid, heads, receipts: signed }
 }

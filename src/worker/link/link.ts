@@ -1,5 +1,5 @@
 import type { Bytes } from '../../protocol/bytes.ts'
-import type { LinkConfig, LinkState, SignRequest, SignResponse } from '../../protocol/link.ts'
+import type { LinkConfig, LinkState, ReceiptHead, SignRequest } from '../../protocol/link.ts'
 import type { ProviderProof } from '../../protocol/provider-proof.ts'
 import type { StreamRecord } from '../../protocol/stream-record.ts'
 import type { UnsealAnswer } from '../../protocol/unseal.ts'
@@ -59,7 +59,7 @@ export type UnsignedReceipt = SignRequest['receipts'][number]
 export interface SignedReceipt {
   readonly kid: string
   /** The beginning of the compact JWS, shared with other receipts. */
-  readonly head: SignResponse['heads'][number]
+  readonly head: ReceiptHead
   /** The rest of it. */
   readonly tail: string
   /** SHA-256 of the whole, lowercase hex. */

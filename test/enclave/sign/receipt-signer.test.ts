@@ -227,7 +227,10 @@ describe('signReceipts', () => {
     const asks = [ask(), ask({}, { provider: 'vega' }), ask(), ask()]
     const large = keptEnvelope({ padding: 8192 })
     const hop = describeRouterHop({ envelope: large, trustBundleJws: '', platform: 'simulated' })
-    const vega = { ...UNATTESTED, evidenceRefs: ['e1'.repeat(32)] }
+    const vega = {
+      block: { ...UNATTESTED.block, verification_mode: 'vega' },
+      evidenceRefs: ['e1'.repeat(32)],
+    }
     const sign = createReceiptSigner(
       deps({
         routerHop: () => hop,
@@ -240,7 +243,7 @@ describe('signReceipts', () => {
       [large.sha256],
       [large.sha256, 'e1'.repeat(32)],
     ])
-    const digests = await Promise.all(answer.heads.map(({ text }) => sha256Hex(text)))
+    const digests = await Promise.all(answer.heads.map(({ text = '' }) => sha256Hex(text)))
     expect(answer.heads.map(({ sha256 }) => sha256)).toEqual(digests)
     for (const { jws, sha256 } of wholeReceipts(answer)) {
       // oxlint-disable-next-line no-await-in-loop -- four of them
@@ -248,6 +251,10 @@ describe('signReceipts', () => {
     }
     const later = await sign({ receipts: [ask()] })
     expect(later.heads).toEqual([answer.heads[0]])
+    const [, known] = answer.heads
+    const told = await sign({ receipts: asks, known_head: known?.sha256 })
+    const { sha256, evidence_refs: refs } = known ?? {}
+    expect(told.heads).toEqual([answer.heads[0], { sha256, evidence_refs: refs }])
   })
 
   it('has in a head nothing of an exchange, not even what its provider signed of it', async () => {
@@ -264,7 +271,7 @@ describe('signReceipts', () => {
       [ask({ requested_route: 'private-route' }), ask()].map((one) => sign({ receipts: [one] })),
     )
     expect(new Set(shared.map(({ heads }) => heads[0]?.text)).size).toBe(1)
-    const [, payload = ''] = shared[0]?.heads[0]?.text.split('.') ?? []
+    const [, payload = ''] = shared[0]?.heads[0]?.text?.split('.') ?? []
     const common = Buffer.from(payload, 'base64url').toString()
     expect(common).toContain('"verification_mode":"none"')
     for (const own of ['message_attestation', ...texts, 'private-route', CLAIMS.request_digest]) {

@@ -47,6 +47,35 @@ function daemon(failure: () => Error = refused) {
   return { calls, sign: batchedSigning(HOST, sign, 1_000, late) }
 }
 
+const first = { sha256: '1'.repeat(64), text: 'the first head', evidence_refs: ['e1'] }
+const second = { sha256: '2'.repeat(64), text: 'the second head', evidence_refs: [] }
+
+const withoutText = ({ text: _text, ...rest }: typeof first) => rest
+
+/** An answer of some receipts under these heads: one under each, all others under the last. */
+function signedUnder(heads: SignResponse['heads'], receipts: number): SignResponse {
+  const signed = Array.from({ length: receipts }, (_, index) => ({
+    head: Math.min(index, heads.length - 1),
+    tail: 'tail',
+    sha256: DIGEST,
+  }))
+  return { kid: 'k', heads, receipts: signed }
+}
+
+/** A daemon that answers its calls, which are noted, with these heads. */
+function answering(answers: readonly SignResponse['heads'][], calls: SignRequest[]) {
+  return async (request: SignRequest): Promise<SignResponse> => {
+    const heads = answers[calls.push(request) - 1] ?? []
+    return signedUnder(heads, request.receipts.length)
+  }
+}
+
+function opened(open: PromiseWithResolvers<SignResponse>[]): Promise<SignResponse> {
+  const call = Promise.withResolvers<SignResponse>()
+  open.push(call)
+  return call.promise
+}
+
 describe('batched signing', () => {
   it('asks once for the receipts of one moment, and gives each its own with the key', async () => {
     const { calls, sign } = daemon()
@@ -82,6 +111,59 @@ describe('batched signing', () => {
     const ends = await Promise.allSettled(['1', 'bad'].map((id) => sign(unsigned(id))))
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     expect(calls).toHaveLength(1)
+  })
+
+  it('tells the daemon the last head of a provider, whose text is not sent again', async () => {
+    const calls: SignRequest[] = []
+    const answers = [[first], [withoutText(first)], [withoutText(first), second], [first]]
+    const sign = batchedSigning(HOST, answering(answers, calls), 1_000, late)
+    const heads = []
+    for (const ids of [['1'], ['2'], ['3', '4'], ['5']]) {
+      // oxlint-disable-next-line no-await-in-loop -- one call after another
+      const signed = await Promise.all(ids.map((id) => sign(unsigned(id))))
+      heads.push(...signed.map(({ head }) => head))
+    }
+    expect(heads).toEqual([first, first, first, second, first])
+    expect(calls.map((call) => call.known_head)).toEqual([
+      undefined,
+      first.sha256,
+      first.sha256,
+      second.sha256,
+    ])
+  })
+
+  it('tells each provider its own head', async () => {
+    const calls: SignRequest[] = []
+    const sign = batchedSigning(HOST, answering([[first], [second]], calls), 1_000, late)
+    await sign(unsigned('1'))
+    await sign(unsigned('2', 'vela'))
+    expect(calls.map((call) => call.known_head)).toEqual([undefined, undefined])
+  })
+
+  it('gives each of two calls at the same time the head that it told the daemon', async () => {
+    const open: PromiseWithResolvers<SignResponse>[] = []
+    const sign = batchedSigning(HOST, () => opened(open), 1_000, late)
+    const before = sign(unsigned('1'))
+    await expect.poll(() => open.length).toBe(1)
+    open[0]?.resolve(signedUnder([first], 1))
+    await before
+    const slow = sign(unsigned('2'))
+    await expect.poll(() => open.length).toBe(2)
+    const quick = sign(unsigned('3'))
+    await expect.poll(() => open.length).toBe(3)
+    open[2]?.resolve(signedUnder([second], 1))
+    expect((await quick).head).toEqual(second)
+    open[1]?.resolve(signedUnder([withoutText(first)], 1))
+    expect((await slow).head).toEqual(first)
+  })
+
+  it('fails whole where the daemon leaves out the text of a head that it was not told', async () => {
+    const answers = [[withoutText(first)], [first], [withoutText(second)]]
+    const sign = batchedSigning(HOST, answering(answers, []), 1_000, late)
+    const tooLittle = 'internal error: the daemon signed too little'
+    await expect(sign(unsigned('1'))).rejects.toThrow(tooLittle)
+    await expect(sign(unsigned('2'))).resolves.toMatchObject({ head: first })
+    await expect(sign(unsigned('3'))).rejects.toThrow(tooLittle)
   })
 
   it.each([
