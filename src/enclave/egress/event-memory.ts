@@ -35,15 +35,14 @@ export class EventMemory {
     this.#own = own
   }
 
-  /** @param most how much the stream may take, bytes; all that there is unless given */
-  forStream(owner: string, most = this.#total): StreamMemory {
+  forStream(owner: string): StreamMemory {
     let taken = 0
     return {
       take: (bytes) => {
         const held = this.#heldBy(owner)
         Atomics.add(this.#taken, this.#own, bytes)
         const left = this.#total - this.#sum()
-        if (taken + bytes > most || held > left) {
+        if (held > left) {
           Atomics.sub(this.#taken, this.#own, bytes)
           throw new Error('no memory is left for events')
         }

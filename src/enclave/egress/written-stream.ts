@@ -37,12 +37,6 @@ export interface WrittenStreamDeps {
 /** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
 const UNSENT_KEPT_MS = 60_000
 
-/**
- * The most that the text of one answer may take, bytes. Its last events repeat it several times, and one provider must not
- * take what all streams share.
- */
-const MAX_TEXT_BYTES = 64 * 1024 * 1024
-
 /** The first bytes of a written stream are the first output, and later ones may be joined. */
 const PAST_OPENING = { over: true, read: () => {} }
 
@@ -88,7 +82,7 @@ export class WrittenStream {
     this.#deps = deps
     const { head, include_reasoning: includeReasoning } = order
     this.#memory = deps.memory.forStream(order.owner)
-    this.#textMemory = deps.memory.forStream(order.owner, MAX_TEXT_BYTES)
+    this.#textMemory = deps.memory.forStream(order.owner)
     const takeMemory = (bytes: number) => this.#memory.take(bytes)
     const reading = { id: head.id, includeReasoning, takeMemory }
     const takeTextMemory = (bytes: number) => this.#textMemory.take(bytes)

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { startDeadline, type DeadlineTimer } from '../../worker/batching/deadline-timer.ts'
 import type { Connection } from './connection-table.ts'
 import { HandshakeWatch } from './handshake-watch.ts'
 
@@ -17,6 +18,22 @@ export interface RelayEvents {
 const LINGER_MS = 60_000
 
 /**
+ * How long a client may leave unread what waits for it here, ms, besides what the kernel holds. Behind it its provider, its
+ * reservation and its place among the open requests wait, too.
+ */
+const UNREAD_MS = 60_000
+
+/** Time limits of a connection, ms. */
+export interface ConnectionLimits {
+  /** How long it may be idle once the worker has ended it. */
+  readonly lingerMs: number
+  /** How long the client may take nothing while bytes wait for it. */
+  readonly unreadMs: number
+}
+
+const LIMITS: ConnectionLimits = { lingerMs: LINGER_MS, unreadMs: UNREAD_MS }
+
+/**
  * What was last read from any worker's connection. An answer comes in many reads, and without a buffer of its own each
  * would allocate one of this size.
  */
@@ -27,14 +44,13 @@ export class ClientConnection implements Connection {
   readonly source: string
   readonly openedAt: number
   readonly socket: Socket
-  readonly #lingerMs: number
+  readonly #limits: ConnectionLimits
 
-  /** @param lingerMs how long it may be idle once the worker has ended it */
-  constructor(socket: Socket, source: string, openedAt: number, lingerMs = LINGER_MS) {
+  constructor(socket: Socket, source: string, openedAt: number, limits = LIMITS) {
     this.socket = socket
     this.source = source
     this.openedAt = openedAt
-    this.#lingerMs = lingerMs
+    this.#limits = limits
   }
 
   /** Passes on the client's first bytes and pauses it. Closes a connection that ends before it sends any. */
@@ -59,6 +75,16 @@ export class ClientConnection implements Connection {
     { connected, refused }: RelayEvents,
   ): void {
     const client = this.socket
+    let unread: DeadlineTimer | undefined
+    const stopWaiting = () => {
+      unread?.stop()
+      unread = undefined
+    }
+    const giveUp = () => {
+      worker.resetAndDestroy()
+      // What waits for the client is not waited for again.
+      client.resetAndDestroy()
+    }
     const worker = connect({
       port,
       host: '127.0.0.1',
@@ -68,7 +94,9 @@ export class ClientConnection implements Connection {
       onread: {
         buffer: READ_BUFFER,
         callback: (length, bytes) => {
-          if (!client.write(Buffer.from(bytes.subarray(0, length)))) worker.pause()
+          if (client.write(Buffer.from(bytes.subarray(0, length)))) return true
+          worker.pause()
+          unread ??= startDeadline(this.#limits.unreadMs, performance.now.bind(performance), giveUp)
           return true
         },
       },
@@ -85,7 +113,9 @@ export class ClientConnection implements Connection {
       client.off('close', abandon)
       connected()
       worker.write(first)
-      join(client, worker, this.#lingerMs)
+      client.on('drain', stopWaiting)
+      client.once('close', stopWaiting)
+      join(client, worker, this.#limits.lingerMs)
     })
   }
 

@@ -3,6 +3,7 @@ import type { ApiError } from '../http/errors.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
 import type { AnswerHead } from '../stream/answer-head.ts'
 import type { ChunkWriter, LastEvent } from '../stream/encoder.ts'
+import type { TakeMemory } from '../stream/event-framer.ts'
 import type { ProviderAnswer } from '../stream/provider-answer.ts'
 import type { UsageReport } from '../stream/usage-tally.ts'
 import type { ReceiptEndpoint } from '../../protocol/receipt.ts'
@@ -30,8 +31,8 @@ export interface AnswerFormat {
   readonly idPrefix: string
   /** Memory for what the answer repeats of the request, bytes; 0 unless given. */
   readonly echoBytes?: number
-  /** Writes the events of a stream here. */
-  chunkWriter(head: AnswerHead): ChunkWriter
+  /** Writes the events of a stream here; memory is taken for text that is held. */
+  chunkWriter(head: AnswerHead, takeMemory?: TakeMemory): ChunkWriter
   /** Lets the daemon write the same events; undefined where it is not to. */
   chunkFormat(head: AnswerHead): OrderedFormat | undefined
   lastEvents(head: AnswerHead): LastEvents

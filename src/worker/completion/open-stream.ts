@@ -69,7 +69,7 @@ export interface AcceptedAttempt {
 }
 
 /** The end of a committed stream that failed. */
-export function cutBy(cause: unknown): StreamEnd {
+export function cutBy(cause: unknown): Extract<StreamEnd, { kind: 'cut' }> {
   if (cause instanceof ApiError) return { kind: 'cut', failure: null, error: cause }
   const failure = cause instanceof AttemptFailure ? cause.failure : { kind: 'timeout' as const }
   const error =

@@ -94,7 +94,7 @@ function answerStream(
   const { includeReasoning } = chat
   const { takeMemory } = context
   const reading = { id: head.id, includeReasoning, takeMemory }
-  return new AnswerStream(reading, format.chunkWriter(head), last)
+  return new AnswerStream(reading, format.chunkWriter(head, takeMemory), last)
 }
 
 /** Beyond the time that a stream may last, ms. */

@@ -4,14 +4,23 @@ import { settleDeps } from '../context.ts'
 import { errorFields } from '../http/error-fields.ts'
 import { eventStream } from '../http/reply.ts'
 import { toApiError } from '../http/to-api-error.ts'
+import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import { pause } from '../routing/budget.ts'
+import { BrokenStream } from '../stream/broken-stream.ts'
 import { serviceObject } from '../stream/service-object.ts'
+import type { StreamedAnswer } from '../stream/streamed-answer.ts'
 import { settleDelivered, settleWithReceipt, settleWithoutReceipt } from '../settle/settle.ts'
 import type { Exchange } from '../settle/exchange.ts'
 import { chatExchange, type AdmittedChat } from './admitted.ts'
 import type { ClientStream } from './client-stream.ts'
-import type { ClientEnd, OpenStream, RelayedStream, StreamEnd } from './open-stream.ts'
+import {
+  cutBy,
+  type ClientEnd,
+  type OpenStream,
+  type RelayedStream,
+  type StreamEnd,
+} from './open-stream.ts'
 
 /** A client's end; one that sees the bytes records them for repeats of the request. */
 type StreamClient = ClientEnd & Partial<Pick<ClientStream, 'recorded'>>
@@ -77,8 +86,12 @@ async function endComplete(
 ): Promise<void> {
   const { context, receiptId } = admitted
   const tools = settleDeps(context, admitted.admission.customerId)
+  const closing = closingEvents(answer, exchange)
   // A client that has disconnected by now has received all content.
-  await client.send(answer.finish(exchange.usage)).catch(() => {})
+  await client.send(closing instanceof BrokenStream ? closing.output : closing).catch(() => {})
+  if (closing instanceof BrokenStream) {
+    return endCut(admitted, open, exchange, { ...cutBy(toAttemptFailure(closing)), fail }, client)
+  }
   const clientResponse = clientDigest ?? (await client.seal())
   const last = answer.close(serviceObject(exchange, receiptId), exchange.usage)
   const whole = await withAnswer(admitted, open, exchange, client, last)
@@ -104,6 +117,16 @@ async function endComplete(
     return
   }
   await client.finish(last)
+}
+
+/** The events before the last one, or why there is no memory for them. */
+function closingEvents(answer: StreamedAnswer, { usage }: Exchange): Bytes | BrokenStream {
+  try {
+    return answer.finish(usage)
+  } catch (error) {
+    if (error instanceof BrokenStream) return error
+    throw error
+  }
 }
 
 /** Pauses before a failed settlement is retried: in total shorter than the reservation is kept. */

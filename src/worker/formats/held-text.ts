@@ -4,6 +4,12 @@ import type { TakeMemory } from '../stream/event-framer.ts'
 /** What the text of one answer may hold without asking for memory, bytes. Nearly all answers are smaller. */
 const UNASKED_BYTES = 64 * 1024
 
+/**
+ * The most that the text of one answer may take, bytes, whatever memory is left: its last events repeat it several times, and one
+ * provider must not take what all streams share.
+ */
+const MAX_BYTES = 64 * 1024 * 1024
+
 /** How much is asked for at a time, bytes. */
 const STEP_BYTES = 64 * 1024
 
@@ -16,7 +22,7 @@ export class HeldText {
   #held = 0
   #allowed = UNASKED_BYTES
 
-  /** Without `takeMemory` the text is not limited here. */
+  /** Without `takeMemory` it counts towards nothing that streams share. */
   constructor(takeMemory: TakeMemory | undefined) {
     this.#takeMemory = takeMemory
   }
@@ -29,6 +35,7 @@ export class HeldText {
     this.#held += characters + PIECE_BYTES
     if (this.#held <= this.#allowed) return
     const bytes = Math.max(STEP_BYTES, this.#held - this.#allowed)
+    if (this.#held > MAX_BYTES) throw new BrokenStream('no_memory')
     try {
       this.#takeMemory?.(bytes)
     } catch {

@@ -12,7 +12,7 @@ import type { UsageReport } from '../stream/usage-tally.ts'
 export function messagesFormat(promptEstimate: number): AnswerFormat {
   return {
     idPrefix: 'msg_',
-    chunkWriter: (head) => new MessagesChunks(head, { promptEstimate }),
+    chunkWriter: (head, takeMemory) => new MessagesChunks(head, { promptEstimate, takeMemory }),
     chunkFormat: () => ({ format: { door: 'messages', prompt_estimate: promptEstimate } }),
     lastEvents: () => LAST_EVENTS,
     wholeBody: messageBody,

@@ -24,12 +24,13 @@ export function responsesFormat(options: AnswerOptions): AnswerFormat {
   return {
     idPrefix: 'resp_',
     echoBytes: ECHO_COPIES * JSON.stringify(echo).length,
-    chunkWriter: (head) =>
+    chunkWriter: (head, takeMemory) =>
       new ResponsesChunks({
         answerId: head.id,
         tools,
         encryptedContent,
         opening: () => openingEvents(head, echo),
+        takeMemory,
       }),
     chunkFormat: (head) => orderedFormat(head, options),
     lastEvents: (head) => lastEvents(head, options),

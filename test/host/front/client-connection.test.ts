@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
-import { ClientConnection } from '../../../src/host/front/client-connection.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  ClientConnection,
+  type ConnectionLimits,
+} from '../../../src/host/front/client-connection.ts'
 
 const closing: (Socket | Server)[] = []
 
@@ -26,12 +29,13 @@ async function listen(onConnection: (socket: Socket) => void): Promise<number> {
 }
 
 /** A client that has sent a byte through a connection of the front to a worker. */
-async function relayed(lingerMs?: number) {
+async function relayed(given: Partial<ConnectionLimits> = {}) {
+  const limits = { lingerMs: 60_000, unreadMs: 60_000, ...given }
   const fromWorker = Promise.withResolvers<Socket>()
   const port = await listen(fromWorker.resolve)
   const accepted = Promise.withResolvers<ClientConnection>()
   const front = await listen((socket) => {
-    const connection = new ClientConnection(socket, '192.0.2.1', 0, lingerMs)
+    const connection = new ClientConnection(socket, '192.0.2.1', 0, limits)
     connection.onFirstBytes((first) => {
       const events = { connected: () => accepted.resolve(connection), refused: () => {} }
       connection.relay({ port, localAddress: '127.0.0.1' }, first, events)
@@ -72,8 +76,45 @@ test('a client that does not read slows the worker down and gets everything when
   expect((await readTo(client, answer.length)).equals(answer)).toBe(true)
 })
 
+describe('a client that takes nothing while bytes wait for it', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  async function heldBack() {
+    const parts = await relayed()
+    parts.client.pause()
+    const answer = Buffer.alloc(64 * 1024 * 1024, 'more than all buffers hold ')
+    parts.worker.write(answer)
+    await becomesTrue(() => parts.atFront.writableNeedDrain)
+    return { ...parts, answer }
+  }
+
+  test('is closed after a minute, and for the worker that is a reset', async () => {
+    const { worker, atFront } = await heldBack()
+    const { promise: reset, resolve } = Promise.withResolvers<string | undefined>()
+    worker.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code))
+    vi.advanceTimersByTime(59_999)
+    expect(atFront.destroyed).toBe(false)
+    vi.advanceTimersByTime(1)
+    expect(atFront.destroyed).toBe(true)
+    expect(await reset).toMatch(/^(ECONNRESET|EPIPE)$/)
+  })
+
+  test('is not closed once it reads on', async () => {
+    const { client, worker, atFront, answer } = await heldBack()
+    vi.advanceTimersByTime(59_999)
+    expect((await readTo(client, answer.length)).equals(answer)).toBe(true)
+    await becomesTrue(() => vi.getTimerCount() === 0)
+    vi.advanceTimersByTime(60_000)
+    expect(atFront.destroyed).toBe(false)
+    client.removeAllListeners('data')
+    worker.write('on')
+    expect((await readTo(client, 2)).toString()).toBe('on')
+  })
+})
+
 test('a client that keeps its side open and is idle after the worker has ended is closed', async () => {
-  const { client, worker, atFront } = await relayed(50)
+  const { client, worker, atFront } = await relayed({ lingerMs: 50 })
   const closed = once(atFront, 'close')
   client.resume()
   worker.end('the whole answer')
@@ -82,8 +123,8 @@ test('a client that keeps its side open and is idle after the worker has ended i
 })
 
 test('a client stays as long as the worker has not ended, however idle it is', async () => {
-  const { client, worker, atFront } = await relayed(1)
-  const later = await relayed(1)
+  const { client, worker, atFront } = await relayed({ lingerMs: 1 })
+  const later = await relayed({ lingerMs: 1 })
   worker.write('the beginning')
   await once(client, 'data')
   // Another connection has lived through its end meanwhile.
@@ -101,6 +142,11 @@ test('the end of a client is a reset for the worker', async () => {
   client.end()
   expect(await promise).toBe('ECONNRESET')
 })
+
+/** By turns of the event loop: waits of the test library would let the time of faked timers pass. */
+async function becomesTrue(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}
 
 async function readTo(socket: Socket, length: number): Promise<Buffer> {
   const chunks: Buffer[] = []

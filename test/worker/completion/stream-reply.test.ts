@@ -14,6 +14,7 @@ import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
+import { DOORS } from '../../support/doors.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
@@ -49,6 +50,9 @@ interface Given {
   readonly daemonAlive?: Promise<unknown>
   readonly format?: AnswerFormat
   readonly attempts?: readonly PlannedAttempt[]
+  /** What the worker reads; a whole answer unless given. */
+  readonly reads?: readonly string[]
+  readonly takeMemory?: (bytes: number) => void
 }
 
 /** A streamed request whose provider has answered whole, with its ledger. */
@@ -58,6 +62,8 @@ async function streamed({
   daemonAlive,
   format = chatFormat(false),
   attempts = [ATTEMPT],
+  reads: given = [written ? OPENING : WHOLE],
+  takeMemory = () => {},
 }: Given) {
   const db = openSqlite()
   const key = await addCustomer(db, { balance: 10_000_000_000n })
@@ -73,7 +79,7 @@ async function streamed({
   })
   const opened = Promise.withResolvers<void>()
   const egress = async (_provider: string, _path: string, init: RequestInit) => {
-    const reads = [written ? OPENING : WHOLE]
+    const reads = [...given]
     const source = {
       pull: (controller: ReadableStreamDefaultController<Uint8Array>) => {
         const text = reads.shift()
@@ -99,7 +105,7 @@ async function streamed({
     after,
     newId: () => 'an id',
     log: () => {},
-    takeMemory: () => {},
+    takeMemory,
     finishInTurn: (work: () => Promise<unknown>) => work(),
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
@@ -218,4 +224,46 @@ describe.each([
     await vi.advanceTimersByTimeAsync(5_000)
     expect(vi.getTimerCount()).toBe(0)
   })
+})
+
+describe('the text of a response, all of which its last events repeat,', () => {
+  const MIB = 1024 * 1024
+  const format = DOORS['responses']?.format ?? chatFormat(false)
+  const piece = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${'x'.repeat(MIB)}"}}]}\n\n`
+
+  /** Its last event and the completion tokens that are billed, for an answer of so many MiB. */
+  async function longAnswer(mib: number, memory: number) {
+    let left = memory
+    const takeMemory = (bytes: number) => {
+      if (bytes > left) throw new Error('no memory is left')
+      left -= bytes
+    }
+    const reads = [...Array.from({ length: mib }, () => piece), WHOLE]
+    const { answer, ledger } = await streamed({ written: false, format, reads, takeMemory })
+    const text = await textOf(answer)
+    const { rows, reservations } = await ledger()
+    const last = text.slice(text.lastIndexOf('event: '))
+    const [failure] = /"code":"[a-z_]+"/.exec(last.slice(-2_000)) ?? []
+    return { last: last.slice(0, last.indexOf('\n')), failure, rows: rows?.length, reservations }
+  }
+
+  test('is whole where there is memory for it', async () => {
+    const seen = await longAnswer(2, 16 * MIB)
+    expect(seen).toMatchObject({ last: 'event: response.completed', rows: 1, reservations: [] })
+  })
+
+  test.each([
+    ['there is no memory for', 4, 2 * MIB],
+    ['is longer than one answer may be', 66, 256 * MIB],
+  ])(
+    'that %s ends the stream as an error, and what was produced is billed',
+    async (_, mib, memory) => {
+      expect(await longAnswer(mib, memory)).toEqual({
+        last: 'event: response.failed',
+        failure: '"code":"server_is_overloaded"',
+        rows: 1,
+        reservations: [],
+      })
+    },
+  )
 })

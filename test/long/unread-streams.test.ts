@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { content, EVENT_STREAM, ROLE } from '../faults/answers.ts'
+import { PROMPT } from '../faults/ask.ts'
+import { settledLedger } from '../faults/ledger.ts'
+import { openWorld, type StackWorld } from '../faults/world.ts'
+import type { Script } from '../support/fault-provider.ts'
+import { rawRequest, RawClient } from '../support/raw-client.ts'
+
+/** Clients that take nothing more of a stream, long before the time that it may last is over. */
+
+const MODEL = 'flood'
+
+/** Deltas without end, as fast as they are taken. */
+const flood: Script = async ({ wire }) => {
+  wire.head(200, EVENT_STREAM)
+  wire.send(ROLE)
+  const delta = content('y'.repeat(64 * 1024))
+  while (!wire.over) await wire.sendSlowly(delta)
+}
+
+const DOORS = {
+  '/v1/chat/completions': { messages: [{ role: 'user', content: PROMPT }] },
+  '/v1/responses': { input: PROMPT },
+  '/v1/messages': { max_tokens: 100, messages: [{ role: 'user', content: PROMPT }] },
+} as const
+
+/** Nothing but the client may end a stream, and no other time limit passes before the test is over. */
+const HOUR_MS = 3_600_000
+const timeouts = { idle_ms: HOUR_MS, stream_ms: HOUR_MS }
+
+/** Longer than a minute, and than all that a slow machine needs besides. */
+const TEST_MS = 400_000
+
+describe.each([
+  ['a provider that is called directly', false],
+  ['an attested provider', true],
+] as const)('a stream of %s that its client leaves unread', (_, pinned) => {
+  let world: StackWorld
+
+  beforeAll(async () => {
+    world = await openWorld([{ model: MODEL, at: 'alpha', script: flood }], { pinned, timeouts })
+  }, 120_000)
+  afterAll(() => world.close())
+
+  test.concurrent.each(Object.entries(DOORS))(
+    'is ended after a minute and billed once (%s)',
+    async (path, members) => {
+      const customer = await world.newCustomer()
+      const client = await RawClient.connect(world.stack.local.base_url)
+      const body = JSON.stringify({ model: MODEL, stream: true, user: customer.id, ...members })
+      const headers = { authorization: `Bearer ${customer.key}`, 'content-length': body.length }
+      client.send(rawRequest('POST', path, headers, body))
+      expect(await client.hears('yyyy', 60_000)).toBe(true)
+      client.pause()
+      const begunAt = performance.now()
+      const one = /^alpha \d+\+\d+, no receipt$/
+      const books = () => settledLedger(world, customer, (seen) => one.test(seen)).catch(String)
+      await expect.poll(books, { timeout: 300_000 }).toMatch(one)
+      expect(performance.now() - begunAt).toBeGreaterThan(30_000)
+      client.reset()
+    },
+    TEST_MS,
+  )
+
+  test('lets go of its provider', async () => {
+    const calls = world.provider.calls(MODEL)
+    expect(calls).toHaveLength(Object.keys(DOORS).length)
+    await expect.poll(() => calls.every(({ wire }) => wire.over), { timeout: 60_000 }).toBe(true)
+  })
+})
