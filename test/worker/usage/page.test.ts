@@ -310,8 +310,10 @@ describe('a ledger of many rows', () => {
     db.connection.exec(
       `UPDATE usage SET customer_id = 'gone' WHERE customer_id = 'acme' AND seq <= 15`,
     )
-    expect(await sum(db)).toBe(30)
-    expect(kept()).toEqual([{ first_seq: 21 }, { first_seq: 31 }])
+    // As a ledger that was repaired by hand, from which a row is missing for now.
+    db.connection.exec(`DELETE FROM usage WHERE id = 'acme-25'`)
+    expect(await sum(db)).toBe(29)
+    expect(kept()).toEqual([{ first_seq: 31 }])
     db.connection.close()
   })
 })
