@@ -44,7 +44,7 @@ export async function openArchive(directory: string, sources: readonly string[])
     'APT::Sandbox::User=',
     // The lists of archive snapshots are used long after their expiry date.
     'Acquire::Check-Valid-Until=false',
-    // Without a way to the archive, say so soon.
+    // An archive that cannot be reached is reported soon.
     'Acquire::http::Timeout=20',
     'Acquire::https::Timeout=20',
   ]

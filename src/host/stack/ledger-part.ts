@@ -20,7 +20,7 @@ export class LedgerPart {
     const { server, worker } = this.#certificates
     const boot = {
       directory,
-      // It has the rights to look, where accounts are apart.
+      // It looks for the ledger of another engine itself: under the account of the workers it may read their directory.
       others: [DURABLE_OBJECT_FILE],
       link: {
         port: this.#link?.port ?? 0,

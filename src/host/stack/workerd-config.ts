@@ -120,7 +120,7 @@ function workerService(plan: WorkerdPlan, seal: Seal): CapnpValue {
       { name: 'STORAGE', text: plan.storage.engine },
       // The supervisor sends it to one (`startWorker`).
       { name: 'CONSOLE_IS_FILE', json: 'true' },
-      // As `V8_FLAGS` says.
+      // The flag is among `V8_FLAGS`.
       { name: 'NO_ASYNC_STACKS', json: 'true' },
       { name: 'MAX_OPEN_REQUESTS', text: String(plan.maxOpenRequests) },
       ...(plan.consolePage === undefined

@@ -140,10 +140,10 @@ const MAX_EVENT_LOOP_TURNS = 4
 /** Maximum age of a batch that items may join, ms: far longer than waiting for joiners takes. */
 const FRESH_MS = 100
 
-/** Steps of asynchronous functions in which what belongs to one moment is certainly asked for. */
+/** Turns of the microtask queue: more than any asynchronous function here takes from an event to the call that is shared. */
 const STEPS_OF_A_MOMENT = 16
 
-/** Resolves once whatever waits for no event has run; no other request runs meanwhile. */
+/** Resolves once all code that the current event has made ready to run has run. No other event is handled meanwhile. */
 export async function momentEnds(): Promise<void> {
   for (let step = 0; step < STEPS_OF_A_MOMENT; step += 1) await Promise.resolve()
 }

@@ -4,7 +4,7 @@ const LATE_MS = 250
 /** The time for what arrived while the program did not run, ms. */
 const GRACE_MS = 1_000
 
-/** How often that time is given: a program that is late again after all of it is overloaded, and its waits must end, too. */
+/** How often a late timer waits that time again: a program that is always late is overloaded, and its deadlines must pass, too. */
 const MAX_GRACES = 10
 
 export interface DeadlineTimer {
@@ -14,7 +14,7 @@ export interface DeadlineTimer {
 /** Calls `passed` after `ms` milliseconds, unless it is stopped before. */
 export type After = (ms: number, passed: () => void) => DeadlineTimer
 
-/** With a timer of the platform of its own. */
+/** Sets a timer of the platform for each call. */
 export const after: After = (ms, passed) => {
   const timer = setTimeout(passed, ms)
   return { stop: () => clearTimeout(timer) }
@@ -23,8 +23,7 @@ export const after: After = (ms, passed) => {
 /**
  * Calls `passed` after `ms` milliseconds, for deadlines of others: a provider, the daemon. After a time in which the program did
  * not run (a machine that is short of CPU, a paused guest) timers fire before what has arrived is read, and an answer that came in
- * time would be taken for a late one. So a timer that fires late waits once more for a moment, and again if it is late then, a few
- * times.
+ * time would be taken for a late one. So a timer that fires late waits for another second, up to ten times if it is late each time.
  * @param now ms
  */
 export function startDeadline(

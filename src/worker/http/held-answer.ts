@@ -23,7 +23,7 @@ export interface HeldAnswer {
  */
 export function heldAnswer(answer: Response, now: () => number): HeldAnswer | undefined {
   const length = Number(answer.headers.get('content-length'))
-  // Asked for first: the runtime makes a stream of a body that is only looked at.
+  // The length is compared first, because reading `answer.body` makes the runtime create a stream.
   if (length <= LARGE_BYTES || answer.body === null) return undefined
   const reader = answer.body.getReader({ mode: 'byob' })
   const { promise: taken, resolve } = Promise.withResolvers<void>()
