@@ -103,7 +103,12 @@ describe("a provider's hop", () => {
     expect(await judged({ message_attestation })).toEqual([
       'inference_attestation.message_signature: no key that the evidence vouches for signs messages',
     ])
-    expect(() => judgeOf(other, { max_age_seconds: 1 })).toThrow(MalformedEvidence)
+    expect(() => judgeOf(other, { max_age_seconds: 1 })).toThrow(
+      new MalformedEvidence(
+        'provider policy',
+        'max_age_seconds: Too small: expected number to be >=60',
+      ),
+    )
   })
 
   test('a provider that the router calls simulated fails by that name unless it is allowed', async () => {

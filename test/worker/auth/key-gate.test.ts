@@ -226,7 +226,7 @@ describe('the gate before a request', () => {
 
   it('does not take a storage that is away for a key that is missing', async () => {
     failing = true
-    await expect(gate.admit(request, context)).rejects.toThrow(StorageUnavailable)
+    await expect(gate.admit(request, context)).rejects.toThrow(new StorageUnavailable('away'))
     failing = false
     expect(await admit()).toBe(customerId)
   })

@@ -325,8 +325,15 @@ describe('refused', () => {
     expect(refusal[2]).not.toContain('SECRET')
   })
 
-  test.each(['{"model"', '[]', 'null', '"x"'])('a body that is no JSON object: %s', (body) => {
-    expect(() => parseResponsesRequest(utf8(body))).toThrow(ApiError)
+  test.each([
+    ['{"model"', 'The request body is not valid JSON.'],
+    ['[]', 'The request body must be a JSON object.'],
+    ['null', 'The request body must be a JSON object.'],
+    ['"x"', 'The request body must be a JSON object.'],
+  ])('a body that is no JSON object: %s', (body, message) => {
+    expect(() => parseResponsesRequest(utf8(body))).toThrow(
+      expect.objectContaining({ code: 'invalid_request_error', message }),
+    )
   })
 })
 

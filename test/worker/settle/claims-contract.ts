@@ -106,9 +106,9 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       expect((await rejectionOf(admit(right, request('3', renewed)))).status).toBe(409)
       await admit(right, request('4', renewed + 1))
       expect(await renewClaim(left, claim, owner, renewed + 1)).toBe(false)
-      await expect(commitSettlement(left, settled('1'))).rejects.toBeInstanceOf(ClaimLost)
+      await expect(commitSettlement(left, settled('1'))).rejects.toThrow(new ClaimLost())
       await commitSettlement(right, settled('4'))
-      await expect(commitSettlement(left, settled('1'))).rejects.toBeInstanceOf(ClaimLost)
+      await expect(commitSettlement(left, settled('1'))).rejects.toThrow(new ClaimLost())
       expect(await readLedgerTotals(left, 'claim-dead')).toMatchObject({ rows: 1, balance: 993n })
     })
 
@@ -121,7 +121,7 @@ export function describeClaims(instances: (id: string) => readonly [Database, Da
       const over = NOW + CLAIM_HELD_MS + LIFETIME_MS
       await sweepAll(left, over)
       expect(await earlier(NOW)).toMatchObject({ done: true, answer: null })
-      await expect(commitSettlement(left, settled('1'))).rejects.toBeInstanceOf(ClaimLost)
+      await expect(commitSettlement(left, settled('1'))).rejects.toThrow(new ClaimLost())
       await sweepAll(left, longest)
       expect(await earlier(NOW)).toBeUndefined()
     })

@@ -61,7 +61,9 @@ describe('the heads of receipts', () => {
   test('are not taken for stored while the storage is away', async () => {
     const { heads, state, rows } = opened()
     state.away = true
-    await expect(heads.remember(headOf('a'), NOW + DAY_MS)).rejects.toThrow(StorageUnavailable)
+    await expect(heads.remember(headOf('a'), NOW + DAY_MS)).rejects.toThrow(
+      new StorageUnavailable('away'),
+    )
     state.away = false
     await heads.remember(headOf('a'), NOW + DAY_MS)
     expect(rows()).toHaveLength(1)
@@ -81,7 +83,9 @@ describe('the heads of receipts', () => {
     }
     expect(state.writes).toBe(3)
     state.away = true
-    await expect(heads.remember(headOf('a'), NOW + 2 * DAY_MS)).rejects.toThrow(StorageUnavailable)
+    await expect(heads.remember(headOf('a'), NOW + 2 * DAY_MS)).rejects.toThrow(
+      new StorageUnavailable('away'),
+    )
   })
 
   test('are asked for again where there are more than memory keeps', async () => {
