@@ -53,6 +53,7 @@ interface Given {
   /** What the worker reads; a whole answer unless given. */
   readonly reads?: readonly string[]
   readonly takeMemory?: (bytes: number) => void
+  readonly neverAnswers?: boolean
 }
 
 /** A streamed request whose provider has answered whole, with its ledger. */
@@ -64,6 +65,7 @@ async function streamed({
   attempts = [ATTEMPT],
   reads: given = [written ? OPENING : WHOLE],
   takeMemory = () => {},
+  neverAnswers = false,
 }: Given) {
   const db = openSqlite()
   const key = await addCustomer(db, { balance: 10_000_000_000n })
@@ -78,6 +80,7 @@ async function streamed({
     routes: [],
   })
   const opened = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<AbortSignal>()
   const egress = async (_provider: string, _path: string, init: RequestInit) => {
     const reads = [...given]
     const source = {
@@ -90,7 +93,10 @@ async function streamed({
       },
     }
     const body = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
-    init.signal?.throwIfAborted()
+    const { signal } = init
+    signal?.throwIfAborted()
+    if (signal) asked.resolve(signal)
+    if (neverAnswers) await rejectsWith(signal)
     return new Response(body, { headers: written ? { [EGRESS_CHUNKS_HEADER]: 'written' } : {} })
   }
   const works: Promise<unknown>[] = []
@@ -99,7 +105,12 @@ async function streamed({
     config,
     configurationSha256: 'c'.repeat(64),
     storage,
-    link: { egress, endStream: async () => RECORD, state: async () => undefined },
+    link: {
+      egress,
+      endStream: async () => RECORD,
+      state: async () => undefined,
+      watchThread: () => () => Promise.resolve(),
+    },
     health: createRouteHealth(config.service.breaker, config.service.selection),
     now: Date.now,
     after,
@@ -141,6 +152,8 @@ async function streamed({
     answer: answerStream(admitted),
     /** Resolves when the first bytes of the provider's answer have been read. */
     opened: opened.promise,
+    /** The signal that ends the call of the provider. */
+    asked: asked.promise,
     ledger: async () => {
       await Promise.all(works)
       const [rows, reservations] = await db.batch([
@@ -150,6 +163,13 @@ async function streamed({
       return { rows, reservations }
     },
   }
+}
+
+/** Rejects when the signal aborts, with its reason. */
+function rejectsWith(signal: AbortSignal | null | undefined): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason))
+  })
 }
 
 /** The text of an answer, or what it was refused with. */
@@ -213,6 +233,27 @@ describe.each([
       resolve()
       expect(await told).toMatch(expected)
       expect(await ledger()).toEqual(NOT_BILLED)
+    },
+  )
+
+  test.each([
+    ['before its provider has answered', true],
+    ['after the first event', false],
+  ])(
+    'whose daemon is found dead %s lets its provider go at once, and costs nothing',
+    async (_when, neverAnswers) => {
+      const { promise: daemonAlive, reject } = Promise.withResolvers<never>()
+      daemonAlive.catch(() => {})
+      const parts = await streamed({ written, daemonAlive, neverAnswers })
+      const told = textOf(parts.answer)
+      const signal = await parts.asked
+      if (!neverAnswers) await parts.opened
+      expect(signal.aborted).toBe(false)
+      reject(new LinkUnavailable('the enclave daemon cannot be reached'))
+      await Promise.allSettled([daemonAlive])
+      expect(signal.aborted).toBe(true)
+      expect(await told).toMatch(/^refused: service_unavailable /)
+      expect(await parts.ledger()).toEqual(NOT_BILLED)
     },
   )
 
