@@ -101,7 +101,7 @@ export function parseChunkOrder(header: string): ChunkOrder | undefined {
  * - `error_event`: the provider reported an error inside its answer
  * - `rate_limited`: the same, and the error reports a rate limit
  * - `malformed`: an event is not a JSON object, not UTF-8, or has a member of the wrong type
- * - `too_long`: a line or an event is longer than 16 MiB
+ * - `too_long`: a line or an event is longer than 16 MiB, or text that is held until the end than 8 Mi characters
  * - `no_finish`: the answer ended without a finish reason
  * - `bad_finish`: the finish reason reports a failed generation, or is not a short string
  * - `opening_too_long`: too many frames or bytes before the first delta with content

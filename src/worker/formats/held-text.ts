@@ -5,10 +5,16 @@ import type { TakeMemory } from '../stream/event-framer.ts'
 const UNASKED_BYTES = 64 * 1024
 
 /**
- * The most that the text of one answer may take, bytes, whatever memory is left: its last events repeat it several times, and one
- * provider must not take what all streams share.
+ * The most that the text of one answer, its items and log probabilities may take, bytes, whatever memory is left: its last events
+ * repeat them several times, and one provider must not take what all streams share.
  */
 const MAX_BYTES = 64 * 1024 * 1024
+
+/**
+ * The longest text of one answer that is held, characters: several times what the largest models write at most. The last
+ * events repeat it in one go, which takes about a second for so much, and nothing else of the thread runs meanwhile.
+ */
+const MAX_TEXT_CHARACTERS = 8 * 1024 * 1024
 
 /** How much is asked for at a time, bytes. */
 const STEP_BYTES = 64 * 1024
@@ -19,6 +25,7 @@ const PIECE_BYTES = 48
 /** Counts the text that is held until the end of its answer, and takes memory for it. */
 export class HeldText {
   readonly #takeMemory: TakeMemory | undefined
+  #characters = 0
   #held = 0
   #allowed = UNASKED_BYTES
 
@@ -29,10 +36,13 @@ export class HeldText {
 
   /**
    * Adds a piece of so many characters.
-   * @throws BrokenStream `no_memory` when there is none for it
+   * @param besides what is held with it, bytes
+   * @throws BrokenStream `too_long` when the text is, `no_memory` when there is none for it
    */
-  add(characters: number): void {
-    this.#held += characters + PIECE_BYTES
+  add(characters: number, besides = 0): void {
+    this.#characters += characters
+    if (this.#characters > MAX_TEXT_CHARACTERS) throw new BrokenStream('too_long')
+    this.#held += characters + besides + PIECE_BYTES
     if (this.#held <= this.#allowed) return
     const bytes = Math.max(STEP_BYTES, this.#held - this.#allowed)
     if (this.#held > MAX_BYTES) throw new BrokenStream('no_memory')

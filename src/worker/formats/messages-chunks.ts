@@ -12,7 +12,7 @@ import { blockEnd, blockJson, messageJson, messageUsage, stopReason } from './me
 export interface MessagesChunksOptions {
   /** The router's own estimate of the prompt, shown until the provider's count is known. */
   readonly promptEstimate: number
-  /** Takes memory for text that waits for its block; without it that is not limited here. */
+  /** Takes memory for text that waits for its block; without it only its length is limited. */
   readonly takeMemory?: TakeMemory | undefined
 }
 

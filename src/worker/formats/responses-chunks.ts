@@ -21,7 +21,7 @@ import { SequencedEvents } from './sequenced-events.ts'
 export interface ResponsesChunksOptions extends ItemOptions {
   /** The events before the first item, which depend on the request alone. */
   readonly opening: () => OpeningEvents
-  /** Takes memory for the text, all of which the last event repeats; without it the text is not limited here. */
+  /** Takes memory for the text, all of which the last event repeats; without it only the length of the text is limited. */
   readonly takeMemory?: TakeMemory | undefined
 }
 
@@ -78,7 +78,7 @@ export class ResponsesChunks implements ChunkWriter {
   }
 
   #start(block: BlockHead): void {
-    this.#held.add(ITEM_BYTES)
+    this.#held.add(0, ITEM_BYTES)
     const item = newItem(block, this.#done.length, this.#options)
     this.#item = item
     const output_index = this.#done.length
@@ -109,7 +109,7 @@ export class ResponsesChunks implements ChunkWriter {
   #piece(text: string, logprobs: Logprobs | null): void {
     const item = this.#item
     if (item === undefined) return
-    this.#held.add(text.length + logprobsSize(logprobs))
+    this.#held.add(text.length, logprobsSize(logprobs))
     extendItem(item, text, logprobs)
     // A custom tool's input is inside the arguments and can be read once they are complete.
     if (item.tool?.identity.kind === 'custom' || text === '') return
