@@ -295,7 +295,7 @@ describe('the text of a response, all of which its last events repeat,', () => {
 
   test.each([
     ['there is no memory for', 4, 2 * MIB],
-    ['is longer than one answer may be', 66, 256 * MIB],
+    ['is longer than one answer may be', 9, 256 * MIB],
   ])(
     'that %s ends the stream as an error, and what was produced is billed',
     async (_, mib, memory) => {
