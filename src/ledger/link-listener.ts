@@ -33,7 +33,7 @@ export async function startLinkListener(
   let isClosed = false
   const tls = { ...linkTls(link), handshakeTimeout: limits.maxHandshakeMs }
   const server = createServer(tls, (socket) => {
-    // Not the peer, or its handshake went on while the server was closed.
+    // A client without the certificate of the worker was refused meanwhile; or its handshake ended after the server was closed.
     if (isClosed) socket.destroy()
     if (socket.destroyed) return
     open.add(socket)

@@ -104,7 +104,7 @@ export class ChunkJoiner {
     stream.arrivedAt = now
     if (this.#mayWait(stream, now, chunk.length)) return this.#hold(stream, chunk)
     if (stream.heldBytes === 0) {
-      // Nearly every chunk, where streams are few.
+      // The usual case while there are few streams: nothing is joined, no copy is made.
       stream.sentAt = now
       stream.send(chunk)
     } else {

@@ -36,7 +36,7 @@ export class ClientStream implements ClientEnd {
   /** Set while sent bytes wait for the connection. */
   #wait: Wait | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** Where the bytes of another end that were sent last leave off. */
+  /** Whether the bytes relayed so far end with a whole event, so that one of the router's own may follow. */
   readonly #boundary = new EventBoundary()
   #started = false
   #gone = false
