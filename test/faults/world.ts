@@ -1,8 +1,7 @@
-import { createServer } from 'node:net'
 import { z } from 'zod'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
 import { startFaultProvider, type FaultProvider, type Script } from '../support/fault-provider.ts'
-import { listen } from '../support/listen.ts'
+import { freePort } from '../support/free-port.ts'
 import { startPinnedFront } from '../support/pinned-front.ts'
 import { startStack, until, type Stack } from '../support/stack.ts'
 import { healthy } from './answers.ts'
@@ -89,7 +88,7 @@ export async function openWorld(
   )
   const front = options.pinned === true ? await startPinnedFront(provider.port) : undefined
   const reached = front === undefined ? direct(provider.port) : pinnedAt(front)
-  const config = worldConfig(routes, provider.port, await closedPort(), options, reached)
+  const config = worldConfig(routes, provider.port, await freePort(), options, reached)
   const { env, stateDir } = options
   const stack = await startStack({
     config,
@@ -168,14 +167,6 @@ const providersSchema = z.object({
 async function isProven(admin: AdminApi): Promise<boolean> {
   const { data } = providersSchema.parse(await admin.call('GET', '/admin/providers'))
   return data.some(({ provider, state }) => provider === 'alpha' && state === 'verified')
-}
-
-/** A loopback port where nothing listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer()
-  const port = await listen(server)
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 const madeSchema = z.object({ id: z.string() })
