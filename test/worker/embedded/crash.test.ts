@@ -8,6 +8,7 @@ import {
   commitSettlement,
   ONCE_MORE,
   releaseReservation,
+  storeEvidence,
 } from '../../../src/worker/settle/ledger.ts'
 import type { SyncStore } from '../../../src/worker/storage/sync-store.ts'
 import { raw, sql } from '../../../src/worker/storage/sql.ts'
@@ -187,4 +188,60 @@ describe('a ledger with a journal', () => {
     await expect(admit(db, askOf(KEY, 'b', { nano: OPENING - 99n }))).rejects.toThrow('balance')
     db.connection.close()
   })
+
+  test('that is killed in any step of storing evidence has all of it that was acknowledged, and stores the rest again', async () => {
+    const evidence = (sha256: string, expiresAtMs = NOW) => ({
+      customerId: 'acme',
+      sha256,
+      dataB64: 'ZQ==',
+      expiresAtMs,
+    })
+    const pieces = [evidence('e'), evidence('f'), evidence('e', NOW + 1_000)]
+    /** Two that arrive together, beside a settlement, and one that is kept for longer later. */
+    const liveOn = async (db: EmbeddedDatabase, acknowledged: Map<string, number>) => {
+      const store = async (piece: (typeof pieces)[number]) => {
+        await storeEvidence(db, piece)
+        acknowledged.set(piece.sha256, piece.expiresAtMs)
+      }
+      const [first, second, later] = pieces
+      if (!first || !second || !later) throw new Error('there are three')
+      const settled = commitSettlement(db, settlementIn('a'), ONCE_MORE)
+      await Promise.all([store(first), store(second), settled])
+      await store(later)
+    }
+    const storedIn = (db: EmbeddedDatabase) => {
+      const rows = db.connection.prepare('SELECT sha256, expires_at FROM evidence').all()
+      return new Map(rows.map((row) => [String(row['sha256']), Number(row['expires_at'])]))
+    }
+    const dieAt = async (path: string, steps: number, acknowledged: Map<string, number>) => {
+      const { life, wrap } = mortal(Number.POSITIVE_INFINITY)
+      const db = await openEmbedded(path, wrap)
+      const before = life.taken
+      life.steps = before + steps
+      await liveOn(db, acknowledged).catch(() => {})
+      db.connection.close()
+      return life.taken - before
+    }
+    const everything = new Map<string, number>()
+    const undisturbed = begin('evidence')
+    const steps = await dieAt(undisturbed, Number.POSITIVE_INFINITY, everything)
+    expect([...everything.keys()].toSorted()).toEqual(['e', 'f'])
+    expect(steps).toBeGreaterThan(6)
+    const whole = await openEmbedded(undisturbed)
+    const expected = storedIn(whole)
+    whole.connection.close()
+    for (let step = 0; step < steps; step++) {
+      const path = begin(`evidence-${step}`)
+      const acknowledged = new Map<string, number>()
+      await dieAt(path, step, acknowledged)
+      const db = await openEmbedded(path)
+      const stored = storedIn(db)
+      for (const [sha256, until] of acknowledged) {
+        expect(stored.get(sha256)).toBeGreaterThanOrEqual(until)
+      }
+      for (const piece of pieces) await storeEvidence(db, piece)
+      expect(storedIn(db)).toEqual(expected)
+      db.connection.close()
+    }
+  }, 120_000)
 })
