@@ -98,6 +98,30 @@ function comparable(answer: string): string {
     .replaceAll(': keep-alive\n\n', '')
 }
 
+const usageSchema = z.object({
+  data: z.array(
+    z.object({
+      model: z.string(),
+      prompt_tokens: z.int(),
+      completion_tokens: z.int(),
+      receipt_id: z.string().nullable(),
+    }),
+  ),
+})
+
+/** What the last request of a model was billed, and how often it was billed. */
+async function billOf(model: string, requests: number): Promise<string> {
+  const headers = { authorization: `Bearer ${customer.key}` }
+  const query = new URLSearchParams({ limit: '1000', model })
+  const { data } = usageSchema.parse(
+    await (await world.stack.fetch(`/v1/usage?${query}`, { headers })).json(),
+  )
+  const [row] = data
+  if (row === undefined) return 'no row'
+  const times = data.length > requests ? `${data.length} rows of ${requests} requests, ` : ''
+  return `${times}${row.prompt_tokens}+${row.completion_tokens}, ${row.receipt_id === null ? 'no' : 'a'} receipt`
+}
+
 const receiptSchema = z.object({ receipt: z.string() })
 
 /** The digest of the client's bytes by the receipt that a complete answer names, and by its bytes. */
@@ -130,6 +154,11 @@ describe('a stream that the daemon writes for another door', () => {
       expect(comparable(pinned)).toBe(comparable(direct))
       expect(pinned).not.toBe('')
       expect(digests[0]).toBe(digests[1])
+      const requests = 1 + (task.result?.retryCount ?? 0)
+      const bill = await billOf(`alpha/${trial.model}-p`, requests)
+      expect(bill).toBe(await billOf(`beta/${trial.model}-d`, requests))
+      expect(bill).not.toContain('rows of')
+      expect(bill.endsWith(', a receipt')).toBe(digests.length > 0)
     },
   )
 
