@@ -1,4 +1,12 @@
-import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -155,4 +163,42 @@ describe.each(['out of memory', 'frozen'] as const)('A carrier that is %s', (how
     },
     PATIENCE,
   )
+})
+
+describe('A carrier that has no room for one large object ends the daemon', () => {
+  test.each([
+    [
+      'before it passes an answer on, which fails that request and bills nothing',
+      'answered',
+      false,
+    ],
+    ['in the middle of a stream, which ends with an error', 'begun', true],
+  ] as const)(
+    '%s; nothing stays reserved, and all of it serves again',
+    async (_how, at, stream) => {
+      const before = await billed()
+      const deaths = () => router.output().split('enclave  died: signal SIGABRT').length - 1
+      const died = deaths()
+      order({ at, how: 'out of room' })
+      const { status, text } = await ask('either', stream)
+      expect(status).toBe(stream ? 200 : 503)
+      expect(text).toContain('"error":')
+      await until(async () => deaths() > died)
+      await untilBothCarry()
+      const { reserved } = await billed()
+      expect(reserved).toBe(before.reserved)
+    },
+    PATIENCE,
+  )
+})
+
+test('none of these deaths counts as a failed attempt of a route', () => {
+  const logDir = join(router.stateDir, 'log')
+  const logs = readdirSync(logDir).filter((name) => name.startsWith('worker'))
+  expect(logs.length).toBeGreaterThan(0)
+  for (const name of logs) {
+    const failed = readFileSync(join(logDir, name), 'utf8').match(/"attempt_failed".*/g) ?? []
+    // A daemon that has just been started has not verified the provider yet.
+    expect(failed.filter((line) => !line.includes('"failure":"attestation_failed"'))).toEqual([])
+  }
 })

@@ -10,7 +10,8 @@ import { LINK_PATHS } from '../../src/protocol/link.ts'
 export const carrierOrderSchema = z.object({
   /** `answered`: the provider's answer has come, and none of it was passed on; `begun`: its first bytes were. */
   at: z.enum(['answered', 'begun']),
-  how: z.enum(['out of memory', 'frozen']),
+  /** `out of room`: for one large object, which ends the whole process. */
+  how: z.enum(['out of memory', 'out of room', 'frozen']),
 })
 export type CarrierOrder = z.output<typeof carrierOrderSchema>
 
@@ -30,8 +31,7 @@ function reach(moment: CarrierOrder['at']): void {
     const order = carrierOrderSchema.parse(JSON.parse(readFileSync(ordersFile, 'utf8')))
     if (order.at !== moment) return
     rmSync(ordersFile)
-    if (order.how === 'frozen') standStill()
-    else fillMemory()
+    MANNERS[order.how]()
   } catch {
     // There is no order, or another carrier has it.
   }
@@ -45,6 +45,17 @@ function standStill(): never {
 function fillMemory(): never {
   let kept: object = {}
   for (;;) kept = { kept }
+}
+
+/** Larger than all of the heap. */
+function makeLargeObject(): void {
+  Array.from({ length: 100_000_000 }).fill(0.5)
+}
+
+const MANNERS: Readonly<Record<CarrierOrder['how'], () => void>> = {
+  'out of memory': fillMemory,
+  'out of room': makeLargeObject,
+  frozen: standStill,
 }
 
 const watched = new WeakSet<Socket>()
