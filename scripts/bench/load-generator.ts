@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { percentile } from './figures.ts'
 import { AnswerReader, type AnswerProgress } from './answer-reader.ts'
-import { loadPlanSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
+import { loadPlanSchema, type LoadPlan } from './load-plan.ts'
+import { LoadWindow } from './load-window.ts'
 
 /**
  * The load generator as a process of its own: a closed loop over kept-alive raw sockets. It receives one `LoadPlan`
@@ -18,34 +18,22 @@ const LATEST_END_MS = 40_000
 let turn = 0
 
 async function run(plan: LoadPlan): Promise<void> {
-  const window = new Window(plan)
+  const window = new RequestWindow(plan)
   const clients = Array.from({ length: plan.connections }, () => new Client(window))
   for (const client of clients) client.start()
-  await delay(plan.warmMs)
-  window.open()
-  process.send?.({ type: 'window_opened' })
-  await delay(plan.windowMs)
-  window.close()
-  process.send?.({ type: 'window_closed' })
+  await window.pass(plan)
   await Promise.race([Promise.all(clients.map((client) => client.ended)), delay(LATEST_END_MS)])
   for (const client of clients) client.giveUp()
   process.send?.({ type: 'result', result: window.result })
 }
 
-/** The measurements of an open window. */
-class Window {
+/** A window, and the requests of its load. */
+class RequestWindow extends LoadWindow {
   readonly plan: LoadPlan
   readonly #requests: readonly Buffer[]
-  readonly #latencies: number[] = []
-  readonly #firstDeltas: number[] = []
-  readonly #gaps: number[] = []
-  #openedAt = Number.POSITIVE_INFINITY
-  #closedAt = Number.POSITIVE_INFINITY
-  #frames = 0
-  #failed = 0
-  #failure: string | null = null
 
   constructor(plan: LoadPlan) {
+    super()
     this.plan = plan
     this.#requests = plan.requests.map((text) => Buffer.from(text, 'latin1'))
   }
@@ -55,64 +43,11 @@ class Window {
     turn += 1
     return this.#requests[turn % this.#requests.length]
   }
-
-  get isClosed(): boolean {
-    return this.#closedAt !== Number.POSITIVE_INFINITY
-  }
-
-  open(): void {
-    this.#openedAt = performance.now()
-  }
-
-  close(): void {
-    this.#closedAt = performance.now()
-  }
-
-  frames(count: number): void {
-    if (this.#isOpen) this.#frames += count
-  }
-
-  gap(ms: number): void {
-    if (this.#isOpen) this.#gaps.push(ms)
-  }
-
-  firstDelta(ms: number): void {
-    this.#firstDeltas.push(ms)
-  }
-
-  completed(ms: number): void {
-    if (this.#isOpen) this.#latencies.push(ms)
-  }
-
-  failed(reason: string): void {
-    this.#failed += 1
-    this.#failure ??= reason
-  }
-
-  get result(): LoadResult {
-    return {
-      completed: this.#latencies.length,
-      failed: this.#failed,
-      failure: this.#failure,
-      frames: this.#frames,
-      windowMs: this.#closedAt - this.#openedAt,
-      latenciesMs: this.#latencies,
-      firstDeltaMs: this.#firstDeltas,
-      gapMs:
-        this.#gaps.length === 0
-          ? null
-          : { p50: percentile(this.#gaps, 50), p99: percentile(this.#gaps, 99) },
-    }
-  }
-
-  get #isOpen(): boolean {
-    return this.#openedAt !== Number.POSITIVE_INFINITY && !this.isClosed
-  }
 }
 
 /** One connection, which sends a request whenever the previous answer is complete. */
 class Client {
-  readonly #window: Window
+  readonly #window: RequestWindow
   readonly #socket: Socket
   readonly #reader = new AnswerReader()
   readonly #ended = Promise.withResolvers<void>()
@@ -121,7 +56,7 @@ class Client {
   #frameAt = 0
   #waiting = false
 
-  constructor(window: Window) {
+  constructor(window: RequestWindow) {
     this.#window = window
     this.#socket = connect({ port: window.plan.port, host: '127.0.0.1', noDelay: true })
   }

@@ -42,3 +42,14 @@ export const loadMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('window_closed') }),
   z.object({ type: z.literal('result'), result: loadResultSchema }),
 ])
+
+export interface WindowHooks {
+  readonly opened: () => void
+  readonly closed: () => void
+}
+
+/** What puts load on a system for one window. */
+export interface Load<Plan = LoadPlan> {
+  /** Runs one window; the hooks are called as it opens and closes. */
+  run(plan: Plan, hooks: WindowHooks): Promise<LoadResult>
+}

@@ -1,18 +1,23 @@
 import type { ChildProcess } from 'node:child_process'
-import { loadMessageSchema, type LoadPlan, type LoadResult } from './load-plan.ts'
+import {
+  loadMessageSchema,
+  type Load,
+  type LoadPlan,
+  type LoadResult,
+  type WindowHooks,
+} from './load-plan.ts'
 import { startScript, stopProcess } from './processes.ts'
 
-export interface WindowHooks {
-  readonly opened: () => void
-  readonly closed: () => void
-}
+/** A load generator's process. */
+export class LoadGenerator<Plan extends object = LoadPlan> implements Load<Plan> {
+  readonly #child: ChildProcess
 
-/** The load generator's process. */
-export class LoadGenerator {
-  readonly #child: ChildProcess = startScript('load-generator.ts')
+  /** @param script the file of this folder that takes the plans */
+  constructor(script = 'load-generator.ts') {
+    this.#child = startScript(script)
+  }
 
-  /** Runs one window; the hooks are called as it opens and closes. */
-  run(plan: LoadPlan, hooks: WindowHooks): Promise<LoadResult> {
+  run(plan: Plan, hooks: WindowHooks): Promise<LoadResult> {
     const { promise, resolve, reject } = Promise.withResolvers<LoadResult>()
     const ended = () => reject(new Error('the load generator ended early'))
     const take = (received: unknown) => {

@@ -1,6 +1,5 @@
 import { percentile } from './figures.ts'
-import type { LoadGenerator } from './load.ts'
-import type { LoadPlan, LoadResult } from './load-plan.ts'
+import type { Load, LoadPlan, LoadResult } from './load-plan.ts'
 import { cpuTimesUs, residentMib } from './processes.ts'
 import { requestsOf, type System } from './system.ts'
 
@@ -38,21 +37,21 @@ export type WindowPlan = Pick<
 export async function measure(
   system: System,
   { behaviour, content, tools, ...plan }: WindowPlan,
-  load: LoadGenerator,
+  load: Load,
 ): Promise<Sample> {
+  const cpuUsed = () => system.cpuTimesUs?.() ?? cpuTimesUs(system.processes())
   const requests = [
     ...(await requestsOf(system, behaviour, { stream: plan.stream, content, tools })),
   ]
-  let before: Record<string, number> = {}
+  let before: Readonly<Record<string, number>> = {}
   const used = { cpuUs: before, residentMib: 0 }
-  const result = await load.run(
+  const result = await (system.load ?? load).run(
     { ...plan, port: system.port, requests },
     {
-      opened: () => (before = cpuTimesUs(system.processes())),
+      opened: () => (before = cpuUsed()),
       closed: () => {
-        const processes = system.processes()
-        used.cpuUs = eachOf(cpuTimesUs(processes), (us, group) => us - (before[group] ?? 0))
-        used.residentMib = residentMib(processes)
+        used.cpuUs = eachOf(cpuUsed(), (us, group) => us - (before[group] ?? 0))
+        used.residentMib = residentMib(system.processes())
       },
     },
   )

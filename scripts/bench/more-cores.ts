@@ -1,3 +1,4 @@
+import { busyWriterUs } from './ledger-alone-table.ts'
 import type { Report } from './report.ts'
 import { LEDGER } from './system.ts'
 import { markdownTable } from './table.ts'
@@ -23,12 +24,25 @@ export function limitsOf(report: Report, system: string, kind: WindowKind): read
   const parts = [
     { title: `${CORES} threads of workers`, us: part('workerd'), cores: CORES },
     { title: `${CORES} threads of the daemon`, us: part('daemon'), cores: CORES },
-    { title: 'one thread of the ledger', us: part(LEDGER), cores: 1 },
+    writerLimit(report, part(LEDGER)),
   ]
   return [
     { title: 'all cores', us: reader(report, kind, cpu)(system), cores: CORES },
     ...parts.filter(({ us }) => us !== undefined && !Number.isNaN(us)),
   ]
+}
+
+/**
+ * A ledger costs the less the busier it is, so its one writer thread is full at what it costs then: driven alone. A report
+ * that has no such window takes the whole process at what it cost beside the workers, which is more.
+ * @param besideUs CPU of the ledger process per request in the same windows as the other parts; undefined: it has none
+ */
+function writerLimit(report: Report, besideUs: number | undefined): Limit {
+  const busyUs = busyWriterUs(report)
+  const hasLedger = besideUs !== undefined && !Number.isNaN(besideUs)
+  return hasLedger && busyUs !== undefined
+    ? { title: "the ledger's one writer thread, when it is busy", us: busyUs, cores: 1 }
+    : { title: 'one thread of the ledger', us: besideUs, cores: 1 }
 }
 
 const perSecond = ({ us, cores }: Limit) =>

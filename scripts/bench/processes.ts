@@ -43,6 +43,11 @@ export function treeCpuUs(pid: number): number {
   return cpuTicks(pid) * TICK_US + sum(childrenOf(pid), treeCpuUs)
 }
 
+/** CPU time that the main thread of a process has used so far, in microseconds. */
+export function mainThreadCpuUs(pid: number): number {
+  return ticksOf(readProc(`${pid}/task/${pid}/stat`)) * TICK_US
+}
+
 /** The children of all threads of a process; nothing of a process that has ended. */
 function childrenOf(pid: number): readonly number[] {
   try {

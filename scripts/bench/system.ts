@@ -1,3 +1,5 @@
+import type { Load } from './load-plan.ts'
+
 /** Process ids by kind, such as `workerd` and `daemon`. */
 export type Processes = Readonly<Record<string, readonly number[]>>
 
@@ -6,6 +8,9 @@ export const DATABASE = 'postgresql'
 
 /** The process that keeps the ledger of several workers on one host. */
 export const LEDGER = 'ledger'
+
+/** The thread of the ledger process that writes, and also reads the workers' calls and answers them. */
+export const WRITER = 'writer thread'
 
 /** The group of a router's fronts: threads of the supervisor, here of the benchmark's own process. */
 export const FRONT = 'front'
@@ -16,6 +21,10 @@ export interface System {
   readonly port: number
   /** Its current processes, without the mock provider and the load generator. */
   processes(): Processes
+  /** CPU time so far by part, us, where the parts are threads; that of its processes by default. */
+  cpuTimesUs?(): Readonly<Record<string, number>>
+  /** The load that it is measured with, where its clients send no HTTP requests of their own. */
+  readonly load?: Load
   /** Path and headers of the requests, which are sent in turn. */
   readonly callers: readonly Caller[]
   /** The model name for a behaviour of the mock; the systems' requests name it. */

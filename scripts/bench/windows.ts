@@ -19,6 +19,8 @@ export const WINDOWS = {
   'whole-1': { ...whole, connections: 1 },
   'whole-16': { ...whole, connections: 16 },
   'whole-64': { ...whole, connections: 64, warmMs: 600, windowMs: 2_400 },
+  /** Of the ledger alone: a connection for each worker of a host with 16 cores. */
+  'ledger-16': { ...whole, connections: 16, warmMs: 1_500, windowMs: 4_000 },
   'first-delta': { ...whole, behaviour: BURST, stream: true, connections: 1 },
   'streams-64': {
     ...paced,
@@ -34,6 +36,9 @@ export const WINDOWS = {
 
 /** The kinds with whole answers. */
 export const WHOLE_KINDS: readonly WindowKind[] = ['whole-1', 'whole-16', 'whole-64']
+
+/** The kind in which the ledger is driven alone. */
+export const LEDGER_KIND = 'ledger-16' satisfies WindowKind
 
 /** The kinds with paced streams, by their number. */
 export const STREAM_KINDS = {

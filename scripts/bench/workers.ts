@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import { missingDatabase, startDatabase } from './database.ts'
 import { Field } from './field.ts'
 import { startFloor } from './floor.ts'
+import { startLedgerAlone } from './ledger-alone.ts'
+import { busyWriterUs, ledgerAloneTable } from './ledger-alone-table.ts'
 import { leastOf, limitsOf, moreCoresTable } from './more-cores.ts'
 import { section } from './page.ts'
 import type { Report } from './report.ts'
@@ -10,7 +12,7 @@ import type { Bench, Exhibit, Suite } from './suite.ts'
 import { DATABASE, LEDGER, type System } from './system.ts'
 import { cpuOfFloor, FLOOR, of, partsOf, systemTable, type Figure } from './table.ts'
 import { absolute, cpu, rate, reader, targetTable, type Target } from './targets.ts'
-import { FULL, QUICK, WHOLE_KINDS } from './windows.ts'
+import { FULL, LEDGER_KIND, QUICK, WHOLE_KINDS, windowPlan } from './windows.ts'
 
 const CUSTOMERS = 100
 
@@ -94,6 +96,9 @@ export const WORKERS: Exhibit = {
         ...partsOf(report, 'whole-64'),
       ]),
     ),
+    ...(busyWriterUs(report) === undefined
+      ? []
+      : [section('The ledger alone, as busy as it can be', [], ledgerAloneTable(report))]),
     section('More cores, computed', [], moreCoresTable(report, mostWorkers(report), 'whole-64')),
   ],
   plots: () => ({}),
@@ -103,7 +108,7 @@ export const WORKERS: Exhibit = {
 export function severalWorkers(bench: Bench, workers: number): Suite {
   return {
     options: `--workers ${workers}`,
-    extent: { ...(bench.quick ? QUICK : FULL), kinds: WHOLE_KINDS },
+    extent: { ...(bench.quick ? QUICK : FULL), kinds: [...WHOLE_KINDS, LEDGER_KIND] },
     fields: [() => startField(bench, workers)],
   }
 }
@@ -118,7 +123,16 @@ async function startField(bench: Bench, most: number): Promise<Field> {
     const start = () => startSystem(engine, workers, field, bench)
     await field.enter(nameOf(engine, workers), start, part)
   }
+  await enterLedger(field, bench)
   return field
+}
+
+/** It serves no chats, so it is not asked for one before. */
+async function enterLedger(field: Field, { scratch }: Bench): Promise<void> {
+  const ledger = await startLedgerAlone(scratch, CUSTOMERS)
+  field.endsWith(() => ledger.stop())
+  const warmUp = [windowPlan(LEDGER_KIND, QUICK)]
+  field.add(ledger, { memory: false, sizes: false, kinds: [LEDGER_KIND], warmUp })
 }
 
 async function startSystem(
