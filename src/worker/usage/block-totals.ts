@@ -23,6 +23,8 @@ export interface Counted extends RowRange {
 /** A block with more totals is not kept, but added up from smaller ones each time: an engine may take 2 MB in a row. */
 const MAX_TOTALS = 6_000
 
+const NONE: ReadonlyMap<number, readonly Total[]> = new Map()
+
 /** The totals of a customer's ledger, block by block. */
 export class BlockTotals {
   readonly #ledger: UsageLedger
@@ -60,9 +62,12 @@ export class BlockTotals {
       const blocks = cut(part, size)
       const missing = blocks.filter((block) => !kept.has(block.from))
       // oxlint-disable-next-line no-await-in-loop -- as above
-      const added = await this.#addUp(missing, size, smaller)
+      const added = smaller.length === 0 ? await this.#addUpRows(missing, size) : NONE
       for (const block of blocks) {
-        const totals = kept.get(block.from) ?? added.get(block.from) ?? []
+        const known = kept.get(block.from) ?? added.get(block.from)
+        // Only now: the totals of a hundred large blocks may be too many for the memory, and a search may need the first alone.
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        const totals = known ?? (await this.#addUpBlock(block, size, smaller))
         yield { ...block, totals, smaller }
       }
       to = part.from - 1
@@ -91,30 +96,26 @@ export class BlockTotals {
     return { part: range, kept }
   }
 
-  /** Adds up blocks that are not kept, and keeps them. */
-  async #addUp(missing: readonly RowRange[], size: number, smaller: readonly number[]) {
+  /** Adds up a block from smaller ones, and keeps it. */
+  async #addUpBlock(block: RowRange, size: number, smaller: readonly number[]) {
+    const merged = new MergedTotals()
+    for await (const { totals } of this.inBlocks(block, smaller)) merged.add(totals)
+    const totals = merged.all()
+    await this.#keep(new Map([[block.from, totals]]), size)
+    return totals
+  }
+
+  /** Adds up the rows of blocks, and keeps them. */
+  async #addUpRows(missing: readonly RowRange[], size: number) {
     const added = new Map<number, readonly Total[]>()
-    if (smaller.length === 0) {
-      const { rowsAtOnce } = this.#plan
-      for (const part of joined(missing).flatMap((range) => cut(range, rowsAtOnce))) {
-        // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
-        for (const [from, totals] of await this.#addUpRows(part, size)) added.set(from, totals)
-      }
-      return added
-    }
-    for (const block of missing) {
-      const merged = new MergedTotals()
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      for await (const { totals } of this.inBlocks(block, smaller)) merged.add(totals)
-      const totals = merged.all()
-      added.set(block.from, totals)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      await this.#keep(new Map([[block.from, totals]]), size)
+    for (const part of joined(missing).flatMap((range) => cut(range, this.#plan.rowsAtOnce))) {
+      // oxlint-disable-next-line no-await-in-loop -- one after another, so that other requests run in between
+      for (const [from, totals] of await this.#addUpPart(part, size)) added.set(from, totals)
     }
     return added
   }
 
-  async #addUpRows(range: RowRange, size: number) {
+  async #addUpPart(range: RowRange, size: number) {
     const blocks = new Map<number, Total[]>()
     const [found = []] = await this.#ledger.read([totalsByBlock(this.#customerId, range, size)])
     for (const row of found) {

@@ -121,7 +121,6 @@ class Search {
   async #visit(range: RowRange, sizes: readonly number[]): Promise<void> {
     const { limit, offset } = this.#wanted
     for await (const { from, to, totals, smaller } of this.#totals.inBlocks(range, sizes)) {
-      if (this.#untilFull && this.#total >= offset + limit) return
       const matching = countMatching(totals, this.#parts.query)
       const skipped = Math.max(offset - this.#total, 0)
       const taken = Math.min(offset + limit - this.#total, matching) - skipped
@@ -130,6 +129,8 @@ class Search {
         if (taken > 0) this.#found.push({ from, to, limit: taken, offset: skipped })
         this.#total += matching
       }
+      // Before the next block, which may have to be added up.
+      if (this.#untilFull && this.#total >= offset + limit) return
     }
   }
 

@@ -292,6 +292,18 @@ describe('a ledger of many rows', () => {
     expect(rowsRead(asked)).toBe(10_000 + 500 + 4 * 1_000)
   })
 
+  it('is exported from its newest rows on before any older block is added up', async () => {
+    const db = ledgerOf(manyRows(500))
+    onTestFinished(() => db.connection.close())
+    const { ledger, asked } = watched(db)
+    const divided = { ...TENS, sizes: [40, 10] }
+    const part = { seq: undefined, count: 30 }
+    const rows = await readRowsBefore(ledger, 'acme', queryOf('?model=a/x'), part, divided)
+    expect([rows.length, rows.at(-1)?.['id']]).toEqual([30, 'acme-471'])
+    // The newest twenty, one block of forty before them, and the ten of it that are wanted.
+    expect(rowsRead(asked)).toBe(20 + 40 + 10)
+  })
+
   it('keeps only blocks of which it has every row, and answers where it can keep none', async () => {
     const db = ledgerOf(manyRows(45))
     const kept = () => db.connection.prepare('SELECT first_seq FROM usage_blocks').all()
