@@ -37,7 +37,7 @@ export async function beginErasure(
   const own = sql`customer_id = ${customerId}`
   const underWay = sql`EXISTS (SELECT 1 FROM erasures WHERE erasures.customer_id = ${customerId})`
   const rows = await db.batch([
-    sql`UPDATE customers SET lock_request_id = '' WHERE ${own}`,
+    lockCustomer(customerId),
     sql`INSERT INTO erasures (customer_id, ledger_id, next_at)
       SELECT customer_id, ${text(ledgerId)}, ${int64(now)} FROM customers
       WHERE ${own} AND erased_at IS NULL ON CONFLICT (customer_id) DO NOTHING`,
@@ -56,6 +56,11 @@ export async function beginErasure(
   ])
   const [row] = rows.at(-1) ?? []
   return row === undefined ? undefined : textOf(row, 'ledger_id')
+}
+
+/** Waits for the transactions that have the customer's row, as every write of a customer does first. */
+function lockCustomer(customerId: string): Statement {
+  return sql`UPDATE customers SET lock_request_id = '' WHERE customer_id = ${customerId}`
 }
 
 /** SQL expression: as many zeros as the text has characters. */
@@ -92,6 +97,9 @@ async function eraseSome(db: Database, customerId: string, ledgerId: string): Pr
   if (blocks.length > 0) return 0
   const [moved = []] = await db.batch([moveLedger(customerId, ledgerId)])
   if (moved.length > 0) return 0
+  // A query that saw rows before they were moved holds this lock until what it keeps of them is in the table. The last step, which
+  // deletes that, sees on PostgreSQL only what was there when it began.
+  await db.batch([lockCustomer(customerId)])
   const quarantined = await withoutCustomer(db, customerId, ledgerId)
   await db.batch(finish(customerId, ledgerId, quarantined))
   return 0
@@ -177,7 +185,7 @@ function finish(
   const allRead = sql`(SELECT COUNT(*) FROM quarantined_settlements WHERE ${own}) = ${raw(String(quarantined.length))}`
   const nothingLeft = left.reduce((one, other) => sql`${one} AND ${other}`, allRead)
   return [
-    sql`UPDATE customers SET lock_request_id = '' WHERE ${own}`,
+    lockCustomer(customerId),
     sql`UPDATE customers SET customer_id = ${ledgerId}, name = '' WHERE ${own} AND ${nothingLeft}`,
     sql`UPDATE credits SET customer_id = ${ledgerId} WHERE ${own} AND ${done}`,
     ...quarantined.map(

@@ -6,6 +6,7 @@ import { openSharedLimits } from '../../../src/worker/limits/shared-limits.ts'
 import { RequestTurns } from '../../../src/worker/limits/request-turns.ts'
 import { pause } from '../../../src/worker/routing/budget.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
+import { beginErasure } from '../../../src/worker/settle/erase.ts'
 import { commitSettlement, ONCE, storeEvidence } from '../../../src/worker/settle/ledger.ts'
 import { ReceiptHeads } from '../../../src/worker/settle/receipt-heads.ts'
 import { sweepAll } from '../../../src/worker/settle/sweep.ts'
@@ -13,7 +14,7 @@ import { outcomeOf } from '../../../src/worker/storage/batch-outcome.ts'
 import type { Database, Storage } from '../../../src/worker/storage/database.ts'
 import { createPostgresEngine } from '../../../src/worker/storage/postgres-engine.ts'
 import { postgresStorage, type PoolTarget } from '../../../src/worker/storage/postgres-storage.ts'
-import { int64, sql } from '../../../src/worker/storage/sql.ts'
+import { int64, raw, sql } from '../../../src/worker/storage/sql.ts'
 import { addCustomer, askOf, readLedgerTotals, settlementOf } from '../../support/ledger.ts'
 import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
 
@@ -147,6 +148,25 @@ test('many requests that wait for such a row hold no turn of the worker, and all
     reserved: 200n,
     open: 20,
   })
+}, 120_000)
+
+test('what a query keeps on another host of a customer whose erasure ends meanwhile is erased, too', async () => {
+  const now = Date.now()
+  await addCustomer(storage.customer('erased'), { id: 'erased', balance: 0n })
+  await beginErasure(storage.customer('erased'), 'erased', 'ledger-of-nobody', now)
+  const commit = await begin(async (tx) => {
+    await tx`SELECT 1 FROM customers WHERE customer_id = 'erased' FOR UPDATE`
+    await tx`INSERT INTO usage_blocks (customer_id, row_count, first_seq, total_count, totals)
+      VALUES ('erased', 1000, 1, 0, '[]')`
+  })
+  const erasing = sweepAll(storage.directory(), now)
+  await untilOneWaits()
+  await commit()
+  await erasing
+  const left = ['usage_blocks', 'erasures'].map(
+    (table) => sql`SELECT customer_id FROM ${raw(table)} WHERE customer_id = 'erased'`,
+  )
+  expect(await storage.directory().batch(left)).toEqual([[], []])
 }, 120_000)
 
 describe('the head of receipts', () => {
