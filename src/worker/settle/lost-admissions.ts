@@ -15,9 +15,17 @@ const LOOK_AFTER_MS = [500, 2_500, 12_000]
  */
 const MAX_SOUGHT = 1_000
 
+/**
+ * Longer than any search takes: one that has not ended by then was ended by the runtime together with the request that it
+ * belonged to, ms.
+ */
+const MAX_SEARCH_MS = 60_000
+
 interface LostAdmissionsDeps {
   readonly log: Log
   readonly pause: (ms: number) => Promise<void>
+  /** Ms. */
+  readonly now: () => number
   /** Keeps the work alive after the request that began it has been answered. */
   readonly keepAlive: (work: Promise<unknown>) => void
 }
@@ -28,7 +36,8 @@ interface LostAdmissionsDeps {
  */
 export class LostAdmissions {
   readonly #deps: LostAdmissionsDeps
-  #sought = 0
+  /** When each search began, by request, in that order. */
+  readonly #sought = new Map<string, number>()
 
   constructor(deps: LostAdmissionsDeps) {
     this.#deps = deps
@@ -36,9 +45,18 @@ export class LostAdmissions {
 
   /** Releases the reservation in the background, if there is one. What is not found, or not sought, is left to the sweep. */
   release(requestId: string, ledger: Database): void {
-    if (this.#sought >= MAX_SOUGHT) return
-    this.#sought += 1
-    this.#deps.keepAlive(this.#seek(requestId, ledger).finally(() => (this.#sought -= 1)))
+    const { now, keepAlive } = this.#deps
+    this.#forgetEnded(now())
+    if (this.#sought.size >= MAX_SOUGHT) return
+    this.#sought.set(requestId, now())
+    keepAlive(this.#seek(requestId, ledger).finally(() => this.#sought.delete(requestId)))
+  }
+
+  #forgetEnded(now: number): void {
+    for (const [requestId, begunAt] of this.#sought) {
+      if (Math.abs(now - begunAt) < MAX_SEARCH_MS) return
+      this.#sought.delete(requestId)
+    }
   }
 
   async #seek(requestId: string, ledger: Database): Promise<void> {

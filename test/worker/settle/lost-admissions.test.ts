@@ -2,22 +2,24 @@ import { describe, expect, test } from 'vitest'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { LostAdmissions } from '../../../src/worker/settle/lost-admissions.ts'
 import { StorageUnavailable, type Database } from '../../../src/worker/storage/database.ts'
-import { addCustomer, askOf, readLedgerTotals } from '../../support/ledger.ts'
+import { addCustomer, askOf, NOW, readLedgerTotals } from '../../support/ledger.ts'
 import { openSqlite } from '../../support/sqlite-database.ts'
 
 function seeking(pause: (ms: number) => Promise<void> = async () => {}) {
   const events: string[] = []
   const waits: number[] = []
   const works: Promise<unknown>[] = []
+  const clock = { now: NOW }
   const lost = new LostAdmissions({
     log: (event) => events.push(event),
     pause: (ms) => {
       waits.push(ms)
       return pause(ms)
     },
+    now: () => clock.now,
     keepAlive: (work) => works.push(work),
   })
-  return { lost, events, waits, ended: () => Promise.all(works) }
+  return { lost, events, waits, clock, ended: () => Promise.all(works) }
 }
 
 const GONE: Database = {
@@ -67,5 +69,16 @@ describe('an admission whose answer was lost', () => {
     await ended()
     lost.release('another', GONE)
     expect(waits).toHaveLength(3_001)
+  })
+
+  test('is sought again a minute after a runtime ended the requests that a thousand searches belonged to', () => {
+    const { lost, waits, clock } = seeking(() => new Promise(() => {}))
+    for (let index = 0; index < 1_000; index++) lost.release(`r${index}`, GONE)
+    clock.now += 59_999
+    lost.release('early', GONE)
+    expect(waits).toHaveLength(1_000)
+    clock.now += 1
+    lost.release('late', GONE)
+    expect(waits).toHaveLength(1_001)
   })
 })
