@@ -106,7 +106,7 @@ export function streamAttemptDeps(
   budget: Budget,
   failureMapping: AttemptDeps['failureMapping'],
 ): AttemptDeps {
-  const { health, link, log, requestId, now } = context
+  const { health, link, log, requestId, now, waitUntil } = context
   const maxAttempts = context.config.service.max_attempts
   return {
     health,
@@ -119,6 +119,7 @@ export function streamAttemptDeps(
     maxAttempts,
     budget,
     watchThread: () => link.watchThread(),
+    waitUntil,
   }
 }
 

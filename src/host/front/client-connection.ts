@@ -18,8 +18,8 @@ export interface RelayEvents {
 const LINGER_MS = 60_000
 
 /**
- * How long a client may leave unread what waits for it here, ms, besides what the kernel holds. Behind it its provider, its
- * reservation and its place among the open requests wait, too.
+ * How long a client may take for what waits for it here, ms: 128 KiB at most, besides what the kernel holds. Behind it its
+ * provider, its reservation and its place among the open requests wait, too.
  */
 const UNREAD_MS = 60_000
 
@@ -27,7 +27,7 @@ const UNREAD_MS = 60_000
 export interface ConnectionLimits {
   /** How long it may be idle once the worker has ended it. */
   readonly lingerMs: number
-  /** How long the client may take nothing while bytes wait for it. */
+  /** How long the client may take for what waits for it. */
   readonly unreadMs: number
 }
 

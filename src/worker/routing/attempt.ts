@@ -34,6 +34,8 @@ export interface AttemptDeps {
    */
   readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
   readonly watchThread: Link['watchThread']
+  /** Keeps work alive after the request's response has ended. */
+  readonly waitUntil: (work: Promise<unknown>) => void
   /** Timeout of an attempt while other routes remain; absent where attempts have their own timeouts (streams). */
   readonly shareOf?: (leftMs: number) => AttemptShare
 }
@@ -82,11 +84,9 @@ export async function attemptRoutes<T>(
       return { attempt, value }
     } catch (error) {
       if (signal.aborted) {
-        const tookMs = deps.now() - startedAt
-        const note = () => noteExpired(attempt, index, tookMs, deps)
-        // The client does not wait for that.
-        if (requireThread) void requireThread().then(note, () => {})
-        else note()
+        if (deps.budget.expired && deps.now() - startedAt >= CONCLUSIVE_MS) {
+          noteExpired(attempt, index, requireThread, deps)
+        }
         throw signal.reason
       }
       if (!(error instanceof AttemptFailure)) throw error
@@ -142,15 +142,17 @@ function noteFailure(
   logFailure(attempt, failure, index, deps)
 }
 
-/** Records a failure of a route that had not answered when the request's time ran out, if it had enough time. */
+/** Records a failure of a route that had enough time and had not answered when the request's time ran out. */
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,
-  tookMs: number,
+  requireThread: (() => Promise<void>) | undefined,
   deps: AttemptDeps,
 ): void {
-  if (!deps.budget.expired || tookMs < CONCLUSIVE_MS) return
-  noteFailure(attempt, { kind: 'timeout' }, index, deps)
+  const note = () => noteFailure(attempt, { kind: 'timeout' }, index, deps)
+  if (requireThread === undefined) return note()
+  // The client does not wait for the daemon's answer, which may come after its own.
+  deps.waitUntil(requireThread().then(note, () => {}))
 }
 
 function logFailure(

@@ -54,6 +54,7 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
   const tried: string[] = []
   const limits: (number | undefined)[] = []
   const logged: (LogFields | undefined)[] = []
+  const kept: Promise<unknown>[] = []
   let clock = 0
   const budget = budgetOf(rest, () => clock)
   const health = createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
@@ -83,8 +84,10 @@ async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
       budget,
       shareOf: (leftMs) => attemptShare(leftMs, rest.syncAttemptMs),
       watchThread: () => rest.thread ?? (() => Promise.resolve()),
+      waitUntil: (work) => void kept.push(work),
     },
   ).catch((error: unknown) => error)
+  await Promise.all(kept)
   return { outcome, tried, limits, logged, health: health.snapshot(clock) }
 }
 
@@ -249,6 +252,24 @@ describe('attempting routes', () => {
       expect(refusal(outcome).code).toBe('upstream_timeout')
       expect(asked).toEqual(['asked'])
       expect(health).toEqual([])
+    })
+
+    it('counts a silence until the end once the thread is known to live, although the client has its answer by then', async () => {
+      const thread = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
+      const silences = { 'nova/glm': 1e9 }
+      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      const { outcome, health } = await run({}, hung)
+      expect(refusal(outcome).code).toBe('upstream_timeout')
+      expect(health).toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
+    })
+
+    it('asks nothing of the daemon when the client has left', async () => {
+      const asked: string[] = []
+      const thread = async () => void asked.push('asked')
+      const silences = { 'nova/glm': 1e9 }
+      const left = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      await run({}, { ...left, cause: 'client' })
+      expect(asked).toEqual([])
     })
   })
 
