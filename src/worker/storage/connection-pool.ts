@@ -47,6 +47,8 @@ export function createConnectionPool<L extends PooledConnection>(
   const queue = createConnectionQueue<L>(options)
   return {
     async use(user, { passed }, work) {
+      // Rejects where the time is up already: work that is given up at once would only cost its connection.
+      await Promise.race([passed, Promise.resolve()])
       const connection = await queue.acquire(user, passed)
       return runOn(connection ?? options.open(), work, passed, {
         done: (kept) => queue.release(user, kept),

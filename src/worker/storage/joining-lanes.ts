@@ -1,3 +1,5 @@
+import { startDeadline } from '../batching/deadline-timer.ts'
+
 /** Things to do that came together. */
 export interface Load<Item, Answer> {
   readonly items: readonly Item[]
@@ -15,6 +17,8 @@ export interface LaneRules<Item, Answer> {
   readonly sizeOf: (item: Item) => number
   /** How long items that have to wait for a lane may take in all, ms. A run keeps the time of items that need not wait. */
   readonly deadlineMs: number
+  /** Ms. */
+  readonly now: () => number
   /** The answer of an item that took too long. If its run has begun, it may be carried out all the same. */
   readonly late: Answer
 }
@@ -55,15 +59,15 @@ export function createJoiningLanes<Item, Answer>(
     waiting.push(load)
     start()
     if (!waiting.includes(load)) return promise
-    const timer = setTimeout(() => {
+    const timer = startDeadline(rules.deadlineMs, rules.now, () => {
       const index = waiting.indexOf(load)
       if (index >= 0) waiting.splice(index, 1)
       resolve(items.map(() => rules.late))
-    }, rules.deadlineMs)
+    })
     try {
       return await promise
     } finally {
-      clearTimeout(timer)
+      timer.stop()
     }
   }
 }

@@ -40,8 +40,8 @@ export interface Batch {
 export interface BatchLimits {
   /** How long one statement of a batch that only reads may take, ms. */
   readonly readMs: number
-  /** How long a batch that writes waits for one lock, ms. */
-  readonly lockMs: number
+  /** How long a batch that writes waits for one lock, ms; asked once its transaction has begun. */
+  readonly lockMs: () => number
   /** After this time without a word the server gives its transaction up, ms. */
   readonly idleMs: number
 }
@@ -92,12 +92,13 @@ async function runWrites(
 ): Promise<BatchRows> {
   let begun = false
   const isolation = customerId === null ? SERIALIZABLE : READ_COMMITTED
-  const limit = { sql: LIMIT_TRANSACTION, params: [String(lockMs), String(idleMs)] }
-  const lock = customerId === null ? [limit] : [limit, { sql: LOCK_CUSTOMER, params: [customerId] }]
+  const lock = customerId === null ? [] : [{ sql: LOCK_CUSTOMER, params: [customerId] }]
   try {
     return await sql.begin(isolation, async (tx) => {
       begun = true
-      return (await runAll(tx, [...lock, ...statements])).slice(lock.length)
+      const limit = { sql: LIMIT_TRANSACTION, params: [String(lockMs()), String(idleMs)] }
+      const first = [limit, ...lock]
+      return (await runAll(tx, [...first, ...statements])).slice(first.length)
     })
   } catch (error) {
     throw begun ? error : new NotCommitted(error)

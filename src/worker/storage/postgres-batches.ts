@@ -1,7 +1,7 @@
 import { messageOf, storageError, type BatchRows } from './batch-outcome.ts'
 import type { PoolUser } from './connection-pool.ts'
 import { lockMsOf, readMsOf, type OperationDeadline } from './operation-deadline.ts'
-import { NotCommitted, runPostgresBatch, type Batch } from './postgres-batch.ts'
+import { NotCommitted, runPostgresBatch, type Batch, type BatchLimits } from './postgres-batch.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 import { causeOf, classifyPostgresError, isLockTimeout } from './postgres-errors.ts'
 import type { RowWaits } from './row-waits.ts'
@@ -12,6 +12,9 @@ const MAX_CONNECTIONS = 3
 
 /** How long a batch waits for what another transaction has locked before it is known to wait, ms. */
 const LOCK_WAIT_MS = 250
+
+/** The same where another one of its customer waits by then, ms. */
+const PROBE_WAIT_MS = 1
 
 /** Gives exclusive use of a connection, and repeats what lost to another transaction. */
 export type OnConnection = <Result>(
@@ -30,8 +33,7 @@ export interface PostgresBatchesDeps {
 
 interface Terms {
   readonly user: PoolUser
-  /** How long it waits for a lock, ms. */
-  readonly lockMs: number
+  readonly lockMs: BatchLimits['lockMs']
   readonly deadline: OperationDeadline
 }
 
@@ -73,7 +75,9 @@ export function createPostgresBatches({
 
   async function write(batch: Batch, customerId: string, deadline: OperationDeadline) {
     const user = { owner: customerId, reads: false }
-    const tryAgain = () => tryLocks(batch, { user, lockMs: LOCK_WAIT_MS, deadline })
+    const lockMs = () =>
+      Math.min(lockMsOf(deadline), rows.has(customerId) ? PROBE_WAIT_MS : LOCK_WAIT_MS)
+    const tryAgain = () => tryLocks(batch, { user, lockMs, deadline })
     const done = rows.has(customerId) ? undefined : await tryAgain()
     return (
       done ??
@@ -81,7 +85,7 @@ export function createPostgresBatches({
         wait: () =>
           tryConnections(batch, {
             user: { ...user, waits: true },
-            lockMs: lockMsOf(deadline),
+            lockMs: () => lockMsOf(deadline),
             deadline,
           }),
         tryAgain,
@@ -96,6 +100,6 @@ export function createPostgresBatches({
     const reads = statements.every(isRead)
     if (customerId !== null && !reads) return write(batch, customerId, deadline)
     const user = { owner: customerId ?? '', reads }
-    return tryConnections(batch, { user, lockMs: lockMsOf(deadline), deadline })
+    return tryConnections(batch, { user, lockMs: () => lockMsOf(deadline), deadline })
   }
 }

@@ -39,7 +39,6 @@ export interface PostgresRules extends DeadlineRules {
 /**
  * A PostgreSQL database behind a small pool of connections. The schema is applied before the first batch; a
  * failure to do so fails that batch only, and the next one tries again.
- *
  */
 export function createPostgresEngine(
   address: PostgresAddress,

@@ -83,6 +83,7 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
       maxSize: MAX_CHARACTERS,
       sizeOf: ({ entry }) => entry.length,
       deadlineMs: deps.deadlineMs,
+      now: deps.now,
       late: TOO_SLOW,
     })
   const lanes = { admit: laneOf('admit'), settle: laneOf('settle'), release: laneOf('release') }
@@ -104,10 +105,9 @@ export function createPostgresLedger(deps: PostgresLedgerDeps): PostgresLedger {
     const user = { owner: customerId, reads: false, waits: true }
     return rows.queue<LedgerEnd>(customerId, deadline, {
       wait: async () => {
-        const terms = { user, lockMs: lockMsOf(deadline), deadline }
-        const [end = missing()] = await call(deps, name, [item], terms).catch((error: unknown) => [
-          failureOf(error),
-        ])
+        const [end = missing()] = await call(deps, name, [item], { user, deadline }).catch(
+          (error: unknown) => [failureOf(error)],
+        )
         return end
       },
       tryAgain: async () => {
@@ -159,8 +159,8 @@ async function callTogether(
 
 interface CallTerms {
   readonly user: PoolUser
-  /** How long it waits for a row, ms. */
-  readonly lockMs: number
+  /** How long it waits for a row at most, ms; absent: as long as its time allows. */
+  readonly lockMs?: number
   /** Of all its tries. */
   readonly deadline: OperationDeadline
 }
@@ -170,14 +170,18 @@ async function call(
   { onConnection }: PostgresLedgerDeps,
   name: LedgerFunction,
   items: readonly LedgerItem[],
-  { user, lockMs, deadline }: CallTerms,
+  { user, lockMs = Number.POSITIVE_INFINITY, deadline }: CallTerms,
 ): Promise<readonly LedgerEnd[]> {
   const { rounds, order } = roundsOf(items)
-  const statement = { sql: FUNCTIONS[name].sql, params: [rounds, lockMs] }
+  // Made once it has a connection, for which it may have waited.
+  const statement = () => ({
+    sql: FUNCTIONS[name].sql,
+    params: [rounds, Math.min(lockMs, lockMsOf(deadline))],
+  })
   for (let connection = 1; ; connection++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- a further try
-      const rows = await onConnection(user, deadline, ({ sql }) => callFunction(sql, statement))
+      const rows = await onConnection(user, deadline, ({ sql }) => callFunction(sql, statement()))
       const answers: LedgerEnd[] = items.map(() => missing())
       for (const [position, index] of order.entries()) {
         const answer = rows[position]?.['answer']

@@ -32,7 +32,7 @@ describe('a pool of connections', () => {
       withDeadline({ deadlineMs: 1000, now: Date.now }, (deadline) =>
         connections.use(user, deadline, work),
       )
-    return { use }
+    return { use, pool: connections }
   }
 
   beforeEach(() => {
@@ -126,6 +126,27 @@ describe('a pool of connections', () => {
     }
     expect(discarded).toEqual([1, 2])
     expect(await connections.use(writer('c'), async ({ name }) => name)).toBe(3)
+  })
+
+  it('begins no work whose deadline has passed, and loses no connection to it', async () => {
+    const { use, pool } = create(1)
+    await use(writer('a'), async () => {})
+    const worked: string[] = []
+    const late = withDeadline({ deadlineMs: 1000, now: Date.now }, async (deadline) => {
+      await deadline.passed.catch(() => {})
+      return pool.use(writer('a'), deadline, async () => worked.push('late'))
+    })
+    const ends = Promise.allSettled([late])
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await ends).toEqual([
+      {
+        status: 'rejected',
+        reason: new StorageUnavailable('the database did not answer within 1000 ms'),
+      },
+    ])
+    expect(worked).toEqual([])
+    expect(discarded).toEqual([])
+    expect(await use(writer('a'), async ({ name }) => name)).toBe(1)
   })
 
   it('keeps a connection after a harmless failure and replaces it after any other', async () => {

@@ -7,7 +7,9 @@ interface Run {
 }
 
 /** Lanes whose runs end when the test says so. */
-function startLanes(rules: { lanes?: number; maxItems?: number; maxSize?: number } = {}) {
+function startLanes(
+  rules: { lanes?: number; maxItems?: number; maxSize?: number; now?: () => number } = {},
+) {
   const runs: Run[] = []
   const submit = createJoiningLanes<string, string>({
     run: (items) => {
@@ -20,6 +22,7 @@ function startLanes(rules: { lanes?: number; maxItems?: number; maxSize?: number
     maxSize: 1_000,
     sizeOf: (item) => item.length,
     deadlineMs: 5_000,
+    now: Date.now,
     late: 'late',
     ...rules,
   })
@@ -86,6 +89,24 @@ describe('joining lanes', () => {
       expect(itemsOf()).toEqual([['a'], ['b']])
       await vi.advanceTimersByTimeAsync(1_000)
       expect(await second).toEqual(['late'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('still give an answer that has come while the program did not run', async () => {
+    vi.useFakeTimers()
+    try {
+      let pausedMs = 0
+      const { submit, end } = startLanes({ now: () => Date.now() + pausedMs })
+      void submit(['a'])
+      const second = submit(['b'])
+      await vi.advanceTimersByTimeAsync(4_000)
+      await end(0)
+      pausedMs = 60_000
+      await vi.advanceTimersByTimeAsync(1_000)
+      await end(1)
+      expect(await second).toEqual(['answer to b'])
     } finally {
       vi.useRealTimers()
     }

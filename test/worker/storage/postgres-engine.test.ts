@@ -169,7 +169,7 @@ describe('what a router has given up', () => {
     const proxy = await startTcpProxy(Number(new URL(databaseUrl).port))
     const throughProxy = new URL(databaseUrl)
     throughProxy.port = String(proxy.port)
-    const engine = engineOf(NEVER_MS, { url: throughProxy.href, idleMs: 500 })
+    const engine = engineOf(NEVER_MS, { url: throughProxy.href, idleMs: SOON_MS })
     await addCustomer('lost')
     await engine.batch(null, [ONE])
     const unlock = await lockKey(2)
