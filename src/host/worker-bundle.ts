@@ -8,7 +8,7 @@ const COMPILED = fileURLToPath(new URL('../worker.js', import.meta.url))
 
 /**
  * Names a file with the worker as it was bundled earlier from the same sources, because bundling takes most of a second
- * of CPU. For tests, which start many stacks from one checkout; a compiled tree does not read it.
+ * of CPU. For tests, which start many local stacks from one checkout; neither production mode nor a compiled tree reads it.
  */
 export const BUNDLE_FILE_VARIABLE = 'WORKER_BUNDLE_FILE'
 
@@ -17,12 +17,17 @@ export const BUNDLE_FILE_VARIABLE = 'WORKER_BUNDLE_FILE'
  * the sources. The same sources give the same bytes.
  */
 export async function writeWorkerBundle(outFile: string): Promise<void> {
-  const made = existsSync(COMPILED) ? COMPILED : env[BUNDLE_FILE_VARIABLE]
-  if (made !== undefined) {
-    await copyFile(made, outFile)
+  if (existsSync(COMPILED)) {
+    await copyFile(COMPILED, outFile)
     return
   }
   // Only developers have esbuild.
   const { bundleWorker } = await import('./bundle-worker.ts')
   await bundleWorker(outFile)
+}
+
+/** The same for a local stack, which in a checkout takes the file that the environment names, if it names one. */
+export async function writeLocalWorkerBundle(outFile: string): Promise<void> {
+  const earlier = existsSync(COMPILED) ? undefined : env[BUNDLE_FILE_VARIABLE]
+  await (earlier === undefined ? writeWorkerBundle(outFile) : copyFile(earlier, outFile))
 }

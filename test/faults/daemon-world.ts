@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AdminApi } from '../../src/host/stack/admin-api.ts'
-import { writeWorkerBundle } from '../../src/host/worker-bundle.ts'
+import { writeLocalWorkerBundle } from '../../src/host/worker-bundle.ts'
 import { untilHealthy } from '../../src/host/stack/healthy.ts'
 import { makeLinkCertificates } from '../../src/host/stack/link-certificates.ts'
 import { startDaemon } from '../../src/host/stack/start-daemon.ts'
@@ -40,7 +40,7 @@ export async function openDaemonWorld(): Promise<DaemonWorld> {
   })
   writeFileSync(configPath, JSON.stringify(config))
   const bundlePath = join(home, 'worker.js')
-  await writeWorkerBundle(bundlePath)
+  await writeLocalWorkerBundle(bundlePath)
   const inner = await makeLinkCertificates(Date.now())
   const outer = await makeLinkCertificates(Date.now())
   const stranger = await makeLinkCertificates(Date.now())

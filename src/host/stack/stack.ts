@@ -1,5 +1,5 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
-import { writeWorkerBundle } from '../worker-bundle.ts'
+import { writeLocalWorkerBundle } from '../worker-bundle.ts'
 import { AdminApi } from './admin-api.ts'
 import { describeMessage } from './daemon-messages.ts'
 import { firstCustomer, type FirstCustomer } from './first-customer.ts'
@@ -52,7 +52,7 @@ export class Stack {
   static async create(plan: StackPlan): Promise<Stack> {
     const adminToken = storedSecret(plan.state, 'admin-token', plan.settings.adminToken)
     const bundlePath = plan.state.file('worker.js')
-    await writeWorkerBundle(bundlePath)
+    await writeLocalWorkerBundle(bundlePath)
     const link = await makeLinkCertificates(Date.now())
     const onDaemonMessage = (message: FromDaemon) =>
       plan.log(`  enclave  ${describeMessage(message)}`)

@@ -1,5 +1,5 @@
 import type { FromDaemon } from '../../protocol/boot.ts'
-import { writeWorkerBundle } from '../worker-bundle.ts'
+import { writeLocalWorkerBundle } from '../worker-bundle.ts'
 import type { LinkEnd } from './link-binding.ts'
 import { makeLinkCertificates } from './link-certificates.ts'
 import { Parts } from './parts.ts'
@@ -27,7 +27,7 @@ export async function startWithoutWorker(
   const config = readRouterConfig(settings.configPath)
   const adminToken = storedSecret(state, 'admin-token', settings.adminToken)
   const bundlePath = state.file('worker.js')
-  await writeWorkerBundle(bundlePath)
+  await writeLocalWorkerBundle(bundlePath)
   const link = await makeLinkCertificates(Date.now())
   const parts = new Parts({
     settings,
