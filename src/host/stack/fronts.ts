@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import type { TlsMaterial } from '../../protocol/boot.ts'
 import { isLoopbackHost } from '../../protocol/loopback.ts'
-import type { ListenAddress } from './listen-address.ts'
+import { formatAddress, type ListenAddress } from './listen-address.ts'
 import { StartError } from './start-error.ts'
 import { openFilesLimit } from './runtime-check.ts'
 import { workerNames, type WorkerName } from './worker-name.ts'
@@ -51,6 +53,7 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
       sourceKey,
       pressed,
     }).catch(refuseStart)
+  if (workers > 1) await Promise.all([http, https].map(takeAlone)).catch(refuseStart)
   const first = await open({ http: http.port, https: https.port })
   const { httpPort, httpsPort } = first
   const byName = new Map<WorkerName, Front>()
@@ -71,6 +74,24 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
       await Promise.all([...byName.values()].map((front) => front.close()))
     },
   }
+}
+
+/**
+ * Listens on an address for a moment as its only user: the kernel would let sockets that share their address share it with those of
+ * another router, too, and give each a part of the connections.
+ * @throws AddressUnavailable when anything listens there
+ */
+async function takeAlone(address: ListenAddress): Promise<void> {
+  // Any free port is one that nobody listens on.
+  if (address.port === 0) return
+  const server = createServer((socket) => socket.destroy()).listen(address)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    throw new AddressUnavailable(formatAddress(address), code)
+  }
+  await new Promise((resolve) => server.close(resolve))
 }
 
 function refuseStart(error: unknown): never {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { LEDGER_FILE } from '../../protocol/ledger-link.ts'
 import { isEmbedded, type StorageEngineName } from '../../protocol/storage-engines.ts'
 import { DURABLE_OBJECT_FILE } from './durable-object-file.ts'
@@ -34,9 +34,11 @@ export function ledgerDir(state: Pick<StateDir, 'directory'>, engine: StorageEng
   if (!isEmbedded(engine)) return directory
   for (const [name, file] of Object.entries(EMBEDDED_LEDGERS)) {
     if (name === engine || !existsSync(join(directory, file))) continue
+    const workers = name === 'durable-object' ? ', with one worker' : ''
+    const move = `npm run serve -- move-ledger --to ${engine} --state-dir ${dirname(directory)}`
     throw new StartError(
       `${join(directory, file)} is the ledger of STORAGE=${name}, and this start is for STORAGE=${engine}: ` +
-        `set STORAGE=${name}, or move it with "npm run serve -- move-ledger --to ${engine}"`,
+        `set STORAGE=${name}${workers}, or move it with "${move}"`,
     )
   }
   return directory

@@ -14,7 +14,10 @@ export class LedgerPart {
     return this.#link
   }
 
-  /** @returns the port of its link */
+  /**
+   * @returns the port of its link
+   * @throws Error when it refuses to start, with its reason
+   */
   async start(directory: string, logFile: string): Promise<Started<number>> {
     this.#certificates ??= await makeLinkCertificates(Date.now(), LEDGER_HOST)
     const { server, worker } = this.#certificates

@@ -244,6 +244,34 @@ describe('the front of a router', () => {
     ).rejects.toThrow(`127.0.0.1:${fronts.httpPort} is in use`)
   })
 
+  test('several cannot be opened where several of another router are, with which they would share the connections', async () => {
+    await open({ workers: 2 })
+    const http = { host: '127.0.0.1', port: fronts.httpPort }
+    const https = { host: '127.0.0.1', port: fronts.httpsPort }
+    const plan = { workers: 2, log: () => {} }
+    await expect(openFronts({ ...plan, http, https: ANY })).rejects.toThrow(
+      `127.0.0.1:${fronts.httpPort} is in use`,
+    )
+    await expect(openFronts({ ...plan, http: ANY, https })).rejects.toThrow(
+      `127.0.0.1:${fronts.httpsPort} is in use`,
+    )
+  })
+
+  test('several open an address of which another router has just let go', async () => {
+    await open({ workers: 2 })
+    const { httpPort, httpsPort } = fronts
+    const served = await client()
+    await fronts.close()
+    fronts = await openFronts({
+      http: { host: '127.0.0.1', port: httpPort },
+      https: { host: '127.0.0.1', port: httpsPort },
+      workers: 2,
+      log: () => {},
+    })
+    expect([fronts.httpPort, fronts.httpsPort]).toEqual([httpPort, httpsPort])
+    served.destroy()
+  })
+
   test('are gone when they are closed', async () => {
     await open()
     const { httpPort } = fronts

@@ -42,7 +42,8 @@ describe('the directory of the ledger', () => {
       expect(() => ledgerDir(state(), engine)).toThrow(StartError)
       expect(() => ledgerDir(state(), engine)).toThrow(
         `${file} is the ledger of STORAGE=${other}, and this start is for STORAGE=${engine}: ` +
-          `set STORAGE=${other}, or move it with "npm run serve -- move-ledger --to ${engine}"`,
+          `set STORAGE=${other}${other === 'sqlite' ? '' : ', with one worker'}, or move it with ` +
+          `"npm run serve -- move-ledger --to ${engine} --state-dir ${path}"`,
       )
       expect(ledgerDir(state(), other)).toBe(join(path, 'storage'))
       expect(ledgerDir(state(), 'postgres')).toBe(join(path, 'storage'))
