@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { PROJECT_DIR } from '../../src/host/stack/settings.ts'
 import { callsOfAdminCommands } from '../support/admin-calls.ts'
@@ -223,9 +223,10 @@ describe('the admin commands and the operator’s endpoints', () => {
       await (await stack.fetch('/openapi.json')).json(),
     )
     const print = vi.spyOn(console, 'log').mockImplementation(() => {})
+    // Other files run in this process, too.
+    onTestFinished(() => print.mockRestore())
     const calls = await callsOfAdminCommands()
     expect(print).toHaveBeenCalledTimes(calls.length)
-    print.mockRestore()
     const endpoints = Object.entries(paths)
       // Sessions are for browsers.
       .filter(([path]) => path.startsWith('/admin') && path !== '/admin/session')

@@ -64,7 +64,7 @@ describe.each([
 
   test('lets go of its provider', async () => {
     const calls = world.provider.calls(MODEL)
-    expect(calls).toHaveLength(Object.keys(DOORS).length)
+    expect(calls.length).toBeGreaterThanOrEqual(Object.keys(DOORS).length)
     await expect.poll(() => calls.every(({ wire }) => wire.over), { timeout: 60_000 }).toBe(true)
   })
 })
