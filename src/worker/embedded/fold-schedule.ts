@@ -32,7 +32,10 @@ export class FoldSchedule {
     return this.#isDue
   }
 
-  /** Has a fold run. @param waitingBills how many settlements it would write */
+  /**
+   * Sees to it that a fold runs soon.
+   * @param waitingBills how many settlements it would write
+   */
   arrange(waitingBills: number): void {
     if (!this.#isDue) {
       this.#isDue = true
