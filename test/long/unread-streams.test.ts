@@ -10,12 +10,15 @@ import { rawRequest, RawClient } from '../support/raw-client.ts'
 
 const MODEL = 'flood'
 
-/** Deltas without end, as fast as they are taken. */
+/**
+ * Deltas without end, as fast as they are taken. Each is so short that all buffers on the way are full long before the text
+ * is longer than an answer's may be.
+ */
 const flood: Script = async ({ wire }) => {
   wire.head(200, EVENT_STREAM)
   wire.send(ROLE)
-  const delta = content('y'.repeat(64 * 1024))
-  while (!wire.over) await wire.sendSlowly(delta)
+  const deltas = content('yyyy').repeat(1_000)
+  while (!wire.over) await wire.sendSlowly(deltas)
 }
 
 const DOORS = {

@@ -89,10 +89,10 @@ export class Wire {
     this.send(data)
     const socket = this.#socket
     if (!socket.writableNeedDrain || socket.destroyed) return
-    await new Promise<void>((resolve) => {
-      socket.once('drain', resolve)
-      socket.once('close', resolve)
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    socket.once('drain', resolve).once('close', resolve)
+    await promise
+    socket.off('drain', resolve).off('close', resolve)
   }
 
   /** Ends the body properly; the connection stays for the next request. */

@@ -18,7 +18,19 @@ describe('what stands in for vitest in workerd and browsers', () => {
       () => portableExpect(null).toBeUndefined(),
       () => portableExpect(new Error('a')).toBeInstanceOf(TypeError),
       () => portableExpect(() => {}).toThrow(Error),
+      () => portableExpect(throwing('a')).toThrow(new TypeError('b')),
+      () => portableExpect(throwing('a')).toThrow(new RangeError('a')),
     ]
     for (const claim of wrong) expect(claim).toThrow(/ expected /)
   })
+  test('tells an error by its class and message', () => {
+    portableExpect(throwing('a')).toThrow(TypeError)
+    portableExpect(throwing('a')).toThrow(new TypeError('a'))
+  })
 })
+
+function throwing(message: string): () => void {
+  return () => {
+    throw new TypeError(message)
+  }
+}

@@ -112,6 +112,14 @@ export function expect(actual: unknown, message?: string) {
   }
 }
 
+/** An error's class; or an error of which the class and the message are wanted. */
+type Thrown = Error | (new (...values: never[]) => object)
+
+function isThrown(thrown: unknown, wanted: Thrown): boolean {
+  if (!(wanted instanceof Error)) return thrown instanceof wanted
+  return thrown instanceof wanted.constructor && thrown.message === wanted.message
+}
+
 type Claim = (holds: boolean, relation: string, wanted: unknown) => void
 
 function matchers(actual: unknown, claim: Claim) {
@@ -125,8 +133,10 @@ function matchers(actual: unknown, claim: Claim) {
     toBeUndefined: () => claim(actual === undefined, 'to be', 'undefined'),
     toBeInstanceOf: (wanted: new (...values: never[]) => object) =>
       claim(actual instanceof wanted, 'to be a', wanted.name),
-    toThrow: (wanted: new (...values: never[]) => object) =>
-      claim(thrownBy(actual) instanceof wanted, 'to throw', wanted.name),
+    toThrow: (wanted: Thrown) => {
+      const name = wanted instanceof Error ? wanted.message : wanted.name
+      claim(isThrown(thrownBy(actual), wanted), 'to throw', name)
+    },
   }
 }
 
