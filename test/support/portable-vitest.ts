@@ -117,7 +117,8 @@ type Thrown = Error | (new (...values: never[]) => object)
 
 function isThrown(thrown: unknown, wanted: Thrown): boolean {
   if (!(wanted instanceof Error)) return thrown instanceof wanted
-  return thrown instanceof wanted.constructor && thrown.message === wanted.message
+  const isSame = thrown instanceof Error && thrown.message === wanted.message
+  return isSame && thrown.constructor === wanted.constructor
 }
 
 type Claim = (holds: boolean, relation: string, wanted: unknown) => void
