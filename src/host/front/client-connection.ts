@@ -14,24 +14,16 @@ export interface RelayEvents {
   readonly refused: () => void
 }
 
-/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
-const LINGER_MS = 60_000
-
-/**
- * How long a client may take for what waits for it here, ms: 128 KiB at most, besides what the kernel holds. Behind it its
- * provider, its reservation and its place among the open requests wait, too.
- */
-const UNREAD_MS = 60_000
-
 /** Time limits of a connection, ms. */
 export interface ConnectionLimits {
   /** How long it may be idle once the worker has ended it. */
   readonly lingerMs: number
-  /** How long the client may take for what waits for it. */
+  /**
+   * How long the client may take for what waits for it here: 128 KiB at most. It may take more of what the kernel holds
+   * before that, unseen from here. Behind it its provider, its reservation and its place among the open requests wait, too.
+   */
   readonly unreadMs: number
 }
-
-const LIMITS: ConnectionLimits = { lingerMs: LINGER_MS, unreadMs: UNREAD_MS }
 
 /**
  * What was last read from any worker's connection. An answer comes in many reads, and without a buffer of its own each
@@ -46,7 +38,7 @@ export class ClientConnection implements Connection {
   readonly socket: Socket
   readonly #limits: ConnectionLimits
 
-  constructor(socket: Socket, source: string, openedAt: number, limits = LIMITS) {
+  constructor(socket: Socket, source: string, openedAt: number, limits: ConnectionLimits) {
     this.socket = socket
     this.source = source
     this.openedAt = openedAt

@@ -15,6 +15,9 @@ const plan = frontPlanSchema.parse(workerData)
 const TICK_MS = 1_000
 const PRESSURE_EVERY_SECONDS = 10
 
+/** How long a client whose connection the worker has ended may be idle before it is closed, ms. */
+const LINGER_MS = 60_000
+
 let seconds = 0
 const now = () => seconds
 
@@ -22,7 +25,8 @@ const table = new ConnectionTable<ClientConnection>(plan.limits, now)
 // Other systems have only one loopback address, so the worker cannot distinguish clients there.
 const sharedAddress = () => '127.0.0.1'
 const sourceAddress = platform === 'linux' ? makeSourceAddress(plan.sourceKey) : sharedAddress
-const tools = { table, now, sourceAddress }
+const times = { lingerMs: LINGER_MS, unreadMs: plan.unreadMs }
+const tools = { table, now, sourceAddress, times }
 const http = new PublicListener(tools, false)
 const https = new PublicListener(tools, true)
 

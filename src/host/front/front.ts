@@ -42,6 +42,8 @@ export interface FrontOptions {
   /** Whether other fronts share the addresses; the kernel then distributes connections evenly. */
   readonly shared: boolean
   readonly limits: FrontLimits
+  /** How long a client may take for what waits for it, ms. */
+  readonly unreadMs: number
   /** The key of the hash that gives each client a loopback address. */
   readonly sourceKey: Uint8Array
   /** Called every 10 seconds in which connections were refused or closed. */

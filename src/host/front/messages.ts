@@ -7,6 +7,8 @@ export const frontPlanSchema = z.object({
   /** Whether other sockets share the addresses; the kernel then distributes connections evenly. */
   shared: z.boolean(),
   limits: z.object({ connections: z.int(), relayed: z.int(), perSource: z.int() }),
+  /** How long a client may take for what waits for it, ms. */
+  unreadMs: z.int(),
   /** The key of the hash that gives each client a loopback address: the same for every front of a router. */
   sourceKey: z.instanceof(Uint8Array),
 })

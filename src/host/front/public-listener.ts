@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { ClientConnection } from './client-connection.ts'
+import { ClientConnection, type ConnectionLimits } from './client-connection.ts'
 import type { ConnectionTable } from './connection-table.ts'
 import { sourceOf, type SourceAddress } from './source-address.ts'
 
@@ -8,6 +8,7 @@ export interface ListenerDeps {
   /** Whole seconds. */
   readonly now: () => number
   readonly sourceAddress: SourceAddress
+  readonly times: ConnectionLimits
 }
 
 /** A connection that has sent bytes and waits for a worker. */
@@ -63,10 +64,10 @@ export class PublicListener {
   }
 
   #enter(socket: Socket): void {
-    const { table, now } = this.#tools
+    const { table, now, times } = this.#tools
     socket.on('error', ignoreBroken)
     const { remoteAddress } = socket
-    const connection = new ClientConnection(socket, sourceOf(remoteAddress ?? ''), now())
+    const connection = new ClientConnection(socket, sourceOf(remoteAddress ?? ''), now(), times)
     if (remoteAddress === undefined || !table.add(connection)) {
       socket.destroy()
       return

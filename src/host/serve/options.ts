@@ -17,6 +17,8 @@ export interface ServeOptions {
   readonly maxOpenRequests?: number
   /** Connections of one client to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number
+  /** How long a client may take for what waits for it; by default five minutes. */
+  readonly unreadSeconds?: number
   /** Starts without secrets, which come later in a document of the operator. */
   readonly sealed?: boolean
   /** Strangers read the console: allow-listed JSON lines, and nothing else, are printed. */
@@ -37,7 +39,7 @@ export function dataDiskPlaces({ dataDisk, volume }: ServeOptions): DataDiskPlac
 
 /** Adds the options of a serving router to a command. */
 export function addServeOptions(command: Command): Command {
-  return addGuestOptions(command)
+  return addGuestOptions(addLimits(command))
     .addOption(
       new Option('--config <file>', 'the configuration').env('ROUTER_CONFIG').argParser(absolute),
     )
@@ -61,6 +63,29 @@ export function addServeOptions(command: Command): Command {
       ).default(30),
     )
     .addOption(
+      new Option('--sealed', 'start without secrets, and wait for a document of the operator').env(
+        'SEALED',
+      ),
+    )
+    .addOption(
+      new Option('--tls-chain <file>', 'certificate chain for the exported CSR (PEM)')
+        .env('TLS_CHAIN')
+        .argParser(absolute),
+    )
+    .addOption(
+      listener(
+        '--acme-http',
+        'ACME_HTTP_ADDRESS',
+        '0.0.0.0:80',
+        'where ACME challenges are answered',
+      ),
+    )
+}
+
+/** What clients may take of the router. */
+function addLimits(command: Command): Command {
+  return command
+    .addOption(
       count(
         '--max-open-requests',
         'MAX_OPEN_REQUESTS',
@@ -77,21 +102,11 @@ export function addServeOptions(command: Command): Command {
       ),
     )
     .addOption(
-      new Option('--sealed', 'start without secrets, and wait for a document of the operator').env(
-        'SEALED',
-      ),
-    )
-    .addOption(
-      new Option('--tls-chain <file>', 'certificate chain for the exported CSR (PEM)')
-        .env('TLS_CHAIN')
-        .argParser(absolute),
-    )
-    .addOption(
-      listener(
-        '--acme-http',
-        'ACME_HTTP_ADDRESS',
-        '0.0.0.0:80',
-        'where ACME challenges are answered',
+      count(
+        '--unread-seconds',
+        'UNREAD_SECONDS',
+        [1, 86_400],
+        'how long a client may take for what waits for it (default: 300)',
       ),
     )
 }

@@ -29,9 +29,17 @@ export interface FrontsOptions {
   readonly workers: number
   /** Connections of one source to one worker; by default a quarter of the worker's capacity. */
   readonly connectionsPerSource?: number | undefined
+  /** How long a client may take for what waits for it. */
+  readonly unreadSeconds?: number | undefined
   /** Prints one line. */
   readonly log: (text: string) => void
 }
+
+/**
+ * Five minutes: Linux reports room in a connection only once a third of its send buffer is free, and where that has grown to a
+ * few MiB, as towards a proxy on the same machine, a client that takes less than 5 KB a second is not seen to read any sooner.
+ */
+const UNREAD_SECONDS = 300
 
 /**
  * Opens one socket for each front, so that the kernel distributes connections evenly: on a shared socket one front
@@ -39,7 +47,7 @@ export interface FrontsOptions {
  * @throws StartError when an address cannot be opened
  */
 export async function openFronts(options: FrontsOptions): Promise<Fronts> {
-  const { http, https, workers, log } = options
+  const { http, https, workers, unreadSeconds = UNREAD_SECONDS, log } = options
   const sourceKey = randomBytes(32)
   const limits = frontLimits(openFilesLimit(), workers, perSource(options))
   const pressed = ({ refused, closed }: Pressure) =>
@@ -50,6 +58,7 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
       https: { host: https.host, port: ports.https },
       shared: workers > 1,
       limits,
+      unreadMs: unreadSeconds * 1_000,
       sourceKey,
       pressed,
     }).catch(refuseStart)

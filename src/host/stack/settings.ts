@@ -23,6 +23,8 @@ export interface Settings {
   readonly maxOpenRequests?: number | undefined
   /** Undefined: no limit per client, because all clients are on this machine. */
   readonly connectionsPerSource?: number | undefined
+  /** How long a client may take for what waits for it; undefined: five minutes. */
+  readonly unreadSeconds?: number | undefined
 }
 
 export interface StorageSettings {
@@ -61,6 +63,7 @@ const environmentSchema = z.object({
   DATABASE_URL: z.string().min(1).optional(),
   MAX_OPEN_REQUESTS: count.optional(),
   CONNECTIONS_PER_SOURCE: count.optional(),
+  UNREAD_SECONDS: count.max(86_400, 'give at most 86400').optional(),
 })
 
 /** @throws StartError when a variable is invalid; the message names it */
@@ -81,6 +84,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     storage: storageSettings(values.STORAGE, values),
     maxOpenRequests: values.MAX_OPEN_REQUESTS,
     connectionsPerSource: values.CONNECTIONS_PER_SOURCE,
+    unreadSeconds: values.UNREAD_SECONDS,
   }
 }
 

@@ -56,12 +56,13 @@ export class Stack {
     const link = await makeLinkCertificates(Date.now())
     const onDaemonMessage = (message: FromDaemon) =>
       plan.log(`  enclave  ${describeMessage(message)}`)
-    const { port, tlsPort, connectionsPerSource } = plan.settings
+    const { port, tlsPort, connectionsPerSource, unreadSeconds } = plan.settings
     const fronts = await openFronts({
       http: { host: '127.0.0.1', port },
       https: { host: '127.0.0.1', port: tlsPort },
       workers: 1,
       connectionsPerSource,
+      unreadSeconds,
       log: plan.log,
     })
     const ownUrl = baseUrlOf(fronts)

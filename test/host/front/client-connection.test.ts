@@ -89,7 +89,7 @@ describe('a client that takes nothing while bytes wait for it', () => {
     return { ...parts, answer }
   }
 
-  test('is closed after a minute, and for the worker that is a reset', async () => {
+  test('is closed when its time is over, and for the worker that is a reset', async () => {
     const { worker, atFront } = await heldBack()
     const { promise: reset, resolve } = Promise.withResolvers<string | undefined>()
     worker.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code))

@@ -15,7 +15,13 @@ const ANY = { host: '127.0.0.1', port: 0 }
 let fronts: Fronts
 let worker: Server | undefined
 
-async function open(further: { workers?: number; connectionsPerSource?: number } = {}) {
+interface Further {
+  readonly workers?: number
+  readonly connectionsPerSource?: number
+  readonly unreadSeconds?: number
+}
+
+async function open(further: Further = {}) {
   fronts = await openFronts({ http: ANY, https: ANY, workers: 1, log: () => {}, ...further })
   return fronts
 }
@@ -105,6 +111,20 @@ describe('the front of a router', () => {
     const ended = once(socket, 'error')
     leave(leaving)
     expect(await ended).toMatchObject([{ code: 'ECONNRESET' }])
+  })
+
+  test('a client that does not take within its time what waits for it is disconnected', async () => {
+    await open({ unreadSeconds: 1 })
+    const asked = Promise.withResolvers<Socket>()
+    const ports = await startWorker((socket) => socket.once('data', () => asked.resolve(socket)))
+    fronts.of('worker').relayTo(ports)
+    const idle = await client()
+    idle.pause()
+    idle.write('a long question')
+    const socket = await asked.promise
+    const ended = once(socket, 'error')
+    socket.write(Buffer.alloc(64 * 1024 * 1024, 'more than all buffers hold '))
+    expect(await ended).toMatchObject([{ code: expect.stringMatching(/^(ECONNRESET|EPIPE)$/) }])
   })
 
   test("passes the worker's end on as an end, after all that it has written", async () => {
