@@ -1,5 +1,6 @@
 import { BrokenStream } from '../stream/broken-stream.ts'
 import type { TakeMemory } from '../stream/event-framer.ts'
+import type { Logprobs } from '../stream/logprobs.ts'
 
 /** What the text of one answer may hold without asking for memory, bytes. Nearly all answers are smaller. */
 const UNASKED_BYTES = 64 * 1024
@@ -34,6 +35,11 @@ export class HeldText {
     this.#takeMemory = takeMemory
   }
 
+  /** As `add`, for a piece with its log probabilities. */
+  addPiece(text: string, logprobs: Logprobs | null): void {
+    this.add(text.length, logprobsSize(logprobs))
+  }
+
   /**
    * Adds a piece of so many characters.
    * @param besides what is held with it, bytes
@@ -53,4 +59,12 @@ export class HeldText {
     }
     this.#allowed += bytes
   }
+}
+
+/** About what a token and one of its alternatives take, bytes. */
+const LOGPROB_BYTES = 128
+
+function logprobsSize(logprobs: Logprobs | null): number {
+  const tokens = logprobs?.content ?? []
+  return tokens.reduce((sum, token) => sum + LOGPROB_BYTES * (1 + token.top_logprobs.length), 0)
 }

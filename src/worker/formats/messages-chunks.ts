@@ -37,7 +37,7 @@ export class MessagesChunks implements ChunkWriter {
       piece: (text: string) => this.#piece(text),
       end: () => this.#events.append(blockEnd(this.#index, this.#kind)),
     }
-    this.#blocks = new Blocks(sink, (text) => held.add(text.length))
+    this.#blocks = new Blocks(sink, (text, logprobs) => held.addPiece(text, logprobs))
   }
 
   open(): string {

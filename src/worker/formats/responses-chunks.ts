@@ -41,10 +41,14 @@ export class ResponsesChunks implements ChunkWriter {
     this.#held = new HeldText(options.takeMemory)
     const sink = {
       start: (block: BlockHead) => this.#start(block),
-      piece: (text: string, logprobs: Logprobs | null) => this.#piece(text, logprobs),
+      piece: (text: string, logprobs: Logprobs | null, hasWaited: boolean) => {
+        // What has waited was counted when it began to.
+        if (!hasWaited) this.#held.addPiece(text, logprobs)
+        this.#piece(text, logprobs)
+      },
       end: () => this.#end('completed'),
     }
-    this.#blocks = new Blocks(sink, (text) => this.#held.add(text.length))
+    this.#blocks = new Blocks(sink, (text, logprobs) => this.#held.addPiece(text, logprobs))
   }
 
   open(): string {
@@ -109,7 +113,6 @@ export class ResponsesChunks implements ChunkWriter {
   #piece(text: string, logprobs: Logprobs | null): void {
     const item = this.#item
     if (item === undefined) return
-    this.#held.add(text.length, logprobsSize(logprobs))
     extendItem(item, text, logprobs)
     // A custom tool's input is inside the arguments and can be read once they are complete.
     if (item.tool?.identity.kind === 'custom' || text === '') return
@@ -166,11 +169,3 @@ const PIECES = {
 
 /** About what an item takes besides its text, bytes. */
 const ITEM_BYTES = 512
-
-/** About what a token and one of its alternatives take, bytes. */
-const LOGPROB_BYTES = 128
-
-function logprobsSize(logprobs: Logprobs | null): number {
-  const tokens = logprobs?.content ?? []
-  return tokens.reduce((sum, token) => sum + LOGPROB_BYTES * (1 + token.top_logprobs.length), 0)
-}

@@ -10,7 +10,8 @@ export type BlockHead =
 /** Receives blocks one after the other: `start`, any number of `piece`, `end`. A tool's pieces are its arguments. */
 export interface BlockSink {
   start(head: BlockHead): void
-  piece(text: string, logprobs: Logprobs | null): void
+  /** @param hasWaited whether the piece was held behind a call until the end */
+  piece(text: string, logprobs: Logprobs | null, hasWaited: boolean): void
   end(): void
 }
 
@@ -41,7 +42,7 @@ interface ToolBlock {
  */
 export class Blocks {
   readonly #sink: BlockSink
-  readonly #hold: (text: string) => void
+  readonly #hold: (text: string, logprobs: Logprobs | null) => void
   readonly #tools = new Map<number, ToolBlock>()
   #open: TextKind | ToolBlock | undefined
   /** Whether the open call was announced. Its name is complete only when arguments arrive. */
@@ -49,9 +50,9 @@ export class Blocks {
   #waiting: (TextBlock | ToolBlock)[] = []
 
   /** @param hold called with each piece of text that waits for its block */
-  constructor(sink: BlockSink, hold: (text: string) => void = () => {}) {
+  constructor(sink: BlockSink, hold?: (text: string, logprobs: Logprobs | null) => void) {
     this.#sink = sink
-    this.#hold = hold
+    this.#hold = hold ?? (() => {})
   }
 
   /** The kind of the open block. */
@@ -71,7 +72,7 @@ export class Blocks {
     this.#close()
     for (const block of this.#waiting) {
       this.#sink.start(block)
-      for (const { text, logprobs } of printed(block)) this.#sink.piece(text, logprobs)
+      for (const { text, logprobs } of printed(block)) this.#sink.piece(text, logprobs, true)
       this.#sink.end()
     }
     this.#waiting = []
@@ -79,7 +80,7 @@ export class Blocks {
 
   #text(kind: TextKind, text: string, logprobs: Logprobs | null): void {
     if (typeof this.#open === 'object') {
-      this.#hold(text)
+      this.#hold(text, logprobs)
       const last = this.#waiting.at(-1)
       if (last?.kind === kind) last.pieces.push({ text, logprobs })
       else this.#waiting.push({ kind, pieces: [{ text, logprobs }] })
@@ -90,7 +91,7 @@ export class Blocks {
       this.#open = kind
       this.#sink.start({ kind })
     }
-    this.#sink.piece(text, logprobs)
+    this.#sink.piece(text, logprobs, false)
   }
 
   #tool({ index, id, function: called }: ToolFragment): void {
@@ -104,12 +105,12 @@ export class Blocks {
     block.name += called.name ?? ''
     if (called.arguments === '') return
     if (block !== this.#open) {
-      this.#hold(called.arguments)
+      this.#hold(called.arguments, null)
       block.pieces.push({ text: called.arguments, logprobs: null })
       return
     }
     this.#announce(block)
-    this.#sink.piece(called.arguments, null)
+    this.#sink.piece(called.arguments, null, false)
   }
 
   #openTool(block: ToolBlock): void {
@@ -128,7 +129,7 @@ export class Blocks {
     if (this.#open === undefined) return
     if (typeof this.#open === 'object' && !this.#announced) {
       this.#announce(this.#open)
-      this.#sink.piece(NO_ARGUMENTS, null)
+      this.#sink.piece(NO_ARGUMENTS, null, false)
     }
     this.#sink.end()
     this.#open = undefined

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { fromUtf8 } from '../../../src/protocol/bytes.ts'
+import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { MessagesChunks } from '../../../src/worker/formats/messages-chunks.ts'
 import { ResponsesChunks } from '../../../src/worker/formats/responses-chunks.ts'
 import { AnswerChunks } from '../../../src/worker/stream/answer-chunks.ts'
@@ -27,6 +27,57 @@ function written(writer: ChunkWriter, deltas: readonly object[]) {
 }
 
 const LONG = 'x'.repeat(200_000)
+
+const MI = 1024 * 1024
+
+function responses(takeMemory: (bytes: number) => void) {
+  const opening = () => ({ text: '', count: 0 })
+  const items = { answerId: 'a', tools: new Map(), encryptedContent: false }
+  return new ResponsesChunks({ ...items, opening, takeMemory })
+}
+
+it('text that waits behind an open tool call counts once', () => {
+  let taken = 0
+  const chunks = new AnswerChunks(
+    { id: 'a', includeReasoning: true },
+    responses((bytes) => void (taken += bytes)),
+  )
+  const call = { index: 0, id: 'c', function: { name: 'f', arguments: '{}' } }
+  const deltas = [
+    { tool_calls: [call] },
+    ...Array.from({ length: 5 }, () => ({ content: 'x'.repeat(MI) })),
+  ]
+  for (const delta of deltas)
+    chunks.push(utf8(`data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`))
+  chunks.push(utf8('data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'))
+  const usage = {
+    promptTokens: 1,
+    completionTokens: 1,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: undefined,
+  }
+  expect(fromUtf8(chunks.finish(usage))).toContain('response.output_item.done')
+  expect(taken).toBeLessThan(5.2 * MI)
+})
+
+it('log probabilities that wait behind an open tool call take memory while they wait', () => {
+  let taken = 0
+  const writer = responses((bytes) => void (taken += bytes))
+  const token = { token: 'x', logprob: -1, bytes: null, top_logprobs: [] }
+  const logprobs = { content: Array.from({ length: 10_000 }, () => token), refusal: null }
+  const nothing = { reasoning: undefined, content: undefined, refusal: undefined, logprobs: null }
+  const call = {
+    index: 0,
+    id: 'c',
+    type: 'function',
+    function: { name: 'f', arguments: '{}' },
+  } as const
+  writer.open()
+  writer.delta({ ...nothing, toolCalls: [call] })
+  writer.delta({ ...nothing, content: 'x', logprobs, toolCalls: [] })
+  expect(taken).toBeGreaterThan(MI)
+})
 
 it('of a delta that runs out of memory, the events that were written before are delivered, so that no number is missing', () => {
   const opening = () => ({ text: '', count: 0 })
