@@ -101,11 +101,12 @@ export function parseChunkOrder(header: string): ChunkOrder | undefined {
  * - `error_event`: the provider reported an error inside its answer
  * - `rate_limited`: the same, and the error reports a rate limit
  * - `malformed`: an event is not a JSON object, not UTF-8, or has a member of the wrong type
- * - `too_long`: a line or an event is longer than 16 MiB, or text that is held until the end than 8 Mi characters
+ * - `too_long`: a line or an event is longer than 16 MiB
  * - `no_finish`: the answer ended without a finish reason
  * - `bad_finish`: the finish reason reports a failed generation, or is not a short string
  * - `opening_too_long`: too many frames or bytes before the first delta with content
  * - `no_memory`: the router has no memory left for an event of that size, which is no fault of the provider
+ * - `text_too_long`: the text is longer than what the router holds until the end of an answer, which is none either
  */
 const brokenReasonSchema = z.enum([
   'error_event',
@@ -116,6 +117,7 @@ const brokenReasonSchema = z.enum([
   'bad_finish',
   'opening_too_long',
   'no_memory',
+  'text_too_long',
 ])
 
 export type BrokenReason = z.output<typeof brokenReasonSchema>

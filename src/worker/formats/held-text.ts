@@ -43,11 +43,11 @@ export class HeldText {
   /**
    * Adds a piece of so many characters.
    * @param besides what is held with it, bytes
-   * @throws BrokenStream `too_long` when the text is, `no_memory` when there is none for it
+   * @throws BrokenStream `text_too_long` when the text is, `no_memory` when there is none for it
    */
   add(characters: number, besides = 0): void {
     this.#characters += characters
-    if (this.#characters > MAX_TEXT_CHARACTERS) throw new BrokenStream('too_long')
+    if (this.#characters > MAX_TEXT_CHARACTERS) throw new BrokenStream('text_too_long')
     this.#held += characters + besides + PIECE_BYTES
     if (this.#held <= this.#allowed) return
     const bytes = Math.max(STEP_BYTES, this.#held - this.#allowed)

@@ -162,6 +162,12 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
       'Require less, allow more models in `failover`, or try again once a provider is verified again.',
   },
   request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
+  answer_too_long: {
+    means:
+      'The streamed answer has more than 8 Mi characters of text that must be held until its end in this format. What was produced is billed.',
+    remedy:
+      'Limit the answer (`max_output_tokens`), or take `/v1/chat/completions`, where nothing is held.',
+  },
   request_timeout: {
     means: 'The body came too slowly: it has ten seconds, and one more for every 32 KB.',
     remedy: 'Try again over a faster connection, or send less.',

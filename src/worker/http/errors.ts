@@ -66,6 +66,8 @@ export const ERROR_STATUS = {
   request_too_large: 413,
   upload_too_large: 413,
   idempotency_key_reused: 422,
+  /** A limit of the router, for formats in which text must be held until the end of the answer. */
+  answer_too_long: 422,
   /** Answered in the format that clients of EHBP recognise. */
   key_config_mismatch: 422,
   rate_limit_exceeded: 429,

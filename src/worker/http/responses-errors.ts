@@ -16,6 +16,8 @@ const OVERLOADED = 'server_is_overloaded'
 const CODES: Partial<Record<ErrorCode, string>> = {
   context_length_exceeded: 'context_length_exceeded',
   insufficient_balance: 'insufficient_quota',
+  // The same request would produce as long an answer again, and be paid for again.
+  answer_too_long: 'invalid_prompt',
   content_policy_violation: 'invalid_prompt',
   upstream_rejected: 'invalid_prompt',
   rate_limit_exceeded: 'rate_limit_exceeded',

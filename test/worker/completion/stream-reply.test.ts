@@ -294,14 +294,14 @@ describe('the text of a response, all of which its last events repeat,', () => {
   })
 
   test.each([
-    ['there is no memory for', 4, 2 * MIB],
-    ['is longer than one answer may be', 9, 256 * MIB],
+    ['there is no memory for', 4, 2 * MIB, 'server_is_overloaded'],
+    ['is longer than one answer may be', 9, 256 * MIB, 'invalid_prompt'],
   ])(
     'that %s ends the stream as an error, and what was produced is billed',
-    async (_, mib, memory) => {
+    async (_, mib, memory, code) => {
       expect(await longAnswer(mib, memory)).toEqual({
         last: 'event: response.failed',
-        failure: '"code":"server_is_overloaded"',
+        failure: `"code":"${code}"`,
         rows: 1,
         reservations: [],
       })

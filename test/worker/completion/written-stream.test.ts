@@ -163,6 +163,29 @@ describe('a stream whose daemon knows how it ended', () => {
   )
 })
 
+it.each([
+  [
+    'text_too_long',
+    'answer_too_long',
+    'The answer has more than the 8 Mi characters of text that the router holds until its end in this format.',
+  ],
+  [
+    'no_memory',
+    'service_unavailable',
+    'The router has no memory left for so large an event of the answer.',
+  ],
+] as const)(
+  'a stream that a limit of the router ended (%s) is cut, and that is no failure of the route',
+  async (reason, code, message) => {
+    const record: StreamRecord = { ...LOST, ending: { kind: 'broken', reason } }
+    expect(await endOf('ends', knows(record))).toMatchObject({
+      kind: 'cut',
+      failure: null,
+      error: { code, message },
+    })
+  },
+)
+
 it('a wait between the first event and the relay is not silence of the provider', async () => {
   const timers = new Set<() => void>()
   const after: After = (_ms, passed) => {

@@ -10,7 +10,7 @@ it.each([
 ] as const)('text that is held has 8 Mi characters at most where memory is %s', (_how, take) => {
   const text = new HeldText(take)
   for (let piece = 0; piece < 8; piece += 1) text.add(MI)
-  expect(() => text.add(1)).toThrow(new BrokenStream('too_long'))
+  expect(() => text.add(1)).toThrow(new BrokenStream('text_too_long'))
 })
 
 it('what is held beside the text takes memory, and does not count in its length', () => {

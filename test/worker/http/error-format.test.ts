@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { errorFormatAt } from '../../../src/worker/http/error-format.ts'
 import { ApiError, ERROR_STATUS, type ErrorCode } from '../../../src/worker/http/errors.ts'
+import { failureCode } from '../../../src/worker/http/responses-errors.ts'
 import { errorReply } from '../../../src/worker/http/reply.ts'
 
 /** Errors in the form of the Messages format, for every code there is. */
@@ -85,6 +86,10 @@ describe('errors on /v1/responses', () => {
       })
     },
   )
+})
+
+test('clients of /v1/responses are told of an answer that is too long as of one that no repeat mends', () => {
+  expect(failureCode('answer_too_long')).toBe('invalid_prompt')
 })
 
 describe('errors of all formats', () => {
