@@ -16,6 +16,7 @@ import type { ProviderCall } from './provider/call.ts'
 import type { ProbeConnect } from './provider/connect-watch.ts'
 import type { ReadingTurn } from './provider/read-answer.ts'
 import type { AttemptDeps } from './routing/attempt.ts'
+import type { CarriedCalls } from './routing/carried-calls.ts'
 import { attemptShare } from './routing/attempt-share.ts'
 import { pause, type Budget } from './routing/budget.ts'
 import type { KeptAnswers } from './settle/kept-answers.ts'
@@ -44,6 +45,7 @@ export interface Context extends Settings {
   readonly evidence: Evidence
   readonly keptAnswers: KeptAnswers
   readonly lostAdmissions: LostAdmissions
+  readonly carriedCalls: CarriedCalls
   /** Coalesces the settlements of requests that end at about the same time. */
   readonly coalesceSettlements: Coalescer
   readonly link: Link
@@ -106,7 +108,7 @@ export function streamAttemptDeps(
   budget: Budget,
   failureMapping: AttemptDeps['failureMapping'],
 ): AttemptDeps {
-  const { health, link, log, requestId, now, waitUntil } = context
+  const { health, carriedCalls, log, requestId, now, waitUntil } = context
   const maxAttempts = context.config.service.max_attempts
   return {
     health,
@@ -118,7 +120,7 @@ export function streamAttemptDeps(
     failureMapping,
     maxAttempts,
     budget,
-    watchThread: () => link.watchThread(),
+    carriedCalls,
     waitUntil,
   }
 }

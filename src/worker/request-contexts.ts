@@ -8,6 +8,7 @@ import type { Permit } from './limits/request-cap.ts'
 import { RequestTurns } from './limits/request-turns.ts'
 import { openSharedLimits, type SharedLimits } from './limits/shared-limits.ts'
 import { pause } from './routing/budget.ts'
+import { CarriedCalls } from './routing/carried-calls.ts'
 import type { RuntimeDeps } from './runtime-deps.ts'
 import type { Settings } from './settings.ts'
 import { Evidence } from './settle/evidence.ts'
@@ -58,7 +59,12 @@ export class RequestContexts {
   readonly #shared: SharedLimits
   readonly #ofIsolate: Pick<
     Context,
-    'coalesceSettlements' | 'evidence' | 'keptAnswers' | 'lostAdmissions' | 'shared'
+    | 'carriedCalls'
+    | 'coalesceSettlements'
+    | 'evidence'
+    | 'keptAnswers'
+    | 'lostAdmissions'
+    | 'shared'
   >
   #common: { readonly settings: Settings; readonly context: CommonContext } | undefined
 
@@ -67,6 +73,7 @@ export class RequestContexts {
     this.#host = host
     this.#shared = openSharedLimits(host.now)
     this.#ofIsolate = {
+      carriedCalls: new CarriedCalls(host.link, host.now),
       coalesceSettlements: createCoalescer(host, SETTLEMENTS),
       evidence: new Evidence(host.link),
       keptAnswers: new KeptAnswers(host.now),

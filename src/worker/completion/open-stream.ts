@@ -1,5 +1,7 @@
 import { ApiError } from '../http/errors.ts'
 import { AttemptFailure, type Failure } from '../provider/failure.ts'
+import { toApiError } from '../http/to-api-error.ts'
+import type { CarriedCall, LostThread } from '../routing/carried-calls.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import type { Bytes } from '../../protocol/bytes.ts'
 import type { Produced } from '../stream/billed-usage.ts'
@@ -48,8 +50,13 @@ export interface CommittedStream {
   /**
    * Relays the stream to its end, so that a slow client slows the provider down. An answer is complete if and only if it
    * has a finish reason.
+   * @param carried the call whose answer it is
    */
-  relayTo(client: ClientEnd, clientDisconnected: AbortSignal): Promise<RelayedStream>
+  relayTo(
+    client: ClientEnd,
+    clientDisconnected: AbortSignal,
+    carried: CarriedCall,
+  ): Promise<RelayedStream>
 }
 
 /** The attempt whose answer is relayed. */
@@ -66,6 +73,11 @@ export interface OpenStream {
 export interface AcceptedAttempt {
   readonly attempt: PlannedAttempt
   readonly produced: () => Promise<Produced>
+}
+
+/** The end of a committed stream whose thread of the daemon was lost. */
+export function cutByLoss({ error, failure }: LostThread): StreamEnd {
+  return { kind: 'cut', failure: failure ?? null, error: toApiError(error) }
 }
 
 /** The end of a committed stream that failed. */

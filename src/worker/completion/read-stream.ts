@@ -2,13 +2,20 @@ import { concatBytes, utf8, type Bytes } from '../../protocol/bytes.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { lostConnection } from '../provider/call.ts'
-import { AttemptFailure } from '../provider/failure.ts'
+import { AttemptFailure, SilentFailure } from '../provider/failure.ts'
+import type { CarriedCall } from '../routing/carried-calls.ts'
 import type { AnswerStream } from '../stream/answer-stream.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
 import { tailLimitMs } from '../stream/tail-limits.ts'
 import type { LastEvents } from './format.ts'
-import { cutBy, type ClientEnd, type CommittedStream, type StreamEnd } from './open-stream.ts'
+import {
+  cutBy,
+  cutByLoss,
+  type ClientEnd,
+  type CommittedStream,
+  type StreamEnd,
+} from './open-stream.ts'
 
 /** A provider's stream that this worker reads. */
 interface ReadStream {
@@ -45,8 +52,8 @@ export async function readToCommit(
   clock.enter(undefined)
   return {
     isWritten: false,
-    relayTo: async (client, clientDisconnected) => ({
-      end: await relay(read, opening, client, clientDisconnected),
+    relayTo: async (client, clientDisconnected, carried) => ({
+      end: await relay(read, opening, client, clientDisconnected, carried),
       answer: stream,
       providerDigest: () => read.digest.finish(),
       clientDigest: undefined,
@@ -77,6 +84,7 @@ async function relay(
   { head, ended }: Opening,
   client: ClientEnd,
   clientDisconnected: AbortSignal,
+  carried: CarriedCall,
 ): Promise<StreamEnd> {
   const { clock, reader, stream, digest, idleMs } = read
   clock.enter(idleMs)
@@ -97,7 +105,7 @@ async function relay(
     }
     return { kind: 'complete' }
   } catch (error) {
-    return await endOf(error, read, client, clientDisconnected)
+    return await endOf(error, read, client, clientDisconnected, carried)
   } finally {
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }
@@ -109,13 +117,16 @@ async function endOf(
   { clock, stream }: ReadStream,
   client: ClientEnd,
   clientDisconnected: AbortSignal,
+  carried: CarriedCall,
 ): Promise<StreamEnd> {
   if (clientDisconnected.aborted) return { kind: 'client_gone' }
   if (cause instanceof BrokenStream) {
     await client.send(cause.output).catch(() => {})
     return cutBy(toAttemptFailure(cause))
   }
-  return stream.finishReason === undefined
-    ? cutBy(lostConnection(clock, false))
-    : { kind: 'complete' }
+  if (stream.finishReason !== undefined) return { kind: 'complete' }
+  const failure = lostConnection(clock, false)
+  // A daemon that is lost looks no different from a provider that breaks off or falls silent.
+  const lost = failure instanceof SilentFailure ? await carried.lostThread() : undefined
+  return lost === undefined ? cutBy(failure) : cutByLoss(lost)
 }

@@ -8,6 +8,7 @@ import { toApiError } from '../http/to-api-error.ts'
 import { droppedMembersHeader } from '../provider/dropped-members.ts'
 import type { Route } from '../provider/route.ts'
 import { attemptRoutes } from '../routing/attempt.ts'
+import type { CarriedCall } from '../routing/carried-calls.ts'
 import { Budget } from '../routing/budget.ts'
 import type { PlannedAttempt } from '../routing/plan.ts'
 import { CHAT_FAILURE_MAPPING } from '../routing/failure-mapping.ts'
@@ -60,6 +61,7 @@ class StreamReply {
   #accepted: AcceptedAttempt | undefined
   /** The attempt whose answer is relayed. */
   #served: PlannedAttempt | undefined
+  #carried: CarriedCall | undefined
   /** Closes the connection of a client that does not read, from a while after the budget's end. */
   readonly #watchClient = () => {
     this.#overdue = setInterval(() => {
@@ -105,6 +107,7 @@ class StreamReply {
         this.#accepted = accepted
       })
       const served = await attemptRoutes(this.#admitted.plan.attempts, attempt, deps)
+      this.#carried = served.carried
       // The attempt may have waited for the daemon beyond its time.
       this.#budget.signal.throwIfAborted()
       this.#served = served.attempt
@@ -112,12 +115,14 @@ class StreamReply {
       clearTimeout(headers)
       const { source } = served.value
       const client = this.#clientFor(source)
-      const relayed = await source.relayTo(client, this.#gone.signal)
+      const relayed = await source.relayTo(client, this.#gone.signal, served.carried)
+      served.carried.end()
       await endStream(this.#admitted, served.value, relayed, client)
     } catch (error) {
       await this.#fail(error)
     } finally {
       clearTimeout(headers)
+      this.#carried?.end()
       this.#budget.end()
       // The daemon may be found dead, and the client may leave, after the stream has ended.
       this.#budget.signal.removeEventListener('abort', this.#watchClient)

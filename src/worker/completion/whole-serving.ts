@@ -71,6 +71,7 @@ export async function serveWhole<T extends ProviderProof>(
     const attemptDeps = wholeAttemptDeps(context, budget, failureMapping)
     const attemptFn: AttemptFn<T> = (...of) => runAttempt(...of, budget)
     const served = await attemptRoutes(attempts, attemptFn, attemptDeps)
+    served.carried.end()
     const { exchange, body, response, providerResponseId } = await write(served)
     const answer = await once?.seal({ headers: response.headers, body })
     const proof = { ...served.value, providerResponseId, clientRequest, clientResponse: body }

@@ -1,10 +1,10 @@
 import { utf8 } from '../../protocol/bytes.ts'
 import type { ChunkOrder, StreamRecord } from '../../protocol/stream-record.ts'
-import { toApiError } from '../http/to-api-error.ts'
 import { LinkUnavailable, type Link } from '../link/link.ts'
 import type { AttemptClock } from '../provider/attempt-clock.ts'
 import { toAttemptFailure } from '../provider/attempt-failure.ts'
 import { AttemptFailure } from '../provider/failure.ts'
+import type { CarriedCall } from '../routing/carried-calls.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
 import { countedAnswer, type StreamedAnswer } from '../stream/streamed-answer.ts'
 import { UsageTally } from '../stream/usage-tally.ts'
@@ -13,6 +13,7 @@ import { NOTHING_WRITTEN } from '../stream/encoder.ts'
 import type { LastEvents } from './format.ts'
 import {
   cutBy,
+  cutByLoss,
   type ClientEnd,
   type CommittedStream,
   type RelayedStream,
@@ -29,8 +30,7 @@ export interface WrittenStreamDeps {
 
 const timedOut = () => new AttemptFailure({ kind: 'timeout' })
 const unavailable = () => new AttemptFailure({ kind: 'unavailable' })
-const daemonLost = () =>
-  toApiError(new LinkUnavailable('the enclave daemon cannot say how a stream ended'))
+const daemonLost = () => new LinkUnavailable('the enclave daemon cannot say how a stream ended')
 
 /**
  * A stream whose chunks the daemon writes. The daemon reads the provider, keeps the time from the commit point on and
@@ -76,7 +76,11 @@ export class WrittenStream implements CommittedStream {
     return this.#answer(await this.#end().catch(() => undefined))
   }
 
-  async relayTo(client: ClientEnd, clientDisconnected: AbortSignal): Promise<RelayedStream> {
+  async relayTo(
+    client: ClientEnd,
+    clientDisconnected: AbortSignal,
+    carried: CarriedCall,
+  ): Promise<RelayedStream> {
     const { clock, budget } = this.#deps
     // From here on the daemon keeps the time. It ends an overdue stream after a complete event.
     clock.stop()
@@ -99,7 +103,7 @@ export class WrittenStream implements CommittedStream {
     const end = clientDisconnected.aborted
       ? ({ kind: 'client_gone' } as const)
       : // Whoever used up the time that a stream may last, it is not the route's failure.
-        endOf(taken ? record : undefined, budget.aborted ? budget.reason : aborted)
+        await endOf(taken ? record : undefined, budget.aborted ? budget.reason : aborted, carried)
     return {
       end,
       answer: this.#answer(record),
@@ -137,10 +141,16 @@ export class WrittenStream implements CommittedStream {
  * How a stream ended whose client is still there. Without a record it did not arrive whole, which is never the provider's
  * failure: whatever that does, the daemon ends the body and knows why.
  */
-function endOf(record: StreamRecord | undefined, aborted: unknown): StreamEnd {
+async function endOf(
+  record: StreamRecord | undefined,
+  aborted: unknown,
+  carried: CarriedCall,
+): Promise<StreamEnd> {
   if (record?.ending.kind === 'broken') return cutBy(failureOf(record))
   if (record !== undefined && record.finish_reason !== null) return { kind: 'complete' }
-  return cutBy(aborted ?? (record === undefined ? daemonLost() : failureOf(record)))
+  const cause = aborted ?? (record === undefined ? daemonLost() : failureOf(record))
+  if (!(cause instanceof LinkUnavailable)) return cutBy(cause)
+  return cutByLoss((await carried.lostThread()) ?? { error: cause, failure: undefined })
 }
 
 function failureOf({ ending }: StreamRecord): unknown {

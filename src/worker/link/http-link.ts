@@ -24,6 +24,7 @@ import {
   type DecapsulateRefusal,
   type Link,
   type LinkFailure,
+  type ThreadWatch,
 } from './link.ts'
 import { batchedSigning } from './batched-signing.ts'
 import { DaemonState } from './daemon-state.ts'
@@ -115,12 +116,19 @@ export class HttpLink implements Link {
     return this.#daemonState.fresh()
   }
 
-  watchThread(): () => Promise<void> {
-    const before = this.#daemonState.last?.thread
-    return async () => {
-      const { thread } = await this.stateReadAfter(this.#now())
-      if (before !== undefined && thread !== before) throw this.#failure('broken_off')
+  watchThread(): ThreadWatch {
+    const thread = this.#daemonState.last?.thread
+    const loss = async () => {
+      try {
+        const now = await this.stateReadAfter(this.#now())
+        const lives = thread === undefined || now.thread === thread
+        return lives ? undefined : this.#failure('broken_off')
+      } catch (error) {
+        if (error instanceof LinkUnavailable) return error
+        throw error
+      }
     }
+    return { thread, loss }
   }
 
   config() {

@@ -12,12 +12,8 @@ export interface Link {
   stateReadAfter(time: number): Promise<LinkState>
   /** The daemon's state as of now. */
   freshState(): Promise<LinkState>
-  /**
-   * Begins to watch the thread of the daemon that carries this worker's calls.
-   * @returns to be called when a call broke off: rejects with LinkUnavailable where that thread no longer answers, or was
-   *   started anew meanwhile, so that the call says nothing of its provider
-   */
-  watchThread(): () => Promise<void>
+  /** Begins to watch the thread of the daemon that carries this worker's calls. */
+  watchThread(): ThreadWatch
   config(): Promise<LinkConfig>
   /**
    * Signs the record of one finished exchange.
@@ -50,6 +46,17 @@ export interface Link {
    * @throws LinkUnavailable
    */
   endStream(stream: string): Promise<StreamRecord>
+}
+
+/** A thread of the daemon from a certain time on. */
+export interface ThreadWatch {
+  /** Its id, as far as one is known. */
+  readonly thread: string | undefined
+  /**
+   * To be asked when a call broke off. Undefined where the thread still answers; an error where it no longer does, or was
+   * started anew meanwhile, so that the call says nothing of its provider.
+   */
+  loss(): Promise<LinkUnavailable | undefined>
 }
 
 /** The content of a receipt in the form the daemon accepts. */

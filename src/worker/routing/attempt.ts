@@ -1,9 +1,9 @@
 import type { Log } from '../http/log.ts'
-import type { Link } from '../link/link.ts'
+import { LinkUnavailable } from '../link/link.ts'
 import { AttemptFailure, SilentFailure, type Failure } from '../provider/failure.ts'
 import { CONCLUSIVE_MS, type AttemptShare } from './attempt-share.ts'
 import type { Budget } from './budget.ts'
-import { isPinned } from '../provider/route.ts'
+import type { CarriedCall, CarriedCalls } from './carried-calls.ts'
 import { REQUEST_FAULTS } from './health-circuit.ts'
 import type { RouteHealth } from './health.ts'
 import type { PlannedAttempt } from './plan.ts'
@@ -33,7 +33,7 @@ export interface AttemptDeps {
    * throw.
    */
   readonly budget: Pick<Budget, 'signal' | 'expired' | 'left'>
-  readonly watchThread: Link['watchThread']
+  readonly carriedCalls: Pick<CarriedCalls, 'begin'>
   /** Keeps work alive after the request's response has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
   /** Timeout of an attempt while other routes remain; absent where attempts have their own timeouts (streams). */
@@ -43,6 +43,8 @@ export interface AttemptDeps {
 export interface Served<T> {
   readonly attempt: PlannedAttempt
   readonly value: T
+  /** To be ended when nothing more of the answer is awaited. */
+  readonly carried: CarriedCall
 }
 
 /** Pause before the second attempt on the only route, after a connection that got no answer. */
@@ -76,23 +78,21 @@ export async function attemptRoutes<T>(
     const share = remain ? deps.shareOf?.(deps.budget.left()) : undefined
     const startedAt = deps.now()
     deps.health.started(attempt.route, startedAt)
-    const requireThread = isPinned(attempt.route) ? deps.watchThread() : undefined
+    const carried = deps.carriedCalls.begin(attempt.route)
     try {
       const value = await attemptFn(attempt, share?.ms)
       const took = deps.timesFirstDelta ? deps.now() - startedAt : undefined
       noteServed(attempt, index, took, deps)
-      return { attempt, value }
+      return { attempt, value, carried }
     } catch (error) {
       if (signal.aborted) {
         if (deps.budget.expired && deps.now() - startedAt >= CONCLUSIVE_MS) {
-          noteExpired(attempt, index, requireThread, deps)
-        }
+          noteExpired(attempt, index, carried, deps)
+        } else carried.end()
         throw signal.reason
       }
-      if (!(error instanceof AttemptFailure)) throw error
-      // A daemon that is lost looks no different, and that is no failure of the route.
-      if (error instanceof SilentFailure) await requireThread?.()
-      const { failure } = error
+      const { failure, isDaemonGone } = await failureOf(error, carried)
+      carried.end()
       const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
       const saysNothing = inconclusive || failure.kind === 'attestation_not_accepted'
@@ -103,9 +103,29 @@ export async function attemptRoutes<T>(
       failures.push(failure)
       if (failure.kind === 'context_length') tooSmall.add(attempt.route.modelKey)
       ownRepeatAllowed = failure.kind === 'unavailable' && failure.unanswered === true
+      if (isDaemonGone && remain) await carried.daemonBack((ms) => deps.pause(ms, signal))
     }
   }
   throw deps.failureMapping.allFailed(failures, attempts.length)
+}
+
+/**
+ * The failure of the route.
+ * @throws unknown the error itself, or LinkUnavailable, where the route did not fail: a daemon that is lost looks no different
+ *   from a provider that says nothing
+ */
+async function failureOf(
+  error: unknown,
+  carried: CarriedCall,
+): Promise<{ readonly failure: Failure; readonly isDaemonGone: boolean }> {
+  const isSilent = error instanceof SilentFailure || error instanceof LinkUnavailable
+  const lost = isSilent ? await carried.lostThread() : undefined
+  if (lost?.failure !== undefined) return { failure: lost.failure, isDaemonGone: true }
+  if (error instanceof AttemptFailure && lost === undefined) {
+    return { failure: error.failure, isDaemonGone: false }
+  }
+  carried.end()
+  throw lost?.error ?? error
 }
 
 /**
@@ -146,13 +166,17 @@ function noteFailure(
 function noteExpired(
   attempt: PlannedAttempt,
   index: number,
-  requireThread: (() => Promise<void>) | undefined,
+  carried: CarriedCall,
   deps: AttemptDeps,
 ): void {
-  const note = () => noteFailure(attempt, { kind: 'timeout' }, index, deps)
-  if (requireThread === undefined) return note()
+  const note = async () => {
+    const lost = await carried.lostThread()
+    carried.end()
+    const failure = lost === undefined ? { kind: 'timeout' as const } : lost.failure
+    if (failure !== undefined) noteFailure(attempt, failure, index, deps)
+  }
   // The client does not wait for the daemon's answer, which may come after its own.
-  deps.waitUntil(requireThread().then(note, () => {}))
+  deps.waitUntil(note())
 }
 
 function logFailure(

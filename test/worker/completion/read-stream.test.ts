@@ -1,14 +1,17 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
 import { readToCommit } from '../../../src/worker/completion/read-stream.ts'
 import type { After } from '../../../src/worker/batching/deadline-timer.ts'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { toAttemptFailure } from '../../../src/worker/provider/attempt-failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
+import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
 import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
+import { carriedCall } from '../../support/carried-call.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 const IDLE_MS = 60_000
@@ -64,7 +67,7 @@ test('after the commit point it cuts the stream, after what was sound, and is no
   let sent = ''
   const client = clientThat((events) => (sent += fromUtf8(events)))
   const source = await committed
-  const { end } = await source.relayTo(client, new AbortController().signal)
+  const { end } = await source.relayTo(client, new AbortController().signal, carriedCall())
   expect(end).toMatchObject({ kind: 'cut', failure: null, error: { code: 'service_unavailable' } })
   expect(sent).toContain('"content":"one"')
   expect(sent).toContain('"content":"two"')
@@ -99,19 +102,24 @@ function manualTime() {
 async function committedStream(
   { now, after }: ReturnType<typeof manualTime>,
   events: readonly string[],
-  rest: 'ends' | 'is silent',
+  rest: 'ends' | 'breaks' | 'is silent',
 ) {
+  const clock = new AttemptClock(new Budget(now), now, after)
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
       for (const event of events) controller.enqueue(utf8(event))
       if (rest === 'ends') controller.close()
+      clock.signal.addEventListener('abort', () => controller.error(clock.signal.reason))
+    },
+    // After what was read.
+    pull: (controller) => {
+      if (rest === 'breaks') controller.error(new TypeError('network connection lost'))
     },
   })
   const format = chatFormat(false)
   const last = format.lastEvents(OPTIONS)
   const reading = { id: OPTIONS.id, includeReasoning: true }
   const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
-  const clock = new AttemptClock(new Budget(now), now, after)
   clock.enter(FIRST_DELTA_MS)
   return { clock, source: await readToCommit(body, stream, clock, IDLE_MS, last) }
 }
@@ -125,6 +133,7 @@ test('a wait between the commit point and the relay is not silence of the provid
   const { end } = await source.relayTo(
     clientThat((events) => (sent += fromUtf8(events))),
     new AbortController().signal,
+    carriedCall(),
   )
   expect(end).toEqual({ kind: 'complete' })
   expect(sent).toContain('"content":"one"')
@@ -135,7 +144,7 @@ test('nor is the time that a client takes for the first events', async () => {
   const { clock, source } = await committedStream(time, [chunk('one'), FINISH], 'ends')
   const taken = Promise.withResolvers<void>()
   const slow: ClientEnd = { ...clientThat(() => {}), send: () => taken.promise }
-  const relayed = source.relayTo(slow, new AbortController().signal)
+  const relayed = source.relayTo(slow, new AbortController().signal, carriedCall())
   time.pass(2 * IDLE_MS)
   expect(clock.signal.aborted).toBe(false)
   taken.resolve()
@@ -148,6 +157,7 @@ test('a provider that falls silent in the relay is given up after the idle time,
   void source.relayTo(
     clientThat(() => {}),
     new AbortController().signal,
+    carriedCall(),
   )
   // The first events are taken, and the provider is waited for.
   await new Promise((done) => setImmediate(done))
@@ -155,4 +165,70 @@ test('a provider that falls silent in the relay is given up after the idle time,
   expect(clock.signal.aborted).toBe(false)
   time.pass(1)
   expect(clock.signal.aborted).toBe(true)
+})
+
+describe('a stream of an attested provider that is read here and breaks off in the middle', () => {
+  const error = new LinkUnavailable('the enclave daemon cannot be reached')
+
+  async function cut(rest: 'breaks' | 'is silent', carried: CarriedCall) {
+    const time = manualTime()
+    const { source } = await committedStream(time, [chunk('one')], rest)
+    const relayed = source.relayTo(
+      clientThat(() => {}),
+      new AbortController().signal,
+      carried,
+    )
+    await new Promise((done) => setImmediate(done))
+    time.pass(IDLE_MS)
+    return (await relayed).end
+  }
+
+  test.each([
+    ['breaks', 'unavailable', 'bad_gateway', 'The provider broke off its answer.'],
+    [
+      'is silent',
+      'timeout',
+      'upstream_timeout',
+      'The provider took too long in the middle of its answer.',
+    ],
+  ] as const)('is its failure where the daemon lives (%s)', async (rest, kind, code, message) => {
+    expect(await cut(rest, carriedCall())).toMatchObject({
+      kind: 'cut',
+      failure: { kind },
+      error: { code, message },
+    })
+  })
+
+  test.each(['breaks', 'is silent'] as const)(
+    'is none where the daemon was lost (%s)',
+    async (rest) => {
+      expect(
+        await cut(
+          rest,
+          carriedCall(async () => ({ error, failure: undefined })),
+        ),
+      ).toMatchObject({
+        kind: 'cut',
+        failure: null,
+        error: {
+          code: 'service_unavailable',
+          message: 'The enclave that signs receipts cannot be reached.',
+        },
+      })
+    },
+  )
+
+  test('is one where the daemon was lost and its route is to blame for that', async () => {
+    const failure = { kind: 'unavailable' } as const
+    expect(
+      await cut(
+        'breaks',
+        carriedCall(async () => ({ error, failure })),
+      ),
+    ).toMatchObject({
+      kind: 'cut',
+      failure,
+      error: { code: 'service_unavailable' },
+    })
+  })
 })

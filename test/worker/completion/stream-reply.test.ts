@@ -16,6 +16,7 @@ import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { DOORS } from '../../support/doors.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
+import { carriedCall } from '../../support/carried-call.ts'
 import { addCustomer, askOf } from '../../support/ledger.ts'
 import { openSqlite, sharedStorage } from '../../support/sqlite-database.ts'
 
@@ -109,7 +110,6 @@ async function streamed({
       egress,
       endStream: async () => RECORD,
       state: async () => undefined,
-      watchThread: () => () => Promise.resolve(),
     },
     health: createRouteHealth(config.service.breaker, config.service.selection),
     now: Date.now,
@@ -120,6 +120,7 @@ async function streamed({
     finishInTurn: (work: () => Promise<unknown>) => work(),
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
+    carriedCalls: { begin: () => carriedCall() },
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }
   // A streamed answer takes no other part of a context.

@@ -8,6 +8,8 @@ import type { After } from '../../../src/worker/batching/deadline-timer.ts'
 import { LinkUnavailable, type Link } from '../../../src/worker/link/link.ts'
 import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
+import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
+import { carriedCall } from '../../support/carried-call.ts'
 import { OPTIONS } from '../../support/golden-streams.ts'
 
 const ORDER: ChunkOrder = {
@@ -71,6 +73,7 @@ interface Given {
   readonly daemon: Pick<Link, 'endStream' | 'state'>
   readonly idleMs?: number
   readonly after?: After
+  readonly carried?: CarriedCall
 }
 
 /** A stream whose body goes on like this after its first event. */
@@ -91,7 +94,8 @@ async function endOf(body: Body, given: Given) {
   const { clock, stream } = open(body, given)
   await stream.reachCommit()
   const client = clientUntil(clock.signal)
-  return (await stream.relayTo(client, new AbortController().signal)).end
+  const { carried = carriedCall() } = given
+  return (await stream.relayTo(client, new AbortController().signal, carried)).end
 }
 
 const gone = () => Promise.reject(new LinkUnavailable('the enclave daemon cannot be reached'))
@@ -128,13 +132,23 @@ describe('a stream whose daemon is lost is cut, and that is no failure of the ro
   })
 })
 
+it('a stream whose route is to blame for the loss of its daemon is cut, and that is a failure of the route', async () => {
+  const error = new LinkUnavailable('the enclave daemon broke off its answer')
+  const failure = { kind: 'unavailable' } as const
+  const carried = carriedCall(async () => ({ error, failure }))
+  const seen = await endOf('breaks', { daemon: silent, carried })
+  expect(seen).toMatchObject({ ...DAEMON_LOST, failure })
+})
+
 it('a stream that breaks before its first event fails for the loss of the daemon, not of its provider', async () => {
   const broken = new ReadableStream<Uint8Array>({ pull: REST.breaks }, { highWaterMark: 0 })
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
   const last = chatFormat(false).lastEvents(OPTIONS)
   const deps = { link: silent, clock, budget: new AbortController().signal, last }
   const stream = new WrittenStream(ORDER, broken, deps)
-  await expect(stream.reachCommit()).rejects.toMatchObject(DAEMON_LOST.error)
+  await expect(stream.reachCommit()).rejects.toThrow(
+    new LinkUnavailable('the enclave daemon cannot say how a stream ended'),
+  )
 })
 
 describe('a stream whose daemon knows how it ended', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { HttpLink } from '../../../src/worker/link/http-link.ts'
-import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { LINK_FAILURES, LinkUnavailable, type LinkFailure } from '../../../src/worker/link/link.ts'
 
 const STATE = {
   thread: '5f0c3a52-7a3e-4d55-8d1b-0f4f1a3b9a11',
@@ -138,25 +138,30 @@ describe('the link', () => {
     it('says nothing where the thread that carried it still answers', async () => {
       const { link, clock } = linkTo(state, state)
       await link.state()
-      const requireThread = link.watchThread()
+      const watch = link.watchThread()
       clock.now += 1
-      await expect(requireThread()).resolves.toBeUndefined()
+      expect(watch.thread).toBe(STATE.thread)
+      expect(await watch.loss()).toBeUndefined()
     })
 
     it('fails where that thread does not answer, or another one does', async () => {
       const { link, clock, failures } = linkTo(state, () => Response.json(other))
       await link.state()
-      const requireThread = link.watchThread()
+      const watch = link.watchThread()
       clock.now += 1
-      await expect(requireThread()).rejects.toThrow('the enclave daemon broke off its answer')
+      const failed = (failure: LinkFailure) =>
+        new LinkUnavailable(LINK_FAILURES[failure], { failure })
+      expect(await watch.loss()).toEqual(failed('broken_off'))
       clock.now += 1
-      await expect(requireThread()).rejects.toThrow('the enclave daemon cannot be reached')
+      expect(await watch.loss()).toEqual(failed('unreachable'))
       expect(failures).toEqual(['broken_off', 'unreachable'])
     })
 
     it('takes the thread that answers for the one that carried it where none was known', async () => {
       const { link } = linkTo(state)
-      await expect(link.watchThread()()).resolves.toBeUndefined()
+      const watch = link.watchThread()
+      expect(watch.thread).toBeUndefined()
+      expect(await watch.loss()).toBeUndefined()
     })
   })
 

@@ -46,7 +46,7 @@ function call(provider: Partial<Provider>, answer?: Response, constraints?: Cons
     evidence: nothing,
     egress: async () => answer ?? nothing(),
     endStream: nothing,
-    watchThread: () => nothing,
+    watchThread: () => ({ thread: undefined, loss: nothing }),
   }
   return callProvider({
     route: route(provider),

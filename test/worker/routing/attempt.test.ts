@@ -1,120 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/worker/http/errors.ts'
-import type { LogFields } from '../../../src/worker/http/log.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
-import {
-  AttemptFailure,
-  SilentFailure,
-  type Failure,
-} from '../../../src/worker/provider/failure.ts'
-import { attemptRoutes } from '../../../src/worker/routing/attempt.ts'
-import { attemptShare } from '../../../src/worker/routing/attempt-share.ts'
-import type { Catalogue } from '../../../src/worker/routing/catalogue.ts'
-import { createRouteHealth } from '../../../src/worker/routing/health.ts'
-import { planChat, type PlannedAttempt } from '../../../src/worker/routing/plan.ts'
-import { CHAT_FAILURE_MAPPING } from '../../../src/worker/routing/failure-mapping.ts'
+import { SilentFailure, type Failure } from '../../../src/worker/provider/failure.ts'
+import { runAttempts as run, type Answers, type Run } from '../../support/attempt-run.ts'
 import { refusalOf } from '../../support/refusal.ts'
-import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
-
-const pricing = tokenPrice('eur', 1, 2)
-const CATALOGUE = catalogueOf({
-  'nova/glm': { pricing },
-  'vela/glm': { pricing },
-  'nova/oss': { pricing },
-  'solo/lone': { pricing },
-})
-
-type Answers = Readonly<Record<string, Failure | SilentFailure | 'served'>>
-
-interface Run {
-  readonly model: string
-  readonly failover?: readonly string[]
-  readonly maxAttempts?: number
-  readonly budget?: AbortSignal
-  readonly budgetMs?: number
-  /** What ends the budget. */
-  readonly cause?: 'time' | 'client'
-  readonly syncAttemptMs?: number
-  /** How long routes say nothing before they answer as told. */
-  readonly silences?: Readonly<Record<string, number>>
-  readonly catalogue?: Catalogue
-  /** The provider that is called through the daemon. */
-  readonly pinned?: string
-  /** What becomes of the daemon's thread that carries a call; it lives on unless given. */
-  readonly thread?: () => Promise<void>
-}
-
-/** Runs the loop over a plan; each route answers as told. */
-async function run(answers: Answers, { model, failover = [], ...rest }: Run) {
-  const { attempts } = planChat(
-    rest.catalogue ?? CATALOGUE,
-    { model, failover, reasoning: undefined },
-    { order: (routes) => routes },
-  )
-  const tried: string[] = []
-  const limits: (number | undefined)[] = []
-  const logged: (LogFields | undefined)[] = []
-  const kept: Promise<unknown>[] = []
-  let clock = 0
-  const budget = budgetOf(rest, () => clock)
-  const health = createRouteHealth({ errors: 5, window_ms: 1_000, cooldown_ms: 1_000 }, 'order')
-  const outcome = await attemptRoutes(
-    attempts.map((attempt) => through(rest.pinned, attempt)),
-    async ({ route }, limitMs) => {
-      tried.push(route.id)
-      limits.push(limitMs)
-      const answer = answers[route.id] ?? 'served'
-      const silence = rest.silences?.[route.id]
-      if (silence !== undefined) clock += Math.min(silence, limitMs ?? Number.POSITIVE_INFINITY)
-      budget.check()
-      budget.signal.throwIfAborted()
-      if (answer instanceof SilentFailure) throw answer
-      if (answer !== 'served') throw new AttemptFailure(answer)
-      return route.id
-    },
-    {
-      health,
-      log: (_event, fields) => logged.push(fields),
-      requestId: 'r',
-      now: () => clock,
-      pause: async () => {},
-      timesFirstDelta: true,
-      failureMapping: CHAT_FAILURE_MAPPING,
-      maxAttempts: rest.maxAttempts ?? 6,
-      budget,
-      shareOf: (leftMs) => attemptShare(leftMs, rest.syncAttemptMs),
-      watchThread: () => rest.thread ?? (() => Promise.resolve()),
-      waitUntil: (work) => void kept.push(work),
-    },
-  ).catch((error: unknown) => error)
-  await Promise.all(kept)
-  return { outcome, tried, limits, logged, health: health.snapshot(clock) }
-}
-
-function through(provider: string | undefined, attempt: PlannedAttempt): PlannedAttempt {
-  const { route } = attempt
-  if (route.provider.name !== provider) return attempt
-  return { ...attempt, route: { ...route, provider: { ...route.provider, adapter: 'envelope' } } }
-}
-
-/** A budget whose clock stands still unless a route is silent. */
-function budgetOf(
-  { budget, budgetMs = 180_000, cause = 'time' }: Omit<Run, 'model'>,
-  now: () => number,
-) {
-  const controller = new AbortController()
-  const signal = budget ?? controller.signal
-  return {
-    signal,
-    get expired() {
-      return cause === 'time' && signal.aborted
-    },
-    left: () => Math.max(0, budgetMs - now()),
-    check: () => {
-      if (now() >= budgetMs) controller.abort(new ApiError('upstream_timeout', 'out of time'))
-    },
-  }
-}
 
 function refusal(outcome: unknown) {
   return refusalOf(() => {
@@ -205,12 +94,13 @@ describe('attempting routes', () => {
 
   describe('where a call broke off without a word', () => {
     const broken = new SilentFailure({ kind: 'unavailable', unanswered: false })
-    const lost = () => Promise.reject(new LinkUnavailable('the enclave daemon cannot be reached'))
+    const error = new LinkUnavailable('the enclave daemon cannot be reached')
+    const lost = async () => ({ error, failure: undefined })
 
     it('holds nothing against its route when the thread that carried it is lost, and asks no other', async () => {
       const { outcome, tried, health } = await run(
         { 'nova/glm': broken },
-        { model: 'glm', pinned: 'nova', thread: lost },
+        { model: 'glm', pinned: 'nova', lostThread: lost },
       )
       expect(outcome).toBeInstanceOf(LinkUnavailable)
       expect(tried).toEqual(['nova/glm'])
@@ -229,25 +119,25 @@ describe('attempting routes', () => {
     it('asks nothing of the daemon for a call that went past it, or that was answered', async () => {
       const past = await run(
         { 'vela/glm': broken },
-        { model: 'vela/glm', pinned: 'nova', thread: lost },
+        { model: 'vela/glm', pinned: 'nova', lostThread: lost },
       )
       expect(refusal(past.outcome).code).toBe('routes_unavailable')
       expect(past.health).toContainEqual(expect.objectContaining({ route: 'vela/glm', errors: 1 }))
       const answered = await run(
         { 'nova/glm': unavailable },
-        { model: 'glm', pinned: 'nova', thread: lost },
+        { model: 'glm', pinned: 'nova', lostThread: lost },
       )
       expect(answered.outcome).toMatchObject({ value: 'vela/glm' })
     })
 
     it('holds a silence until the end against no route when the thread is lost', async () => {
       const asked: string[] = []
-      const thread = () => {
+      const lostThread = () => {
         asked.push('asked')
         return lost()
       }
       const silences = { 'nova/glm': 1e9 }
-      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', lostThread }
       const { outcome, health } = await run({}, hung)
       expect(refusal(outcome).code).toBe('upstream_timeout')
       expect(asked).toEqual(['asked'])
@@ -255,9 +145,10 @@ describe('attempting routes', () => {
     })
 
     it('counts a silence until the end once the thread is known to live, although the client has its answer by then', async () => {
-      const thread = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
+      const lostThread = () =>
+        new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 1))
       const silences = { 'nova/glm': 1e9 }
-      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      const hung = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', lostThread }
       const { outcome, health } = await run({}, hung)
       expect(refusal(outcome).code).toBe('upstream_timeout')
       expect(health).toContainEqual(expect.objectContaining({ route: 'nova/glm', errors: 1 }))
@@ -265,11 +156,74 @@ describe('attempting routes', () => {
 
     it('asks nothing of the daemon when the client has left', async () => {
       const asked: string[] = []
-      const thread = async () => void asked.push('asked')
+      const lostThread = async () => {
+        asked.push('asked')
+        return undefined
+      }
       const silences = { 'nova/glm': 1e9 }
-      const left = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', thread }
+      const left = { model: 'nova/glm', budgetMs: 20_000, silences, pinned: 'nova', lostThread }
       await run({}, { ...left, cause: 'client' })
       expect(asked).toEqual([])
+    })
+
+    const blame = { kind: 'unavailable', retryAfterMs: 60_000 } as const
+    const toBlame = async () => ({ error, failure: blame })
+
+    it.each([
+      ['breaks off', broken],
+      ['never begins', error],
+    ])(
+      'asks the next where the thread was lost and the route is to blame, which rests (its answer %s)',
+      async (_, answer) => {
+        const back: string[] = []
+        const daemonBack = async () => void back.push('back')
+        const { outcome, tried, health, open } = await run(
+          { 'nova/glm': answer },
+          { model: 'glm', pinned: 'nova', lostThread: toBlame, daemonBack },
+        )
+        expect(outcome).toMatchObject({ value: 'vela/glm' })
+        expect(tried).toEqual(['nova/glm', 'vela/glm'])
+        expect(back).toEqual(['back'])
+        expect(health).toContainEqual(
+          expect.objectContaining({ route: 'nova/glm', errors: 1, state: 'open' }),
+        )
+        // The one that served is still to be relayed.
+        expect(open).toBe(1)
+      },
+    )
+
+    it('fails where the daemon does not come back for the next', async () => {
+      const { outcome, tried } = await run(
+        { 'nova/glm': broken },
+        {
+          model: 'glm',
+          pinned: 'nova',
+          lostThread: toBlame,
+          daemonBack: () => Promise.reject(error),
+        },
+      )
+      expect(outcome).toBe(error)
+      expect(tried).toEqual(['nova/glm'])
+    })
+
+    it('does not wait for the daemon where no other route is left', async () => {
+      const daemonBack = () => Promise.reject(new Error('not asked'))
+      const { outcome, open } = await run(
+        { 'solo/lone': broken },
+        { model: 'lone', pinned: 'solo', lostThread: toBlame, daemonBack },
+      )
+      expect(refusal(outcome).code).toBe('routes_unavailable')
+      expect(open).toBe(0)
+    })
+
+    it('passes on an unavailable daemon whose thread lives', async () => {
+      const { outcome, tried, health } = await run(
+        { 'nova/glm': error },
+        { model: 'glm', pinned: 'nova' },
+      )
+      expect(outcome).toBe(error)
+      expect(tried).toEqual(['nova/glm'])
+      expect(health).toEqual([])
     })
   })
 

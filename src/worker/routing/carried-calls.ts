@@ -1,0 +1,156 @@
+import type { Link, LinkUnavailable, ThreadWatch } from '../link/link.ts'
+import type { Failure } from '../provider/failure.ts'
+import { MAX_RETRY_AFTER_MS } from '../provider/retry-after.ts'
+import { isPinned, type Route } from '../provider/route.ts'
+
+/** What this needs of the link. */
+type Daemon = Pick<Link, 'watchThread'> & { state(): Promise<unknown> }
+
+/** A call whose thread of the daemon was lost. */
+export interface LostThread {
+  readonly error: LinkUnavailable
+  /** What counts against the route; undefined where the loss says nothing of it. */
+  readonly failure: Failure | undefined
+}
+
+/** A call of a route from its beginning to the end of its answer. */
+export interface CarriedCall {
+  /**
+   * To be asked when the call broke off or ran out of time without a word. Undefined: the thread of the daemon that
+   * carried it still answers, or none did, so that it was the provider.
+   */
+  lostThread(): Promise<LostThread | undefined>
+  /**
+   * Waits until the daemon answers again.
+   * @throws LinkUnavailable when it takes too long
+   */
+  daemonBack(pause: (ms: number) => Promise<void>): Promise<void>
+  end(): void
+}
+
+/** A call that goes past the daemon. */
+const NOT_CARRIED: CarriedCall = {
+  lostThread: async () => undefined,
+  daemonBack: async () => {},
+  end: () => {},
+}
+
+/** A thread that was lost, and the routes that it carried calls of. */
+interface Death {
+  readonly thread: string
+  readonly at: number
+  readonly routes: Set<string>
+}
+
+/** Deaths that are further apart have nothing to do with each other, ms. */
+const RELATED_MS = 600_000
+
+/** How often the daemon is asked whether it is back, and how many times. A thread is started anew within a second. */
+const BACK_EVERY_MS = 250
+const BACK_TRIES = 20
+
+/**
+ * Threads of which calls are remembered. Calls that the runtime ended together with their request never end here, and
+ * must not be kept for ever.
+ */
+const MAX_THREADS = 8
+
+/** What a route that is to blame gets: it rests at once, since each further death ends other customers' calls, too. */
+const BLAME: Failure = { kind: 'unavailable', retryAfterMs: MAX_RETRY_AFTER_MS }
+
+/**
+ * The calls that the daemon carries for this worker, by route. When its thread dies, nothing tells which answer it was that
+ * killed it, if any did. A route is to blame when the last two threads that died carried calls of no other route; where other
+ * routes were carried as well, the death says nothing of any of them.
+ */
+export class CarriedCalls {
+  readonly #daemon: Daemon
+  readonly #now: () => number
+  /** How many calls of each route are under way, by thread. */
+  readonly #open = new Map<string, Map<string, number>>()
+  /** The last two, the newer one last. */
+  #deaths: readonly Death[] = []
+
+  /** @param now ms */
+  constructor(daemon: Daemon, now: () => number) {
+    this.#daemon = daemon
+    this.#now = now
+  }
+
+  begin(route: Route): CarriedCall {
+    if (!isPinned(route)) return NOT_CARRIED
+    const watch = this.#daemon.watchThread()
+    const { thread } = watch
+    if (thread !== undefined) this.#count(thread, route.id, 1)
+    let isOver = false
+    return {
+      lostThread: () => this.#lostThread(watch, route.id),
+      daemonBack: (pause) => this.#daemonBack(pause),
+      end: () => {
+        if (thread !== undefined && !isOver) this.#count(thread, route.id, -1)
+        isOver = true
+      },
+    }
+  }
+
+  async #lostThread(watch: ThreadWatch, route: string): Promise<LostThread | undefined> {
+    const error = await watch.loss()
+    if (error === undefined) return undefined
+    // A thread that was never known may have been gone before the call.
+    if (watch.thread === undefined) return { error, failure: undefined }
+    const death = this.#note(watch.thread, route)
+    return { error, failure: this.#isToBlame(route, death) ? BLAME : undefined }
+  }
+
+  /** The death of a thread, the first call that lost it tells the routes of all that are still under way. */
+  #note(thread: string, route: string): Death {
+    const known = this.#deaths.find((death) => death.thread === thread)
+    known?.routes.add(route)
+    if (known !== undefined) return known
+    const routes = new Set(this.#open.get(thread)?.keys()).add(route)
+    this.#open.delete(thread)
+    const death = { thread, at: this.#now(), routes }
+    this.#deaths = [...this.#deaths.slice(-1), death]
+    return death
+  }
+
+  #isToBlame(route: string, death: Death): boolean {
+    const [older, newer] = this.#deaths
+    if (older === undefined || newer !== death) return false
+    const areRelated = Math.abs(newer.at - older.at) < RELATED_MS
+    return (
+      areRelated && [older, newer].every(({ routes }) => routes.size === 1 && routes.has(route))
+    )
+  }
+
+  async #daemonBack(pause: (ms: number) => Promise<void>): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await this.#daemon.state()
+        return
+      } catch (error) {
+        if (tries === BACK_TRIES) throw error
+      }
+      await pause(BACK_EVERY_MS)
+    }
+  }
+
+  #count(thread: string, route: string, change: 1 | -1): void {
+    const routes = this.#open.get(thread)
+    if (routes === undefined) {
+      // The end of a call whose thread has died is not counted any more.
+      if (change === 1) this.#add(thread, route)
+      return
+    }
+    const calls = (routes.get(route) ?? 0) + change
+    if (calls > 0) routes.set(route, calls)
+    else routes.delete(route)
+    if (routes.size === 0) this.#open.delete(thread)
+  }
+
+  #add(thread: string, route: string): void {
+    this.#open.set(thread, new Map([[route, 1]]))
+    const [oldest] = this.#open.keys()
+    if (oldest !== undefined && this.#open.size > MAX_THREADS) this.#open.delete(oldest)
+  }
+}

@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest'
+import { LinkUnavailable } from '../../../src/worker/link/link.ts'
+import { CarriedCalls } from '../../../src/worker/routing/carried-calls.ts'
+import type { Route } from '../../../src/worker/provider/route.ts'
+import { catalogueOf, tokenPrice } from '../../support/router-config.ts'
+
+const pricing = tokenPrice('eur', 1, 2)
+const routes = catalogueOf({ 'nova/glm': { pricing }, 'vela/glm': { pricing } }).routes
+
+function pinned(id: string): Route {
+  const route = routes.find((one) => one.id === id)
+  if (route === undefined) throw new Error('no such route')
+  return { ...route, provider: { ...route.provider, adapter: 'envelope' } }
+}
+
+const nova = pinned('nova/glm')
+const vela = pinned('vela/glm')
+
+const LOST = new LinkUnavailable('the enclave daemon broke off its answer')
+const BLAME = { kind: 'unavailable', retryAfterMs: 60_000 }
+
+/** The calls of a worker, whose daemon has the thread that is named. */
+function worker() {
+  const daemon = { thread: 'one' as string | undefined, now: 0, answers: true }
+  const calls = new CarriedCalls(
+    {
+      watchThread: () => {
+        const { thread } = daemon
+        return { thread, loss: async () => (daemon.thread === thread ? undefined : LOST) }
+      },
+      state: async () => {
+        if (!daemon.answers) throw LOST
+      },
+    },
+    () => daemon.now,
+  )
+  return { daemon, calls }
+}
+
+type Worker = ReturnType<typeof worker>
+
+/** What is held against `nova` for the death of a thread that carried it, and calls of others. */
+async function die({ daemon, calls }: Worker, next: string, others: readonly Route[] = []) {
+  const call = calls.begin(nova)
+  const beside = others.map((route) => calls.begin(route))
+  daemon.thread = next
+  const lost = await call.lostThread()
+  for (const one of [call, ...beside]) one.end()
+  expect(lost?.error).toBe(LOST)
+  return lost?.failure
+}
+
+describe('the death of a thread of the daemon', () => {
+  it('is held against a route whose calls alone it and the one before carried', async () => {
+    const here = worker()
+    expect(await die(here, 'two')).toBeUndefined()
+    expect(await die(here, 'three')).toEqual(BLAME)
+    expect(await die(here, 'four')).toEqual(BLAME)
+  })
+
+  it('is held against none of several routes, and the next one alone is a first one', async () => {
+    const here = worker()
+    expect(await die(here, 'two')).toBeUndefined()
+    expect(await die(here, 'three', [vela])).toBeUndefined()
+    expect(await die(here, 'four')).toBeUndefined()
+    expect(await die(here, 'five')).toEqual(BLAME)
+  })
+
+  it('is not held against a route ten minutes after another one', async () => {
+    const here = worker()
+    await die(here, 'two')
+    here.daemon.now += 600_000
+    expect(await die(here, 'three')).toBeUndefined()
+    here.daemon.now += 599_999
+    expect(await die(here, 'four')).toEqual(BLAME)
+  })
+
+  it('is one, however many calls it ended', async () => {
+    const { daemon, calls } = worker()
+    const all = Array.from({ length: 5 }, () => calls.begin(nova))
+    daemon.thread = 'two'
+    const lost = await Promise.all(all.map((call) => call.lostThread()))
+    expect(lost.map((one) => one?.failure)).toEqual(all.map(() => undefined))
+  })
+
+  it('concerns a stream of another route that goes on, and no call that has ended', async () => {
+    const here = worker()
+    await die(here, 'two')
+    const ended = here.calls.begin(vela)
+    ended.end()
+    ended.end()
+    expect(await die(here, 'three')).toEqual(BLAME)
+    const relayed = here.calls.begin(vela)
+    expect(await die(here, 'four')).toBeUndefined()
+    expect((await relayed.lostThread())?.failure).toBeUndefined()
+  })
+
+  it('is not held against calls that began without knowing a thread', async () => {
+    const here = worker()
+    await die(here, 'two')
+    here.daemon.thread = undefined
+    const call = here.calls.begin(nova)
+    here.daemon.thread = 'three'
+    expect(await call.lostThread()).toEqual({ error: LOST, failure: undefined })
+  })
+
+  it('is not counted for a thread that still answers, nor for a call that went past the daemon', async () => {
+    const { daemon, calls } = worker()
+    expect(await calls.begin(nova).lostThread()).toBeUndefined()
+    const past = { ...nova, provider: { ...nova.provider, adapter: 'none' as const } }
+    const call = calls.begin(past)
+    daemon.thread = 'two'
+    expect(await call.lostThread()).toBeUndefined()
+  })
+
+  it('is held against a route, although calls of another were ended by the runtime long ago', async () => {
+    const here = worker()
+    here.calls.begin(vela)
+    await die(here, 'two')
+    expect(await die(here, 'three')).toBeUndefined()
+    expect(await die(here, 'four')).toEqual(BLAME)
+  })
+})
+
+describe('a daemon that is waited for', () => {
+  it('is back as soon as it answers', async () => {
+    const { daemon, calls } = worker()
+    daemon.answers = false
+    const waits: number[] = []
+    await calls.begin(nova).daemonBack(async (ms) => {
+      waits.push(ms)
+      daemon.answers = waits.length === 3
+    })
+    expect(waits).toEqual([250, 250, 250])
+  })
+
+  it('is given up after five seconds', async () => {
+    const { daemon, calls } = worker()
+    daemon.answers = false
+    const waits: number[] = []
+    await expect(calls.begin(nova).daemonBack(async (ms) => void waits.push(ms))).rejects.toBe(LOST)
+    expect(waits).toHaveLength(19)
+  })
+})
