@@ -88,7 +88,7 @@ export async function admitRequest(
       context.shared.minuteRefusals.remember(key.keyHash, ms, () => error.again(context.now()))
     }
     if (error instanceof StorageUnavailable) {
-      context.lostAdmissions.release(requestId, ledger)
+      context.lostAdmissions.release(requestId, key.customerId, ledger)
     }
     throw error
   }

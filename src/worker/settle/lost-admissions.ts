@@ -1,5 +1,6 @@
 import { errorFields } from '../http/error-fields.ts'
 import type { Log } from '../http/log.ts'
+import { FairShare } from '../limits/fair-share.ts'
 import type { Database } from '../storage/database.ts'
 import { releaseReservation } from './ledger.ts'
 
@@ -10,8 +11,8 @@ import { releaseReservation } from './ledger.ts'
 const LOOK_AFTER_MS = [500, 2_500, 12_000]
 
 /**
- * How many admissions are looked for at a time. Those of the moment in which the storage went away come first; of what fails
- * later, hardly anything has reached the storage.
+ * How many admissions are looked for at a time, shared out among customers, of whom one may try again and again. Those of the
+ * moment in which the storage went away come first; of what fails later, hardly anything has reached the storage.
  */
 const MAX_SOUGHT = 1_000
 
@@ -20,6 +21,11 @@ const MAX_SOUGHT = 1_000
  * belonged to, ms.
  */
 const MAX_SEARCH_MS = 60_000
+
+interface Search {
+  readonly customerId: string
+  readonly begunAt: number
+}
 
 interface LostAdmissionsDeps {
   readonly log: Log
@@ -36,27 +42,36 @@ interface LostAdmissionsDeps {
  */
 export class LostAdmissions {
   readonly #deps: LostAdmissionsDeps
-  /** When each search began, by request, in that order. */
-  readonly #sought = new Map<string, number>()
+  readonly #places = new FairShare(MAX_SOUGHT)
+  /** The searches by request, in the order in which they began. */
+  readonly #sought = new Map<string, Search>()
 
   constructor(deps: LostAdmissionsDeps) {
     this.#deps = deps
   }
 
   /** Releases the reservation in the background, if there is one. What is not found, or not sought, is left to the sweep. */
-  release(requestId: string, ledger: Database): void {
+  release(requestId: string, customerId: string, ledger: Database): void {
     const { now, keepAlive } = this.#deps
     this.#forgetEnded(now())
-    if (this.#sought.size >= MAX_SOUGHT) return
-    this.#sought.set(requestId, now())
-    keepAlive(this.#seek(requestId, ledger).finally(() => this.#sought.delete(requestId)))
+    if (this.#places.take(customerId, 1) !== 'taken') return
+    this.#sought.set(requestId, { customerId, begunAt: now() })
+    keepAlive(this.#seek(requestId, ledger).finally(() => this.#forget(requestId)))
   }
 
   #forgetEnded(now: number): void {
-    for (const [requestId, begunAt] of this.#sought) {
+    for (const [requestId, { begunAt }] of this.#sought) {
       if (Math.abs(now - begunAt) < MAX_SEARCH_MS) return
-      this.#sought.delete(requestId)
+      this.#forget(requestId)
     }
+  }
+
+  /** Gives its place back, once: a search may end that was taken for ended before. */
+  #forget(requestId: string): void {
+    const search = this.#sought.get(requestId)
+    if (search === undefined) return
+    this.#sought.delete(requestId)
+    this.#places.giveBack(search.customerId, 1)
   }
 
   async #seek(requestId: string, ledger: Database): Promise<void> {
