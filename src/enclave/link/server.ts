@@ -4,6 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Server, TlsOptions, TLSSocket } from 'node:tls'
 import type { LinkServerPlan } from '../../protocol/boot.ts'
 import { equalBytes } from '../../protocol/bytes.ts'
+import { capHandshakes } from './handshake-cap.ts'
 
 /**
  * A worker opens a connection for each stream. Where hundreds of them do so in one moment, the kernel would drop some, and
@@ -19,6 +20,17 @@ export interface LinkServer {
 
 export type LinkListener = (request: IncomingMessage, response: ServerResponse) => void
 
+/** What strangers on this machine may take of a link. */
+export interface StrangerLimits {
+  /** Connections whose handshake is not finished. */
+  readonly handshakes: number
+  /** The time of a handshake, ms. */
+  readonly handshakeMs: number
+}
+
+/** As many as the kernel lets wait for this program: workers that begin all at once lose none. */
+const STRANGER_LIMITS: StrangerLimits = { handshakes: BACKLOG, handshakeMs: 30_000 }
+
 /** Longer than a worker keeps an idle connection, so that none is closed while a request is on its way. */
 const KEEP_ALIVE_MS = 60_000
 
@@ -29,9 +41,11 @@ const KEEP_ALIVE_MS = 60_000
 export async function startLinkServer(
   link: LinkServerPlan,
   listener: LinkListener,
+  limits = STRANGER_LIMITS,
 ): Promise<LinkServer> {
-  const server = createServer({ ...linkTls(link), keepAliveTimeout: KEEP_ALIVE_MS }, listener)
-  const port = await listenForPeer(server, link)
+  const tls = { ...linkTls(link), handshakeTimeout: limits.handshakeMs }
+  const server = createServer({ ...tls, keepAliveTimeout: KEEP_ALIVE_MS }, listener)
+  const port = await listenForPeer(server, link, limits)
   return { port, close: () => close(server) }
 }
 
@@ -49,8 +63,16 @@ export function linkTls(link: LinkServerPlan): TlsOptions & { readonly noDelay: 
   }
 }
 
-/** Lets a server listen, and destroys connections of any other peer before its own listeners see them. */
-export async function listenForPeer(server: Server, link: LinkServerPlan): Promise<number> {
+/**
+ * Lets a server listen, and destroys connections of any other peer before its own listeners see them, and the oldest of too
+ * many that have not said who they are.
+ */
+export async function listenForPeer(
+  server: Server,
+  link: LinkServerPlan,
+  { handshakes }: Pick<StrangerLimits, 'handshakes'> = STRANGER_LIMITS,
+): Promise<number> {
+  capHandshakes(server, handshakes)
   const expected = new X509Certificate(link.workerCertPem).raw
   server.prependListener('secureConnection', (socket: TLSSocket) => {
     if (!isPeer(socket, expected)) socket.destroy()

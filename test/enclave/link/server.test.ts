@@ -1,8 +1,16 @@
+import { once } from 'node:events'
 import { request as plainRequest } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createDispatcher, type LinkRoute } from '../../../src/enclave/link/dispatch.ts'
 import { jsonAnswer, readJson } from '../../../src/enclave/link/answer.ts'
-import { startLinkServer, type LinkServer } from '../../../src/enclave/link/server.ts'
+import {
+  startLinkServer,
+  type LinkServer,
+  type StrangerLimits,
+} from '../../../src/enclave/link/server.ts'
+import type { LinkServerPlan } from '../../../src/protocol/boot.ts'
 import { callLink } from '../link-client.ts'
 import { makeCertificatePair, type CertificatePair } from '../link-material.ts'
 
@@ -44,20 +52,21 @@ beforeAll(async () => {
     routes,
     (event, fields) => void logged.push({ event, ...fields }),
   )
-  server = await startLinkServer(
-    {
-      port: 0,
-      host: '127.0.0.1',
-      serverCertPem: own.certPem,
-      serverKeyPem: own.keyPem,
-      workerCertPem: worker.certPem,
-    },
-    (request, response) => {
-      served++
-      dispatcher(request, response)
-    },
-  )
+  server = await startLinkServer(plan(), (request, response) => {
+    served++
+    dispatcher(request, response)
+  })
 })
+
+function plan(): LinkServerPlan {
+  return {
+    port: 0,
+    host: '127.0.0.1',
+    serverCertPem: own.certPem,
+    serverKeyPem: own.keyPem,
+    workerCertPem: worker.certPem,
+  }
+}
 
 afterAll(() => server.close())
 
@@ -164,5 +173,57 @@ describe('the link server', () => {
       },
     ])
     expect(JSON.stringify(logged)).not.toContain('detail')
+  })
+})
+
+describe('connections that never finish their handshake', () => {
+  const sockets: Socket[] = []
+  let limited: LinkServer | undefined
+
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy()
+    await limited?.close()
+  })
+
+  /** A server with these limits, which answers, and connections to it that send nothing. */
+  async function beset(limits: StrangerLimits, count: number) {
+    limited = await startLinkServer(plan(), (_request, response) => response.end('{}'), limits)
+    const { port } = limited
+    const closed: number[] = []
+    for (let index = 0; index < count; index++) {
+      const socket = connect({ port, host: '127.0.0.1' })
+      sockets.push(socket)
+      socket.on('error', () => {})
+      socket.once('close', () => closed.push(index))
+      await once(socket, 'connect')
+    }
+    return { port, closed }
+  }
+
+  it('are closed when there are too many, the oldest first, and keep no worker out', async () => {
+    const { port, closed } = await beset({ handshakes: 5, handshakeMs: 60_000 }, 8)
+    await expect.poll(() => closed.length).toBe(3)
+    expect(new Set(closed)).toEqual(new Set([0, 1, 2]))
+    const reply = await callLink({ port, serverCertPem: own.certPem, client: worker }, '/ok')
+    expect(reply.status).toBe(200)
+  })
+
+  it('are closed when their time is over', async () => {
+    const { closed } = await beset({ handshakes: 5, handshakeMs: 20 }, 2)
+    await expect.poll(() => closed.length).toBe(2)
+  })
+
+  it('are no longer counted once they have finished it', async () => {
+    const { port } = await beset({ handshakes: 2, handshakeMs: 60_000 }, 0)
+    const link = { port, serverCertPem: own.certPem, client: worker }
+    const tls = { ca: own.certPem, cert: worker.certPem, key: worker.keyPem, servername: 'enclave' }
+    const kept = connectTls({ port, host: '127.0.0.1', ...tls })
+    sockets.push(kept)
+    await once(kept, 'secureConnect')
+    for (let calls = 0; calls < 4; calls++) expect((await callLink(link, '/ok')).status).toBe(200)
+    expect(kept.destroyed).toBe(false)
+    kept.write('GET /ok HTTP/1.1\r\nhost: enclave\r\n\r\n')
+    const [answer]: unknown[] = await once(kept, 'data')
+    expect(String(answer)).toContain('200 OK')
   })
 })
