@@ -3,6 +3,7 @@ import { fromUtf8, type Bytes } from '../../protocol/bytes.ts'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
 import { JsonCursor, JsonSyntaxError } from '../json/scan.ts'
 import { isJsonObject, type JsonObject } from '../stream/json-object.ts'
+import { requireFewValues } from './few-values.ts'
 
 /**
  * How one member of a request in one API format is treated. The decoders follow these tables, and
@@ -94,14 +95,16 @@ export function ruleTable(rules: readonly MemberRule[]): ReadonlyMap<string, Mem
 
 /**
  * The JSON object that a body holds.
- * @throws ApiError invalid_request_error, also where it is nested so deeply that reading or writing it could overflow
- *   the stack
+ * @throws ApiError request_too_large where it has too many values, else invalid_request_error, also where it is nested so
+ *   deeply that reading or writing it could overflow the stack
  */
 export function parseBodyObject(bytes: Bytes): JsonObject {
   let value: unknown
   try {
+    requireFewValues(bytes)
     value = JSON.parse(fromUtf8(bytes))
-  } catch {
+  } catch (error) {
+    if (error instanceof ApiError) throw error
     throw new ApiError('invalid_request_error', 'The request body is not valid JSON.')
   }
   refuseDeepNesting(bytes)

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { ApiError, type ErrorCode } from '../http/errors.ts'
-import { isNull, valueOf } from '../json/scan.ts'
+import { isFalse, isNull, valueOf } from '../json/scan.ts'
 import type { ChatRequest } from '../provider/chat-request.ts'
+import { requireFewValues } from './few-values.ts'
 import { checkImageUrl, refuseRemoteUrl } from './ocr-image.ts'
 
 /** The two prompts that the OCR model was trained on; it fails on any other. */
@@ -66,6 +67,7 @@ const anyImage = z.object({
 
 /** Every image of the request, even of a request that is otherwise invalid: a remote image is reported first. */
 function imageUrls({ bytes, messages }: ChatRequest): readonly string[] {
+  requireFewValues(bytes.subarray(messages.start, messages.end))
   const parts = anyMessages.parse(valueOf(bytes, messages)).flatMap(({ content }) => content)
   return parts.flatMap((part) => anyImage.safeParse(part).data?.image_url ?? [])
 }
@@ -76,7 +78,7 @@ function checkFixedMembers({ bytes, otherMembers, temperature }: ChatRequest): v
     throw invalid('OCR models run at "temperature" 0.', 'temperature')
   }
   const skip = otherMembers.get('skip_special_tokens')
-  if (skip !== undefined && !isNull(bytes, skip) && valueOf(bytes, skip) !== false) {
+  if (skip !== undefined && !isNull(bytes, skip) && !isFalse(bytes, skip)) {
     throw invalid('OCR models need "skip_special_tokens" to be false.', 'skip_special_tokens')
   }
 }

@@ -15,6 +15,9 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([...READ_MEMBERS, ...REASONIN
 /** More than any client sends; bounds the memory of a request. */
 export const MAX_OTHER_MEMBERS = 256
 
+/** The longest value that is parsed here, bytes: none of these members is as long in any valid request. */
+const MAX_VALUE_BYTES = 64 * 1024
+
 /** More answers than any provider returns for one request; keeps a reservation finite. */
 const MAX_CHOICES = 16_384
 
@@ -34,7 +37,9 @@ export function parseChatRequest(bytes: Bytes): ChatRequest {
   }
   const valueNamed = (name: string) => {
     const range = present(name)
-    return range === undefined ? undefined : valueOf(bytes, range)
+    if (range === undefined) return undefined
+    if (range.end - range.start > MAX_VALUE_BYTES) throw invalid(`"${name}" is too long.`, name)
+    return valueOf(bytes, range)
   }
   for (const name of ['model', 'messages']) {
     if (present(name) === undefined) throw missing(name)

@@ -16,6 +16,9 @@ import type { JsonObject } from '../stream/json-object.ts'
 
 export const ATTESTATION_MEMBER = 'attestation'
 
+/** Many times what its lists may hold: a longer text is not parsed, which would take seconds for one of 10 MiB. */
+const MAX_LENGTH = 64 * 1024
+
 const REQUIRE_HEADER = 'X-Service-Require'
 
 const COMPACT = '"min=hardware; providers=nova,vega; evidence_sha256=<hex>", one of them at least'
@@ -34,6 +37,7 @@ export const REQUIRE_HEADER_DOC: NonNullable<Operation['headers']> = {
  * @throws ApiError `invalid_attestation_constraint`
  */
 export function readAttestation(json: string | Bytes): Constraints | undefined {
+  if (json.length > MAX_LENGTH) throw malformed()
   let value: unknown
   try {
     value = parseStrictJson(json, ATTESTATION_MEMBER)

@@ -245,6 +245,11 @@ export function valueOf(bytes: Uint8Array, range: Range): unknown {
   return JSON.parse(fromUtf8(bytes.subarray(range.start, range.end)))
 }
 
+/** Whether the checked value in `range` is `false`. */
+export function isFalse(bytes: Uint8Array, range: Range): boolean {
+  return bytes[range.start] === 0x66
+}
+
 /** Whether the checked value in `range` is `null`. */
 export function isNull(bytes: Uint8Array, range: Range): boolean {
   return bytes[range.start] === 0x6e

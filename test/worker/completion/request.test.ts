@@ -48,6 +48,16 @@ describe('parseChatRequest', () => {
     })
   })
 
+  it.each(['model', 'failover', 'stream', 'n', 'reasoning', 'stream_options'])(
+    'does not parse a long %s',
+    (name) => {
+      const long = JSON.stringify(Array.from({ length: 32_768 }, () => []))
+      const read = () =>
+        chatRequest({ model: 'm', messages: [{ role: 'user' }], [name]: JSON.parse(long) })
+      return expect(refusalOf(read)).toEqual(invalid(`"${name}" is too long.`, name))
+    },
+  )
+
   it.each([
     'stream',
     'temperature',
@@ -220,9 +230,13 @@ describe('parseChatRequest', () => {
     })
   })
 
-  it('refuses a list of a million failovers as fast as one of six', () => {
+  it('refuses a list of a million failovers unread', () => {
     const text = chatText(`"failover":[${'1,'.repeat(1_000_000)}1]`)
     expect(refusalOf(() => chatRequest(text))).toEqual(
+      invalid('"failover" is too long.', 'failover'),
+    )
+    const six = chatText('"failover":[1,1,1,1,1,1]')
+    expect(refusalOf(() => chatRequest(six))).toEqual(
       invalid('"failover" must have at most 5 entries.', 'failover'),
     )
   })

@@ -59,6 +59,11 @@ describe.each(Object.entries(DOORS))('attestation at the door of %s', (_name, re
     expect(refusalOf(() => read(`"attestation":${value}`))).toEqual(MALFORMED)
   })
 
+  it('is refused unread where it is longer than any could be', () => {
+    const padding = ' '.repeat(64 * 1024)
+    expect(refusalOf(() => read(`"attestation":{"min":"hardware"${padding}}`))).toEqual(MALFORMED)
+  })
+
   it.each([
     '"attestation":{"min":"hardware"},"attestation":{"min":"none"}',
     '"attestation":{"min":"hardware"},"attestation":null',
