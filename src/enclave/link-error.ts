@@ -12,6 +12,7 @@ const STATUS = {
   provider_unreachable: 502,
   provider_malformed: 502,
   attestation_unavailable: 503,
+  exhausted: 503,
   sealed: 503,
   provider_unproven: 503,
   connect_timeout: 504,

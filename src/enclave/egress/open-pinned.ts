@@ -1,9 +1,15 @@
-import { LinkError } from '../link-error.ts'
+import { LinkError, type LinkErrorCode } from '../link-error.ts'
 import type { ProviderChannel, ProvenProviders } from '../proofs.ts'
-import { ConnectFailure } from '../outbound/tls-connect.ts'
+import { ConnectFailure, type ConnectFailureKind } from '../outbound/tls-connect.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import { PinMismatch, type PinnedConnection } from './pinned-connection.ts'
 import type { Pools } from './pools.ts'
+
+const REFUSALS: Readonly<Record<ConnectFailureKind, readonly [LinkErrorCode, string]>> = {
+  unreachable: ['provider_unreachable', 'the provider cannot be reached'],
+  timeout: ['connect_timeout', 'the provider took too long to connect'],
+  exhausted: ['exhausted', 'the daemon can open no connection'],
+}
 
 /** A connection with the proven key; nothing has been sent yet. */
 export interface OpenConnection {
@@ -23,7 +29,7 @@ export interface PinnedDeps {
 /**
  * Takes a connection with the proven key. If the peer shows another key, that key must be proven by a new verification;
  * if the peer then shows a third one, the provider counts as unproven.
- * @throws LinkError `provider_unproven`; `connect_timeout` or `provider_unreachable` when no connection was established
+ * @throws LinkError `provider_unproven`; `connect_timeout`, `provider_unreachable` or `exhausted` when no connection was established
  */
 export async function openPinned(
   channel: ProviderChannel,
@@ -59,9 +65,7 @@ async function tryOpen(
       pools.drop(channel.provider)
       return undefined
     }
-    const timeout = error instanceof ConnectFailure && error.kind === 'timeout'
-    throw timeout
-      ? new LinkError('connect_timeout', 'the provider took too long to connect', { cause: error })
-      : new LinkError('provider_unreachable', 'the provider cannot be reached', { cause: error })
+    const kind = error instanceof ConnectFailure ? error.kind : 'unreachable'
+    throw new LinkError(...REFUSALS[kind], { cause: error })
   }
 }

@@ -13,11 +13,17 @@ export interface TlsTarget {
   readonly now: () => number
 }
 
+/** `exhausted`: this process, or its machine, has no file descriptors or memory left for a connection. */
+export type ConnectFailureKind = 'unreachable' | 'timeout' | 'exhausted'
+
+/** What the system says then, whoever the peer is. */
+const EXHAUSTED: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+
 /** No connection was established. Callers use the kind; the message is never shown. */
 export class ConnectFailure extends Error {
-  readonly kind: 'unreachable' | 'timeout'
+  readonly kind: ConnectFailureKind
 
-  constructor(kind: 'unreachable' | 'timeout', options?: ErrorOptions) {
+  constructor(kind: ConnectFailureKind, options?: ErrorOptions) {
     super(`connect: ${kind}`, options)
     this.name = 'ConnectFailure'
     this.kind = kind
@@ -40,15 +46,15 @@ export function connectTls(target: TlsTarget): Promise<TLSSocket> {
       ALPNProtocols: ['http/1.1'],
       rejectUnauthorized: webPki,
     })
-    const fail = (kind: ConnectFailure['kind'], cause?: unknown) => {
+    const fail = (kind: ConnectFailureKind, cause?: unknown) => {
       socket.destroy()
       reject(new ConnectFailure(kind, { cause }))
     }
     const clock = new StageClock(now, () => fail('timeout'))
     clock.enter(connectMs)
-    const onError = (cause: unknown) => {
+    const onError = (cause: NodeJS.ErrnoException) => {
       clock.stop()
-      fail('unreachable', cause)
+      fail(EXHAUSTED.has(cause.code) ? 'exhausted' : 'unreachable', cause)
     }
     socket.once('error', onError)
     socket.once('secureConnect', () => {

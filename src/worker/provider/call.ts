@@ -76,6 +76,7 @@ const EGRESS_FAILURES: Readonly<Record<string, Failure>> = {
   provider_unreachable: { kind: 'unavailable', unanswered: true },
   provider_malformed: { kind: 'unclassified' },
   connect_timeout: { kind: 'timeout', unanswered: true },
+  exhausted: { kind: 'unavailable', unanswered: true, isOwn: true },
 }
 
 /**

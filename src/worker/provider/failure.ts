@@ -11,6 +11,8 @@ export interface Failure {
   readonly retryAfterMs?: number
   /** No byte of an answer arrived, so the request may be sent again. */
   readonly unanswered?: boolean
+  /** The router itself could not make the call, which says nothing of the provider. */
+  readonly isOwn?: boolean
 }
 
 export type FailureKind =

@@ -95,7 +95,8 @@ export async function attemptRoutes<T>(
       carried.end()
       const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
-      const saysNothing = inconclusive || failure.kind === 'attestation_not_accepted'
+      const saysNothing =
+        inconclusive || failure.isOwn === true || failure.kind === 'attestation_not_accepted'
       if (saysNothing) logFailure(attempt, failure, index, deps)
       else noteFailure(attempt, failure, index, deps)
       const final = deps.failureMapping.final[failure.kind]

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { peerSpkiSha256 } from '../../../src/enclave/outbound/peer-key.ts'
@@ -34,6 +35,26 @@ describe('a connection', () => {
       message: 'connect: unreachable',
     })
   })
+})
+
+/** Connects in a process that has opened as many files as it may. */
+const EXHAUSTED = `
+  import { openSync } from 'node:fs'
+  import { connectTls } from '${new URL('../../../src/enclave/outbound/tls-connect.ts', import.meta.url).href}'
+  const address = { host: '127.0.0.1', port: 1, webPki: false, connectMs: 30_000, now: () => performance.now() }
+  // Whatever is loaded with the first connection is there by then.
+  const kinds = [await connectTls(address).catch(({ kind }) => kind)]
+  try {
+    for (;;) openSync('/dev/null')
+  } catch {}
+  kinds.push(await connectTls(address).catch(({ kind }) => kind))
+  process.stdout.write(kinds.join(' '))
+`
+
+it('a connection that this process has no file descriptor for is told from one that its peer does not take', () => {
+  const command = ['-c', 'ulimit -n 64; exec "$0" "$@"', process.execPath]
+  const ran = spawnSync('/bin/sh', [...command, '--input-type=module', '--eval', EXHAUSTED])
+  expect(String(ran.stdout)).toBe('unreachable exhausted')
 })
 
 /** A port that takes connections and passes nothing on to the provider before `opens`. */

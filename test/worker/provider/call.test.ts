@@ -73,6 +73,7 @@ describe('a call through the daemon', () => {
     ['provider_unreachable', { kind: 'unavailable', unanswered: true }],
     ['constraints_unmet', { kind: 'attestation_not_accepted' }],
     ['connect_timeout', { kind: 'timeout', unanswered: true }],
+    ['exhausted', { kind: 'unavailable', unanswered: true, isOwn: true }],
     ['anything else', { kind: 'unavailable' }],
   ])('that the daemon refuses with %s means so', async (code, failure) => {
     await expect(call({}, refused(code))).rejects.toMatchObject({

@@ -92,6 +92,14 @@ describe('attempting routes', () => {
     expect(health).toEqual([])
   })
 
+  it('holds nothing against a route whose call the router itself could not make, and asks the next', async () => {
+    const own: Failure = { kind: 'unavailable', unanswered: true, isOwn: true }
+    const { outcome, tried, health } = await run({ 'nova/glm': own }, { model: 'glm' })
+    expect(outcome).toMatchObject({ value: 'vela/glm' })
+    expect(tried).toEqual(['nova/glm', 'vela/glm'])
+    expect(health.map(({ route }) => route)).toEqual(['vela/glm'])
+  })
+
   describe('where a call broke off without a word', () => {
     const broken = new SilentFailure({ kind: 'unavailable', unanswered: false })
     const error = new LinkUnavailable('the enclave daemon cannot be reached')
