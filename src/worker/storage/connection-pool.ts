@@ -38,21 +38,52 @@ export interface ConnectionPoolOptions<L extends PooledConnection> {
   readonly share: number
   /** Whether a connection can still be used after its work failed with this error. */
   readonly survives: (error: unknown) => boolean
+  /** Ms. */
+  readonly now: () => number
 }
 
-/** A pool of connections, each opened at its first use. */
+/**
+ * What is between may have forgotten a connection that was idle for so long, and tell neither side: work on it would wait until
+ * its time is up.
+ */
+const MAX_IDLE_MS = 60_000
+
+/** So that connections follow a database that has moved, and its server's memory of each is freed. */
+const MAX_AGE_MS = 30 * 60_000
+
+/** A connection, and since when it is there and idle. */
+interface Kept<L extends PooledConnection> {
+  readonly connection: L
+  readonly openedAt: number
+  readonly idleSince: number
+}
+
+/** A pool of connections, each opened at its first use and renewed between two uses once it is old or was idle for long. */
 export function createConnectionPool<L extends PooledConnection>(
   options: ConnectionPoolOptions<L>,
 ): ConnectionPool<L> {
-  const queue = createConnectionQueue<L>(options)
+  const { now, open, survives } = options
+  const queue = createConnectionQueue<Kept<L>>(options)
+
+  function usable(kept: Kept<L> | undefined): Pick<Kept<L>, 'connection' | 'openedAt'> {
+    const at = now()
+    if (kept !== undefined) {
+      const isFresh = at - kept.idleSince < MAX_IDLE_MS && at - kept.openedAt < MAX_AGE_MS
+      if (isFresh) return kept
+      kept.connection.discard()
+    }
+    return { connection: open(), openedAt: at }
+  }
+
   return {
     async use(user, { passed }, work) {
       // Rejects where the time is up already: work that is given up at once would only cost its connection.
       await Promise.race([passed, Promise.resolve()])
-      const connection = await queue.acquire(user, passed)
-      return runOn(connection ?? options.open(), work, passed, {
-        done: (kept) => queue.release(user, kept),
-        survives: options.survives,
+      const { connection, openedAt } = usable(await queue.acquire(user, passed))
+      return runOn(connection, work, passed, {
+        done: (kept) =>
+          queue.release(user, kept && { connection: kept, openedAt, idleSince: now() }),
+        survives,
       })
     },
   }
@@ -80,10 +111,10 @@ async function runOn<L extends PooledConnection, Result>(
 }
 
 /** Hands out connections; undefined stands for one that is not open. */
-function createConnectionQueue<L extends PooledConnection>({
+function createConnectionQueue<L>({
   size,
   share,
-}: ConnectionPoolOptions<L>) {
+}: Pick<ConnectionPoolOptions<PooledConnection>, 'size' | 'share'>) {
   const idle: (L | undefined)[] = Array.from({ length: size }, () => undefined)
   const busy = new Map<string, number>()
   const used = { reading: 0, waiting: 0 }

@@ -27,6 +27,9 @@ const LOCK_CUSTOMER = 'SELECT 1 FROM customers WHERE customer_id = ? FOR UPDATE'
 const LIMIT_TRANSACTION = `SELECT set_config('lock_timeout', ?, true),
   set_config('idle_in_transaction_session_timeout', ?, true)`
 
+/** The same for a function, which limits what it waits for itself. */
+const LIMIT_IDLE = `SELECT set_config('idle_in_transaction_session_timeout', ?, true)`
+
 /** The same for reads: a statement that nobody waits for any more ends. */
 const LIMIT_STATEMENTS = `SELECT set_config('statement_timeout', ?, true)`
 
@@ -70,19 +73,13 @@ export async function runPostgresBatch(
   }
 }
 
-/** In one round trip: a transaction that fails in its middle ends with nothing at its COMMIT. */
 async function runReads(
   sql: postgres.Sql,
   statements: readonly Statement[],
   readMs: number,
 ): Promise<BatchRows> {
   const limit = { sql: LIMIT_STATEMENTS, params: [String(readMs)] }
-  const begun = sql.unsafe(`BEGIN ${SNAPSHOT}`).execute()
-  const rows = runAll(sql, [limit, ...statements])
-  const committed = sql.unsafe('COMMIT').execute()
-  // Answers come in order, so the first failure is the cause of those after it.
-  const [, [, ...answers]] = await Promise.all([begun, rows, committed])
-  return answers
+  return (await runAtOnce(sql, SNAPSHOT, [limit, ...statements])).slice(1)
 }
 
 async function runWrites(
@@ -106,20 +103,38 @@ async function runWrites(
 }
 
 /**
- * Calls a function that is a whole transaction by itself, at READ COMMITTED: in one round trip where that is the
- * connection's default.
+ * Calls a function that is a whole transaction by itself, at READ COMMITTED: as one statement where that is the
+ * connection's default, else within a transaction.
+ * @param idleMs after this time without a word the server gives that transaction up, ms
  * @throws as the driver throws it
  */
 export async function callFunction(
   sql: postgres.Sql,
   statement: Statement,
+  idleMs: number,
 ): Promise<readonly Row[]> {
   try {
     return await run(sql, statement)
   } catch (error) {
     if (!isWrongIsolation(error)) throw error
-    return await sql.begin(READ_COMMITTED, (tx) => run(tx, statement))
+    const limit = { sql: LIMIT_IDLE, params: [String(idleMs)] }
+    const [, rows = []] = await runAtOnce(sql, READ_COMMITTED, [limit, statement])
+    return rows
   }
+}
+
+/** A transaction in one round trip: one that fails in its middle ends with nothing at its COMMIT. */
+async function runAtOnce(
+  sql: postgres.Sql,
+  isolation: string,
+  statements: readonly Statement[],
+): Promise<BatchRows> {
+  const begun = sql.unsafe(`BEGIN ${isolation}`).execute()
+  const rows = runAll(sql, statements)
+  const committed = sql.unsafe('COMMIT').execute()
+  // Answers come in order, so the first failure is the cause of those after it.
+  const [, answers] = await Promise.all([begun, rows, committed])
+  return answers
 }
 
 type Runner = Pick<postgres.Sql, 'unsafe'>

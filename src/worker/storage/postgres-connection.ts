@@ -33,6 +33,8 @@ export function openPostgresConnection({
     // A refused connection fails its own batch only; the next one connects again at once.
     backoff: () => 0,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    // By itself it would renew an old one in the middle of a batch. The pool does so between two.
+    max_lifetime: null,
     // Only the types below are needed; fetching the server's own costs a query per connection.
     fetch_types: false,
     connection: { application_name: 'confidential-model-router' },

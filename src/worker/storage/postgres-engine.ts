@@ -49,6 +49,7 @@ export function createPostgresEngine(
     size: CONNECTIONS,
     share: MAX_OF_ONE_CUSTOMER,
     survives,
+    now: rules.now,
   })
   const rows = new RowWaits()
   let migration: Promise<void> | undefined
@@ -90,6 +91,7 @@ export function createPostgresEngine(
       return onConnection(user, deadline, work)
     },
     rows,
+    idleMs,
     ...rules,
   })
   return { batch, ledger, directory: { batch: (statements) => batch(null, statements) } }

@@ -37,6 +37,8 @@ export interface PostgresLedgerDeps extends DeadlineRules {
   readonly onConnection: OnConnection
   /** Shared with batches, which lock the same rows. */
   readonly rows: RowWaits
+  /** After this time without a word the server gives a call of several round trips up, ms. */
+  readonly idleMs: number
 }
 
 const FUNCTIONS: Readonly<
@@ -167,7 +169,7 @@ interface CallTerms {
 
 /** One call of a function for all items. */
 async function call(
-  { onConnection }: PostgresLedgerDeps,
+  { onConnection, idleMs }: PostgresLedgerDeps,
   name: LedgerFunction,
   items: readonly LedgerItem[],
   { user, lockMs = Number.POSITIVE_INFINITY, deadline }: CallTerms,
@@ -181,7 +183,9 @@ async function call(
   for (let connection = 1; ; connection++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- a further try
-      const rows = await onConnection(user, deadline, ({ sql }) => callFunction(sql, statement()))
+      const rows = await onConnection(user, deadline, ({ sql }) =>
+        callFunction(sql, statement(), idleMs),
+      )
       const answers: LedgerEnd[] = items.map(() => missing())
       for (const [position, index] of order.entries()) {
         const answer = rows[position]?.['answer']

@@ -27,6 +27,7 @@ describe('a pool of connections', () => {
       size,
       share,
       survives: (error) => !(error instanceof RangeError),
+      now: Date.now,
     })
     const use = <Result>(user: PoolUser, work: (connection: TestConnection) => Promise<Result>) =>
       withDeadline({ deadlineMs: 1000, now: Date.now }, (deadline) =>
@@ -46,6 +47,29 @@ describe('a pool of connections', () => {
     const connections = create(2)
     for (let i = 0; i < 3; i++)
       expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(1)
+  })
+
+  it('renews a connection that was idle for a minute', async () => {
+    const connections = create(1)
+    const name = () => connections.use(writer('a'), async (connection) => connection.name)
+    expect(await name()).toBe(1)
+    vi.setSystemTime(Date.now() + 59_999)
+    expect(await name()).toBe(1)
+    expect(discarded).toEqual([])
+    vi.setSystemTime(Date.now() + 60_000)
+    expect(await name()).toBe(2)
+    expect(discarded).toEqual([1])
+  })
+
+  it('renews a connection that is half an hour old, between two uses', async () => {
+    const connections = create(1)
+    const name = () => connections.use(writer('a'), async (connection) => connection.name)
+    for (let second = 0; second < 1_800; second += 50) {
+      expect(await name()).toBe(1)
+      vi.setSystemTime(Date.now() + 50_000)
+    }
+    expect(await name()).toBe(2)
+    expect(discarded).toEqual([1])
   })
 
   it('gives waiting work its turn in order', async () => {

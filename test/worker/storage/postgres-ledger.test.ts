@@ -39,6 +39,7 @@ function startLedger(answer: (call: Call) => Promise<void>, now: () => number = 
     onConnection: (user, deadline, work) =>
       Promise.race([work(connectionOf(user)), deadline.passed]),
     rows: new RowWaits(),
+    idleMs: DEADLINE_MS,
     deadlineMs: DEADLINE_MS,
     now,
   })
