@@ -12,6 +12,7 @@ import { statements as receiptHeads } from './migrations/0010-receipt-heads.ts'
 import { statements as usageBlocks } from './migrations/0011-usage-blocks.ts'
 import { statements as postgresLedgerFunctions } from './migrations/postgres-0001-ledger-functions.ts'
 import { statements as postgresFlatFunctions } from './migrations/postgres-0002-flat-functions.ts'
+import { statements as postgresFewerUsageIndexes } from './migrations/postgres-0003-fewer-usage-indexes.ts'
 import { statements as sqliteFewerUsageIndexes } from './migrations/sqlite-0001-fewer-usage-indexes.ts'
 
 /** Every step of the schema that all engines have, oldest first. */
@@ -40,4 +41,5 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   ...MIGRATIONS,
   { id: 'postgres-0001-ledger-functions', statements: postgresLedgerFunctions },
   { id: 'postgres-0002-flat-functions', statements: postgresFlatFunctions },
+  { id: 'postgres-0003-fewer-usage-indexes', statements: postgresFewerUsageIndexes },
 ]

@@ -279,6 +279,12 @@ describe('the ledger functions of PostgreSQL', () => {
     await expect(grown).rejects.toBe(undo)
   })
 
+  test('bill by writing two indexes of the ledger, however many rows it has', async () => {
+    const rows = await outside`SELECT indexname FROM pg_indexes
+      WHERE tablename = 'usage' AND schemaname = current_schema() ORDER BY indexname`
+    expect(rows.map((row) => String(row['indexname']))).toEqual(['usage_order', 'usage_pkey'])
+  })
+
   test('run at READ COMMITTED where the database has another default', async () => {
     const strict = await server.createDatabase()
     const name = new URL(strict).pathname.slice(1)
