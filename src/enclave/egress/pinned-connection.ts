@@ -1,8 +1,9 @@
 import type { TLSSocket } from 'node:tls'
 import type { Client } from 'undici'
 import { peerSpkiSha256 } from '../outbound/peer-key.ts'
-import { connectTls, type TlsTarget } from '../outbound/tls-connect.ts'
+import type { TlsTarget } from '../outbound/tls-connect.ts'
 import type { Exchange, ProviderRequest } from './exchange.ts'
+import { connectDirect } from './direct-socket.ts'
 
 /** The peer holds another key than the evidence binds. Nothing was sent. */
 export class PinMismatch extends Error {
@@ -30,7 +31,7 @@ export class PinnedConnection {
     target: TlsTarget,
     spkiSha256: string,
   ): Promise<PinnedConnection> {
-    const socket = await connectTls(target)
+    const socket = await connectDirect(target)
     if ((await peerSpkiSha256(socket)) === spkiSha256) {
       // Loaded with the first connection: without an attested provider its 16 MiB are never needed.
       const { default: UndiciClient } = await import('undici/lib/dispatcher/client.js')

@@ -30,21 +30,32 @@ export class ConnectFailure extends Error {
   }
 }
 
+/** Takes what was read, which is overwritten by the next read; false: no more for now. */
+export type TakeBytes = (socket: TLSSocket, bytes: Uint8Array) => boolean
+
+/** What was last read from a connection whose reads are not put into its stream: a buffer for each read would cost more. */
+const READ_BUFFER = new Uint8Array(64 * 1024)
+
 /**
  * Opens a TLS connection and completes its handshake; nothing is sent. TLS 1.3 only, without session resumption: the
  * peer shows its certificate on every connection and cannot change it later.
+ * @param take is given what is read, in place of the socket's own stream
  * @throws ConnectFailure when no connection is established in time
  */
-export function connectTls(target: TlsTarget): Promise<TLSSocket> {
+export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSocket> {
   const { host, port, webPki, connectMs, now } = target
   return new Promise((resolve, reject) => {
-    const socket = connect({
+    const callback = (length: number, buffer: Uint8Array) =>
+      take?.(socket, buffer.subarray(0, length)) ?? true
+    const socket: TLSSocket = connect({
       host,
       port,
       ...(isIP(host) === 0 ? { servername: host } : {}),
       minVersion: 'TLSv1.3',
       ALPNProtocols: ['http/1.1'],
       rejectUnauthorized: webPki,
+      // Missing in the types of Node.
+      ...(take && { onread: { buffer: READ_BUFFER, callback } }),
     })
     const fail = (kind: ConnectFailureKind, cause?: unknown) => {
       socket.destroy()
