@@ -2,6 +2,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Client } from 'undici'
 import { peerSpkiSha256 } from '../outbound/peer-key.ts'
 import type { TlsTarget } from '../outbound/tls-connect.ts'
+import type { RestingSource } from './chunk-joiner.ts'
 import type { Exchange, ProviderRequest } from './exchange.ts'
 import { connectDirect } from './direct-socket.ts'
 
@@ -17,7 +18,7 @@ export class PinMismatch extends Error {
 const IDLE_MS = 30_000
 
 /** One connection whose live key was compared with the evidence. It carries one exchange at a time, and is never reopened. */
-export class PinnedConnection {
+export class PinnedConnection implements RestingSource {
   readonly #socket: TLSSocket
   readonly #client: Client
 
@@ -70,6 +71,14 @@ export class PinnedConnection {
   /** Sends a request; the exchange is told of everything that comes of it. */
   send(request: ProviderRequest, exchange: Exchange): void {
     this.#client.dispatch(request, exchange)
+  }
+
+  rest(): void {
+    this.#socket.pause()
+  }
+
+  wake(): void {
+    if (this.isOpen) this.#socket.resume()
   }
 
   /** Calls `work` when the connection is closed. */

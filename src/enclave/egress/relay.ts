@@ -89,7 +89,7 @@ function passOn(answer: ProviderAnswer, parts: RelayParts): void {
     return relayAtOnce(answer, response)
   }
   response.flushHeaders()
-  return relayStream(answer, response, events ? joiner : undefined)
+  return relayStream(answer, response, events ? { joiner, source: open.connection } : undefined)
 }
 
 /** Whether an answer is the stream that was asked for, in a coding that can be read here. */
@@ -113,7 +113,8 @@ function writeChunks(
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()
-    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, ended })
+    const source = open.connection
+    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, source, ended })
   })
 }
 

@@ -15,7 +15,7 @@ import { traceError } from '../../protocol/error-trace.ts'
 import { LINK_PATHS } from '../../protocol/link.ts'
 import type { Log } from '../log.ts'
 import type { AnswerBody } from './answer-body.ts'
-import type { ChunkJoiner, JoinedStream } from './chunk-joiner.ts'
+import type { ChunkJoiner, JoinedStream, RestingSource } from './chunk-joiner.ts'
 import { CollectedHash } from './collected-hash.ts'
 import type { EventMemory, StreamMemory } from './event-memory.ts'
 import type { OrderedChunks } from './ordered-chunks.ts'
@@ -23,6 +23,8 @@ import type { WorkerBody } from './worker-body.ts'
 
 export interface WrittenStreamDeps {
   readonly joiner: ChunkJoiner
+  /** What the answer is read from. */
+  readonly source: RestingSource
   readonly memory: EventMemory
   /** Ms. */
   readonly now: () => number
@@ -66,6 +68,8 @@ export class WrittenStream {
   #begun = false
   /** Whether the worker takes no more for now. */
   #full = false
+  /** Whether the provider is not read for now, so that its silence means nothing. */
+  #rests = false
   #ending: StreamEnding | undefined
   #digests: Pick<StreamRecord, 'provider_sha256' | 'client_sha256'> | undefined
 
@@ -89,7 +93,8 @@ export class WrittenStream {
     this.#chunks = new AnswerChunks(reading, openWriter(takeTextMemory))
     this.#clock = new StageClock(deps.now, () => this.#onSilence())
     this.#sinceSent = new Stopwatch(deps.now)
-    this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING)
+    const source = { rest: () => this.#rest(), wake: () => this.#wake() }
+    this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING, source)
     response.on('drain', () => this.#onDrained())
     response.once('close', () => this.#end({ kind: 'stopped' }))
     // A response that is closed already reports that by itself.
@@ -128,8 +133,24 @@ export class WrittenStream {
     if (!this.#begun) this.#begin()
     const tailMs = tailLimitMs(this.#chunks)
     if (tailMs !== undefined) this.#clock.enter(tailMs)
-    if (this.#full) this.#clock.pauseTimeout()
+    this.#timeProvider()
+  }
+
+  #timeProvider(): void {
+    if (this.#full || this.#rests) this.#clock.pauseTimeout()
     else this.#clock.progress()
+  }
+
+  #rest(): void {
+    this.#rests = true
+    this.#deps.source.rest()
+    this.#timeProvider()
+  }
+
+  #wake(): void {
+    this.#rests = false
+    this.#deps.source.wake()
+    this.#timeProvider()
   }
 
   /** The commit point: until here the worker keeps the time, and sends comments where it must. */
@@ -185,7 +206,7 @@ export class WrittenStream {
   #onDrained(): void {
     this.#full = false
     this.#sinceSent.restart()
-    this.#clock.progress()
+    this.#timeProvider()
     this.#answer.resume()
   }
 

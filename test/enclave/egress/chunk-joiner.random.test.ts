@@ -21,13 +21,18 @@ interface Traced {
   readonly push: (chunk: Buffer) => void
   readonly end: () => void
   readonly leave: () => void
+  /** What its source has while it rests. */
+  readonly unread: string[]
+  isRead: boolean
   pushed: string
   sent: string
 }
 
-/** A joiner with a clock and a timer of its own, and streams that keep what was pushed and sent. */
+/** A joiner with a clock and a timer of its own, and streams that rest, and keep what was pushed and sent. */
 function world() {
   let now = 1_000_000
+  const opened: Traced[] = []
+  let soon: (() => void)[] = []
   const timers = new Set<{ readonly ms: number; dueAt: number; readonly work: () => void }>()
   const joiner = new ChunkJoiner({
     now: () => now,
@@ -37,12 +42,27 @@ function world() {
       timers.add(timer)
       return () => void timers.delete(timer)
     },
+    soon: (work) => soon.push(work),
   })
+  const turn = () => {
+    for (const { isRead, unread, push } of opened) {
+      if (isRead) for (const chunk of unread.splice(0)) push(Buffer.from(chunk))
+    }
+    const works = soon
+    soon = []
+    for (const work of works) work()
+  }
   return {
     open: (): Traced => {
-      const traced = { pushed: '', sent: '' }
-      const joined = joiner.join((bytes) => (traced.sent += bytes.toString()))
-      return Object.assign(traced, joined)
+      const traced = { pushed: '', sent: '', isRead: true, unread: [] }
+      const source = {
+        rest: () => (traced.isRead = false),
+        wake: () => (traced.isRead = true),
+      }
+      const send = (bytes: Buffer) => (traced.sent += bytes.toString())
+      const stream = Object.assign(traced, joiner.join(send, undefined, source))
+      opened.push(stream)
+      return stream
     },
     /** Timers count from when they were set, whatever becomes of the clock that is read. */
     pass: (ms: number, clock = ms) => {
@@ -53,6 +73,7 @@ function world() {
         timer.dueAt = now + timer.ms
         timer.work()
       }
+      turn()
     },
     get timers() {
       return timers.size
@@ -77,9 +98,13 @@ it.each(Array.from({ length: 200 }, (_, index) => index + 1))(
         streams.push(opened)
       } else if (what < 14) {
         const chunk = random(40) === 0 ? 'x'.repeat(70_000) : `${step};`
-        stream.push(Buffer.from(chunk))
+        // What was read together with the chunk before it comes although its stream rests.
+        const comesYet = stream.isRead || (stream.unread.length === 0 && random(4) === 0)
+        if (comesYet) stream.push(Buffer.from(chunk))
+        else stream.unread.push(chunk)
         stream.pushed += chunk
       } else if (what < 15) {
+        if (stream.unread.length > 0) continue
         stream.end()
         // Nothing may follow its end.
         stream.pushed += stream.sent === stream.pushed ? '' : ' was held back at the end'
@@ -87,14 +112,20 @@ it.each(Array.from({ length: 200 }, (_, index) => index + 1))(
         streams = streams.filter((other) => other !== stream)
       } else if (what < 16) {
         stream.leave()
+        stream.unread.length = 0
         streams = streams.filter((other) => other !== stream)
       } else if (what < 17) {
         // The host sets the clock back or forward.
         host.pass(1, random(2) === 0 ? -random(5_000) : random(5_000))
       } else host.pass(1 + random(30))
     }
-    for (let passed = 0; passed < PATIENCE_MS; passed += 5) host.pass(5)
+    const wait = () => {
+      for (let passed = 0; passed < PATIENCE_MS; passed += 5) host.pass(5)
+    }
+    wait()
     expect([...ended, ...streams].filter(({ sent, pushed }) => sent !== pushed)).toEqual([])
+    // What left last together is rested from.
+    wait()
     expect(host.timers).toBe(0)
   },
 )

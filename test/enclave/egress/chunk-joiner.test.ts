@@ -7,20 +7,30 @@ const OUTPUT = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 const MANY = 300
 const WINDOW_MS = 50
 
-/** A joiner whose clock moves only when told. */
-function opened() {
+/** A joiner whose clock moves only when told. What its streams are read from can rest if wanted. */
+function opened(canRest = false) {
   let now = 0
   let tick: (() => void) | undefined
+  let soon: (() => void)[] = []
   const joiner = new ChunkJoiner({
     now: () => now,
     every: (_ms, work) => {
       tick = work
       return () => (tick = undefined)
     },
+    soon: (work) => soon.push(work),
   })
   const open = () => {
     const sent: string[] = []
-    return { sent, ...joiner.join((bytes) => sent.push(bytes.toString())) }
+    const source = { isRead: true, rest: () => {}, wake: () => {} }
+    source.rest = () => (source.isRead = false)
+    source.wake = () => (source.isRead = true)
+    const joined = joiner.join(
+      (bytes) => sent.push(bytes.toString()),
+      undefined,
+      canRest ? source : undefined,
+    )
+    return { sent, source, ...joined }
   }
   return {
     open,
@@ -34,6 +44,12 @@ function opened() {
       now += ms
       tick?.()
     },
+    /** Everything has been read that can be read. */
+    read: () => {
+      const works = soon
+      soon = []
+      for (const work of works) work()
+    },
     get isWaiting() {
       return tick !== undefined
     },
@@ -41,13 +57,24 @@ function opened() {
 }
 
 /** One stream of many, which has sent nothing for a while. */
-function oneOfMany() {
-  const host = opened()
+function oneOfMany(canRest = false) {
+  const host = opened(canRest)
   const [stream, ...others] = host.crowd(MANY)
   if (stream === undefined) throw new Error('no stream')
   stream.sent.length = 0
   host.pass(200)
   return { ...host, host, stream, others }
+}
+
+/** The same after it has sent two chunks together. */
+function restingOne() {
+  const one = oneOfMany(true)
+  const { stream, pass } = one
+  for (const chunk of ['1', '2', '3']) stream.push(Buffer.from(chunk))
+  expect(stream.source.isRead).toBe(true)
+  pass(WINDOW_MS)
+  expect([stream.sent, stream.source.isRead]).toEqual([['1', '23'], false])
+  return one
 }
 
 describe('chunks of many streams', () => {
@@ -125,6 +152,62 @@ describe('chunks of many streams', () => {
     const chunk = Buffer.alloc(40 * 1024, 'x')
     for (let count = 0; count < 3; count += 1) stream.push(chunk)
     expect(stream.sent.map(({ length }) => length)).toEqual([chunk.length, 2 * chunk.length])
+  })
+
+  it('are not read while they would only wait, once several have left together', () => {
+    const { stream, pass, read } = restingOne()
+    const { source, sent } = stream
+    pass(WINDOW_MS - 1)
+    expect(source.isRead).toBe(false)
+    pass(1)
+    expect(source.isRead).toBe(true)
+    for (const chunk of ['4', '5', '6']) stream.push(Buffer.from(chunk))
+    expect(sent).toEqual(['1', '23'])
+    read()
+    expect(sent).toEqual(['1', '23', '456'])
+    expect(source.isRead).toBe(false)
+  })
+
+  it('are read on, and leave at once, when there was only one or none to read after a rest', () => {
+    const { stream, host, pass, read } = restingOne()
+    const { source, sent } = stream
+    pass(WINDOW_MS)
+    read()
+    expect(source.isRead).toBe(true)
+    expect(host.isWaiting).toBe(false)
+    stream.push(Buffer.from('4'))
+    expect(sent).toEqual(['1', '23', '4'])
+    pass(WINDOW_MS)
+    stream.push(Buffer.from('5'))
+    expect(sent).toEqual(['1', '23', '4', '5'])
+    expect(source.isRead).toBe(true)
+  })
+
+  it('that still come after their stream is no longer read leave together with what is read next', () => {
+    const { stream, pass, read } = restingOne()
+    stream.push(Buffer.from('4'))
+    pass(WINDOW_MS)
+    stream.push(Buffer.from('5'))
+    expect(stream.sent).toEqual(['1', '23'])
+    read()
+    expect(stream.sent).toEqual(['1', '23', '45'])
+  })
+
+  it('are read again when their stream ends or is left, so that its connection can be used', () => {
+    for (const how of ['end', 'leave'] as const) {
+      const { stream, host } = restingOne()
+      stream[how]()
+      expect([stream.source.isRead, host.isWaiting]).toEqual([true, false])
+    }
+  })
+
+  it('are all read where they are large', () => {
+    const { stream, pass } = oneOfMany(true)
+    stream.push(Buffer.from('1'))
+    for (let count = 0; count < 2; count += 1) stream.push(Buffer.alloc(10 * 1024, 'x'))
+    pass(WINDOW_MS)
+    expect(stream.sent).toHaveLength(2)
+    expect(stream.source.isRead).toBe(true)
   })
 
   it('keep their bytes and their order, and hold no stream back for more than a quarter of a second', () => {

@@ -77,6 +77,7 @@ function open(
   const dropped: (() => void)[] = []
   const stream = new WrittenStream(ordered, answer, response, {
     joiner,
+    source: { rest: () => {}, wake: () => {} },
     memory,
     now: Date.now,
     log: (event) => logged.push(event),

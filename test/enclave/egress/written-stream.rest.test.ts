@@ -1,0 +1,61 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Readable, Writable } from 'node:stream'
+import { expect, it } from 'vitest'
+import {
+  ChunkJoiner,
+  type Opening,
+  type RestingSource,
+} from '../../../src/enclave/egress/chunk-joiner.ts'
+import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
+import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
+import type { ChunkOrder } from '../../../src/protocol/stream-record.ts'
+
+const ORDER: ChunkOrder = {
+  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+  owner: 'cus_1',
+  head: { id: 'chatcmpl-1', created: 1, model: 'm' },
+  format: { door: 'chat' },
+  billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
+  include_reasoning: true,
+  idle_ms: 50,
+  keep_alive_ms: 60_000,
+  record_ms: 60_000,
+}
+
+const TEXT = Buffer.from('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n')
+
+/** A joiner that lets a test decide when its streams rest. */
+class TestJoiner extends ChunkJoiner {
+  readonly sources: RestingSource[] = []
+
+  override join(send: (bytes: Buffer) => void, opening: Opening, source: RestingSource) {
+    this.sources.push(source)
+    return super.join(send, opening, source)
+  }
+}
+
+it('a provider that is not read is not taken for silent, and is again once it is read', async () => {
+  const joiner = new TestJoiner({ now: Date.now })
+  const answer = new Readable({ read: () => {} })
+  const response = new Writable({ write: (_bytes, _encoding, done) => done() })
+  const happened: string[] = []
+  const stream = new WrittenStream(orderedChunks(ORDER, Buffer.alloc(0)), answer, response, {
+    joiner,
+    source: { rest: () => void happened.push('rest'), wake: () => void happened.push('wake') },
+    memory: new EventMemory(),
+    now: Date.now,
+    log: (event) => happened.push(event),
+    ended: () => happened.push('ended'),
+  })
+  const [source] = joiner.sources
+  answer.emit('data', TEXT)
+  source?.rest()
+  // What was read before it rests does not start its time.
+  answer.emit('data', TEXT)
+  await delay(300)
+  expect(happened).toEqual(['rest'])
+  source?.wake()
+  await expect.poll(() => happened).toEqual(['rest', 'wake', 'ended'])
+  expect(stream.stop().ending).toEqual({ kind: 'idle' })
+})
