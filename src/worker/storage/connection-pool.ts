@@ -1,9 +1,12 @@
+import { startDeadline } from '../batching/deadline-timer.ts'
 import { DeadlinePassed, type OperationDeadline } from './operation-deadline.ts'
 
 /** One connection of a pool, used by one batch at a time. */
 export interface PooledConnection {
   /** Drops the connection without waiting for an answer. */
   discard(): void
+  /** Whether the other side answers, as soon as it does. Never rejects. */
+  isAlive(): Promise<boolean>
 }
 
 /** For whom a connection is used, and for what. */
@@ -44,9 +47,12 @@ export interface ConnectionPoolOptions<L extends PooledConnection> {
 
 /**
  * What is between may have forgotten a connection that was idle for so long, and tell neither side: work on it would wait until
- * its time is up.
+ * its time is up. So it is asked first. A new one would cost each use after a rest more than the question does.
  */
 const MAX_IDLE_MS = 60_000
+
+/** How long such a connection may take to answer. */
+const MAX_ANSWER_MS = 250
 
 /** So that connections follow a database that has moved, and its server's memory of each is freed. */
 const MAX_AGE_MS = 30 * 60_000
@@ -58,28 +64,39 @@ interface Kept<L extends PooledConnection> {
   readonly idleSince: number
 }
 
-/** A pool of connections, each opened at its first use and renewed between two uses once it is old or was idle for long. */
+/** A pool of connections, each opened at its first use, and renewed between two uses once it is old or no longer answers. */
 export function createConnectionPool<L extends PooledConnection>(
   options: ConnectionPoolOptions<L>,
 ): ConnectionPool<L> {
   const { now, open, survives } = options
   const queue = createConnectionQueue<Kept<L>>(options)
 
-  function usable(kept: Kept<L> | undefined): Pick<Kept<L>, 'connection' | 'openedAt'> {
-    const at = now()
+  async function usable(
+    kept: Kept<L> | undefined,
+  ): Promise<Pick<Kept<L>, 'connection' | 'openedAt'>> {
     if (kept !== undefined) {
-      const isFresh = at - kept.idleSince < MAX_IDLE_MS && at - kept.openedAt < MAX_AGE_MS
-      if (isFresh) return kept
+      const [idleMs, ageMs] = [now() - kept.idleSince, now() - kept.openedAt]
+      if (ageMs < MAX_AGE_MS && (idleMs < MAX_IDLE_MS || (await answers(kept.connection)))) {
+        return kept
+      }
       kept.connection.discard()
     }
-    return { connection: open(), openedAt: at }
+    return { connection: open(), openedAt: now() }
+  }
+
+  async function answers(connection: L): Promise<boolean> {
+    const { promise: late, resolve } = Promise.withResolvers<boolean>()
+    const timer = startDeadline(MAX_ANSWER_MS, now, () => resolve(false))
+    const isAlive = await Promise.race([connection.isAlive(), late])
+    timer.stop()
+    return isAlive
   }
 
   return {
     async use(user, { passed }, work) {
       // Rejects where the time is up already: work that is given up at once would only cost its connection.
       await Promise.race([passed, Promise.resolve()])
-      const { connection, openedAt } = usable(await queue.acquire(user, passed))
+      const { connection, openedAt } = await usable(await queue.acquire(user, passed))
       return runOn(connection, work, passed, {
         done: (kept) =>
           queue.release(user, kept && { connection: kept, openedAt, idleSince: now() }),

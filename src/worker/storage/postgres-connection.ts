@@ -49,7 +49,12 @@ export function openPostgresConnection({
     discarded = true
     void sql.end({ timeout: 0 }).catch(() => {})
   }
-  return { sql, discard }
+  const isAlive = () =>
+    sql.unsafe('SELECT 1').then(
+      () => true,
+      () => false,
+    )
+  return { sql, discard, isAlive }
 }
 
 /** Options of the driver, whose types leave `socket` out: it is called for each connection, and TLS is its matter. */

@@ -18,11 +18,20 @@ const never = () => new Promise<never>(() => {})
 describe('a pool of connections', () => {
   let opened = 0
   let discarded: number[] = []
+  let asked: number[] = []
+  let isAlive: () => Promise<boolean> = async () => true
   const create = (size: number, share = size) => {
     const connections = createConnectionPool<TestConnection>({
       open: () => {
         const name = ++opened
-        return { name, discard: () => discarded.push(name) }
+        return {
+          name,
+          discard: () => discarded.push(name),
+          isAlive: () => {
+            asked.push(name)
+            return isAlive()
+          },
+        }
       },
       size,
       share,
@@ -40,6 +49,8 @@ describe('a pool of connections', () => {
     vi.useFakeTimers()
     opened = 0
     discarded = []
+    asked = []
+    isAlive = async () => true
   })
   afterEach(() => vi.useRealTimers())
 
@@ -49,15 +60,31 @@ describe('a pool of connections', () => {
       expect(await connections.use(writer('a'), async ({ name }) => name)).toBe(1)
   })
 
-  it('renews a connection that was idle for a minute', async () => {
+  it('asks a connection that was idle for a minute whether it is still there, and no other', async () => {
     const connections = create(1)
     const name = () => connections.use(writer('a'), async (connection) => connection.name)
     expect(await name()).toBe(1)
     vi.setSystemTime(Date.now() + 59_999)
     expect(await name()).toBe(1)
-    expect(discarded).toEqual([])
+    expect(asked).toEqual([])
     vi.setSystemTime(Date.now() + 60_000)
-    expect(await name()).toBe(2)
+    expect(await name()).toBe(1)
+    expect(asked).toEqual([1])
+    expect(discarded).toEqual([])
+  })
+
+  it.each([
+    ['does not answer', never],
+    ['answers no more', async () => false],
+  ])('renews a connection that was idle for a minute and %s', async (_how, answer) => {
+    const connections = create(1)
+    const name = () => connections.use(writer('a'), async (connection) => connection.name)
+    await name()
+    vi.setSystemTime(Date.now() + 60_000)
+    isAlive = answer
+    const next = name()
+    await vi.advanceTimersByTimeAsync(250)
+    expect(await next).toBe(2)
     expect(discarded).toEqual([1])
   })
 

@@ -46,7 +46,8 @@ function startBatches(lock: (asked: Lock) => Promise<void>) {
     return work({ unsafe } as unknown as postgres.TransactionSql)
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only this member of the driver is used
-  const connection = { sql: { begin } as unknown as postgres.Sql, discard: () => {} }
+  const sql = { begin } as unknown as postgres.Sql
+  const connection = { sql, discard: () => {}, isAlive: async () => true }
   let last: Promise<unknown> = Promise.resolve()
   const onConnection: OnConnection = (user, _deadline, work) => {
     if (user.waits === true) return work(connection)

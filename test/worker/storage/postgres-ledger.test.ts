@@ -33,7 +33,8 @@ function startLedger(answer: (call: Call) => Promise<void>, now: () => number = 
       execute: () => execute(params),
     })
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only this member of the driver is used
-    return { sql: { unsafe } as unknown as postgres.Sql, discard: () => {} }
+    const sql = { unsafe } as unknown as postgres.Sql
+    return { sql, discard: () => {}, isAlive: async () => true }
   }
   const ledger = createPostgresLedger({
     onConnection: (user, deadline, work) =>
