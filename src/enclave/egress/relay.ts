@@ -106,15 +106,15 @@ function writeChunks(
   if (written.has(ordered.order.stream)) {
     throw new LinkError('invalid_request', 'the stream is not new')
   }
-  written.add(ordered.order.stream, (ended) => {
+  written.add(ordered.order.stream, (ended, left) => {
     response.writeHead(200, {
       'content-type': 'text/event-stream',
       [EGRESS_EVIDENCE_HEADER]: open.channel.evidence.evidence_digest,
       [EGRESS_CHUNKS_HEADER]: 'written',
     })
     response.flushHeaders()
-    const source = open.connection
-    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, source, ended })
+    const own = { source: open.connection, ended, left }
+    return new WrittenStream(ordered, answer, chunkedBody(response), { ...deps, ...own })
   })
 }
 

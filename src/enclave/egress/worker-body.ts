@@ -5,6 +5,8 @@ import type { Socket } from 'node:net'
 export interface WorkerBody {
   /** Whether no more can be sent, because the body or the connection has ended. */
   readonly destroyed: boolean
+  /** Whether it was ended, and the kernel has all of it. */
+  readonly writableFinished: boolean
   /**
    * Sends a piece.
    * @returns false where no more should be sent before `drain`
@@ -52,6 +54,10 @@ class ChunkedBody implements WorkerBody {
 
   get destroyed(): boolean {
     return this.#response.destroyed || this.#socket.destroyed
+  }
+
+  get writableFinished(): boolean {
+    return this.#response.writableFinished
   }
 
   write(bytes: Uint8Array): boolean {

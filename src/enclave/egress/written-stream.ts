@@ -34,6 +34,8 @@ export interface WrittenStreamDeps {
    * it is dropped.
    */
   readonly ended: (record: StreamRecord, keptMs: number, dropped: () => void) => void
+  /** Called once, after that, when the worker has closed its connection before it had taken all. */
+  readonly left: () => void
 }
 
 /** How long the record is kept of a stream of which nothing was sent: the worker goes on without it. */
@@ -96,7 +98,10 @@ export class WrittenStream {
     const source = { rest: () => this.#rest(), wake: () => this.#wake() }
     this.#joined = deps.joiner.join((events) => this.#sendEvents(events), PAST_OPENING, source)
     response.on('drain', () => this.#onDrained())
-    response.once('close', () => this.#end({ kind: 'stopped' }))
+    response.once('close', () => {
+      this.#end({ kind: 'stopped' })
+      if (!response.writableFinished) deps.left()
+    })
     // A response that is closed already reports that by itself.
     response.on('error', () => {})
     answer.on('data', (bytes) => this.#take(bytes))

@@ -85,6 +85,7 @@ function open(
       ends += 1
       dropped.push(drop)
     },
+    left: () => {},
   })
   return {
     answer,

@@ -15,12 +15,13 @@ const RECORD: StreamRecord = {
   client_sha256: 'b'.repeat(64),
 }
 
-/** A stream that has ended, and whose record must be kept for so long. */
-function ended(keptMs: number, dropped = () => {}): WrittenStreams {
-  const streams = new WrittenStreams()
+/** Adds a stream that has ended, and whose record must be kept for so long; returns what says that the worker has left. */
+function add(streams: WrittenStreams, name: string, keptMs: number, dropped = () => {}) {
   let end: (record: StreamRecord, ms: number, dropped: () => void) => void = () => {}
-  streams.add('one', (onEnd) => {
+  let leave = () => {}
+  streams.add(name, (onEnd, left) => {
     end = onEnd
+    leave = left
     return {
       stop: () => {
         throw new Error('the stream was kept')
@@ -28,6 +29,12 @@ function ended(keptMs: number, dropped = () => {}): WrittenStreams {
     }
   })
   end(RECORD, keptMs, dropped)
+  return leave
+}
+
+function ended(keptMs: number, dropped = () => {}): WrittenStreams {
+  const streams = new WrittenStreams()
+  add(streams, 'one', keptMs, dropped)
   return streams
 }
 
@@ -69,4 +76,41 @@ test('and is forgotten when its time is over, which is said once', () => {
   expect(streams.has('one')).toBe(false)
   expect(dropped).toHaveBeenCalledOnce()
   expect(streams.end('one')).toBeUndefined()
+})
+
+test('a worker that left before it had all of a stream has a minute to ask for its record', () => {
+  const dropped = vi.fn<() => void>()
+  const streams = new WrittenStreams()
+  add(streams, 'one', 3_660_000, dropped)()
+  vi.advanceTimersByTime(59_999)
+  expect(dropped).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
+  expect(dropped).toHaveBeenCalledOnce()
+  expect(streams.has('one')).toBe(false)
+})
+
+test('one that asks before it leaves has as long as ever to ask again', () => {
+  const streams = new WrittenStreams()
+  const leave = add(streams, 'one', 3_660_000)
+  expect(streams.end('one')).toEqual(RECORD)
+  leave()
+  vi.advanceTimersByTime(15_000)
+  expect(streams.end('one')).toBeUndefined()
+})
+
+test('of more records than may wait, the oldest that was not asked for is dropped', () => {
+  const dropped: string[] = []
+  const streams = new WrittenStreams(2)
+  const end = (name: string) => add(streams, name, 3_660_000, () => void dropped.push(name))
+  end('one')
+  end('two')
+  expect(streams.end('one')).toEqual(RECORD)
+  end('three')
+  expect(dropped).toEqual([])
+  end('four')
+  expect(dropped).toEqual(['two'])
+  expect(streams.end('two')).toBeUndefined()
+  for (const name of ['one', 'three', 'four']) expect(streams.end(name)).toEqual(RECORD)
+  vi.advanceTimersByTime(15_000)
+  expect(dropped).toEqual(['two', 'one', 'three', 'four'])
 })

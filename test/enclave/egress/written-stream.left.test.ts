@@ -1,0 +1,71 @@
+import { Readable, Writable } from 'node:stream'
+import { expect, it } from 'vitest'
+import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
+import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
+import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
+import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
+
+const ORDER = {
+  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
+  owner: 'cus_1',
+  head: { id: 'a', created: 1, model: 'm' },
+  format: { door: 'chat' },
+  billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
+  include_reasoning: true,
+  idle_ms: 60_000,
+  keep_alive_ms: 60_000,
+  record_ms: 60_000,
+} as const
+
+const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
+const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+
+/** A stream on its way to a worker that takes everything at once, or nothing. */
+function open(worker: 'takes all' | 'takes nothing') {
+  const answer = new Readable({ read: () => {} })
+  const response = new Writable({
+    write: (_bytes, _encoding, done) => {
+      if (worker === 'takes all') done()
+    },
+  })
+  const said: string[] = []
+  const stream = new WrittenStream(orderedChunks(ORDER, new Uint8Array(0)), answer, response, {
+    joiner: new ChunkJoiner({ now: Date.now }),
+    source: { rest: () => undefined, wake: () => undefined },
+    memory: new EventMemory(),
+    now: Date.now,
+    log: () => {},
+    ended: ({ ending }) => said.push(ending.kind),
+    left: () => said.push('left'),
+  })
+  const closed = new Promise((resolve) => response.once('close', resolve))
+  const give = (text: string) => void answer.emit('data', Buffer.from(text))
+  return { answer, response, stream, said, closed, give }
+}
+
+it('a stream is not left by a worker that has taken all of it', async () => {
+  const { answer, said, closed, give } = open('takes all')
+  give(TEXT)
+  give(STOP)
+  answer.emit('end')
+  await closed
+  expect(said).toEqual(['complete'])
+})
+
+it('a stream is left by one that closes its connection in the middle', async () => {
+  const { response, said, closed, give } = open('takes all')
+  give(TEXT)
+  response.destroy()
+  await closed
+  expect(said).toEqual(['stopped', 'left'])
+})
+
+it('a stream is left by one that closes its connection before it has taken the end', async () => {
+  const { answer, response, said, closed, give } = open('takes nothing')
+  give(TEXT)
+  give(STOP)
+  answer.emit('end')
+  response.destroy()
+  await closed
+  expect(said).toEqual(['complete', 'left'])
+})
