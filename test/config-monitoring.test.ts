@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { readFamilies } from '../src/protocol/exposition.ts'
+import { HostCounts } from '../src/enclave/telemetry/host-counts.ts'
 import { Metrics } from '../src/worker/metrics/metrics.ts'
 
 /** The dashboard and the alert rules are held against the metrics that really exist, and against the operations page. */
@@ -52,7 +53,7 @@ const documented = new Map(
   ),
 )
 
-const families = readFamilies(new Metrics().render())
+const families = readFamilies(`${new Metrics().render()}${new HostCounts().render()}`)
 const exists = new Set([...families.map(({ name }) => name), ...GAUGES])
 
 /** `cmr_x_bucket` is of the histogram `cmr_x`. */

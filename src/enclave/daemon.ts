@@ -58,6 +58,8 @@ export interface Daemon {
   renewTls(given?: TlsMaterial): Promise<DaemonTls>
   /** Ends the carrier of that port; a new one is started. */
   endCarrier(port: number): void
+  /** Counts clients that the front disconnected because they did not read. */
+  clientsUnread(count: number): void
   close(): Promise<void>
 }
 
@@ -94,7 +96,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
     telemetry,
     generation: current,
   })
-  const sources = { generation: current, identity, upstream }
+  const sources = { generation: current, identity, upstream, counts: telemetry.host }
   const links = await openLinks({ ...deps, boot, receiptKey, ...sources, routes, changes })
   const endings = [clock.close, source.watch(() => void generations.reload())]
   return {
@@ -113,6 +115,7 @@ export async function startDaemon(boot: DaemonBoot, deps: DaemonDeps): Promise<D
       return renewed
     },
     endCarrier: (port) => links.endCarrier(port),
+    clientsUnread: (count) => telemetry.host.clientsUnread(count),
     async close() {
       for (const end of endings) end()
       hpke.rotation.close()

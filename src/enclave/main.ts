@@ -10,6 +10,9 @@ import { returnUnusedMemory } from './unused-memory.ts'
 
 const CLOCKS = { now: Date.now, monotonic: () => performance.now() }
 
+/** What is done with each message of the supervisor. */
+type Actions = Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>>
+
 /**
  * The enclave daemon's process. The supervisor starts it with an IPC channel, and it ends with that channel, because
  * its keys have no other user.
@@ -21,7 +24,7 @@ function main(): void {
 
   const offers = new Offers(notify)
 
-  const act: Readonly<Record<ToDaemon['type'], (message: ToDaemon) => Promise<void>>> = {
+  const act: Actions = {
     async boot(message) {
       if (message.type !== 'boot' || starting !== undefined) throw new Error('booted twice')
       Object.assign(env, message.boot.secrets)
@@ -44,6 +47,9 @@ function main(): void {
     async end_carrier(message) {
       if (message.type === 'end_carrier') (await starting)?.endCarrier(message.port)
     },
+    async clients_unread(message) {
+      if (message.type === 'clients_unread') (await starting)?.clientsUnread(message.count)
+    },
     async prepare_tls(message) {
       if (message.type !== 'prepare_tls') return
       notify({ type: 'tls_prepared', tls: await makeTlsIdentity(message.domains, new Date()) })
@@ -65,11 +71,7 @@ function main(): void {
     process.exit(0)
   }
 
-  process.on('message', (received) => {
-    const message = toDaemonSchema.safeParse(received)
-    if (!message.success) refuse('the supervisor sent a message of an unknown form')
-    else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
-  })
+  process.on('message', (received) => receive(received, act))
   // Node would print the message, which may contain prompts or keys.
   process.on('uncaughtException', (error) => {
     log('unexpected_error', traceError(error))
@@ -77,6 +79,12 @@ function main(): void {
   })
   process.on('SIGHUP', () => void act.reload({ type: 'reload' }).catch(() => {}))
   for (const ending of ['disconnect', 'SIGTERM', 'SIGINT']) process.on(ending, () => void stop())
+}
+
+function receive(received: unknown, act: Actions): void {
+  const message = toDaemonSchema.safeParse(received)
+  if (!message.success) refuse('the supervisor sent a message of an unknown form')
+  else act[message.data.type](message.data).catch((error: unknown) => refuse(reasonOf(error)))
 }
 
 function notify(message: FromDaemon): void {

@@ -1,5 +1,5 @@
 import type { DaemonBoot, DaemonReady, FromDaemon } from '../protocol/boot.ts'
-import { startCarriers } from './carrier/carriers.ts'
+import { startCarriers, type CarriersInputs } from './carrier/carriers.ts'
 import type { Changes } from './carrier/changes.ts'
 import { readFacts } from './carrier/read-facts.ts'
 import type { Generation } from './config/generations.ts'
@@ -26,6 +26,7 @@ export interface LinksInputs {
   readonly thread: string
   readonly log: Log
   readonly notify: (message: FromDaemon) => void
+  readonly counts: CarriersInputs['counts']
   /** Milliseconds that never go back. */
   readonly monotonic: () => number
 }

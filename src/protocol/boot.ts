@@ -100,6 +100,8 @@ export const toDaemonSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('prepare_tls'), domains: z.array(z.string()) }),
   /** Ends the carrier that listens on this port and no longer answers; the daemon starts it again. */
   z.strictObject({ type: z.literal('end_carrier'), port: portSchema }),
+  /** So many clients were disconnected because they did not read; the daemon counts them in the metrics. */
+  z.strictObject({ type: z.literal('clients_unread'), count: z.int().min(1) }),
   /** Switches to this key, or to a new one. */
   z.strictObject({ type: z.literal('renew_tls'), tls: tlsMaterialSchema.optional() }),
 ])

@@ -30,7 +30,8 @@ interface StoragePartsDeps extends RuntimeDeps, BatchDeps {
 export function openStorageParts(env: Env, deps: StoragePartsDeps): StorageParts {
   const { link, log, now, randomBytes } = deps
   const failed = (failure: string) => log('storage_unavailable', { failure })
-  const storage = monitoredStorage(openStorage(env, deps), failed)
+  const rowWaited = (ms: number) => log('row_waited', { duration_ms: ms })
+  const storage = monitoredStorage(openStorage(env, { ...deps, rowWaited }), failed)
   const signingKeys = new SigningKeyLog(link, storage, now)
   const check = async () => {
     const ping = storage.directory().batch([{ sql: 'SELECT 1', params: [] }])

@@ -164,6 +164,7 @@ const EVENTS: Readonly<Record<LogEvent, true>> = {
   config_loaded: true,
   link_unavailable: true,
   storage_unavailable: true,
+  row_waited: true,
   audit_outcome_lost: true,
   sweep: true,
 }

@@ -6,6 +6,7 @@ import { answerForwarded, type AnswerRoute } from '../link/dispatch.ts'
 import type { Log } from '../log.ts'
 import type { ProviderProofs } from '../proofs.ts'
 import { bodyReader } from '../read-body.ts'
+import type { HostCounts } from '../telemetry/host-counts.ts'
 import { CarrierHost } from './carrier-host.ts'
 import type { Changes } from './changes.ts'
 import type { Facts } from './facts.ts'
@@ -24,6 +25,7 @@ export interface CarriersInputs {
   readonly routes: readonly AnswerRoute[]
   readonly log: Log
   readonly notify: (message: FromDaemon) => void
+  readonly counts: Pick<HostCounts, 'carrierLost'>
   /** Milliseconds that never go back. */
   readonly monotonic: () => number
   /** Says when facts have changed. */
@@ -43,7 +45,7 @@ const CARRIER_THREAD = new URL('./carrier-thread.ts', import.meta.url)
 
 /** @throws Error when one does not listen */
 export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
-  const { link, ports, facts, notify, proofs, routes, log } = inputs
+  const { link, ports, facts, notify, counts, proofs, routes, log } = inputs
   const answer = (question: Question) => answerQuestion(question, { proofs, routes, log })
   const eventMemory = countersFor(ports.length)
   const hosts = ports.map(
@@ -55,7 +57,10 @@ export async function startCarriers(inputs: CarriersInputs): Promise<Carriers> {
         place: index,
         answer,
         heartbeat: CARRIER_HEARTBEAT,
-        onLost: (why) => notify({ type: 'carrier_lost', reason: `number ${index + 1} ${why}` }),
+        onLost: (why) => {
+          counts.carrierLost(why)
+          notify({ type: 'carrier_lost', reason: `number ${index + 1} ${why}` })
+        },
         onRestored: () => notify({ type: 'carrier_restored', reason: `number ${index + 1}` }),
         program: CARRIER_THREAD,
       }),

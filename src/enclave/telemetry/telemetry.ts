@@ -1,6 +1,7 @@
 import type { ServiceConfig } from '../../protocol/config.ts'
 import type { TelemetryAnswer, TelemetryReport } from '../../protocol/telemetry.ts'
 import type { Collector, CollectorSource } from './collector.ts'
+import { HostCounts } from './host-counts.ts'
 import { WorkerReports } from './worker-reports.ts'
 
 /** Names the router to the collector, and the collector. */
@@ -11,13 +12,15 @@ type Configured = Pick<ServiceConfig, 'name' | 'telemetry'>
  * where one is configured. If the collector does not answer, only its data is lost.
  */
 export class Telemetry {
+  /** What is counted here instead of in a worker. */
+  readonly host = new HostCounts()
   readonly #reports: WorkerReports
   readonly #source: CollectorSource
   #collector: Collector | undefined
   #configured = ''
 
   private constructor(now: () => number) {
-    const reports = new WorkerReports(now)
+    const reports = new WorkerReports(now, () => this.host.render())
     this.#reports = reports
     this.#source = { now, startedAt: now(), metrics: () => reports.total() }
   }

@@ -12,11 +12,14 @@ const MAX_INSTANCES = 64
 /** The last report of every worker of the host. Counts of workers that have ended stay in the sum, which never falls. */
 export class WorkerReports {
   readonly #now: () => number
+  readonly #host: () => string
   readonly #reports = new Map<string, Report & { readonly at: number }>()
   #ended = ''
 
-  constructor(now: () => number) {
+  /** @param host what is counted outside of the workers, which is in every sum, in the Prometheus text format */
+  constructor(now: () => number, host: () => string) {
     this.#now = now
+    this.#host = host
   }
 
   take(report: Report): void {
@@ -37,7 +40,7 @@ export class WorkerReports {
       resting[route] = Math.max(resting[route] ?? 0, state)
     }
     return {
-      metrics: [this.#ended, ...others.map(({ metrics }) => metrics)],
+      metrics: [this.#host(), this.#ended, ...others.map(({ metrics }) => metrics)],
       open_requests: current.reduce((sum, report) => sum + report.open_requests, 0),
       resting,
     }
@@ -45,6 +48,7 @@ export class WorkerReports {
 
   /** The sums of all workers. */
   total(): string {
-    return addExpositions([this.#ended, ...[...this.#reports.values()].map((one) => one.metrics)])
+    const reported = [...this.#reports.values()].map(({ metrics }) => metrics)
+    return addExpositions([this.#host(), this.#ended, ...reported])
   }
 }

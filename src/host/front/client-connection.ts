@@ -12,6 +12,8 @@ export interface RelayTarget {
 export interface RelayEvents {
   readonly connected: () => void
   readonly refused: () => void
+  /** The client did not take what waits for it, and is disconnected. */
+  readonly unread: () => void
 }
 
 /** Time limits of a connection, ms. */
@@ -64,7 +66,7 @@ export class ClientConnection implements Connection {
   relay(
     { port, localAddress }: RelayTarget,
     first: Buffer,
-    { connected, refused }: RelayEvents,
+    { connected, refused, unread: gaveUp }: RelayEvents,
   ): void {
     const client = this.socket
     let unread: DeadlineTimer | undefined
@@ -73,6 +75,7 @@ export class ClientConnection implements Connection {
       unread = undefined
     }
     const giveUp = () => {
+      gaveUp()
       worker.resetAndDestroy()
       // What waits for the client is not waited for again.
       client.resetAndDestroy()

@@ -26,7 +26,8 @@ const table = new ConnectionTable<ClientConnection>(plan.limits, now)
 const sharedAddress = () => '127.0.0.1'
 const sourceAddress = platform === 'linux' ? makeSourceAddress(plan.sourceKey) : sharedAddress
 const times = { lingerMs: LINGER_MS, unreadMs: plan.unreadMs }
-const tools = { table, now, sourceAddress, times }
+let unread = 0
+const tools = { table, now, sourceAddress, times, unread: () => void (unread += 1) }
 const http = new PublicListener(tools, false)
 const https = new PublicListener(tools, true)
 
@@ -36,6 +37,8 @@ setInterval(() => {
   if (seconds % PRESSURE_EVERY_SECONDS !== 0) return
   const pressure = table.takePressure()
   if (pressure.refused + pressure.closed > 0) send({ type: 'pressed', ...pressure })
+  if (unread > 0) send({ type: 'unread', count: unread })
+  unread = 0
 }, TICK_MS)
 
 parentPort?.on('message', (received) => {

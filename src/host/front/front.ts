@@ -48,13 +48,15 @@ export interface FrontOptions {
   readonly sourceKey: Uint8Array
   /** Called every 10 seconds in which connections were refused or closed. */
   readonly pressed: (pressure: Pressure) => void
+  /** Called every 10 seconds in which clients were disconnected because they did not read. */
+  readonly unread: (count: number) => void
 }
 
 /**
  * Starts a front in its own thread, so that work of the supervisor does not delay connections.
  * @throws AddressUnavailable when an address cannot be opened
  */
-export async function openFront({ pressed, ...options }: FrontOptions): Promise<Front> {
+export async function openFront({ pressed, unread, ...options }: FrontOptions): Promise<Front> {
   const workerData: FrontPlan = { ...options, sourceKey: Uint8Array.from(options.sourceKey) }
   const thread = new Worker(new URL('./front-thread.ts', import.meta.url), { workerData })
   thread.unref()
@@ -67,6 +69,7 @@ export async function openFront({ pressed, ...options }: FrontOptions): Promise<
     const said = fromFrontSchema.parse(message)
     if (said.type === 'open') resolve(said)
     else if (said.type === 'pressed') pressed(said)
+    else if (said.type === 'unread') unread(said.count)
     else reject(new AddressUnavailable(said.address, said.code))
   })
   const send = (message: ToFront) => {

@@ -34,6 +34,8 @@ export const fromFrontSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('failed'), address: z.string(), code: z.string() }),
   /** Connections refused and closed since the last such message. */
   z.object({ type: z.literal('pressed'), refused: z.int(), closed: z.int() }),
+  /** Clients disconnected since the last such message because they did not read. */
+  z.object({ type: z.literal('unread'), count: z.int() }),
 ])
 
 export type FrontPlan = z.output<typeof frontPlanSchema>

@@ -9,6 +9,8 @@ export interface ListenerDeps {
   readonly now: () => number
   readonly sourceAddress: SourceAddress
   readonly times: ConnectionLimits
+  /** Called for each client that is disconnected because it does not read. */
+  readonly unread: () => void
 }
 
 /** A connection that has sent bytes and waits for a worker. */
@@ -83,7 +85,7 @@ export class PublicListener {
 
   #relay(waiting: Waiting, port: number): void {
     const { connection, first } = waiting
-    const { table, sourceAddress } = this.#tools
+    const { table, sourceAddress, unread } = this.#tools
     if (!table.move(connection, this.#secure ? 'handshaking' : 'established')) {
       connection.socket.resetAndDestroy()
       return
@@ -94,6 +96,7 @@ export class PublicListener {
         if (this.#secure)
           connection.onHandshakeEnd(first, () => table.move(connection, 'established'))
       },
+      unread,
       refused: () => {
         // The worker has just died; `relayTo` will name the port of its replacement.
         table.move(connection, 'held')

@@ -56,10 +56,15 @@ export class Server {
     const { options } = plan.start
     const bundlePath = plan.state.file('worker.js')
     await writeWorkerBundle(bundlePath)
-    const fronts = await openFronts({ ...options, workers: plan.start.workers, log: plan.log })
+    const fronts = await openFronts({
+      ...options,
+      workers: plan.start.workers,
+      unread: (count) => parts.sendToDaemon({ type: 'clients_unread', count }),
+      log: plan.log,
+    })
     const link = await makeLinkCertificates(Date.now())
     const rpc: DaemonRpc = new DaemonRpc((message) => parts.sendToDaemon(message))
-    const parts = new Parts({
+    const parts: Parts = new Parts({
       settings: {
         storage: plan.start.storage,
         maxOpenRequests: options.maxOpenRequests,

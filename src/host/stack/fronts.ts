@@ -31,6 +31,8 @@ export interface FrontsOptions {
   readonly connectionsPerSource?: number | undefined
   /** How long a client may take for what waits for it. */
   readonly unreadSeconds?: number | undefined
+  /** Called with how many clients were disconnected because they did not read. */
+  readonly unread?: (count: number) => void
   /** Prints one line. */
   readonly log: (text: string) => void
 }
@@ -47,7 +49,7 @@ const UNREAD_SECONDS = 300
  * @throws StartError when an address cannot be opened
  */
 export async function openFronts(options: FrontsOptions): Promise<Fronts> {
-  const { http, https, workers, unreadSeconds = UNREAD_SECONDS, log } = options
+  const { http, https, workers, unreadSeconds = UNREAD_SECONDS, log, unread = () => {} } = options
   const sourceKey = randomBytes(32)
   const limits = frontLimits(openFilesLimit(), workers, perSource(options))
   const pressed = ({ refused, closed }: Pressure) =>
@@ -61,6 +63,7 @@ export async function openFronts(options: FrontsOptions): Promise<Fronts> {
       unreadMs: unreadSeconds * 1_000,
       sourceKey,
       pressed,
+      unread,
     }).catch(refuseStart)
   if (workers > 1) await Promise.all([http, https].map(takeAlone)).catch(refuseStart)
   const first = await open({ http: http.port, https: https.port })

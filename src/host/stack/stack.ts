@@ -63,11 +63,13 @@ export class Stack {
       workers: 1,
       connectionsPerSource,
       unreadSeconds,
+      unread: (count) => parts.sendToDaemon({ type: 'clients_unread', count }),
       log: plan.log,
     })
     const ownUrl = baseUrlOf(fronts)
     const made = { adminToken, bundlePath, link, ...LOCAL, ownUrl, onDaemonMessage, fronts }
-    return new Stack(plan, adminToken, new Parts({ ...plan, ...made }), fronts)
+    const parts = new Parts({ ...plan, ...made })
+    return new Stack(plan, adminToken, parts, fronts)
   }
 
   private constructor(plan: StackPlan, adminToken: string, parts: Parts, fronts: Fronts) {

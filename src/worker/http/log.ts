@@ -61,6 +61,8 @@ export type LogEvent =
   | 'config_loaded'
   | 'link_unavailable'
   | 'storage_unavailable'
+  /** An operation waited for a customer's row that another transaction kept locked (PostgreSQL). */
+  | 'row_waited'
   /** An action of an operator was carried out, but its outcome could not be written to the audit log. */
   | 'audit_outcome_lost'
   | 'sweep'

@@ -37,6 +37,11 @@ export class Metrics {
     'Time to price, sign and store an exchange.',
     REQUEST_SECONDS,
   )
+  readonly #rowWaits = new Histogram(
+    'cmr_row_wait_seconds',
+    'Waits of ledger operations for a row that another transaction kept locked.',
+    REQUEST_SECONDS,
+  )
   readonly #receipts = new Counter(
     'cmr_receipts_total',
     'Settled exchanges, by whether they have a receipt.',
@@ -88,6 +93,7 @@ export class Metrics {
     settle_failed: ({ code = '' }) => this.#settlementFault(code),
     webhook_failed: ({ failure = '' }) => this.#faults.add({ part: 'webhook', failure }),
     link_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'link', failure }),
+    row_waited: ({ duration_ms = 0 }) => this.#rowWaits.observe({}, duration_ms / 1000),
     storage_unavailable: ({ failure = '' }) => this.#faults.add({ part: 'storage', failure }),
   }
 
@@ -122,6 +128,7 @@ export class Metrics {
       this.#cuts,
       this.#tokens,
       this.#settles,
+      this.#rowWaits,
       this.#receipts,
       this.#estimates,
       this.#caps,

@@ -1,13 +1,12 @@
 import type { D1Database } from '@cloudflare/workers-types'
 import { DEFAULT_STORAGE_ENGINE, type StorageEngineName } from '../../protocol/storage-engines.ts'
-import type { BatchDeps } from '../batching/batcher.ts'
 import { d1Storage } from './d1-storage.ts'
 import { StorageUnavailable, type Storage } from './database.ts'
 import { durableObjectStorage, type StoreTarget } from './durable-object-storage.ts'
 import type { ObjectNamespace } from './object-call.ts'
 import type { LocalLedger } from './local-ledger.ts'
 import { ledgerStorage, type LedgerBinding } from './ledger-storage.ts'
-import { postgresStorage, type PoolTarget } from './postgres-storage.ts'
+import { postgresStorage, type PoolHost, type PoolTarget } from './postgres-storage.ts'
 
 /** The bindings of the storage. Which of them are required depends on `STORAGE`. */
 export interface StorageEnv {
@@ -30,7 +29,7 @@ export interface StorageEnv {
 }
 
 /** What opening a storage needs of the isolate. */
-export interface StorageHost extends BatchDeps {
+export interface StorageHost extends PoolHost {
   /** Where the isolate's storage object offers its ledger; absent where there is no such object. */
   readonly localLedger?: LocalLedger | undefined
 }

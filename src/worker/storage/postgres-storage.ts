@@ -32,6 +32,12 @@ export interface PoolTarget {
   ledgerAlone(name: LedgerFunction, item: LedgerItem): PromiseLike<LedgerEnd>
 }
 
+/** What the storage needs of the isolate. */
+export interface PoolHost extends BatchDeps {
+  /** Called when an operation has waited for a customer's row that another transaction kept locked, with how long, ms. */
+  readonly rowWaited?: ((ms: number) => void) | undefined
+}
+
 const OBJECT = 'pool'
 
 /** Maximum number and size of the operations in one call to the pool, which may join several. */
@@ -45,7 +51,7 @@ const JOIN_TIMEOUT_MS = 10_000
  * One database for all customers and all instances, reached through the pool object of this process. Operations on the
  * ledger of requests that arrive together reach it in one call, and are functions of the database (`postgres-functions/`).
  */
-export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps): Storage {
+export function postgresStorage(namespace: ObjectNamespace<PoolTarget>, host: PoolHost): Storage {
   const operate = operations(namespace, host)
   const plansText = createPlansText()
   const database = (customerId: string | null, aside: Aside = atOnce): Database => ({
@@ -68,7 +74,7 @@ type Operate = (name: LedgerFunction, item: LedgerItem) => Promise<string | null
 
 const atOnce: Aside = (wait) => wait()
 
-function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps) {
+function operations(namespace: ObjectNamespace<PoolTarget>, host: PoolHost) {
   const batcherOf = (name: LedgerFunction) =>
     createBatcher<LedgerItem, LedgerAnswer>(host, {
       run: (items) => callObject(namespace, OBJECT, (target) => target.ledger(name, items)),
@@ -82,8 +88,14 @@ function operations(namespace: ObjectNamespace<PoolTarget>, host: BatchDeps) {
     settle: batcherOf('settle'),
     release: batcherOf('release'),
   }
-  const alone = (name: LedgerFunction, item: LedgerItem) =>
-    callObject(namespace, OBJECT, (target) => target.ledgerAlone(name, item))
+  const alone = async (name: LedgerFunction, item: LedgerItem) => {
+    const begunAt = host.now()
+    try {
+      return await callObject(namespace, OBJECT, (target) => target.ledgerAlone(name, item))
+    } finally {
+      host.rowWaited?.(host.now() - begunAt)
+    }
+  }
   return async (...[name, item, aside]: [...Parameters<Operate>, Aside]) => {
     const answer = await batchers[name](item)
     // The row is locked: only this operation waits for it, not those that joined it.

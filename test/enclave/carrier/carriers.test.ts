@@ -33,6 +33,7 @@ let proven: ProviderChannel
 let whole: Facts
 let facts: Facts
 let said: FromDaemon[] = []
+let lost: string[] = []
 let asked: unknown[] = []
 let distrusted: unknown[] = []
 let reverify: (stale: ChannelEvidence) => void = () => {}
@@ -112,6 +113,7 @@ beforeAll(async () => {
       workerCertPem: worker.certPem,
     },
     ports: [0, 0],
+    counts: { carrierLost: (why) => lost.push(why) },
     key: await generateReceiptKey(),
     facts: () => facts,
     proofs: {
@@ -132,6 +134,7 @@ beforeAll(async () => {
 beforeEach(() => {
   tell(whole)
   said = []
+  lost = []
   asked = []
   distrusted = []
   reverify = () => {}
@@ -320,6 +323,7 @@ describe('a carrier that dies under load', () => {
           { type: 'carrier_lost', reason: 'number 1 ended' },
           { type: 'carrier_restored', reason: 'number 1' },
         ])
+      expect(lost).toEqual(['ended'])
       const served = own.filter((status) => status === 200).length
       await expect
         .poll(() => own.filter((status) => status === 200).length, { timeout: PATIENCE })

@@ -13,11 +13,35 @@ const report = (instance: string, count: number, more: object = {}) => ({
   ...more,
 })
 
-const countOf = (text: string) => readFamilies(text)[0]?.samples.get('cmr_requests_total') ?? 0
+/** What the daemon counts itself. */
+const HOST = '# HELP cmr_host_total Of the host.\n# TYPE cmr_host_total counter\ncmr_host_total 3\n'
+
+const countOf = (text: string) =>
+  readFamilies(text)
+    .find(({ name }) => name === 'cmr_requests_total')
+    ?.samples.get('cmr_requests_total') ?? 0
 
 describe('the reports of the workers of a host', () => {
+  test('have with them once what is counted outside of the workers, also before any worker reports', () => {
+    const reports = new WorkerReports(
+      () => 0,
+      () => HOST,
+    )
+    const hostOf = (text: string) =>
+      readFamilies(text)
+        .find(({ name }) => name === 'cmr_host_total')
+        ?.samples.get('cmr_host_total')
+    expect(hostOf(reports.total())).toBe(3)
+    for (const instance of ['a', 'b']) reports.take(report(instance, 1))
+    expect(hostOf(reports.total())).toBe(3)
+    expect(hostOf(addExpositions(reports.others('a').metrics))).toBe(3)
+  })
+
   test('are reported to each without its own, so that with its own they are complete', () => {
-    const reports = new WorkerReports(() => 0)
+    const reports = new WorkerReports(
+      () => 0,
+      () => HOST,
+    )
     for (const [instance, count] of [
       ['a', 1],
       ['b', 2],
@@ -33,7 +57,10 @@ describe('the reports of the workers of a host', () => {
 
   test('stay in the sum when a worker has ended, while its states do not', () => {
     let now = 0
-    const reports = new WorkerReports(() => now)
+    const reports = new WorkerReports(
+      () => now,
+      () => HOST,
+    )
     reports.take(report('gone', 5, { resting: { 'nova/a': 1 } }))
     now = 300_000
     reports.take(report('new', 1, { resting: { 'nova/a': 0.5 } }))
@@ -43,7 +70,10 @@ describe('the reports of the workers of a host', () => {
   })
 
   test('never fall and never pile up, however often a worker was started', () => {
-    const reports = new WorkerReports(() => 0)
+    const reports = new WorkerReports(
+      () => 0,
+      () => HOST,
+    )
     for (let turn = 1; turn <= 500; turn++) {
       reports.take(report(`start ${turn}`, 1))
       expect(countOf(reports.total())).toBe(turn)

@@ -31,13 +31,18 @@ async function listen(onConnection: (socket: Socket) => void): Promise<number> {
 /** A client that has sent a byte through a connection of the front to a worker. */
 async function relayed(given: Partial<ConnectionLimits> = {}) {
   const limits = { lingerMs: 60_000, unreadMs: 60_000, ...given }
+  let unread = 0
   const fromWorker = Promise.withResolvers<Socket>()
   const port = await listen(fromWorker.resolve)
   const accepted = Promise.withResolvers<ClientConnection>()
   const front = await listen((socket) => {
     const connection = new ClientConnection(socket, '192.0.2.1', 0, limits)
     connection.onFirstBytes((first) => {
-      const events = { connected: () => accepted.resolve(connection), refused: () => {} }
+      const events = {
+        connected: () => accepted.resolve(connection),
+        refused: () => {},
+        unread: () => void (unread += 1),
+      }
       connection.relay({ port, localAddress: '127.0.0.1' }, first, events)
     })
   })
@@ -47,7 +52,9 @@ async function relayed(given: Partial<ConnectionLimits> = {}) {
   client.write('?')
   const worker = await fromWorker.promise
   const { socket } = await accepted.promise
-  return { client, worker, atFront: socket }
+  /** How often it was said that the client did not read. */
+  const timesUnread = () => unread
+  return { client, worker, atFront: socket, timesUnread }
 }
 
 test('bytes arrive unchanged both ways, however large', async () => {
@@ -90,7 +97,7 @@ describe('a client that takes nothing while bytes wait for it', () => {
   }
 
   test('is closed when its time is over, and for the worker that is a reset', async () => {
-    const { worker, atFront } = await heldBack()
+    const { worker, atFront, timesUnread } = await heldBack()
     const { promise: reset, resolve } = Promise.withResolvers<string | undefined>()
     worker.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code))
     vi.advanceTimersByTime(59_999)
@@ -98,10 +105,11 @@ describe('a client that takes nothing while bytes wait for it', () => {
     vi.advanceTimersByTime(1)
     expect(atFront.destroyed).toBe(true)
     expect(await reset).toMatch(/^(ECONNRESET|EPIPE)$/)
+    expect(timesUnread()).toBe(1)
   })
 
   test('is not closed once it reads on', async () => {
-    const { client, worker, atFront, answer } = await heldBack()
+    const { client, worker, atFront, answer, timesUnread } = await heldBack()
     vi.advanceTimersByTime(59_999)
     expect((await readTo(client, answer.length)).equals(answer)).toBe(true)
     await becomesTrue(() => vi.getTimerCount() === 0)
@@ -110,6 +118,7 @@ describe('a client that takes nothing while bytes wait for it', () => {
     client.removeAllListeners('data')
     worker.write('on')
     expect((await readTo(client, 2)).toString()).toBe('on')
+    expect(timesUnread()).toBe(0)
   })
 })
 

@@ -19,6 +19,7 @@ interface Further {
   readonly workers?: number
   readonly connectionsPerSource?: number
   readonly unreadSeconds?: number
+  readonly unread?: (count: number) => void
 }
 
 async function open(further: Further = {}) {
@@ -114,7 +115,8 @@ describe('the front of a router', () => {
   })
 
   test('a client that does not take within its time what waits for it is disconnected', async () => {
-    await open({ unreadSeconds: 1 })
+    const counted: number[] = []
+    await open({ unreadSeconds: 1, unread: (count) => counted.push(count) })
     const asked = Promise.withResolvers<Socket>()
     const ports = await startWorker((socket) => socket.once('data', () => asked.resolve(socket)))
     fronts.of('worker').relayTo(ports)
@@ -125,6 +127,7 @@ describe('the front of a router', () => {
     const ended = once(socket, 'error')
     socket.write(Buffer.alloc(64 * 1024 * 1024, 'more than all buffers hold '))
     expect(await ended).toMatchObject([{ code: expect.stringMatching(/^(ECONNRESET|EPIPE)$/) }])
+    await expect.poll(() => counted).toEqual([1])
   })
 
   test("passes the worker's end on as an end, after all that it has written", async () => {

@@ -21,7 +21,12 @@ import { startPostgres, type PostgresServer } from '../../support/postgres.ts'
 /** Longer than a test may take: what waits for a locked row waits until the row is free. */
 const DEADLINE_MS = 300_000
 
-const HOST = { now: Date.now, keepAlive: () => {} }
+const waited: number[] = []
+const HOST = {
+  now: Date.now,
+  keepAlive: () => {},
+  rowWaited: (ms: number) => void waited.push(ms),
+}
 
 let server: PostgresServer
 let outside: postgres.Sql
@@ -94,6 +99,7 @@ test('a row that another host has locked delays no other customer, neither its a
       await commitSettlement(storage.customer(id), settlement, ONCE)
     })
   await Promise.all([admitted('held', 'first'), admitted('free', 'first')])
+  expect(waited).toEqual([])
 
   const unlock = await lock('held')
   const ended: string[] = []
@@ -108,6 +114,8 @@ test('a row that another host has locked delays no other customer, neither its a
   await unlock()
   await Promise.all(works)
   expect(ended).toHaveLength(4)
+  // Of the customer whose row was locked: at least its settlement and its admission.
+  expect(waited.length).toBeGreaterThanOrEqual(2)
   for (const id of ['held', 'free']) {
     const ledger = { balance: 96n, reserved: 10n, rows: 1, open: 1 }
     expect(await readLedgerTotals(storage.customer(id), id)).toEqual(ledger)
