@@ -29,7 +29,7 @@ async function run(plan: LedgerPlan): Promise<void> {
 /** The calls of one worker until the window is closed; nothing stays open after it. */
 async function drive({ link, keys }: LedgerPlan, index: number, window: LoadWindow): Promise<void> {
   const connection = new LedgerConnection(link)
-  const requests = new LedgerRequests(keys, index, clusteredIds(randomUUID))
+  const requests = new LedgerRequests(keys, index, clusteredIds(randomUUID, Date.now))
   const call = async (operations: readonly LedgerCall[]) => {
     const sentAt = performance.now()
     const answer = await connection.call(LEDGER_PATHS.operate, packCalls(operations))

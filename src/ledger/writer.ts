@@ -71,7 +71,8 @@ export class Writer {
     const writer: Writer = new Writer(file, engine, new ReservationLog(log), now)
     await engine.open(held)
     // One commit for all of them, after which the log has nothing that the tables have not.
-    await writer.#fold()
+    await engine.fold()
+    writer.#reservations.clear()
     writer.#sweeps.begin()
     return writer
   }
@@ -96,16 +97,16 @@ export class Writer {
 
   /** Brings the tables up to date for readers; returns false where they cannot be written. */
   async fold(): Promise<boolean> {
-    return this.#foldAfter(async () => {})
+    return this.#foldBy(() => this.#engine.fold())
   }
 
   #later(ms: number, work: () => Promise<void>): void {
     setTimeout(() => {
-      if (!this.#isClosed) void this.#foldAfter(work)
+      if (!this.#isClosed) void this.#foldBy(work)
     }, ms)
   }
 
-  async #foldAfter(work: () => Promise<void>): Promise<boolean> {
+  async #foldBy(work: () => Promise<void>): Promise<boolean> {
     const [done = false] = await this.#next(this.#folds.add([work]))
     return done
   }
@@ -141,19 +142,14 @@ export class Writer {
   }
 
   async #foldDue(due: readonly (() => Promise<void>)[]): Promise<readonly boolean[]> {
-    // oxlint-disable-next-line no-await-in-loop -- the engine's own fold is one at most
-    for (const work of due) await work()
-    // Where it fails, the reservations stay noted, and the engine tries again.
-    const done = await this.#fold().then(
-      () => true,
-      () => false,
-    )
-    return due.map(() => done)
-  }
-
-  async #fold(): Promise<void> {
-    await this.#engine.fold()
-    this.#reservations.clear()
+    const done: boolean[] = []
+    for (const work of due) {
+      // oxlint-disable-next-line no-await-in-loop -- one fold at most, after which the others have nothing to do
+      done.push(await hasSucceeded(work()))
+    }
+    // Where a fold fails, the reservations stay noted, and the engine tries again.
+    if (!this.#engine.isBehind) this.#reservations.clear()
+    return done
   }
 
   /** A round of maintenance. After the last one that was due, what it erased is not in the write-ahead log either. */
@@ -179,4 +175,11 @@ export class Writer {
       )
     }
   }
+}
+
+function hasSucceeded(work: Promise<void>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  )
 }

@@ -33,7 +33,7 @@ function createWorker(): ExportedHandler<Env> {
   let app: App | undefined
   const deps = {
     now: () => Date.now(),
-    newId: clusteredIds(() => crypto.randomUUID()),
+    newId: clusteredIds(() => crypto.randomUUID(), Date.now),
     randomBytes: (length: number) => crypto.getRandomValues(new Uint8Array(length)),
     probeConnect,
     keepAlive: waitUntil,

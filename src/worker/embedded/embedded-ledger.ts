@@ -161,9 +161,14 @@ export class EmbeddedLedger implements LedgerEngine {
     return runBatches(this.#store, batches)
   }
 
+  /** Whether the memory has something that the tables have not. */
+  get isBehind(): boolean {
+    return this.#folding.isBehind
+  }
+
   /** Brings the tables up to the memory. @throws what the store throws; nothing is lost then */
   async fold(): Promise<void> {
-    if (this.#folding.isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
+    if (this.isBehind) await this.#exclusively(() => this.#fold({ leave: true }))
   }
 
   #decideInMemory(calls: readonly AccountCall[], outcomes: Outcomes): void {

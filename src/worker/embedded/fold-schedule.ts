@@ -19,7 +19,8 @@ export interface FoldScheduleDeps {
 /** When the next fold of a ledger runs: a second after there was something to fold, or early. */
 export class FoldSchedule {
   readonly #deps: FoldScheduleDeps
-  #isDue = false
+  /** Names the fold that runs within a second, where there is one. */
+  #due: symbol | undefined
   /** Whether a fold was begun early, and has not succeeded. */
   #isEarly = false
 
@@ -29,7 +30,7 @@ export class FoldSchedule {
 
   /** Whether a fold will run within a second. */
   get isDue(): boolean {
-    return this.#isDue
+    return this.#due !== undefined
   }
 
   /**
@@ -37,24 +38,37 @@ export class FoldSchedule {
    * @param waitingBills how many settlements it would write
    */
   arrange(waitingBills: number): void {
-    if (!this.#isDue) {
-      this.#isDue = true
-      this.#deps.later(FOLD_AFTER_MS, async () => {
-        this.#isDue = false
-        this.#isEarly = false
-        // Where it fails, the next one is due a second later.
-        await this.#deps.fold().catch(() => {})
-      })
-    }
+    if (!this.isDue) this.#foldInASecond()
     const { foldAt = MANY_BILLS } = this.#deps
     if (this.#isEarly || waitingBills < foldAt) return
     this.#isEarly = true
     // After the answers of those that have come so far.
-    this.#deps.later(0, () =>
-      this.#deps.fold().then(
-        () => void (this.#isEarly = false),
-        () => {},
-      ),
-    )
+    this.#deps.later(0, () => this.#foldEarly())
+  }
+
+  #foldInASecond(): void {
+    const due = Symbol('due')
+    this.#due = due
+    this.#deps.later(FOLD_AFTER_MS, async () => {
+      if (this.#due !== due) return
+      this.#due = undefined
+      this.#isEarly = false
+      // Where it fails, the next one is due a second later.
+      await this.#deps.fold().catch(() => {})
+    })
+  }
+
+  /**
+   * What was due is then done, and what comes now has a second of its own: a fold of the little that came since would overwrite
+   * nearly all that this one leaves in the journal, for nothing.
+   */
+  async #foldEarly(): Promise<void> {
+    try {
+      await this.#deps.fold()
+    } catch {
+      return
+    }
+    this.#isEarly = false
+    this.#foldInASecond()
   }
 }

@@ -61,6 +61,31 @@ test('the owner of an engine says how many settlements are many', async () => {
   db.connection.close()
 })
 
+test('after an early fold, what comes waits a second of its own', async () => {
+  const db = await openEmbedded()
+  const key = await addCustomer(db, { billing: 'postpaid' })
+  const due: { readonly ms: number; readonly work: () => Promise<void> }[] = []
+  const ledger = new EmbeddedLedger(db.store, {
+    later: (ms, work) => void due.push({ ms, work }),
+    foldAt: 2,
+  })
+  await ledger.open()
+  const settle = (id: string) =>
+    ledger.operations([{ kind: 'settle', entry: entryOf(settlementOf(key, id, { nano: 1n })) }])
+  const pass = async (index: number) => due[index]?.work()
+  const rows = () => db.connection.prepare('SELECT COUNT(*) AS n FROM usage').get()?.['n']
+  await settle('r1')
+  await settle('r2')
+  await pass(1)
+  await settle('r3')
+  expect(due.map(({ ms }) => ms)).toEqual([1_000, 0, 1_000])
+  await pass(0)
+  expect([rows(), ledger.isBehind]).toEqual([2, true])
+  await pass(2)
+  expect([rows(), ledger.isBehind]).toEqual([3, false])
+  db.connection.close()
+})
+
 test('an early fold that fails is not tried again before the second has passed', async () => {
   const { db, disk, settle, rows } = await begin()
   await settle(0, MANY)
