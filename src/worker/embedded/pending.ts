@@ -7,7 +7,8 @@ export class PendingBills {
   readonly #store: Pick<SyncStore, 'run'>
   readonly #bills: Bill[] = []
   readonly #requests = new Set<string>()
-  readonly #receipts = new Set<string>()
+  /** Ids by customer: a name of both would be a new text, with a hash of its own, each time one is looked up. */
+  readonly #receipts = new Map<string, Set<string>>()
 
   constructor(store: Pick<SyncStore, 'run'>) {
     this.#store = store
@@ -21,7 +22,10 @@ export class PendingBills {
     const { requestId, customerId, receipt } = bill.entry
     this.#bills.push(bill)
     this.#requests.add(requestId)
-    if (receipt !== null) this.#receipts.add(receiptName(customerId, receipt.id))
+    if (receipt === null) return
+    const ofCustomer = this.#receipts.get(customerId)
+    if (ofCustomer === undefined) this.#receipts.set(customerId, new Set([receipt.id]))
+    else ofCustomer.add(receipt.id)
   }
 
   /** Takes back the latest bill. */
@@ -30,7 +34,7 @@ export class PendingBills {
     if (bill === undefined) return
     const { requestId, customerId, receipt } = bill.entry
     this.#requests.delete(requestId)
-    if (receipt !== null) this.#receipts.delete(receiptName(customerId, receipt.id))
+    if (receipt !== null) this.#receipts.get(customerId)?.delete(receipt.id)
   }
 
   clear(): void {
@@ -47,12 +51,10 @@ export class PendingBills {
     const stored: Settled = findSettled(this.#store, entries)
     return {
       isSettled: ({ requestId }) => stored.requests.has(requestId) || this.#requests.has(requestId),
-      hasReceipt: (entry) =>
-        includesReceipt(stored.receipts, entry) || includesReceipt(this.#receipts, entry),
+      hasReceipt: ({ customerId, receipt }) =>
+        receipt !== null &&
+        (this.#receipts.get(customerId)?.has(receipt.id) === true ||
+          (stored.receipts.size > 0 && stored.receipts.has(receiptName(customerId, receipt.id)))),
     }
   }
-}
-
-function includesReceipt(names: ReadonlySet<string>, { customerId, receipt }: Named): boolean {
-  return receipt !== null && names.has(receiptName(customerId, receipt.id))
 }
