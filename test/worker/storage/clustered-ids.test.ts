@@ -14,7 +14,10 @@ test('ids are UUIDs v7, all different, and those of one moment begin alike on ev
 
 test('ids are in the order of the times at which they were made', () => {
   let time = 0
-  const newId = clusteredIds(() => crypto.randomUUID(), () => time)
+  const newId = clusteredIds(
+    () => crypto.randomUUID(),
+    () => time,
+  )
   const ids = [0, 1, 15, 16, 255, 1_763_884_800_123, 2 ** 48 - 1].map((at) => {
     time = at
     return z.uuidv7().parse(newId())
