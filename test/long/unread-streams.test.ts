@@ -73,6 +73,18 @@ describe.each([
     TEST_MS,
   )
 
+  test('is counted in the metrics', async () => {
+    const { base_url: url, admin_token: token } = world.stack.local
+    const metrics = async () => {
+      const headers = { authorization: `Bearer ${token}` }
+      return (await fetch(`${url}/admin/metrics`, { headers })).text()
+    }
+    const count = Object.keys(DOORS).length
+    await expect
+      .poll(metrics, { timeout: 60_000 })
+      .toContain(`\ncmr_clients_unread_total ${count}\n`)
+  })
+
   test('lets go of its provider', async () => {
     const calls = world.provider.calls(MODEL)
     expect(calls.length).toBeGreaterThanOrEqual(Object.keys(DOORS).length)
