@@ -1,4 +1,4 @@
-import { startDeadline, type DeadlineTimer } from './deadline-timer.ts'
+import { startDeadline } from './deadline-timer.ts'
 
 export interface BatchRules<Item, Answer> {
   /** Answers all items, in order, in one call. When it throws, every item fails with that error. */
@@ -33,8 +33,8 @@ export interface BatchDeps {
  * content. The first item opens a batch and sends it once all requests that are ready have joined; later items open
  * the next batch. Batches do not wait for each other.
  *
- * The call belongs to the request that opened the batch, which is kept alive for it and keeps the time for all that joined. If
- * the runtime ends that request anyway, it rejects what the others wait for, and no item joins a batch that is older than
+ * The call belongs to the request that opened the batch, which is kept alive for it. If the runtime ends that request anyway, it
+ * rejects what the first that joined waits for, which then tells the others, and no item joins a batch that is older than
  * `FRESH_MS`.
  */
 export function createBatcher<Item, Answer>(
@@ -43,16 +43,43 @@ export function createBatcher<Item, Answer>(
 ): (item: Item) => Promise<Answer> {
   let open: Batch<Item, Answer> | undefined
 
-  async function lead(batch: Batch<Item, Answer>): Promise<Outcome<Answer>> {
+  async function lead(batch: Batch<Item, Answer>): Promise<void> {
     await momentEnds()
     const joinable = rules.ofOneMoment !== true && host.isAlone?.() !== true
     if (joinable) await waitForJoiners(batch.items, rules.maxItems)
     if (open === batch) open = undefined
-    const timer = joinable && batch.items.length > 1 ? startTimer(host, batch, rules) : null
     const outcome = await outcomeOf(rules.run, batch.items)
-    timer?.stop()
     batch.settle(outcome)
-    return outcome
+    tellAll(batch, outcome)
+  }
+
+  async function begin(item: Item, size: number): Promise<Answer> {
+    const batch = newBatch<Item, Answer>(item, size, host.now())
+    open = batch
+    host.keepAlive(lead(batch))
+    return answerAt(await batch.outcome, 0)
+  }
+
+  async function join(batch: Batch<Item, Answer>, item: Item, size: number): Promise<Answer> {
+    batch.size += size
+    const index = batch.items.push(item) - 1
+    const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
+    if (rules.ofOneMoment === true) {
+      batch.told.push(resolve)
+      return answerAt(await promise, index)
+    }
+    const fail = () => resolve(failure(rules))
+    const failAll = () => {
+      fail()
+      tellAll(batch, failure(rules))
+    }
+    if (index > 1) batch.told.push(resolve)
+    else batch.outcome.then(resolve, failAll)
+    // The runtime ends a request as hung that has nothing of its own to wait for.
+    const timer = startDeadline(rules.joinTimeoutMs, host.now, fail)
+    const outcome = await promise
+    timer.stop()
+    return answerAt(outcome, index)
   }
 
   function mayJoin(batch: Batch<Item, Answer>, size: number): boolean {
@@ -61,19 +88,9 @@ export function createBatcher<Item, Answer>(
     return fits && batch.items.length < rules.maxItems && age >= 0 && age < FRESH_MS
   }
 
-  return async (item) => {
+  return (item) => {
     const size = rules.size?.of(item) ?? 0
-    if (open !== undefined && mayJoin(open, size)) {
-      const { items, outcome } = open
-      open.size += size
-      const index = items.push(item) - 1
-      return answerAt(await outcome.catch(() => failure(rules)), index)
-    }
-    const batch = newBatch<Item, Answer>(item, size, host.now())
-    open = batch
-    const led = lead(batch)
-    host.keepAlive(led)
-    return answerAt(await led, 0)
+    return open !== undefined && mayJoin(open, size) ? join(open, item, size) : begin(item, size)
   }
 }
 
@@ -85,14 +102,28 @@ interface Batch<Item, Answer> {
   readonly openedAt: number
   readonly items: Item[]
   size: number
-  /** Of the items that joined. Rejected only by the runtime: with no item waiting for it, a rejection would be unhandled. */
+  /**
+   * For the request that leads and the first that joins. Rejected only by the runtime, when the request that leads is lost: the
+   * first that joined then tells the others.
+   */
   readonly outcome: Promise<Outcome<Answer>>
-  readonly settle: (outcome: Outcome<Answer>) => void
+  readonly settle: Tell<Answer>
+  /**
+   * The others that joined: each waits for a promise of its own request, to continue which the runtime enters the request
+   * once. It does so twice for a promise of another request.
+   */
+  readonly told: Tell<Answer>[]
 }
+
+type Tell<Answer> = (outcome: Outcome<Answer>) => void
 
 function newBatch<Item, Answer>(first: Item, size: number, openedAt: number): Batch<Item, Answer> {
   const { promise, resolve } = Promise.withResolvers<Outcome<Answer>>()
-  return { openedAt, items: [first], size, outcome: promise, settle: resolve }
+  return { openedAt, items: [first], size, outcome: promise, settle: resolve, told: [] }
+}
+
+function tellAll<Item, Answer>({ told }: Batch<Item, Answer>, outcome: Outcome<Answer>): void {
+  for (const tell of told) tell(outcome)
 }
 
 function answerAt<Answer>(outcome: Outcome<Answer>, index: number): Answer {
@@ -111,15 +142,6 @@ async function outcomeOf<Item, Answer>(
   } catch (error) {
     return { ok: false, error }
   }
-}
-
-/** One timer for all that joined. */
-function startTimer<Item, Answer>(
-  { now }: BatchDeps,
-  { settle }: Batch<Item, Answer>,
-  rules: BatchRules<Item, Answer>,
-): DeadlineTimer {
-  return startDeadline(rules.joinTimeoutMs, now, () => settle(failure(rules)))
 }
 
 function failure({ timeoutError }: Pick<BatchRules<never, never>, 'timeoutError'>) {

@@ -3,6 +3,9 @@ import { createBatcher } from '../../../src/worker/batching/batcher.ts'
 /** Far longer than the test: only the runtime can tell those who joined that their leader is lost. */
 const JOIN_TIMEOUT_MS = 600_000
 
+/** How long a call takes, ms. */
+const CALL_MS = 200
+
 /** A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks at a time in ms. */
 function createWorker() {
   let now = 0
@@ -10,7 +13,12 @@ function createWorker() {
     // The leader's request is not kept alive, as if the runtime had ended it.
     { now: () => now, keepAlive: () => {} },
     {
-      run: async (items) => items.map((item) => `${item} answered`),
+      run: async (items) => {
+        await new Promise((resolve) => {
+          setTimeout(resolve, CALL_MS)
+        })
+        return items.map((item) => `${item} answered with ${items.length}`)
+      },
       maxItems: 10,
       joinTimeoutMs: JOIN_TIMEOUT_MS,
       timeoutError: () => new Error('lost'),

@@ -160,7 +160,7 @@ describe('batched calls', () => {
     void later
   })
 
-  it('have one timer for all that joined, which is stopped by the answer', async () => {
+  it('have a timer for each that joined, which is stopped by the answer', async () => {
     vi.useFakeTimers()
     const answers = Promise.withResolvers<readonly number[]>()
     const run = () => answers.promise
@@ -168,7 +168,7 @@ describe('batched calls', () => {
     const ask = createBatcher<number, number>(HOST, rules)
     const asked = Promise.all([1, 2, 3].map(ask))
     await vi.advanceTimersByTimeAsync(10)
-    expect(vi.getTimerCount()).toBe(1)
+    expect(vi.getTimerCount()).toBe(2)
     answers.resolve([1, 2, 3])
     expect(await asked).toEqual([1, 2, 3])
     expect(vi.getTimerCount()).toBe(0)
