@@ -151,7 +151,11 @@ export class App {
     execution.waitUntil(answer)
     const response = await answer
     state.permit?.leave()
-    await this.#addHeaders(response.headers, request, requestId, state.endpoint)
+    // A preflight comes before any other request, so the configuration may not have been loaded yet, or be out of date.
+    if (request.method === 'OPTIONS' && state.endpoint?.audience === 'keyed') {
+      await this.#settings.current().catch(() => {})
+    }
+    this.#addHeaders(response.headers, request, requestId, state.endpoint)
     this.#log('request', {
       request_id: requestId,
       method: request.method,
@@ -183,22 +187,13 @@ export class App {
     if (writing !== undefined) execution.waitUntil(writing)
   }
 
-  async #addHeaders(
-    headers: Headers,
-    request: Request,
-    requestId: string,
-    endpoint?: Endpoint,
-  ): Promise<void> {
+  #addHeaders(headers: Headers, request: Request, requestId: string, endpoint?: Endpoint): void {
     headers.set('x-request-id', requestId)
-    const preflight = request.method === 'OPTIONS'
-    // A preflight comes before any other request, so the configuration may not have been loaded yet, or be out of
-    // date.
-    if (preflight && endpoint?.audience === 'keyed') await this.#settings.current().catch(() => {})
     const crossOrigin = crossOriginHeaders({
       audience: endpoint?.anyOrigin === true ? 'public' : (endpoint?.audience ?? 'admin'),
       origin: request.headers.get('origin'),
       allowed: this.#settings.known?.config.service.cors_origins ?? [],
-      preflight,
+      preflight: request.method === 'OPTIONS',
     })
     for (const [name, value] of Object.entries(crossOrigin)) headers.set(name, value)
   }

@@ -81,8 +81,8 @@ function routeOf(endpoint: Endpoint): Route {
       const params = decodeParams(encoded)
       exchange = scope.encrypted(endpoint)
       const context = await scope.openContext()
-      const plain = await exchange?.open(request, context)
-      const answer = await endpoint.handler(plain ?? request, context, params)
+      const plain = exchange === undefined ? request : await exchange.open(request, context)
+      const answer = await endpoint.handler(plain, context, params)
       return await seal(scope.deliver(answer))
     } catch (error) {
       const answer = toApiError(await scope.failed(error))

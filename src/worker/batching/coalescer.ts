@@ -36,7 +36,8 @@ export function createCoalescer(host: BatchDeps, rules: Rules): Coalescer {
 
   return async (group, work) => {
     const first = await batchesOf(group)(work)
-    const end = first.status === 'later' ? await endOf(first.end, rules) : first
+    // The runtime rejects what requests wait for when it ends the one that does the work.
+    const end = first.status === 'later' ? await first.end.catch(() => lost(rules)) : first
     if (end.status === 'rejected') throw end.reason
   }
 }
@@ -49,7 +50,7 @@ async function runTogether(
 ): Promise<readonly EndOrLater[]> {
   const ended = new Map<Work, End>()
   const running = works.map(async (work) => {
-    const [end] = await Promise.allSettled([work()])
+    const end = await endOf(work)
     ended.set(work, end)
     return end
   })
@@ -73,9 +74,12 @@ async function inTime(running: Promise<End>, { now }: BatchDeps, rules: Rules): 
   return end
 }
 
-/** The runtime rejects what requests wait for when it ends the one that does the work. */
-async function endOf(end: Promise<End>, rules: Rules): Promise<End> {
-  return end.catch(() => lost(rules))
+async function endOf(work: Work): Promise<End> {
+  try {
+    return { status: 'fulfilled', value: await work() }
+  } catch (reason) {
+    return { status: 'rejected', reason }
+  }
 }
 
 function lost({ timeoutError }: Rules): End {

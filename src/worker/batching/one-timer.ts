@@ -35,6 +35,12 @@ export function oneTimer(now: () => number): After {
   }
 }
 
+/**
+ * A moment's timer fires after this time at the latest, ms: then a limit of minutes that is set before one of seconds needs no
+ * timer that the other replaces at once.
+ */
+const FIRST_AFTER_MS = 5_000
+
 /** The times that begin in one moment. */
 class Moment {
   readonly #alarms = new Set<Alarm>()
@@ -52,7 +58,8 @@ class Moment {
 
   add(alarm: Alarm): void {
     this.#alarms.add(alarm)
-    if (alarm.dueAt < this.#firesAt) this.#startFor(alarm)
+    if (this.#timer === undefined) this.#startFor(Math.min(alarm.dueAt, FIRST_AFTER_MS))
+    else if (alarm.dueAt < this.#firesAt) this.#startFor(alarm.dueAt)
   }
 
   remove(alarm: Alarm): void {
@@ -74,7 +81,7 @@ class Moment {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
   }
 
-  #startFor({ dueAt }: Alarm): void {
+  #startFor(dueAt: number): void {
     this.#clear()
     this.#firesAt = dueAt
     this.#timer = setTimeout(() => this.#fire(), dueAt - this.#firedAt)
@@ -89,7 +96,7 @@ class Moment {
   #callDue(): void {
     const [first] = [...this.#alarms].toSorted((one, other) => one.dueAt - other.dueAt)
     if (first === undefined) return
-    if (first.dueAt > this.#firedAt) return this.#startFor(first)
+    if (first.dueAt > this.#firedAt) return this.#startFor(first.dueAt)
     this.#alarms.delete(first)
     try {
       first.passed()

@@ -33,10 +33,10 @@ export function serveCompletions(api: ChatApi): Handler {
     const begun = await context.inTurn(costOfBytes(clientRequest.length), async (moreCost) => {
       const once = await readOnce(request, context, key, [clientRequest])
       const earlier = await once?.earlierAnswer(request, moreCost)
-      return earlier ?? admit(request, context, api, { key, clientRequest, once })
+      return earlier ?? (await admit(request, context, api, { key, clientRequest, once }))
     })
     if (begun instanceof Response) return begun
-    return begun.chat.stream ? answerStream(begun) : answerWhole(begun)
+    return await (begun.chat.stream ? answerStream(begun) : answerWhole(begun))
   }
 }
 

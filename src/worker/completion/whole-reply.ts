@@ -23,7 +23,7 @@ export function answerWhole(admitted: AdmittedChat): Promise<Response> {
   const read = (answer: JsonObject) => readProviderAnswer(answer, readOptions)
   return serveWhole<WholeAnswer>(
     { ...admitted, attempts: plan.attempts, timeoutMs: options.timeoutMs },
-    async ({ route: planned, effort }, limitMs, budget) => {
+    ({ route: planned, effort }, limitMs, budget) => {
       const request = buildChatBody(chat, planned, effort, admitted.cacheSalt)
       const { constraints } = admitted
       const call = { route: planned, path: '/chat/completions', body: request, constraints }

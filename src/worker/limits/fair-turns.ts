@@ -107,34 +107,42 @@ export class FairTurns {
     const { cost, client } = turn
     if (client.aborted) throw left()
     const owner = this.#seen(turn.owner, deps.now())
-    const place = owner.waiting.length
-    const until = { giveUpAt: deps.now() + maxWaitMs, client }
-    const entered = place < maxWaiting && (await this.#enter(owner, place, cost, deps, until))
-    if (!entered) throw client.aborted ? left() : refusal()
-    return this.#run(owner, deps, work)
+    if (!this.#entersAtOnce(owner, cost, deps.now())) {
+      const place = owner.waiting.length
+      const until = { giveUpAt: deps.now() + maxWaitMs, client }
+      const entered = place < maxWaiting && (await this.#wait(owner, place, cost, deps, until))
+      if (!entered) throw client.aborted ? left() : refusal()
+    }
+    return await this.#run(owner, deps, work)
   }
 
   /** Runs the last part of a request's work: ahead of its owner's new requests, and never refused. */
   async finish<Result>(turn: Turn, deps: WaitDeps, work: Work<Result>): Promise<Result> {
     const owner = this.#seen(turn.owner, deps.now())
-    await this.#enter(owner, 0, turn.cost, deps, FOR_EVER)
-    return this.#run(owner, deps, work)
+    if (!this.#entersAtOnce(owner, turn.cost, deps.now())) {
+      await this.#wait(owner, 0, turn.cost, deps, FOR_EVER)
+    }
+    return await this.#run(owner, deps, work)
+  }
+
+  /** Takes a turn where no other request waits and there is room. */
+  #entersAtOnce(owner: Owner, cost: number, now: number): boolean {
+    if (this.#waiting.size > 0) return false
+    this.#waitingRequests += 1
+    const hasRoom = this.#room(now) > 0
+    this.#waitingRequests -= 1
+    return hasRoom && this.#take(owner, cost)
   }
 
   /** Waits at a place in the owner's queue. False: `giveUpAt` has passed, or the client has left. */
-  async #enter(
+  async #wait(
     owner: Owner,
     place: number,
     cost: number,
     deps: WaitDeps,
     { giveUpAt, client }: Patience,
   ): Promise<boolean> {
-    const isFirst = this.#waiting.size === 0
     this.#waitingRequests += 1
-    if (isFirst && this.#room(deps.now()) > 0) {
-      this.#waitingRequests -= 1
-      return this.#take(owner, cost)
-    }
     const ticket: Ticket = { cost, calledAt: undefined, wake: () => {} }
     owner.waiting.splice(place, 0, ticket)
     this.#waiting.add(owner)

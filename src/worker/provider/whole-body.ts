@@ -27,25 +27,17 @@ export async function readWholeBody(
     await response.body?.cancel()
     throw new AttemptFailure({ kind: 'unclassified' })
   }
-  await takeOrCancel(() => response.body?.cancel(), declaredBytes, takeMemory)
+  try {
+    takeMemory(declaredBytes)
+  } catch (error) {
+    await response.body?.cancel()
+    throw error
+  }
   // HTTP enforces the declared length. In workerd this takes one turn of the event loop, a read loop many.
   const bytes = await response.arrayBuffer().catch(() => {
     throw lostConnection(clock, false)
   })
   return new Uint8Array(bytes)
-}
-
-async function takeOrCancel(
-  cancel: () => Promise<void> | undefined,
-  bytes: number,
-  takeMemory: (bytes: number) => void,
-): Promise<void> {
-  try {
-    takeMemory(bytes)
-  } catch (error) {
-    await cancel()
-    throw error
-  }
 }
 
 async function collect(
@@ -66,7 +58,12 @@ async function collect(
     length += value.length
     if (length > taken) {
       const more = Math.max(STEP_BYTES, length - taken)
-      await takeOrCancel(() => reader.cancel(), more, takeMemory)
+      try {
+        takeMemory(more)
+      } catch (error) {
+        await reader.cancel()
+        throw error
+      }
       taken += more
     }
     if (length > WHOLE_BODY_BYTES) {

@@ -127,7 +127,7 @@ export async function untilAnswered<Result>(
     // oxlint-disable-next-line no-await-in-loop -- one attempt after another
     if (ms > 0) await wait(ms)
   }
-  return operation()
+  return await operation()
 }
 
 /** Stores a piece of evidence for the customer's receipts that name it. Idempotent. */

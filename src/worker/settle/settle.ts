@@ -76,9 +76,9 @@ export function settleWithReceipt(
     await deps.rememberHead(head, expiresAtMs)
     const jws = storedJws(head.sha256, tail)
     const stored = { id, jws, sha256, expiresAtMs, evidenceRefs: head.evidence_refs, kid }
-    const { missingEvidence } = await commit(exchange, deps, stored, now)
+    const { missingEvidence: refs } = await commit(exchange, deps, stored, now)
     const { customerId } = exchange.admission
-    await retainEvidence(deps, { customerId, refs: missingEvidence, expiresAtMs })
+    if (refs.length > 0) await retainEvidence(deps, { customerId, refs, expiresAtMs })
   }
   return untilAnswered(() => deps.coalesce(provider, settle), untilRestarted(deps.now))
 }

@@ -29,7 +29,8 @@ export class SigningKeyLog {
    * @throws LinkUnavailable when the daemon now signs with another key, or no envelope of this one was ever stored
    */
   async remember(kid: string): Promise<void> {
-    const state = await this.#stateOf(kid)
+    const known = await this.#link.state()
+    const state = known.kid === kid ? known : await this.#changedState(kid)
     if (state.envelope_sha256 === null) return this.#requireStored(kid)
     if (this.#stored?.kid === kid && this.#stored.envelopeSha256 === state.envelope_sha256) return
     const answer = await this.#link.attestation()
@@ -60,9 +61,8 @@ export class SigningKeyLog {
     this.#stored = { kid, envelopeSha256 }
   }
 
-  async #stateOf(kid: string) {
-    const known = await this.#link.state()
-    const state = known.kid === kid ? known : await this.#link.freshState()
+  async #changedState(kid: string) {
+    const state = await this.#link.freshState()
     if (state.kid !== kid) throw new LinkUnavailable('the daemon has changed its signing key')
     return state
   }

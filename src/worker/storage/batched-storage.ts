@@ -105,7 +105,7 @@ function batchedLedger(
   if (atOnce === undefined) return ledgerBehind(batched)
   // Settlements are coalesced before they are stored, and most other operations need no call that they could join.
   const settle = createBatcher<LedgerCall, LedgerOutcome>(host, { ...rules, ofOneMoment: true })
-  return ledgerBehind(async (call) =>
+  return ledgerBehind((call) =>
     call.kind === 'settle' ? settle(call) : (atOnce(call) ?? batched(call)),
   )
 }

@@ -80,36 +80,38 @@ export async function carryOut(
   return { ok: true, kind: 'release', released: await operations.release(call.requestId) }
 }
 
-/** The operations of a ledger that is reached by calls. `call` resolves to the outcome of one. */
-export function ledgerBehind(call: (call: LedgerCall) => Promise<LedgerOutcome>): LedgerOperations {
-  const ask = async (operation: LedgerCall) => {
-    const outcome = await call(operation)
-    if (!outcome.ok) throw storageError(outcome.message, !outcome.unavailable)
-    return outcome
-  }
+/** The operations of a ledger that is reached by calls. `call` returns the outcome of one, or resolves to it. */
+export function ledgerBehind(
+  call: (call: LedgerCall) => LedgerOutcome | Promise<LedgerOutcome>,
+): LedgerOperations {
   return {
     admit: async (entry) => {
-      const outcome = await ask({ kind: 'admit', entry })
+      const outcome = successOf(await call({ kind: 'admit', entry }))
       if (outcome.kind !== 'admit') throw mismatched()
       return outcome.facts ?? undefined
     },
     settle: async (entry) => {
-      const outcome = await ask({ kind: 'settle', entry })
+      const outcome = successOf(await call({ kind: 'settle', entry }))
       if (outcome.kind !== 'settle') throw mismatched()
       return outcome.result
     },
     release: async (requestId) => {
-      const outcome = await ask({ kind: 'release', requestId })
+      const outcome = successOf(await call({ kind: 'release', requestId }))
       if (outcome.kind !== 'release') throw mismatched()
       return outcome.released
     },
     findKey: async (key) => {
-      const outcome = await ask({ kind: 'find', key })
+      const outcome = successOf(await call({ kind: 'find', key }))
       if (outcome.kind !== 'find') throw mismatched()
       return outcome.facts ?? undefined
     },
-    storeEvidence: async (evidence) => void (await ask({ kind: 'evidence', evidence })),
+    storeEvidence: async (evidence) => void successOf(await call({ kind: 'evidence', evidence })),
   }
+}
+
+function successOf(outcome: LedgerOutcome) {
+  if (!outcome.ok) throw storageError(outcome.message, !outcome.unavailable)
+  return outcome
 }
 
 function mismatched(): Error {

@@ -10,14 +10,11 @@ export function monitoredStorage(
   storage: Storage,
   onUnavailable: (failure: string) => void,
 ): Storage {
-  const watch: Watch = async (operation) => {
-    try {
-      return await operation
-    } catch (error) {
-      if (error instanceof StorageUnavailable) onUnavailable(failureOf(error))
-      throw error
-    }
+  const report = (error: unknown) => {
+    if (error instanceof StorageUnavailable) onUnavailable(failureOf(error))
+    throw error
   }
+  const watch: Watch = (operation) => operation.catch(report)
   // Most engines have one ledger for all customers.
   const ledgers = new WeakMap<LedgerOperations, LedgerOperations>()
   const ledgerOf = ({ ledger }: Database) => {
