@@ -7,6 +7,10 @@ import { AnswerOpening } from './answer-opening.ts'
  */
 const CHUNKS_PER_SECOND = 6_000
 
+/** Up to this long a window is so many times longer: nobody notices that, and fewer chunks cost less. */
+const SHORT_WINDOW_MS = 25
+const SHORT_WINDOW_FACTOR = 2.3
+
 /** Below this nothing is joined: the timer is no finer, and so few streams are no load. */
 const MIN_WINDOW_MS = 4
 
@@ -249,7 +253,7 @@ export class ChunkJoiner {
 function windowOf(active: number, chunksPerSecond: number): number {
   const ms = (active * 1_000) / chunksPerSecond
   if (ms < MIN_WINDOW_MS) return 0
-  return Math.min(MAX_WINDOW_MS, ms)
+  return Math.min(MAX_WINDOW_MS, Math.max(ms, Math.min(SHORT_WINDOW_MS, ms * SHORT_WINDOW_FACTOR)))
 }
 
 /** Whether an elapsed time is below a limit; a clock that was set back makes it negative, and the wait is over. */

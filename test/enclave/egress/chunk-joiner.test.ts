@@ -117,17 +117,19 @@ describe('chunks of many streams', () => {
     }
   })
 
-  it('are not joined with 64 streams of a frame every 20 ms, and all wait with 512 of them', () => {
-    const joinedAt = (count: number) => {
+  it('wait for 25 ms at most with 64 streams, and for no frame that comes every 20 ms with 48', () => {
+    const waitingAt = (count: number, ms: number) => {
       const host = opened()
       const streams = host.crowd(count)
       host.pass(200)
       for (const { push } of streams) push(Buffer.from('1'))
       host.pass(20)
       for (const { push } of streams) push(Buffer.from('2'))
+      host.pass(ms - 20)
       return streams.filter(({ sent }) => sent.at(-1) !== '2').length
     }
-    expect([joinedAt(64), joinedAt(512)]).toEqual([0, 512])
+    expect([waitingAt(48, 20), waitingAt(64, 20), waitingAt(64, 25)]).toEqual([0, 64, 0])
+    expect([waitingAt(128, 25), waitingAt(512, 25), waitingAt(512, 86)]).toEqual([0, 512, 0])
   })
 
   it('leave with the end of their stream', () => {
