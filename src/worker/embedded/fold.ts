@@ -1,15 +1,22 @@
 import type { SyncStore } from '../storage/sync-store.ts'
 import type { Account, AccountKey } from './account.ts'
 import type { Accounts } from './accounts.ts'
+import { rowInsert, type InsertedRow } from './row-insert.ts'
 import type { Bill } from './settlement.ts'
 
 /** Columns that are given as text hold integers beyond 2^53; SQLite converts them exactly. */
-const INSERT_USAGE = `INSERT INTO usage (id, customer_id, seq, created_at, key_prefix, model, modality,
-  provider, region, billing_unit, audio_seconds, prompt_tokens, completion_tokens, cost_nano,
-  discount_pct, usd_eur, receipt_id, failover, capped) VALUES (${questions(19)})`
+const insertUsage = rowInsert(
+  'usage',
+  `id, customer_id, seq, created_at, key_prefix, model, modality, provider, region, billing_unit,
+  audio_seconds, prompt_tokens, completion_tokens, cost_nano, discount_pct, usd_eur, receipt_id,
+  failover, capped`,
+)
 
-const INSERT_RECEIPT = `INSERT INTO receipts (customer_id, receipt_id, jws, sha256, kid, evidence_refs,
-  model, provider, prompt_tokens, completion_tokens, created_at, expires_at) VALUES (${questions(12)})`
+const insertReceipts = rowInsert(
+  'receipts',
+  `customer_id, receipt_id, jws, sha256, kid, evidence_refs, model, provider, prompt_tokens,
+  completion_tokens, created_at, expires_at`,
+)
 
 const INSERT_EVENT = `INSERT INTO webhook_events (id, type, customer_id, subject, amount_nano,
   limit_nano, created_at) VALUES (${questions(7)}) ON CONFLICT (id) DO NOTHING`
@@ -30,7 +37,7 @@ const UPDATE_EVIDENCE = `UPDATE evidence SET expires_at = ?
 
 /** Brings the tables up to what the memory holds. Runs in a transaction, together with the emptying of the journal. */
 export function writeTables(store: Store, { changed }: Accounts, bills: readonly Bill[]): void {
-  for (const bill of bills) writeBill(store, bill)
+  writeBills(store, bills)
   for (const account of changed.accounts) writeAccount(store, account)
   for (const [key, { customerId }] of changed.keys) writeKey(store, customerId, key)
   for (const { customerId, sha256, expiresAt } of changed.evidence.values()) {
@@ -40,24 +47,62 @@ export function writeTables(store: Store, { changed }: Accounts, bills: readonly
 
 type Store = Pick<SyncStore, 'run'>
 
-function writeBill(store: Store, { entry, seq, createdAt, events }: Bill): void {
+function writeBills(store: Store, bills: readonly Bill[]): void {
+  insertUsage(store, bills.map(usageRow))
+  insertReceipts(store, bills.flatMap(receiptRow))
+  for (const { entry, events } of bills) {
+    for (const { id, type, subject, amount, limit } of events) {
+      const amounts = [amount.toString(), limit.toString()]
+      const { customerId, usage } = entry
+      store.run(INSERT_EVENT, [id, type, customerId, subject, ...amounts, usage.createdAtMs])
+    }
+  }
+}
+
+function usageRow({ entry, seq, createdAt }: Bill): InsertedRow {
   const { requestId, customerId, keyPrefix, usage, receipt } = entry
-  const { model, provider, promptTokens, completionTokens } = usage
-  const row = [requestId, customerId, seq, createdAt, keyPrefix, model, usage.modality, provider]
-  const billed = [usage.region, usage.billingUnit, usage.audioSeconds, promptTokens]
-  const cost = [completionTokens, usage.costNano, usage.discountPct, usage.usdEur]
-  const flags = [usage.failover ? 1 : 0, usage.capped ? 1 : 0]
-  store.run(INSERT_USAGE, [...row, ...billed, ...cost, receipt?.id ?? null, ...flags])
-  if (receipt !== null) {
-    const { id, jws, sha256, kid, evidenceRefs, expiresAtMs } = receipt
-    const body = [customerId, id, jws, sha256, kid, JSON.stringify(evidenceRefs)]
-    const facts = [model, provider, promptTokens, completionTokens, createdAt, expiresAtMs]
-    store.run(INSERT_RECEIPT, [...body, ...facts])
-  }
-  for (const { id, type, subject, amount, limit } of events) {
-    const amounts = [amount.toString(), limit.toString()]
-    store.run(INSERT_EVENT, [id, type, customerId, subject, ...amounts, usage.createdAtMs])
-  }
+  return [
+    requestId,
+    customerId,
+    seq,
+    createdAt,
+    keyPrefix,
+    usage.model,
+    usage.modality,
+    usage.provider,
+    usage.region,
+    usage.billingUnit,
+    usage.audioSeconds,
+    usage.promptTokens,
+    usage.completionTokens,
+    usage.costNano,
+    usage.discountPct,
+    usage.usdEur,
+    receipt?.id ?? null,
+    usage.failover ? 1 : 0,
+    usage.capped ? 1 : 0,
+  ]
+}
+
+/** The row of a bill that has a receipt. */
+function receiptRow({ entry, createdAt }: Bill): readonly InsertedRow[] {
+  const { customerId, usage, receipt } = entry
+  if (receipt === null) return []
+  const row = [
+    customerId,
+    receipt.id,
+    receipt.jws,
+    receipt.sha256,
+    receipt.kid,
+    JSON.stringify(receipt.evidenceRefs),
+    usage.model,
+    usage.provider,
+    usage.promptTokens,
+    usage.completionTokens,
+    createdAt,
+    receipt.expiresAtMs,
+  ]
+  return [row]
 }
 
 function writeAccount(store: Store, account: Account): void {
