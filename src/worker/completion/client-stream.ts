@@ -5,13 +5,7 @@ import { EventBoundary, END_OF_EVENT } from '../stream/event-boundary.ts'
 import { KEEP_ALIVE } from '../stream/keep-alive.ts'
 import { Stopwatch } from '../stream/stopwatch.ts'
 import type { ClientEnd } from './open-stream.ts'
-
-/** Everything sent since the connection last asked for data is awaited together. */
-interface Wait {
-  readonly promise: Promise<void>
-  readonly resolve: () => void
-  readonly reject: (reason: Error) => void
-}
+import { openPipe } from './pipe.ts'
 
 const clientDisconnected = () => new Error('the client has left or has stopped reading')
 
@@ -20,8 +14,7 @@ const clientDisconnected = () => new Error('the client has left or has stopped r
  * would be silent. They keep proxies from closing the connection, and they are the only way to notice that a client
  * has disconnected: the runtime reports a closed connection at the next write.
  *
- * It does not buffer: `send` resolves when the connection asks for more. This costs the runtime half of what an
- * identity transform does, which is read into a buffer for as long as it is open.
+ * It does not buffer: `send` resolves when the connection has asked for more.
  */
 export class ClientStream implements ClientEnd {
   readonly seesBytes = true
@@ -32,9 +25,9 @@ export class ClientStream implements ClientEnd {
   readonly #sinceWait: Stopwatch
   readonly #onDisconnect: () => void
   readonly #recorder: AnswerRecorder | undefined
-  #connection!: ReadableStreamDefaultController<Uint8Array>
-  /** Set while sent bytes wait for the connection. */
-  #wait: Wait | undefined
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>
+  /** Writes that the connection has not taken. */
+  #waiting = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   /** Whether the bytes relayed so far end with a whole event, so that one of the router's own may follow. */
   readonly #boundary = new EventBoundary()
@@ -52,11 +45,10 @@ export class ClientStream implements ClientEnd {
     onDisconnect: () => void,
     recorder?: AnswerRecorder,
   ) {
-    const start = (connection: ReadableStreamDefaultController<Uint8Array>) => {
-      this.#connection = connection
-    }
-    const source = { start, pull: () => this.#onDrained(), cancel: () => this.leave() }
-    this.readable = new ReadableStream<Uint8Array>(source, { highWaterMark: 0 })
+    const { readable, writable } = openPipe()
+    this.readable = readable
+    this.#writer = writable.getWriter()
+    this.#writer.closed.catch(() => this.leave())
     this.#keepAliveMs = keepAliveMs
     this.#sinceSent = new Stopwatch(now)
     this.#sinceWait = new Stopwatch(now)
@@ -123,7 +115,7 @@ export class ClientStream implements ClientEnd {
     if (this.#timer !== undefined) clearTimeout(this.#timer)
     try {
       await this.#write(last)
-      this.#connection.close()
+      await this.#writer.close()
     } catch {
       // The connection ended before the last bytes; the settlement they report is stored already.
     }
@@ -131,9 +123,7 @@ export class ClientStream implements ClientEnd {
 
   /** Closes the connection of a client that has not read for this long. */
   abandonAfter(ms: number): void {
-    if (this.#wait === undefined || this.#sinceWait.elapsed() < ms) return
-    this.#connection.error(clientDisconnected())
-    this.leave()
+    if (this.#waiting > 0 && this.#sinceWait.elapsed() >= ms) this.leave()
   }
 
   /** Notes that the client has disconnected. */
@@ -141,12 +131,9 @@ export class ClientStream implements ClientEnd {
     if (this.#gone) return
     this.#gone = true
     if (this.#timer !== undefined) clearTimeout(this.#timer)
-    if (this.#isRecorded) this.#wait?.resolve()
-    else {
-      this.#wait?.reject(clientDisconnected())
-      this.#onDisconnect()
-    }
-    this.#wait = undefined
+    // This also ends the writes that wait.
+    void this.#writer.abort(clientDisconnected()).catch(() => {})
+    if (!this.#isRecorded) this.#onDisconnect()
   }
 
   /** Everything sent so far and `last`, for repeats of the request; undefined where it was too large to record. */
@@ -158,22 +145,20 @@ export class ClientStream implements ClientEnd {
     return this.#recorder?.complete === true
   }
 
-  #write(bytes: Uint8Array): Promise<void> {
+  async #write(bytes: Uint8Array): Promise<void> {
     if (this.#gone) return this.#afterLeaving()
-    if (this.#wait === undefined) {
-      this.#wait = Promise.withResolvers<void>()
+    if (this.#waiting === 0) this.#sinceWait.restart()
+    this.#waiting += 1
+    try {
+      await this.#writer.write(bytes)
+      this.#sinceSent.restart()
       this.#sinceWait.restart()
+    } catch {
+      this.leave()
+      return await this.#afterLeaving()
+    } finally {
+      this.#waiting -= 1
     }
-    this.#connection.enqueue(bytes)
-    return this.#wait.promise
-  }
-
-  /** The connection asks for more, so everything sent so far was taken. */
-  #onDrained(): void {
-    if (this.#wait === undefined) return
-    this.#sinceSent.restart()
-    this.#wait.resolve()
-    this.#wait = undefined
   }
 
   /** Without a client, the answer continues only while it is recorded. */
@@ -187,7 +172,7 @@ export class ClientStream implements ClientEnd {
     this.#timer = setTimeout(() => {
       const left = this.#keepAliveMs - this.#sinceSent.elapsed()
       if (left > 0) return this.#sendKeepAlives(left)
-      const mayComment = this.#wait === undefined && !this.#boundary.insideEvent
+      const mayComment = this.#waiting === 0 && !this.#boundary.insideEvent
       if (mayComment) void this.send(KEEP_ALIVE).catch(() => {})
       this.#sendKeepAlives()
     }, wait)

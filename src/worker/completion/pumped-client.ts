@@ -1,23 +1,6 @@
 import { END_OF_EVENT } from '../stream/event-boundary.ts'
 import type { ClientEnd } from './open-stream.ts'
-
-/** A stream that the runtime moves by itself between two of its own streams, without entering this program. */
-interface Pipe {
-  readonly readable: ReadableStream<Uint8Array>
-  readonly writable: WritableStream<Uint8Array>
-}
-
-type PipeMaker = new () => Pipe
-
-/** workerd's own pipe, where there is one; it is moved natively where the transform of the Web standard is not. */
-function openPipe(): Pipe {
-  const Native: unknown = Reflect.get(globalThis, 'IdentityTransformStream')
-  return isPipeMaker(Native) ? new Native() : new TransformStream<Uint8Array, Uint8Array>()
-}
-
-function isPipeMaker(value: unknown): value is PipeMaker {
-  return typeof value === 'function'
-}
+import { openPipe } from './pipe.ts'
 
 /**
  * The client's end of a stream that the runtime moves: for bytes that another has written and digested, from their
