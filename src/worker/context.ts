@@ -27,6 +27,7 @@ import type { ReceiptHeads } from './settle/receipt-heads.ts'
 import type { SettleDeps } from './settle/settle.ts'
 import type { SigningKeyLog } from './settle/signing-key-log.ts'
 import type { Settings } from './settings.ts'
+import type { JoinWindow } from './stream/join-window.ts'
 import type { Aside, Storage } from './storage/database.ts'
 
 /** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
@@ -62,6 +63,8 @@ export interface Context extends Settings {
   readonly now: () => number
   /** Measures all times of the request with one timer. */
   readonly after: After
+  /** Of the streams that this isolate reads and writes itself. */
+  readonly joinWindow: JoinWindow
   /** A new UUID v7. */
   readonly newId: () => string
   readonly randomBytes: Random

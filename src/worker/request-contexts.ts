@@ -16,6 +16,7 @@ import { KeptAnswers } from './settle/kept-answers.ts'
 import { LostAdmissions } from './settle/lost-admissions.ts'
 import type { StorageParts } from './storage-parts.ts'
 import { StorageUnavailable } from './storage/database.ts'
+import { JoinWindow } from './stream/join-window.ts'
 
 /** Settling needs a signature and a commit. */
 const SETTLEMENTS = {
@@ -62,6 +63,7 @@ export class RequestContexts {
     | 'carriedCalls'
     | 'coalesceSettlements'
     | 'evidence'
+    | 'joinWindow'
     | 'keptAnswers'
     | 'lostAdmissions'
     | 'shared'
@@ -76,6 +78,7 @@ export class RequestContexts {
       carriedCalls: new CarriedCalls(host.link, host.now),
       coalesceSettlements: createCoalescer(host, SETTLEMENTS),
       evidence: new Evidence(host.link),
+      joinWindow: new JoinWindow(host.now),
       keptAnswers: new KeptAnswers(host.now),
       lostAdmissions: new LostAdmissions({ ...host, pause }),
       shared: this.#shared,

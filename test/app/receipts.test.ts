@@ -121,6 +121,31 @@ describe('the receipt of a completion', () => {
     )
   })
 
+  test('covers the exact bytes of each of many streams that are relayed at once', async () => {
+    const sent = streamOf(Array.from({ length: 40 }, (_, index) => ({ content: ` ${index}` })))
+    const streams = 48
+    await standin.script({
+      provider: 'standin-two',
+      times: streams,
+      frames: sent,
+      frame_delay_ms: 5,
+    })
+    const ask = { ...ASK, model: 'standin-two/glm-5', stream: true }
+    const texts = await Promise.all(
+      Array.from({ length: streams }, async () => (await complete(ask)).text()),
+    )
+    for (const text of texts) {
+      const events = text.split('\n\n').filter((event) => event.startsWith('data: '))
+      const last = events.at(-2) ?? ''
+      const { service } = completionIn(last.slice('data: '.length))
+      const claims = await verifiedClaims(service.receipt_id)
+      expect(claims.response_digest).toBe(digest(sent.join('')))
+      expect(claims.client_response_digest).toBe(digest(text.slice(0, text.indexOf(last))))
+      const contents = [...text.matchAll(/"content":" (\d+)"/g)].map(([, index]) => Number(index))
+      expect(contents).toEqual(Array.from({ length: 40 }, (_, index) => index))
+    }
+  })
+
   test('is not made when the caller opts out', async () => {
     const answer = await complete(ASK, { 'x-service-receipt': 'false' })
     const { service } = await completionOf(answer)

@@ -6,9 +6,12 @@ import { AttemptFailure, SilentFailure } from '../provider/failure.ts'
 import type { CarriedCall } from '../routing/carried-calls.ts'
 import type { AnswerStream } from '../stream/answer-stream.ts'
 import { BrokenStream } from '../stream/broken-stream.ts'
+import { openByteReader, type ByteReader } from '../stream/byte-reader.ts'
 import { createDigest, type Digest } from '../stream/digest.ts'
+import type { JoinWindow } from '../stream/join-window.ts'
 import { tailLimitMs } from '../stream/tail-limits.ts'
 import type { LastEvents } from './format.ts'
+import { JoinedSends } from './joined-sends.ts'
 import {
   cutBy,
   cutByLoss,
@@ -20,10 +23,19 @@ import {
 /** A provider's stream that this worker reads. */
 interface ReadStream {
   readonly clock: AttemptClock
-  readonly reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly reader: ByteReader
   readonly stream: AnswerStream
   readonly digest: Digest
+  readonly rules: RelayRules
+}
+
+/** How a provider's stream is relayed. */
+export interface RelayRules {
+  /** How long the provider may be silent. */
   readonly idleMs: number
+  readonly last: LastEvents
+  /** How long events may wait for those that follow. */
+  readonly window: JoinWindow
 }
 
 /** The opening events held back until the commit point, ready for the client. */
@@ -40,13 +52,12 @@ interface Opening {
  * @throws BrokenStream
  */
 export async function readToCommit(
-  body: ReadableStream<Uint8Array>,
+  body: ReadableStream<Bytes>,
   stream: AnswerStream,
   clock: AttemptClock,
-  idleMs: number,
-  last: LastEvents,
+  rules: RelayRules,
 ): Promise<CommittedStream> {
-  const read = { clock, reader: body.getReader(), stream, digest: createDigest(), idleMs }
+  const read = { clock, reader: openByteReader(body), stream, digest: createDigest(), rules }
   const opening = await readOpening(read)
   // The router may have to wait for something before it relays, and reads nothing meanwhile.
   clock.enter(undefined)
@@ -57,14 +68,15 @@ export async function readToCommit(
       answer: stream,
       providerDigest: () => read.digest.finish(),
       clientDigest: undefined,
-      fail: (error) => utf8(last.fail(stream.tail, error)),
+      fail: (error) => utf8(rules.last.fail(stream.tail, error)),
     }),
   }
 }
 
 async function readOpening({ reader, stream, digest, clock }: ReadStream): Promise<Opening> {
+  let used: Bytes | undefined
   for (;;) {
-    const { value, done } = await reader.read().catch(() => {
+    const { value, done } = await reader.read(used).catch(() => {
       throw lostConnection(clock, false)
     })
     if (done) {
@@ -75,10 +87,14 @@ async function readOpening({ reader, stream, digest, clock }: ReadStream): Promi
     digest.update(value)
     const head = stream.push(value)
     if (stream.committed) return { head: concatBytes(head), ended: false }
+    used = value
   }
 }
 
-/** One read, one encoding and one write at a time, so that nothing is buffered here. */
+/**
+ * One read, one encoding and at most one write at a time. While many streams are relayed, the events of several reads are
+ * written together, except those before the first output and after the finish reason.
+ */
 async function relay(
   read: ReadStream,
   { head, ended }: Opening,
@@ -86,27 +102,34 @@ async function relay(
   clientDisconnected: AbortSignal,
   carried: CarriedCall,
 ): Promise<StreamEnd> {
-  const { clock, reader, stream, digest, idleMs } = read
-  clock.enter(idleMs)
+  const { clock, reader, stream, digest, rules } = read
+  const sends = new JoinedSends(client, rules.window, (ms, passed) => clock.after(ms, passed))
+  clock.enter(rules.idleMs)
   // As with all that follows, the time that the client takes is not the provider's.
   clock.pauseTimeout()
   try {
-    await client.send(head)
+    await sends.sendNow(head)
     clock.progress()
+    let used: Bytes | undefined
     for (let over = ended; !over;) {
       const tailMs = tailLimitMs(stream)
       if (tailMs !== undefined) clock.enter(tailMs)
-      const { value, done } = await reader.read()
+      const { value, done } = await reader.read(used)
       clock.pauseTimeout()
-      if (value) digest.update(value)
-      await client.send(done ? stream.end() : stream.push(value))
-      clock.progress()
+      if (!done) digest.update(value)
+      const events = done ? stream.end() : stream.push(value)
+      used = value
       over = done
+      const isLast = done || stream.finishReason !== undefined
+      const sent = isLast ? sends.sendNow(events) : sends.send(events)
+      if (sent !== undefined) await sent
+      clock.progress()
     }
     return { kind: 'complete' }
   } catch (error) {
-    return await endOf(error, read, client, clientDisconnected, carried)
+    return await endOf(error, read, sends, clientDisconnected, carried)
   } finally {
+    sends.leave()
     clock.abort(new AttemptFailure({ kind: 'unavailable' }))
   }
 }
@@ -115,14 +138,17 @@ async function relay(
 async function endOf(
   cause: unknown,
   { clock, stream }: ReadStream,
-  client: ClientEnd,
+  sends: JoinedSends,
   clientDisconnected: AbortSignal,
   carried: CarriedCall,
 ): Promise<StreamEnd> {
   if (clientDisconnected.aborted) return { kind: 'client_gone' }
-  if (cause instanceof BrokenStream) {
-    await client.send(cause.output).catch(() => {})
-    return cutBy(toAttemptFailure(cause))
+  const broken = cause instanceof BrokenStream ? cause : undefined
+  // What was held back came before the interruption, and so before what is sent next.
+  const sent = sends.sendNow(broken?.output).catch(() => {})
+  if (broken !== undefined) {
+    await sent
+    return cutBy(toAttemptFailure(broken))
   }
   if (stream.finishReason !== undefined) return { kind: 'complete' }
   const failure = lostConnection(clock, false)

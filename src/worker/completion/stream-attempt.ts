@@ -69,7 +69,8 @@ export function streamAttempt(
         }
         const stream = answerStream(admitted, head, last)
         onAccepted({ attempt, produced: async () => stream })
-        return readToCommit(streamOf(reply), stream, clock, timeouts.idle_ms, last)
+        const rules = { idleMs: timeouts.idle_ms, last, window: context.joinWindow }
+        return readToCommit(streamOf(reply), stream, clock, rules)
       }
       const source = await commit()
       await admitted.daemonAlive

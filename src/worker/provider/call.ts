@@ -117,9 +117,7 @@ export async function callProvider(call: ProviderCall): Promise<ProviderReply> {
  * The body of an answer that is read piece by piece.
  * @throws AttemptFailure where there is none
  */
-export function streamOf({
-  response,
-}: Pick<ProviderReply, 'response'>): ReadableStream<Uint8Array> {
+export function streamOf({ response }: Pick<ProviderReply, 'response'>): ReadableStream<Bytes> {
   const { body, status } = response
   if (body === null) throw new AttemptFailure({ kind: 'unclassified', status })
   return body

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fromUtf8, utf8 } from '../../../src/protocol/bytes.ts'
+import { fromUtf8, utf8, type Bytes } from '../../../src/protocol/bytes.ts'
 import { ApiError } from '../../../src/worker/http/errors.ts'
 import type { ClientEnd } from '../../../src/worker/completion/open-stream.ts'
 import { readToCommit } from '../../../src/worker/completion/read-stream.ts'
@@ -9,6 +9,7 @@ import { AttemptClock } from '../../../src/worker/provider/attempt-clock.ts'
 import { toAttemptFailure } from '../../../src/worker/provider/attempt-failure.ts'
 import { Budget } from '../../../src/worker/routing/budget.ts'
 import type { CarriedCall } from '../../../src/worker/routing/carried-calls.ts'
+import { JoinWindow } from '../../../src/worker/stream/join-window.ts'
 import { AnswerStream } from '../../../src/worker/stream/answer-stream.ts'
 import { chatFormat } from '../../../src/worker/chat/encoder.ts'
 import { carriedCall } from '../../support/carried-call.ts'
@@ -22,7 +23,7 @@ const LARGE = chunk('x'.repeat(300_000))
 
 /** A stream for which there is no memory beyond what every stream may hold. */
 function withoutMemory(...pieces: string[]) {
-  const body = new ReadableStream<Uint8Array>({
+  const body = new ReadableStream<Bytes>({
     start: (controller) => {
       for (const piece of pieces) controller.enqueue(utf8(piece))
     },
@@ -38,7 +39,8 @@ function withoutMemory(...pieces: string[]) {
     last,
   )
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
-  return { clock, committed: readToCommit(body, stream, clock, IDLE_MS, last) }
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(Date.now) }
+  return { clock, committed: readToCommit(body, stream, clock, rules) }
 }
 
 function clientThat(receives: (events: Uint8Array) => void): ClientEnd {
@@ -105,7 +107,7 @@ async function committedStream(
   rest: 'ends' | 'breaks' | 'is silent',
 ) {
   const clock = new AttemptClock(new Budget(now), now, after)
-  const body = new ReadableStream<Uint8Array>({
+  const body = new ReadableStream<Bytes>({
     start: (controller) => {
       for (const event of events) controller.enqueue(utf8(event))
       if (rest === 'ends') controller.close()
@@ -121,7 +123,8 @@ async function committedStream(
   const reading = { id: OPTIONS.id, includeReasoning: true }
   const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
   clock.enter(FIRST_DELTA_MS)
-  return { clock, source: await readToCommit(body, stream, clock, IDLE_MS, last) }
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(now) }
+  return { clock, source: await readToCommit(body, stream, clock, rules) }
 }
 
 test('a wait between the commit point and the relay is not silence of the provider', async () => {
@@ -231,4 +234,85 @@ describe('a stream of an attested provider that is read here and breaks off in t
       error: { code: 'service_unavailable' },
     })
   })
+})
+
+/** A relay under a load for which events wait for up to 100 ms; the provider's events come one by one. */
+async function joinedRelay() {
+  const time = manualTime()
+  let provider!: ReadableStreamDefaultController<Bytes>
+  const body = new ReadableStream<Bytes>({ start: (controller) => void (provider = controller) })
+  const format = chatFormat(false)
+  const last = format.lastEvents(OPTIONS)
+  const reading = { id: OPTIONS.id, includeReasoning: true }
+  const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
+  const clock = new AttemptClock(new Budget(time.now), time.now, time.after)
+  const window = new JoinWindow(time.now, 10)
+  provider.enqueue(utf8(chunk('one')))
+  const source = await readToCommit(body, stream, clock, { idleMs: IDLE_MS, last, window })
+  const writes: string[] = []
+  const client = clientThat((events) => void writes.push(contentsOf(events)))
+  const relayed = source.relayTo(client, new AbortController().signal, carriedCall())
+  const settle = () => new Promise((done) => setImmediate(done))
+  await settle()
+  return {
+    time,
+    clock,
+    writes,
+    relayed,
+    provider,
+    receive: async (text: string) => {
+      provider.enqueue(utf8(text))
+      await settle()
+    },
+  }
+}
+
+const contentsOf = (events: Uint8Array): string =>
+  [...fromUtf8(events).matchAll(/"content":"(\w+)"/g)].map(([, content]) => content).join(' ')
+
+test('under load, events wait for those that follow within a window, the first output never', async () => {
+  const { time, writes, receive } = await joinedRelay()
+  expect(writes).toEqual(['one'])
+  await receive(chunk('two'))
+  await receive(chunk('three'))
+  expect(writes).toEqual(['one'])
+  time.pass(100)
+  await receive(chunk('four'))
+  expect(writes).toEqual(['one', 'two three four'])
+})
+
+test('events that wait are sent when nothing follows, and the provider may be silent for as long as ever', async () => {
+  const { time, clock, writes, receive } = await joinedRelay()
+  await receive(chunk('two'))
+  time.pass(200)
+  expect(writes).toEqual(['one', 'two'])
+  time.pass(IDLE_MS - 201)
+  expect(clock.signal.aborted).toBe(false)
+  time.pass(1)
+  expect(clock.signal.aborted).toBe(true)
+})
+
+test('what came before the finish reason does not wait after it', async () => {
+  const { writes, relayed, receive, provider } = await joinedRelay()
+  await receive(chunk('two'))
+  await receive(FINISH)
+  expect(writes).toEqual(['one', 'two'])
+  provider.close()
+  expect((await relayed).end).toEqual({ kind: 'complete' })
+})
+
+test('what waits is sent before a stream is cut by a provider that sends an error, and by one that breaks off', async () => {
+  const failing = await joinedRelay()
+  await failing.receive(chunk('two'))
+  await failing.receive('data: {"error":{"message":"overloaded"}}\n\n')
+  expect((await failing.relayed).end).toMatchObject({ kind: 'cut', error: { code: 'bad_gateway' } })
+  expect(failing.writes).toEqual(['one', 'two'])
+  const breaking = await joinedRelay()
+  await breaking.receive(chunk('two'))
+  breaking.provider.error(new Error('connection reset'))
+  expect((await breaking.relayed).end).toMatchObject({
+    kind: 'cut',
+    error: { code: 'bad_gateway' },
+  })
+  expect(breaking.writes).toEqual(['one', 'two'])
 })

@@ -13,6 +13,7 @@ import { toApiError } from '../../../src/worker/http/to-api-error.ts'
 import { LinkUnavailable } from '../../../src/worker/link/link.ts'
 import { createRouteHealth } from '../../../src/worker/routing/health.ts'
 import type { PlannedAttempt } from '../../../src/worker/routing/plan.ts'
+import { JoinWindow } from '../../../src/worker/stream/join-window.ts'
 import { admit } from '../../../src/worker/settle/admit.ts'
 import { DOORS } from '../../support/doors.ts'
 import { chatRequest, chatRoute } from '../../support/chat-fixtures.ts'
@@ -121,6 +122,7 @@ async function streamed({
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
+    joinWindow: new JoinWindow(Date.now),
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }
   // A streamed answer takes no other part of a context.
