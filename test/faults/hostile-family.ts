@@ -135,7 +135,7 @@ const OVERSIZED: readonly Hostile[] = [
   post(
     'a model name of a megabyte',
     `{"model": "${'m'.repeat(MIB)}", ${MESSAGES}}`,
-    '404 model_not_found',
+    '400 invalid_request_error',
   ),
   post('a key of 100 kB', OK, '401 unauthorized|431|400|closed', {
     authorization: `Bearer ${'k'.repeat(1e5)}`,
