@@ -32,7 +32,7 @@ import type { Aside, Storage } from './storage/database.ts'
 
 /** Everything a handler may use, built anew for each request. Deeper steps get only the parts they need. */
 export interface Context extends Settings {
-  /** UUID v7; also `x-request-id`, the idempotency key of settlement and the id of the usage row. */
+  /** UUID v4; also `x-request-id`, the idempotency key of settlement and the id of the usage row. */
   readonly requestId: string
   /** The customer whose key the request has; empty on endpoints that need none. */
   readonly owner: string
@@ -65,7 +65,7 @@ export interface Context extends Settings {
   readonly after: After
   /** Of the streams that this isolate reads and writes itself. */
   readonly joinWindow: JoinWindow
-  /** A new UUID v7. */
+  /** A new UUID v4. */
   readonly newId: () => string
   readonly randomBytes: Random
   readonly probeConnect: ProbeConnect

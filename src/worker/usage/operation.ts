@@ -5,7 +5,7 @@ import { USAGE_PARAMETERS } from './query.ts'
 
 /** A row of the ledger; written by `row-json.ts`. */
 export const usageRowSchema = z.object({
-  id: z.uuid(),
+  id: z.uuidv4(),
   model: z.string(),
   modality: z.enum(['chat', 'transcription', 'embedding']),
   provider: z.string(),
