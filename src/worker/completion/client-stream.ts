@@ -14,7 +14,7 @@ const clientDisconnected = () => new Error('the client has left or has stopped r
  * would be silent. They keep proxies from closing the connection, and they are the only way to notice that a client
  * has disconnected: the runtime reports a closed connection at the next write.
  *
- * It does not buffer: `send` resolves when the connection has asked for more.
+ * It does not buffer: `send` resolves when the runtime has taken the bytes, which is one read ahead of the connection.
  */
 export class ClientStream implements ClientEnd {
   readonly seesBytes = true
