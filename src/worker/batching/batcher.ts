@@ -70,6 +70,8 @@ export function createBatcher<Item, Answer>(
     }
     const fail = () => resolve(failure(rules))
     const failAll = () => {
+      // Nobody would tell those that join from now on.
+      if (open === batch) open = undefined
       fail()
       tellAll(batch, failure(rules))
     }

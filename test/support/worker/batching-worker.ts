@@ -6,7 +6,7 @@ const JOIN_TIMEOUT_MS = 600_000
 /** How long a call takes, ms. */
 const CALL_MS = 200
 
-/** A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks at a time in ms. */
+/** A worker with one batcher: `/leave` opens a batch and ends before it is sent, `/ask` asks, maybe several times; both at a time in ms. */
 function createWorker() {
   let now = 0
   const ask = createBatcher<string, string>(
@@ -27,12 +27,14 @@ function createWorker() {
   return {
     async fetch(request: Request): Promise<Response> {
       const { pathname, searchParams } = new URL(request.url)
+      now = Number(searchParams.get('at'))
       if (pathname === '/leave') {
         void ask('left')
         return new Response('gone')
       }
-      now = Number(searchParams.get('at'))
-      return new Response(await ask('asked').catch(String))
+      const times = Number(searchParams.get('times') ?? 1)
+      const asked = Array.from({ length: times }, () => ask('asked').catch(String))
+      return new Response((await Promise.all(asked)).join())
     },
   }
 }

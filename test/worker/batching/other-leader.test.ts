@@ -18,16 +18,22 @@ afterAll(() => miniflare.dispose())
 const get = async (path: string) => (await miniflare.dispatchFetch(`http://worker${path}`)).text()
 
 test('an item that joins the batch of a request that the runtime has ended is told so at once, and a later one is answered', async () => {
-  expect(await get('/leave')).toBe('gone')
+  expect(await get('/leave?at=0')).toBe('gone')
   expect(await get('/ask?at=0')).toBe('Error: lost')
   expect(await get('/ask?at=1000')).toBe('asked answered with 1')
+}, 60_000)
+
+test('all that join such a batch at once are told so, and one that comes just after them is answered', async () => {
+  expect(await get('/leave?at=3000')).toBe('gone')
+  expect(await get('/ask?at=3000&times=3')).toBe('Error: lost,Error: lost,Error: lost')
+  expect(await get('/ask?at=3000')).toBe('asked answered with 1')
 }, 60_000)
 
 test('requests that wait for nothing but the call of another one are answered, not ended as hung', async () => {
   const answers: string[] = []
   // Which requests share a call depends on when they arrive. The first that joins waits for its leader, too.
   while (!answers.some((answer) => answer === 'asked answered with 3')) {
-    answers.push(...(await Promise.all([1, 2, 3].map(() => get('/ask?at=2000')))))
+    answers.push(...(await Promise.all([1, 2, 3].map(() => get('/ask?at=5000')))))
   }
   for (const answer of answers) expect(answer).toMatch(/^asked answered with [123]$/)
 }, 60_000)
