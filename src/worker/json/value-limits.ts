@@ -2,7 +2,7 @@
 export interface ValueLimits {
   /** Memory of all values, by estimate, bytes, without the characters of strings. */
   readonly memoryBytes: number
-  /** Different names of members, about: each takes a hundred times as long as a number. */
+  /** Different names of members: each takes a hundred times as long as a number. */
   readonly names: number
 }
 
@@ -23,14 +23,14 @@ export function holdsMoreThan(
   { memoryBytes, names: most }: ValueLimits,
   text: Uint8Array,
 ): boolean {
-  const names = new DifferentNames()
+  const names = new DifferentNames(text)
   let memory = 0
   for (let at = 0; at < text.length; at++) {
     const byte = text[at]
     if (byte === QUOTE) {
       const start = at
       at = endOfString(text, start)
-      if (isName(text, at) && names.add(text, start, at) > most) return true
+      if (isName(text, at) && names.add(start + 1, at) > most) return true
     } else if (byte === COMMA) memory += VALUE_BYTES
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) memory += CONTAINER_BYTES
     if (memory > memoryBytes) return true
@@ -52,28 +52,61 @@ function isName(text: Uint8Array, end: number): boolean {
   return text[at] === COLON
 }
 
-/** Of as many different names that are counted as this, some four in a hundred are taken for one seen before. */
-const PLACES = 1024 * 1024
+/** Many more than names are counted, so that each finds a place of its own soon. */
+const PLACES = 256 * 1024
 
 /** Longer names all count as different: reading them would take longer than it is worth. */
 const MAX_NAME_BYTES = 64
 
-/** Counts different names, by hashes of them. */
+/**
+ * How many places a name is looked for in. One that finds others in all of them counts as different each time, which happens only
+ * where names were made so that their hashes are alike.
+ */
+const MAX_TRIES = 16
+
+/** Counts the different names in a text, by their bytes. */
 class DifferentNames {
-  readonly #seen = new Uint8Array(PLACES)
+  readonly #text: Uint8Array
+  /** Where the name in each place begins. No name begins at 0, where its quote would have to be before the text. */
+  readonly #seen = new Int32Array(PLACES)
   #count = 0
 
-  /** @returns how many there are */
-  add(text: Uint8Array, start: number, end: number): number {
-    if (end - start > MAX_NAME_BYTES) return (this.#count += 1)
-    // FNV-1a.
-    let hash = 0x811c9dc5
-    for (let at = start; at < end; at++) hash = Math.imul(hash ^ (text[at] ?? 0), 0x01000193)
-    const place = (hash ^ (hash >>> 16)) & (PLACES - 1)
-    if (this.#seen[place] === 0) {
-      this.#seen[place] = 1
-      this.#count += 1
+  constructor(text: Uint8Array) {
+    this.#text = text
+  }
+
+  /**
+   * Adds the name that begins at `start` and whose closing quote is at `end`.
+   * @returns how many there are
+   */
+  add(start: number, end: number): number {
+    if (end - start <= MAX_NAME_BYTES) {
+      const first = this.#hash(start, end)
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
+        const place = (first + tries) & (PLACES - 1)
+        const seen = this.#seen[place] ?? 0
+        if (seen === 0) {
+          this.#seen[place] = start
+          break
+        }
+        if (this.#isSame(seen, start, end)) return this.#count
+      }
     }
-    return this.#count
+    return (this.#count += 1)
+  }
+
+  /** FNV-1a. */
+  #hash(start: number, end: number): number {
+    let hash = 0x811c9dc5
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ (this.#text[at] ?? 0), 0x01000193)
+    return hash ^ (hash >>> 16)
+  }
+
+  /** Compares the closing quote, too, so that a name that only begins like this one is another. */
+  #isSame(seen: number, start: number, end: number): boolean {
+    for (let at = start; at <= end; at++) {
+      if (this.#text[seen + at - start] !== this.#text[at]) return false
+    }
+    return true
   }
 }

@@ -13,6 +13,20 @@ const TOO_MANY = {
 const listOf = (count: number, element: (index: number) => string) =>
   `[${Array.from({ length: count }, (_, index) => element(index)).join(',')}]`
 
+/** Names made so that FNV-1a, folded to 16 bits or to some more, takes many of them for the same one. */
+function namesOfFewHashes(count: number): string[] {
+  const names: string[] = []
+  for (let index = 0; names.length < count; index++) {
+    const name = `n${index}`
+    let hash = 0x811c9dc5
+    for (let at = 0; at < name.length; at++) {
+      hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
+    }
+    if (((hash ^ (hash >>> 16)) & 0xffff) < 0x800) names.push(name)
+  }
+  return names
+}
+
 const bodyOf = (input: string) => utf8(`{"input":${input}}`)
 
 describe('a body that is parsed in one go', () => {
@@ -22,6 +36,12 @@ describe('a body that is parsed in one go', () => {
     ['numbers', listOf(4_300_000, () => '0')],
     ['names', `{${listOf(60_000, (index) => `"name${index}":0`).slice(1, -1)}}`],
     ['names in many objects', listOf(60_000, (index) => `{ "${index}" : 0 }`)],
+    [
+      'names that a hash takes for few',
+      `{${namesOfFewHashes(60_000)
+        .map((name) => `"${name}":0`)
+        .join(',')}}`,
+    ],
     ['long names', listOf(60_000, (index) => `{"${'x'.repeat(64)}${index}":0}`)],
   ])('is refused with too many %s', (_, json) => {
     expect(refusalOf(() => requireFewValues(utf8(json)))).toEqual(TOO_MANY)
@@ -33,6 +53,10 @@ describe('a body that is parsed in one go', () => {
     ['messages', listOf(100_000, () => '{"role":"user","content":"Hi \\" [{"}')],
     ['numbers', listOf(3_900_000, () => '5')],
     ['names', `{${listOf(49_000, (index) => `"name${index}":0`).slice(1, -1)}}`],
+    [
+      'names that begin alike',
+      listOf(90_000, (index) => `{"a":0,"ab":0,"a\\"b":0,"${'a'.repeat(index % 60)}":0}`),
+    ],
   ])('is read when it is one of many %s', (_, json) => {
     expect(parseBodyObject(bodyOf(json))).toHaveProperty('input')
   })
