@@ -45,9 +45,9 @@ interface Death {
 /** Deaths that are further apart have nothing to do with each other, ms. */
 const RELATED_MS = 600_000
 
-/** How often the daemon is asked whether it is back, and how many times. A thread is started anew within a second. */
+/** How often the daemon is asked whether it is back, and for how long. A thread is started anew within a second. */
 const BACK_EVERY_MS = 250
-const BACK_TRIES = 20
+const BACK_WITHIN_MS = 5_000
 
 /**
  * Threads of which calls are remembered. Calls that the runtime ended together with their request never end here, and
@@ -124,12 +124,14 @@ export class CarriedCalls {
   }
 
   async #daemonBack(pause: (ms: number) => Promise<void>): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
+    const begunAt = this.#now()
+    for (;;) {
       try {
         await this.#daemon.state()
         return
       } catch (error) {
-        if (tries === BACK_TRIES) throw error
+        // A daemon that stands still takes seconds to fail.
+        if (Math.abs(this.#now() - begunAt) + BACK_EVERY_MS >= BACK_WITHIN_MS) throw error
       }
       await pause(BACK_EVERY_MS)
     }

@@ -21,7 +21,7 @@ const BLAME = { kind: 'unavailable', retryAfterMs: 60_000 }
 
 /** The calls of a worker, whose daemon has the thread that is named. */
 function worker() {
-  const daemon = { thread: 'one' as string | undefined, now: 0, answers: true }
+  const daemon = { thread: 'one' as string | undefined, now: 0, answers: true, failsAfterMs: 0 }
   const calls = new CarriedCalls(
     {
       watchThread: () => {
@@ -29,7 +29,9 @@ function worker() {
         return { thread, loss: async () => (daemon.thread === thread ? undefined : LOST) }
       },
       state: async () => {
-        if (!daemon.answers) throw LOST
+        if (daemon.answers) return
+        daemon.now += daemon.failsAfterMs
+        throw LOST
       },
     },
     () => daemon.now,
@@ -134,11 +136,19 @@ describe('a daemon that is waited for', () => {
     expect(waits).toEqual([250, 250, 250])
   })
 
-  it('is given up after five seconds', async () => {
+  it.each([
+    ['refuses', 0, 19],
+    ['takes three seconds to fail', 3_000, 1],
+  ])('is given up after five seconds when it %s', async (_, failsAfterMs, pauses) => {
     const { daemon, calls } = worker()
     daemon.answers = false
+    daemon.failsAfterMs = failsAfterMs
     const waits: number[] = []
-    await expect(calls.begin(nova).daemonBack(async (ms) => void waits.push(ms))).rejects.toBe(LOST)
-    expect(waits).toHaveLength(19)
+    const wait = async (ms: number) => {
+      waits.push(ms)
+      daemon.now += ms
+    }
+    await expect(calls.begin(nova).daemonBack(wait)).rejects.toBe(LOST)
+    expect(waits).toHaveLength(pauses)
   })
 })
