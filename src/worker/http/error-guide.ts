@@ -161,7 +161,10 @@ export const ERROR_GUIDE: Readonly<Record<ErrorCode, ErrorAdvice>> = {
     remedy:
       'Require less, allow more models in `failover`, or try again once a provider is verified again.',
   },
-  request_too_large: { means: 'The body is larger than the limit.', remedy: 'Send less.' },
+  request_too_large: {
+    means: 'The body is larger than the limit, or has more values than are parsed in one go.',
+    remedy: 'Send less.',
+  },
   answer_too_long: {
     means:
       'The streamed answer has more than 8 Mi characters of text that must be held until its end in this format. What was produced is billed.',
