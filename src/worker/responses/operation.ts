@@ -36,5 +36,5 @@ export const RESPONSES_OPERATION: Operation = {
     'application/json': { name: 'ResponsesAnswer', schema: responseSchema },
     'text/event-stream': { name: 'ResponsesEvent', schema: eventSchema },
   },
-  errors: CHAT_ERRORS,
+  errors: [...CHAT_ERRORS, 'answer_too_long'],
 }
