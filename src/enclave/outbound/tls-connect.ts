@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { StageClock } from '../../worker/stream/stage-clock.ts'
@@ -18,6 +19,20 @@ export type ConnectFailureKind = 'unreachable' | 'timeout' | 'exhausted'
 
 /** What the system says then, whoever the peer is. */
 const EXHAUSTED: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+
+/** A name that could not be looked up for want of a descriptor fails with other codes, so one is opened to see. */
+function isExhausted({ code, syscall }: NodeJS.ErrnoException): boolean {
+  return EXHAUSTED.has(code) || (syscall === 'getaddrinfo' && !canOpenFile())
+}
+
+function canOpenFile(): boolean {
+  try {
+    closeSync(openSync('/dev/null', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** No connection was established. Callers use the kind; the message is never shown. */
 export class ConnectFailure extends Error {
@@ -65,7 +80,7 @@ export function connectTls(target: TlsTarget, take?: TakeBytes): Promise<TLSSock
     clock.enter(connectMs)
     const onError = (cause: NodeJS.ErrnoException) => {
       clock.stop()
-      fail(EXHAUSTED.has(cause.code) ? 'exhausted' : 'unreachable', cause)
+      fail(isExhausted(cause) ? 'exhausted' : 'unreachable', cause)
     }
     socket.once('error', onError)
     socket.once('secureConnect', () => {
