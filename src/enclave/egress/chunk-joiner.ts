@@ -1,3 +1,4 @@
+import { isWithin, JoinWindow, type WindowStream } from '../../worker/stream/join-window.ts'
 import { AnswerOpening } from './answer-opening.ts'
 
 /**
@@ -10,18 +11,6 @@ const CHUNKS_PER_SECOND = 6_000
 /** Up to this long a window is so many times longer: nobody notices that, and fewer chunks cost less. */
 const SHORT_WINDOW_MS = 25
 const SHORT_WINDOW_FACTOR = 2.3
-
-/** Below this nothing is joined: the timer is no finer, and so few streams are no load. */
-const MIN_WINDOW_MS = 4
-
-/** A stream is never silent for longer than this because of joining. */
-const MAX_WINDOW_MS = 250
-
-/** A stream counts as active for this long after its last chunk. */
-const ACTIVE_MS = 1_000
-
-/** How often active streams are counted. */
-const COUNT_INTERVAL_MS = 100
 
 /** Most bytes that one stream holds back. */
 const MAX_HELD_BYTES = 64 * 1024
@@ -67,14 +56,13 @@ export interface Opening {
   readonly read: (chunk: Uint8Array) => void
 }
 
-interface Stream {
+interface Stream extends WindowStream {
   readonly send: (bytes: Buffer) => void
   readonly opening: Opening
   readonly source: RestingSource | undefined
   held: Buffer[]
   heldBytes: number
   sentAt: number
-  arrivedAt: number
   /** Whether it has rested, and what is read of it in this moment leaves together. */
   gathers: boolean
 }
@@ -91,17 +79,18 @@ function everyMs(ms: number, work: () => void): () => void {
  * together, their stream is not read until the window is over. Bytes and their order stay.
  */
 export class ChunkJoiner {
-  readonly #deps: Required<JoinerDeps>
-  readonly #streams = new Set<Stream>()
+  readonly #deps: Required<Omit<JoinerDeps, 'chunksPerSecond'>>
+  readonly #window: JoinWindow
   readonly #holding = new Set<Stream>()
   /** Those that are not read, the one that rests longest first. */
   readonly #resting = new Set<Stream>()
   #timer: { readonly ms: number; readonly stop: () => void } | undefined
   #windowMs = 0
-  #countedAt = Number.NEGATIVE_INFINITY
 
   constructor(deps: JoinerDeps) {
-    this.#deps = { every: everyMs, soon: setImmediate, chunksPerSecond: CHUNKS_PER_SECOND, ...deps }
+    const { now, every = everyMs, soon = setImmediate, chunksPerSecond = CHUNKS_PER_SECOND } = deps
+    this.#deps = { now, every, soon }
+    this.#window = new JoinWindow(now, chunksPerSecond, lengthened)
   }
 
   /** Adds a stream; `send` is called with its bytes, in order. */
@@ -120,7 +109,7 @@ export class ChunkJoiner {
       arrivedAt: this.#deps.now(),
       gathers: false,
     }
-    this.#streams.add(stream)
+    this.#window.enter(stream)
     return {
       push: (chunk) => this.#push(stream, chunk),
       end: () => {
@@ -155,7 +144,7 @@ export class ChunkJoiner {
   }
 
   #mayWait(stream: Stream, now: number, bytes: number): boolean {
-    const windowMs = this.#window(now)
+    const windowMs = this.#windowAt(now)
     return (
       (stream.gathers || isWithin(now - stream.sentAt, windowMs)) &&
       stream.heldBytes + bytes < MAX_HELD_BYTES &&
@@ -163,12 +152,8 @@ export class ChunkJoiner {
     )
   }
 
-  #window(now: number): number {
-    if (isWithin(now - this.#countedAt, COUNT_INTERVAL_MS)) return this.#windowMs
-    this.#countedAt = now
-    let active = 0
-    for (const { arrivedAt } of this.#streams) if (isWithin(now - arrivedAt, ACTIVE_MS)) active += 1
-    this.#windowMs = windowOf(active, this.#deps.chunksPerSecond)
+  #windowAt(now: number): number {
+    this.#windowMs = this.#window.at(now)
     return this.#windowMs
   }
 
@@ -185,7 +170,7 @@ export class ChunkJoiner {
 
   #look(): void {
     const now = this.#deps.now()
-    const windowMs = this.#window(now)
+    const windowMs = this.#windowAt(now)
     this.#wakeDue(now, windowMs)
     for (const stream of this.#holding) {
       if (!stream.gathers && !isWithin(now - stream.sentAt, windowMs)) this.#release(stream, now)
@@ -226,7 +211,7 @@ export class ChunkJoiner {
 
   #rest(stream: Stream): void {
     // It may have left by what was sent.
-    if (stream.source === undefined || !this.#streams.has(stream)) return
+    if (stream.source === undefined || !this.#window.has(stream)) return
     stream.source.rest()
     this.#resting.delete(stream)
     this.#resting.add(stream)
@@ -239,7 +224,7 @@ export class ChunkJoiner {
   #drop(stream: Stream): void {
     this.#forget(stream)
     this.#wake(stream)
-    this.#streams.delete(stream)
+    this.#window.leave(stream)
     this.#keepTime()
   }
 
@@ -250,15 +235,8 @@ export class ChunkJoiner {
   }
 }
 
-function windowOf(active: number, chunksPerSecond: number): number {
-  const ms = (active * 1_000) / chunksPerSecond
-  if (ms < MIN_WINDOW_MS) return 0
-  return Math.min(MAX_WINDOW_MS, Math.max(ms, Math.min(SHORT_WINDOW_MS, ms * SHORT_WINDOW_FACTOR)))
-}
-
-/** Whether an elapsed time is below a limit; a clock that was set back makes it negative, and the wait is over. */
-function isWithin(elapsedMs: number, limitMs: number): boolean {
-  return elapsedMs >= 0 && elapsedMs < limitMs
+function lengthened(ms: number): number {
+  return Math.max(ms, Math.min(SHORT_WINDOW_MS, ms * SHORT_WINDOW_FACTOR))
 }
 
 function isFarFrom(ms: number, other: number): boolean {

@@ -34,7 +34,8 @@ export class JoinedSends {
     this.#client = client
     this.#window = window
     this.#after = after
-    this.#stream = window.enter()
+    this.#stream = { arrivedAt: window.now() }
+    window.enter(this.#stream)
   }
 
   /**

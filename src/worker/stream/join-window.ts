@@ -1,10 +1,4 @@
-/**
- * How many chunks a second this program writes. One that it reads and writes itself costs a worker about 80 us, of which
- * writing is nearly a half: see docs/performance.md, "Chunks that are joined".
- */
-const CHUNKS_PER_SECOND = 3_000
-
-/** Below this nothing is joined: so few streams are no load. */
+/** Below this nothing is joined: timers are no finer, and so few streams are no load. */
 const MIN_WINDOW_MS = 4
 
 /** A stream is never silent for longer than this because of joining. */
@@ -22,31 +16,41 @@ export interface WindowStream {
   arrivedAt: number
 }
 
+/** Changes the length of a window that is not zero, ms. */
+export type WindowShape = (ms: number) => number
+
+const asItIs: WindowShape = (ms) => ms
+
 /**
- * The time in which each stream that this program relays may write one chunk: as long as all active ones take for one each. It
- * is zero while there are few.
+ * The time in which each stream that a program relays may write one chunk: as long as all active ones take for one each. It
+ * is zero while there are few. See docs/performance.md, "Chunks that are joined".
  */
 export class JoinWindow {
   /** Ms. */
   readonly now: () => number
   readonly #chunksPerSecond: number
+  readonly #shape: WindowShape
   readonly #streams = new Set<WindowStream>()
   #ms = 0
   #countedAt = Number.NEGATIVE_INFINITY
 
-  constructor(now: () => number, chunksPerSecond: number = CHUNKS_PER_SECOND) {
+  /** @param chunksPerSecond for how many chunks a second there is time */
+  constructor(now: () => number, chunksPerSecond: number, shape: WindowShape = asItIs) {
     this.now = now
     this.#chunksPerSecond = chunksPerSecond
+    this.#shape = shape
   }
 
-  enter(): WindowStream {
-    const stream = { arrivedAt: this.now() }
+  enter(stream: WindowStream): void {
     this.#streams.add(stream)
-    return stream
   }
 
   leave(stream: WindowStream): void {
     this.#streams.delete(stream)
+  }
+
+  has(stream: WindowStream): boolean {
+    return this.#streams.has(stream)
   }
 
   /** The window at a moment, ms; 0 where nothing is to be joined. */
@@ -55,8 +59,8 @@ export class JoinWindow {
     this.#countedAt = now
     let active = 0
     for (const { arrivedAt } of this.#streams) if (isWithin(now - arrivedAt, ACTIVE_MS)) active += 1
-    const ms = Math.min(MAX_WINDOW_MS, (active * 1_000) / this.#chunksPerSecond)
-    this.#ms = ms < MIN_WINDOW_MS ? 0 : ms
+    const ms = (active * 1_000) / this.#chunksPerSecond
+    this.#ms = ms < MIN_WINDOW_MS ? 0 : Math.min(MAX_WINDOW_MS, this.#shape(ms))
     return this.#ms
   }
 }

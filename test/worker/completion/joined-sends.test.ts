@@ -15,7 +15,7 @@ function opened(streams: number, take: () => Promise<void> = () => Promise.resol
     sent.push(fromUtf8(events))
     return take()
   }
-  for (let i = 1; i < streams; i += 1) window.enter()
+  for (let i = 1; i < streams; i += 1) window.enter({ arrivedAt: Date.now() })
   return { sends: new JoinedSends({ send }, window, after), sent }
 }
 

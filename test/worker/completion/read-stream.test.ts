@@ -39,7 +39,7 @@ function withoutMemory(...pieces: string[]) {
     last,
   )
   const clock = new AttemptClock(new Budget(Date.now), Date.now)
-  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(Date.now) }
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(Date.now, 3_000) }
   return { clock, committed: readToCommit(body, stream, clock, rules) }
 }
 
@@ -123,7 +123,7 @@ async function committedStream(
   const reading = { id: OPTIONS.id, includeReasoning: true }
   const stream = new AnswerStream(reading, format.chunkWriter(OPTIONS), last)
   clock.enter(FIRST_DELTA_MS)
-  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(now) }
+  const rules = { idleMs: IDLE_MS, last, window: new JoinWindow(now, 3_000) }
   return { clock, source: await readToCommit(body, stream, clock, rules) }
 }
 

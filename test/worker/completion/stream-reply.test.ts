@@ -122,7 +122,7 @@ async function streamed({
     coalesceSettlements: (_group: string, work: () => Promise<unknown>) => work(),
     aside: (wait: () => Promise<unknown>) => wait(),
     carriedCalls: { begin: () => carriedCall() },
-    joinWindow: new JoinWindow(Date.now),
+    joinWindow: new JoinWindow(Date.now, 3_000),
     waitUntil: (work: Promise<unknown>) => void works.push(work),
   }
   // A streamed answer takes no other part of a context.

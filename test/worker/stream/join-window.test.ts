@@ -7,27 +7,33 @@ function opened() {
   return { time, window: new JoinWindow(() => time.now, 1_000) }
 }
 
+function enter(window: JoinWindow) {
+  const stream = { arrivedAt: window.now() }
+  window.enter(stream)
+  return stream
+}
+
 test('the window is the time that all active streams take for one chunk each', () => {
   const { window } = opened()
-  for (let i = 0; i < 40; i += 1) window.enter()
+  for (let i = 0; i < 40; i += 1) enter(window)
   expect(window.at(0)).toBe(40)
 })
 
 test('with few streams there is none', () => {
   const { window } = opened()
-  for (let i = 0; i < 3; i += 1) window.enter()
+  for (let i = 0; i < 3; i += 1) enter(window)
   expect(window.at(0)).toBe(0)
 })
 
 test('however many streams there are, it is at most a quarter of a second', () => {
   const { window } = opened()
-  for (let i = 0; i < 2_000; i += 1) window.enter()
+  for (let i = 0; i < 2_000; i += 1) enter(window)
   expect(window.at(0)).toBe(250)
 })
 
 test('streams that have been silent for a second, and those that have ended, do not count', () => {
   const { time, window } = opened()
-  const streams = Array.from({ length: 40 }, () => window.enter())
+  const streams = Array.from({ length: 40 }, () => enter(window))
   time.now = 900
   for (const stream of streams.slice(0, 20)) stream.arrivedAt = time.now
   expect(window.at(time.now)).toBe(40)
@@ -40,12 +46,12 @@ test('streams that have been silent for a second, and those that have ended, do 
 
 test('streams are counted again after a tenth of a second, and when the clock was set back', () => {
   const { time, window } = opened()
-  for (let i = 0; i < 10; i += 1) window.enter()
+  for (let i = 0; i < 10; i += 1) enter(window)
   expect(window.at(0)).toBe(10)
-  for (let i = 0; i < 10; i += 1) window.enter()
+  for (let i = 0; i < 10; i += 1) enter(window)
   time.now = 99
   expect(window.at(time.now)).toBe(10)
   time.now = -1
-  for (let i = 0; i < 10; i += 1) window.enter()
+  for (let i = 0; i < 10; i += 1) enter(window)
   expect(window.at(time.now)).toBe(10)
 })
