@@ -91,8 +91,7 @@ export async function attemptRoutes<T>(
         } else carried.end()
         throw signal.reason
       }
-      const { failure, isDaemonGone } = await failureOf(error, carried)
-      carried.end()
+      const { failure, isDaemonGone } = await failureOf(error, carried).finally(() => carried.end())
       const inconclusive =
         failure.kind === 'timeout' && !failure.unanswered && share?.conclusive === false
       const saysNothing =
@@ -125,7 +124,6 @@ async function failureOf(
   if (error instanceof AttemptFailure && lost === undefined) {
     return { failure: error.failure, isDaemonGone: false }
   }
-  carried.end()
   throw lost?.error ?? error
 }
 

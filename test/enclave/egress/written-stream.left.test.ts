@@ -4,18 +4,7 @@ import { ChunkJoiner } from '../../../src/enclave/egress/chunk-joiner.ts'
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
-
-const ORDER = {
-  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
-  owner: 'cus_1',
-  head: { id: 'a', created: 1, model: 'm' },
-  format: { door: 'chat' },
-  billing: { prompt_estimate: 1, max_prompt_tokens: 1, max_completion_tokens: 1 },
-  include_reasoning: true,
-  idle_ms: 60_000,
-  keep_alive_ms: 60_000,
-  record_ms: 60_000,
-} as const
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
 
 const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
 const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
@@ -29,15 +18,20 @@ function open(worker: 'takes all' | 'takes nothing') {
     },
   })
   const said: string[] = []
-  const stream = new WrittenStream(orderedChunks(ORDER, new Uint8Array(0)), answer, response, {
-    joiner: new ChunkJoiner({ now: Date.now }),
-    source: { rest: () => undefined, wake: () => undefined },
-    memory: new EventMemory(),
-    now: Date.now,
-    log: () => {},
-    ended: ({ ending }) => said.push(ending.kind),
-    left: () => said.push('left'),
-  })
+  const stream = new WrittenStream(
+    orderedChunks(CHUNK_ORDER, new Uint8Array(0)),
+    answer,
+    response,
+    {
+      joiner: new ChunkJoiner({ now: Date.now }),
+      source: { rest: () => undefined, wake: () => undefined },
+      memory: new EventMemory(),
+      now: Date.now,
+      log: () => {},
+      ended: ({ ending }) => said.push(ending.kind),
+      left: () => said.push('left'),
+    },
+  )
   const closed = new Promise((resolve) => response.once('close', resolve))
   const give = (text: string) => void answer.emit('data', Buffer.from(text))
   return { answer, response, stream, said, closed, give }

@@ -9,19 +9,9 @@ import {
 import { EventMemory } from '../../../src/enclave/egress/event-memory.ts'
 import { orderedChunks } from '../../../src/enclave/egress/ordered-chunks.ts'
 import { WrittenStream } from '../../../src/enclave/egress/written-stream.ts'
-import type { ChunkOrder } from '../../../src/protocol/stream-record.ts'
+import { CHUNK_ORDER } from '../../support/chunk-order.ts'
 
-const ORDER: ChunkOrder = {
-  stream: '7c9b7b0e-6d2b-4b0e-9d57-1a6f7cc7a6a1',
-  owner: 'cus_1',
-  head: { id: 'chatcmpl-1', created: 1, model: 'm' },
-  format: { door: 'chat' },
-  billing: { prompt_estimate: 7, max_prompt_tokens: 1_000, max_completion_tokens: 1_000 },
-  include_reasoning: true,
-  idle_ms: 50,
-  keep_alive_ms: 60_000,
-  record_ms: 60_000,
-}
+const ORDER = { ...CHUNK_ORDER, idle_ms: 50 }
 
 const TEXT = Buffer.from('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n')
 
